@@ -1,0 +1,63 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// The language settings of every Swift target.
+let swiftSettings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),  // SE-0335
+    .enableUpcomingFeature("InternalImportsByDefault"),  // SE-0409
+    .enableUpcomingFeature("MemberImportVisibility"),  // SE-0444
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),  // SE-0461
+    .strictMemorySafety(),  // SE-0458
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "WakeGate",
+    products: [
+        .executable(name: "wakegate", targets: ["wakegate"])
+    ],
+    targets: [
+        // MARK: C libraries, one system-library target each
+        .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+        .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CLinux"),
+
+        // MARK: Pure: the standard library alone
+        .target(name: "Bytes"),
+        .target(name: "LaunchPolicy"),
+        .target(name: "APNSProtocol", dependencies: ["Bytes"]),
+
+        // MARK: Cores: state machines that own devices and slots; no I/O, no clock
+        .target(name: "DeviceEngine", dependencies: ["Bytes", "LaunchPolicy"]),
+        .target(name: "WakeDispatch", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy"]),
+
+        // MARK: Drivers: sockets, TLS, HTTP
+        .target(
+            name: "HTTPTransport",
+            dependencies: ["Bytes", "CLinux", "CMicrohttpd", "CNghttp2", "COpenSSL"]
+        ),
+        .target(name: "HTTPClient", dependencies: ["CLibcurl"]),
+
+        // MARK: Composition
+        .target(
+            name: "Gateway",
+            dependencies: [
+                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "HTTPTransport", "LaunchPolicy", "WakeDispatch",
+            ]
+        ),
+        .executableTarget(name: "wakegate", dependencies: ["Gateway", "HTTPClient", "LaunchPolicy"]),
+
+        // MARK: Tests
+        .target(
+            name: "WakeGateTestKit",
+            dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeDispatch"]
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+for target in package.targets where [.regular, .executable, .test].contains(target.type) {
+    target.swiftSettings = (target.swiftSettings ?? []) + swiftSettings
+}

@@ -1,0 +1,145 @@
+/// A growable run of bytes with one owner: appended at the end, consumed at the front.
+///
+/// Capacity is kept when it is emptied, so that a buffer used again and again allocates nothing.
+@safe
+@usableFromInline
+package struct ByteBuffer: ~Copyable {
+    @usableFromInline
+    var base: UnsafeMutableRawPointer?
+    @usableFromInline
+    var capacity: Int
+    @usableFromInline
+    var start: Int
+    @usableFromInline
+    var end: Int
+
+    /// An empty buffer; nothing is allocated before the first byte.
+    @inlinable
+    package init() {
+        unsafe self.base = nil
+        self.capacity = 0
+        self.start = 0
+        self.end = 0
+    }
+
+    deinit {
+        unsafe self.base?.deallocate()
+    }
+
+    /// The number of bytes appended and not yet consumed.
+    @inlinable
+    package var count: Int { self.end - self.start }
+
+    @inlinable
+    package var isEmpty: Bool { self.end == self.start }
+
+    /// The bytes; valid until the buffer is next changed.
+    @inlinable
+    package var view: ByteView {
+        unsafe ByteView(UnsafeRawBufferPointer(start: self.base.map { unsafe $0 + self.start }, count: self.count))
+    }
+
+    /// Makes room for `count` more bytes and returns it; `commit` says how many were filled.
+    @inlinable
+    package mutating func reserve(_ count: Int) -> UnsafeMutableRawBufferPointer {
+        if self.capacity - self.end < count { self.grow(count) }
+        return unsafe UnsafeMutableRawBufferPointer(
+            start: self.base.map { unsafe $0 + self.end },
+            count: self.capacity - self.end
+        )
+    }
+
+    /// Takes over `count` bytes that were written into the room `reserve` gave.
+    @inlinable
+    package mutating func commit(_ count: Int) {
+        precondition(count >= 0 && count <= self.capacity - self.end, "more bytes than were reserved")
+        self.end += count
+    }
+
+    @usableFromInline
+    mutating func grow(_ count: Int) {
+        let held = self.count
+        if held + count <= self.capacity, self.start >= held {
+            unsafe self.base?.copyMemory(from: self.base.unsafelyUnwrapped + self.start, byteCount: held)
+        } else {
+            let capacity = max(256, self.capacity * 2, held + count)
+            let grown = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 16)
+            if let base = unsafe self.base {
+                unsafe grown.copyMemory(from: base + self.start, byteCount: held)
+                unsafe base.deallocate()
+            }
+            unsafe self.base = grown
+            self.capacity = capacity
+        }
+        self.start = 0
+        self.end = held
+    }
+
+    @inlinable
+    package mutating func append(_ byte: UInt8) {
+        let room = unsafe self.reserve(1)
+        unsafe room.storeBytes(of: byte, as: UInt8.self)
+        self.end += 1
+    }
+
+    @inlinable
+    package mutating func append(_ bytes: ByteView) {
+        guard bytes.count > 0 else { return }
+        let room = unsafe self.reserve(bytes.count)
+        unsafe room.baseAddress.unsafelyUnwrapped.copyMemory(
+            from: bytes.buffer.baseAddress.unsafelyUnwrapped,
+            byteCount: bytes.count
+        )
+        self.end += bytes.count
+    }
+
+    @inlinable
+    package mutating func append(_ constant: StaticString) {
+        self.append(ByteView(constant))
+    }
+
+    package mutating func append(_ bytes: [UInt8]) {
+        bytes.withByteView { self.append($0) }
+    }
+
+    package mutating func append(_ text: String) {
+        text.withByteView { self.append($0) }
+    }
+
+    /// Appends `value` in decimal.
+    @inlinable
+    package mutating func appendDecimal(_ value: Int64) {
+        if value < 0 { self.append(UInt8(ascii: "-")) }
+        var rest = value.magnitude
+        var divisor: UInt64 = 1
+        while rest / divisor >= 10 { divisor *= 10 }
+        while divisor > 0 {
+            self.append(UInt8(truncatingIfNeeded: rest / divisor) + 0x30)
+            rest %= divisor
+            divisor /= 10
+        }
+    }
+
+    /// Drops the first `count` bytes.
+    @inlinable
+    package mutating func consume(_ count: Int) {
+        precondition(count >= 0 && count <= self.count, "more bytes than there are")
+        self.start += count
+        if self.start == self.end { self.removeAll() }
+    }
+
+    /// Drops every byte and keeps the capacity.
+    @inlinable
+    package mutating func removeAll() {
+        self.start = 0
+        self.end = 0
+    }
+
+    /// Drops every byte and the memory that held them.
+    package mutating func free() {
+        unsafe self.base?.deallocate()
+        unsafe self.base = nil
+        self.capacity = 0
+        self.removeAll()
+    }
+}

@@ -1,0 +1,168 @@
+/// Bytes that belong to somebody else.
+///
+/// A view is valid only during the call that hands it over; whoever needs the bytes longer copies them.
+/// Every access is checked against `count`.
+@safe
+@usableFromInline
+package struct ByteView {
+    @usableFromInline
+    let base: UnsafeRawPointer?
+
+    /// The number of bytes.
+    @usableFromInline
+    package let count: Int
+
+    /// A view of `buffer`, which must outlive it.
+    @inlinable
+    package init(_ buffer: UnsafeRawBufferPointer) {
+        unsafe self.base = buffer.baseAddress
+        self.count = buffer.count
+    }
+
+    /// A view of a constant, valid for ever.
+    @inlinable
+    package init(_ constant: StaticString) {
+        unsafe self.base = UnsafeRawPointer(constant.utf8Start)
+        self.count = constant.utf8CodeUnitCount
+    }
+
+    /// The view of no bytes.
+    @inlinable
+    package init() {
+        unsafe self.base = nil
+        self.count = 0
+    }
+
+    @inlinable
+    package var isEmpty: Bool { self.count == 0 }
+
+    @inlinable
+    package subscript(index: Int) -> UInt8 {
+        precondition(UInt(bitPattern: index) < UInt(bitPattern: self.count), "index out of range")
+        return unsafe self.base.unsafelyUnwrapped.load(fromByteOffset: index, as: UInt8.self)
+    }
+
+    @inlinable
+    package subscript(range: Range<Int>) -> ByteView {
+        precondition(range.lowerBound >= 0 && range.upperBound <= self.count, "range out of bounds")
+        return unsafe ByteView(
+            UnsafeRawBufferPointer(
+                start: self.base.map { unsafe $0 + range.lowerBound },
+                count: range.count
+            )
+        )
+    }
+
+    /// The same bytes as a buffer, for calls into C.
+    @inlinable
+    package var buffer: UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(start: self.base, count: self.count)
+    }
+
+    /// The bytes from `start` to the end.
+    @inlinable
+    package func dropFirst(_ start: Int) -> ByteView {
+        self[start..<self.count]
+    }
+
+    @inlinable
+    package func firstIndex(of byte: UInt8) -> Int? {
+        for index in 0..<self.count where self[index] == byte { return index }
+        return nil
+    }
+
+    @inlinable
+    package func starts(with prefix: StaticString) -> Bool {
+        let prefix = ByteView(prefix)
+        return prefix.count <= self.count && self[0..<prefix.count] == prefix
+    }
+
+    @inlinable
+    package static func == (left: ByteView, right: ByteView) -> Bool {
+        guard left.count == right.count else { return false }
+        for index in 0..<left.count where left[index] != right[index] { return false }
+        return true
+    }
+
+    @inlinable
+    package static func == (left: ByteView, right: StaticString) -> Bool {
+        left == ByteView(right)
+    }
+
+    /// Whether the bytes are `other` when ASCII letters are compared without regard to case.
+    @inlinable
+    package func equalsIgnoringCase(_ other: StaticString) -> Bool {
+        let other = ByteView(other)
+        guard self.count == other.count else { return false }
+        for index in 0..<self.count where self[index].lowercasedASCII != other[index].lowercasedASCII {
+            return false
+        }
+        return true
+    }
+
+    /// The bytes as a string; ill-formed UTF-8 is replaced by U+FFFD.
+    package var string: String {
+        unsafe String(decoding: self.buffer, as: UTF8.self)
+    }
+
+    /// A copy of the bytes.
+    package var array: [UInt8] {
+        unsafe [UInt8](self.buffer)
+    }
+
+    /// The bytes as a whole decimal number: digits alone, no sign, no space.
+    ///
+    /// - Returns: nil when there is no digit, anything else than digits, or a value past `UInt64`.
+    @inlinable
+    package var decimal: UInt64? {
+        guard self.count > 0 else { return nil }
+        var value: UInt64 = 0
+        for index in 0..<self.count {
+            let digit = self[index] &- 0x30
+            guard digit <= 9 else { return nil }
+            let (scaled, overflow) = value.multipliedReportingOverflow(by: 10)
+            let (sum, carry) = scaled.addingReportingOverflow(UInt64(digit))
+            guard !overflow && !carry else { return nil }
+            value = sum
+        }
+        return value
+    }
+}
+
+extension UInt8 {
+    /// The byte with A...Z as a...z; every other byte as it is.
+    @inlinable
+    package var lowercasedASCII: UInt8 {
+        self &- 0x41 < 26 ? self | 0x20 : self
+    }
+
+    /// The value of an ASCII hexadecimal digit in either case, or nil.
+    @inlinable
+    package var hexDigitValue: UInt8? {
+        let digit = self &- 0x30
+        if digit <= 9 { return digit }
+        let letter = (self | 0x20) &- 0x61
+        return letter < 6 ? letter + 10 : nil
+    }
+}
+
+extension Array<UInt8> {
+    /// Calls `body` with a view of the array's bytes.
+    package func withByteView<Result>(_ body: (ByteView) throws -> Result) rethrows -> Result {
+        try unsafe self.withUnsafeBytes { buffer in
+            let view = unsafe ByteView(buffer)
+            return try body(view)
+        }
+    }
+}
+
+extension String {
+    /// Calls `body` with a view of the string's UTF-8.
+    package func withByteView<Result>(_ body: (ByteView) throws -> Result) rethrows -> Result {
+        var text = self
+        return try text.withUTF8 { utf8 in
+            let view = unsafe ByteView(UnsafeRawBufferPointer(utf8))
+            return try body(view)
+        }
+    }
+}

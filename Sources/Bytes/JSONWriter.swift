@@ -1,0 +1,99 @@
+/// Writes JSON text (RFC 8259) into a buffer: commas and escapes are its business, nesting is the caller's.
+package struct JSONWriter: ~Copyable {
+    /// What has been written so far.
+    package var buffer = ByteBuffer()
+    private var needsComma = false
+
+    package init() {}
+
+    /// Empties the writer for another document; the buffer keeps its capacity.
+    package mutating func removeAll() {
+        self.buffer.removeAll()
+        self.needsComma = false
+    }
+
+    package mutating func beginObject() { self.open(UInt8(ascii: "{")) }
+    package mutating func endObject() { self.close(UInt8(ascii: "}")) }
+    package mutating func beginArray() { self.open(UInt8(ascii: "[")) }
+    package mutating func endArray() { self.close(UInt8(ascii: "]")) }
+
+    /// A member's name; its value comes next.
+    package mutating func key(_ name: StaticString) {
+        self.separate()
+        self.buffer.append(UInt8(ascii: "\""))
+        self.buffer.append(name)
+        self.buffer.append("\":")
+        self.needsComma = false
+    }
+
+    package mutating func key(_ name: String) {
+        self.string(name)
+        self.buffer.append(UInt8(ascii: ":"))
+        self.needsComma = false
+    }
+
+    package mutating func string(_ value: StaticString) { self.string(ByteView(value)) }
+    package mutating func string(_ value: String) { value.withByteView { self.string($0) } }
+
+    /// A string, escaped; the bytes are taken as UTF-8.
+    package mutating func string(_ value: ByteView) {
+        self.separate()
+        self.buffer.append(UInt8(ascii: "\""))
+        for index in 0..<value.count { self.escaped(value[index]) }
+        self.buffer.append(UInt8(ascii: "\""))
+        self.needsComma = true
+    }
+
+    package mutating func integer(_ value: some BinaryInteger) {
+        self.separate()
+        self.buffer.appendDecimal(Int64(value))
+        self.needsComma = true
+    }
+
+    /// A finite number; the shortest text that reads back the same.
+    package mutating func number(_ value: Double) {
+        self.separate()
+        self.buffer.append(value.isFinite ? String(value) : "null")
+        self.needsComma = true
+    }
+
+    package mutating func bool(_ value: Bool) { self.raw(ByteView(value ? "true" : "false")) }
+    package mutating func null() { self.raw(ByteView("null")) }
+
+    /// Text that is a JSON value already.
+    package mutating func raw(_ json: ByteView) {
+        self.separate()
+        self.buffer.append(json)
+        self.needsComma = true
+    }
+
+    private mutating func open(_ bracket: UInt8) {
+        self.separate()
+        self.buffer.append(bracket)
+        self.needsComma = false
+    }
+
+    private mutating func close(_ bracket: UInt8) {
+        self.buffer.append(bracket)
+        self.needsComma = true
+    }
+
+    private mutating func separate() {
+        if self.needsComma { self.buffer.append(UInt8(ascii: ",")) }
+    }
+
+    private mutating func escaped(_ byte: UInt8) {
+        switch byte {
+        case UInt8(ascii: "\""): self.buffer.append("\\\"")
+        case UInt8(ascii: "\\"): self.buffer.append("\\\\")
+        case 0x0A: self.buffer.append("\\n")
+        case 0x0D: self.buffer.append("\\r")
+        case 0x09: self.buffer.append("\\t")
+        case 0..<0x20, 0x7F:
+            self.buffer.append("\\u00")
+            self.buffer.append(byte >> 4 < 10 ? byte >> 4 + 0x30 : byte >> 4 + 0x57)
+            self.buffer.append(byte & 15 < 10 ? byte & 15 + 0x30 : byte & 15 + 0x57)
+        default: self.buffer.append(byte)
+        }
+    }
+}
