@@ -146,7 +146,7 @@ extension UInt8 {
     }
 }
 
-extension Array<UInt8> {
+extension [UInt8] {
     /// Calls `body` with a view of the array's bytes.
     package func withByteView<Result>(_ body: (ByteView) throws -> Result) rethrows -> Result {
         try unsafe self.withUnsafeBytes { buffer in

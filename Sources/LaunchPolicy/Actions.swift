@@ -1,0 +1,48 @@
+/// How the worker's part of a wake ended, as the worker says it.
+package enum FetchResult: String, Sendable, CaseIterable {
+    case newData, noData, failed
+}
+
+/// How a wake ended.
+package enum WakeOutcome: String, Sendable, CaseIterable {
+    case newData, noData, failed, expired, lost
+}
+
+/// What became of an arriving push.
+package enum PushReceivedAction: Hashable, Sendable {
+    /// It launched at once; `absorbed` was coalesced into it.
+    case launched(absorbed: PushHandle?)
+    /// It waits; `absorbed` was coalesced into it.
+    case waits(absorbed: PushHandle?)
+    /// It expired before it could launch; what was pending stays.
+    case discarded
+}
+
+/// What becomes of the push of a wake that ended.
+package enum WakeEndedAction: Hashable, Sendable {
+    /// The worker handled it.
+    case completed(PushHandle)
+    /// It is pending again.
+    case retries
+    /// It was coalesced into the newer push that is pending.
+    case absorbed(PushHandle)
+    /// It is dropped.
+    case discarded(PushHandle, DiscardReason)
+    /// The wake was empty: there is no push.
+    case nothing
+}
+
+/// Why an accepted push was dropped.
+package enum DiscardReason: String, Sendable, CaseIterable {
+    case expired, exhausted, forceQuit, unregistered
+}
+
+/// What the passing of time did.
+package enum TimePassedAction: Hashable, Sendable {
+    /// Nothing more is due but, perhaps, a launch.
+    case nothing
+    /// The deadline of the wake in flight passed.
+    case wakeExpired(WakeEndedAction)
+    /// The pending push expired.
+    case pendingExpired(PushHandle)
+}

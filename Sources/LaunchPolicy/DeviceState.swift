@@ -1,0 +1,279 @@
+/// What the policy knows of one device, and every way in which it changes.
+///
+/// A pure value: moments come in as arguments, what happened goes out as an action. At any one moment its user
+/// first calls `timePassed` until it answers `nothing`, launches if `isLaunchable`, repeats that until nothing more
+/// happens, and only then hands over what came from outside, one by one (POLICY.md, "At one moment").
+package struct DeviceState: Hashable, Sendable {
+    /// The push that waits, if any.
+    package private(set) var pending: PendingPush?
+    /// The wake whose outcome is awaited, if any.
+    package private(set) var inFlight: WakeInFlight?
+    package private(set) var spacing = Spacing()
+    package private(set) var conditions = Conditions()
+    /// How often the interval is doubled.
+    package private(set) var penalty: UInt8 = 0
+
+    /// A device that was just registered.
+    package init() {}
+}
+
+// MARK: - What may happen, and when
+
+extension DeviceState {
+    /// The least time between launches of priority `priority`, in milliseconds.
+    package func interval(_ priority: Priority, _ parameters: Parameters) -> Int64 {
+        var interval = parameters.launchInterval.multipliedSaturating(by: 1 << Int64(self.penalty))
+        if self.conditions.lowPowerMode && priority < .immediate {
+            interval = interval.multipliedSaturating(by: 2)
+        }
+        return min(interval, max(parameters.launchInterval, parameters.maxInterval))
+    }
+
+    /// The first moment at which interval, allowance and budget allow a launch of `priority`.
+    package func eligibleAt(_ priority: Priority, _ parameters: Parameters) -> Instant {
+        guard self.conditions.appState != .active else { return .distantPast }
+        var spaced = self.spacing.lastLaunch + self.interval(priority, parameters)
+        if priority == .immediate {
+            let burst = (parameters.immediateBurst - 1).multipliedSaturating(by: parameters.immediateRefill)
+            spaced = min(spaced, self.spacing.immediateTAT - burst)
+        }
+        guard self.spacing.windowCount >= parameters.dailyLaunches else { return spaced }
+        return max(spaced, self.spacing.windowStart + parameters.budgetWindow)
+    }
+
+    /// The first hold that keeps a push of `priority` back, or nil.
+    package func hold(_ priority: Priority, _ parameters: Parameters) -> Hold? {
+        self.conditions.firstHold(priority, criticalBattery: parameters.criticalBattery)
+    }
+
+    /// Whether a pending push may launch at `now`, a free worker slot provided.
+    package func isLaunchable(_ now: Instant, _ parameters: Parameters) -> Bool {
+        guard let pending = self.pending, pending.expiry > now else { return false }
+        return self.mayLaunch(pending.priority, now, parameters)
+    }
+
+    /// The next moment at which something happens by itself: a deadline, an expiry, or the moment from which the
+    /// pending push is launchable; nil when nothing will. May lie in the past.
+    package func nextMoment(_ parameters: Parameters) -> Instant? {
+        if let inFlight = self.inFlight {
+            return min(inFlight.deadline, self.pending?.expiry ?? .distantFuture)
+        }
+        guard let pending = self.pending else { return nil }
+        guard self.hold(pending.priority, parameters) == nil else { return pending.expiry }
+        return min(pending.expiry, self.eligibleAt(pending.priority, parameters))
+    }
+
+    private func mayLaunch(_ priority: Priority, _ now: Instant, _ parameters: Parameters) -> Bool {
+        self.inFlight == nil && self.hold(priority, parameters) == nil
+            && self.eligibleAt(priority, parameters) <= now
+    }
+}
+
+// MARK: - What happens
+
+extension DeviceState {
+    /// A push arrived. When it can launch it has launched: `inFlight` holds it.
+    ///
+    /// - Parameter workerIsFree: a worker subscribed to the topic has a free slot for this device.
+    package mutating func pushReceived(
+        _ push: ArrivingPush,
+        at now: Instant,
+        workerIsFree: Bool,
+        _ parameters: Parameters
+    ) -> PushReceivedAction {
+        let older = self.pending
+        let priority = max(push.priority, older?.priority ?? .passive)
+        let launches = workerIsFree && self.mayLaunch(priority, now, parameters)
+        let expiry: Instant
+        switch push.expiration {
+        case .absent: expiry = now + parameters.defaultTTL
+        case .nowOrNever:
+            guard launches else { return .discarded }
+            expiry = now
+        case .at(let moment):
+            guard moment > now else { return .discarded }
+            expiry = moment
+        }
+        var newer = PendingPush(
+            handle: push.handle,
+            expiry: expiry,
+            receivedAt: now,
+            firstReceivedAt: now,
+            coalesced: 0,
+            attempts: 0,
+            priority: push.priority
+        )
+        if let older { newer.absorb(older) }
+        self.pending = newer
+        guard launches else { return .waits(absorbed: older?.handle) }
+        self.launched(at: now, parameters)
+        return .launched(absorbed: older?.handle)
+    }
+
+    /// The pending push was launched: `inFlight` holds it.
+    package mutating func launched(at now: Instant, _ parameters: Parameters) {
+        guard let pending = self.pending else { preconditionFailure("nothing is pending") }
+        let before = self.spacing
+        if self.conditions.appState != .active { self.charge(pending.priority, at: now, parameters) }
+        self.wake(pending, at: now, spacingBefore: before, parameters)
+    }
+
+    /// An operator launched what is pending, or an empty wake when nothing is: free of charge, whatever holds.
+    package mutating func launchForced(at now: Instant, _ parameters: Parameters) {
+        let empty = PendingPush(
+            handle: .none,
+            expiry: now,
+            receivedAt: now,
+            firstReceivedAt: now,
+            coalesced: 0,
+            attempts: 0,
+            priority: .passive
+        )
+        self.wake(self.pending ?? empty, at: now, spacingBefore: self.spacing, parameters)
+    }
+
+    /// Time went on to `now`. Call again until the answer is `nothing`.
+    package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> TimePassedAction {
+        if let inFlight = self.inFlight, inFlight.deadline <= now {
+            return .wakeExpired(self.wakeExpired(at: now, parameters))
+        }
+        if let pending = self.pending, pending.expiry <= now {
+            self.pending = nil
+            return .pendingExpired(pending.handle)
+        }
+        return .nothing
+    }
+
+    /// The worker said how the wake in flight ended, before its deadline.
+    package mutating func resultReported(
+        _ result: FetchResult,
+        at now: Instant,
+        _ parameters: Parameters
+    ) -> WakeEndedAction {
+        let wake = self.endWake()
+        switch result {
+        case .newData, .noData:
+            if result == .newData { self.penalty = 0 }
+            return wake.push.handle == .none ? .nothing : .completed(wake.push.handle)
+        case .failed:
+            return self.retry(wake, priorityMax: .considerate, at: now, parameters)
+        }
+    }
+
+    /// The wake in flight was not completed in time; also an operator's simulated expiration.
+    package mutating func wakeExpired(at now: Instant, _ parameters: Parameters) -> WakeEndedAction {
+        let wake = self.endWake()
+        // What a device did before it was removed is not held against its new registration.
+        if !wake.discardsRetry { self.penalty = max(self.penalty, min(self.penalty + 1, parameters.maxPenalty)) }
+        return self.retry(wake, priorityMax: .considerate, at: now, parameters)
+    }
+
+    /// The worker's stream ended, or the gateway restarted, before an outcome: the launch never happened.
+    ///
+    /// - Parameter takingBackAttempt: the gateway restarted: the attempt does not count.
+    package mutating func wakeLost(
+        at now: Instant,
+        takingBackAttempt: Bool,
+        _ parameters: Parameters
+    ) -> WakeEndedAction {
+        var wake = self.endWake()
+        if let before = wake.spacingBefore { self.spacing = before }
+        if takingBackAttempt { wake.push.attempts -= 1 }
+        return self.retry(wake, priorityMax: .immediate, at: now, parameters)
+    }
+
+    /// The device reported conditions.
+    ///
+    /// - Returns: the pending push that was discarded because the device became `forceQuit`.
+    package mutating func conditionsReported(_ report: ConditionsReport) -> PushHandle? {
+        let before = self.conditions.appState
+        self.conditions.apply(report)
+        guard self.conditions.appState == .forceQuit, before != .forceQuit else { return nil }
+        defer { self.pending = nil }
+        return self.pending?.handle
+    }
+
+    /// The device was removed: it starts afresh when it registers again; a wake in flight goes on, without a retry.
+    ///
+    /// - Returns: the pending push that was discarded.
+    package mutating func unregistered() -> PushHandle? {
+        let discarded = self.pending?.handle
+        var inFlight = self.inFlight
+        inFlight?.discardsRetry = true
+        inFlight?.spacingBefore = nil
+        self = DeviceState()
+        self.inFlight = inFlight
+        return discarded
+    }
+}
+
+// MARK: - Steps
+
+extension DeviceState {
+    private mutating func charge(_ priority: Priority, at now: Instant, _ parameters: Parameters) {
+        if priority == .immediate, self.spacing.lastLaunch != .distantPast,
+            now < self.spacing.lastLaunch + self.interval(.immediate, parameters)
+        {
+            self.spacing.immediateTAT = max(self.spacing.immediateTAT, now) + parameters.immediateRefill
+        }
+        self.spacing.lastLaunch = now
+        if now >= self.spacing.windowStart + parameters.budgetWindow {
+            self.spacing.windowStart = now
+            self.spacing.windowCount = 1
+        } else {
+            self.spacing.windowCount += 1
+        }
+    }
+
+    private mutating func wake(
+        _ push: PendingPush,
+        at now: Instant,
+        spacingBefore: Spacing,
+        _ parameters: Parameters
+    ) {
+        precondition(self.inFlight == nil, "a device has at most one wake in flight")
+        var push = push
+        push.attempts += 1
+        self.pending = nil
+        self.inFlight = WakeInFlight(
+            push: push,
+            launchedAt: now,
+            deadline: now + parameters.executionWindow,
+            spacingBefore: spacingBefore
+        )
+    }
+
+    private mutating func endWake() -> WakeInFlight {
+        guard let wake = self.inFlight else { preconditionFailure("no wake is in flight") }
+        self.inFlight = nil
+        return wake
+    }
+
+    private mutating func retry(
+        _ wake: WakeInFlight,
+        priorityMax: Priority,
+        at now: Instant,
+        _ parameters: Parameters
+    ) -> WakeEndedAction {
+        var push = wake.push
+        guard push.handle != .none else { return .nothing }
+        guard !wake.discardsRetry else { return .discarded(push.handle, .unregistered) }
+        push.priority = min(push.priority, priorityMax)
+        if self.pending != nil {
+            self.pending?.absorb(push)
+            return .absorbed(push.handle)
+        }
+        guard push.attempts < parameters.maxAttempts else { return .discarded(push.handle, .exhausted) }
+        guard push.expiry > now else { return .discarded(push.handle, .expired) }
+        self.pending = push
+        return .retries
+    }
+}
+
+extension Int64 {
+    /// The product, or the largest value when it does not fit; both factors are positive.
+    func multipliedSaturating(by other: Int64) -> Int64 {
+        let (product, overflow) = self.multipliedReportingOverflow(by: other)
+        return overflow ? .max : product
+    }
+}

@@ -1,0 +1,89 @@
+/// The numbers that shape the policy. Durations are kept in milliseconds and named in seconds outside.
+package struct Parameters: Hashable, Sendable {
+    /// The least time between two background launches of a device, in milliseconds.
+    package private(set) var launchInterval: Int64 = 900_000
+    /// The most launches in a budget window.
+    package private(set) var dailyLaunches: UInt32 = 96
+    /// The length of a budget window, in milliseconds.
+    package private(set) var budgetWindow: Int64 = 86_400_000
+    /// How many priority 10 launches may jump the interval in a burst.
+    package private(set) var immediateBurst: Int64 = 3
+    /// The time until one more priority 10 launch may jump, in milliseconds.
+    package private(set) var immediateRefill: Int64 = 900_000
+    /// How long a worker may take for one wake, in milliseconds.
+    package private(set) var executionWindow: Int64 = 30_000
+    /// The most launches of one push.
+    package private(set) var maxAttempts: UInt32 = 3
+    /// The most doublings of the interval.
+    package private(set) var maxPenalty: UInt8 = 4
+    /// The interval's upper bound when doubled, in milliseconds.
+    package private(set) var maxInterval: Int64 = 14_400_000
+    /// How long a push without an expiry waits, in milliseconds.
+    package private(set) var defaultTTL: Int64 = 2_592_000_000
+    /// Below this battery level (0...1) only priority 10 wakes a device that is not charging.
+    package private(set) var criticalBattery: Double = 0.20
+
+    /// The defaults of POLICY.md.
+    package init() {}
+
+    /// The parameters by the names that configuration, traces and `--set` use.
+    package enum Name: String, CaseIterable, Sendable {
+        case launchInterval, dailyLaunches, budgetWindow, immediateBurst, immediateRefill, executionWindow
+        case maxAttempts, maxPenalty, maxInterval, defaultTTL, criticalBattery
+
+        /// What a value must be, for messages: "a number of seconds more than 0 …".
+        package var requirement: String {
+            switch self {
+            case .launchInterval, .budgetWindow, .immediateRefill, .executionWindow, .maxInterval, .defaultTTL:
+                "a number of seconds, at least 0.001 and at most \(Parameters.secondsMax)"
+            case .dailyLaunches, .immediateBurst, .maxAttempts:
+                "a whole number from 1 to \(Parameters.countMax)"
+            case .maxPenalty: "a whole number from 0 to \(Parameters.penaltyMax)"
+            case .criticalBattery: "a number from 0 to 1"
+            }
+        }
+    }
+
+    /// A value that a parameter cannot take.
+    package struct OutOfRange: Error, Hashable {
+        package let name: Name
+        package let value: Double
+    }
+
+    /// The longest duration, 100 years: sums of a few of them stay far from overflow.
+    package static let secondsMax = 3_155_760_000
+    /// The largest count; more than any device can use up.
+    package static let countMax = 1_000_000_000
+    /// The most doublings: 2^20 intervals are past any `maxInterval`.
+    package static let penaltyMax = 20
+
+    /// Sets one parameter; durations in seconds with up to three decimals (further ones are rounded).
+    ///
+    /// - Throws: `OutOfRange` when `value` is not what `name.requirement` says; nothing is changed then.
+    package mutating func set(_ name: Name, to value: Double) throws(OutOfRange) {
+        let outOfRange = OutOfRange(name: name, value: value)
+        func milliseconds() throws(OutOfRange) -> Int64 {
+            guard value >= 0.001, value <= Double(Self.secondsMax) else { throw outOfRange }
+            return Int64((value * 1000).rounded())
+        }
+        func whole(_ range: ClosedRange<Int>) throws(OutOfRange) -> Int {
+            guard let count = Int(exactly: value), range.contains(count) else { throw outOfRange }
+            return count
+        }
+        switch name {
+        case .launchInterval: self.launchInterval = try milliseconds()
+        case .dailyLaunches: self.dailyLaunches = UInt32(try whole(1...Self.countMax))
+        case .budgetWindow: self.budgetWindow = try milliseconds()
+        case .immediateBurst: self.immediateBurst = Int64(try whole(1...Self.countMax))
+        case .immediateRefill: self.immediateRefill = try milliseconds()
+        case .executionWindow: self.executionWindow = try milliseconds()
+        case .maxAttempts: self.maxAttempts = UInt32(try whole(1...Self.countMax))
+        case .maxPenalty: self.maxPenalty = UInt8(try whole(0...Self.penaltyMax))
+        case .maxInterval: self.maxInterval = try milliseconds()
+        case .defaultTTL: self.defaultTTL = try milliseconds()
+        case .criticalBattery:
+            guard value >= 0, value <= 1 else { throw outOfRange }
+            self.criticalBattery = value
+        }
+    }
+}
