@@ -1,0 +1,37 @@
+extension ByteView {
+    /// The eight bytes from `index` on; the first is the lowest eight bits.
+    @inlinable
+    package func word(at index: Int) -> UInt64 {
+        precondition(index >= 0 && index <= self.count - 8, "word out of bounds")
+        return UInt64(
+            littleEndian: unsafe self.base.unsafelyUnwrapped.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        )
+    }
+
+    /// The four bytes from `index` on; the first is the lowest eight bits.
+    @inlinable
+    package func halfWord(at index: Int) -> UInt32 {
+        precondition(index >= 0 && index <= self.count - 4, "half word out of bounds")
+        return UInt32(
+            littleEndian: unsafe self.base.unsafelyUnwrapped.loadUnaligned(fromByteOffset: index, as: UInt32.self)
+        )
+    }
+}
+
+extension ByteBuffer {
+    /// Appends eight bytes, the lowest eight bits first.
+    @inlinable
+    package mutating func append(word: UInt64) {
+        let room = unsafe self.reserve(8)
+        unsafe room.storeBytes(of: word.littleEndian, as: UInt64.self)
+        self.commit(8)
+    }
+
+    /// Appends four bytes, the lowest eight bits first.
+    @inlinable
+    package mutating func append(halfWord: UInt32) {
+        let room = unsafe self.reserve(4)
+        unsafe room.storeBytes(of: halfWord.littleEndian, as: UInt32.self)
+        self.commit(4)
+    }
+}

@@ -1,0 +1,142 @@
+/// The name a device has among providers: 16 to 100 bytes, 32 as a rule, written as hexadecimal digits.
+///
+/// Its 104 bytes are plain memory without references. The bytes lie in words, the first byte lowest, with zeros after
+/// the last; the four bytes at the very end hold the count, so that equal words mean equal tokens.
+@frozen
+@usableFromInline
+package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
+    @usableFromInline
+    var words: InlineArray<13, UInt64>
+
+    /// The counts of bytes a token may have.
+    @inlinable
+    package static var counts: ClosedRange<Int> { 16...100 }
+
+    /// The token of no bytes, which no device has: a place for `parse` to write to.
+    @inlinable
+    package init() {
+        self.words = InlineArray(repeating: 0)
+    }
+
+    /// The token that `hex` spells in digits of either case.
+    ///
+    /// - Returns: nil for anything that is not an even number of digits, 32 to 200 of them.
+    @inlinable
+    package init?(hex: ByteView) {
+        self.init()
+        guard DeviceToken.parse(hex, into: &self) else { return nil }
+    }
+
+    /// The token of these bytes, 16 to 100 of them; nil for any other count.
+    package init?(bytes: ByteView) {
+        guard DeviceToken.counts.contains(bytes.count) else { return nil }
+        self.init()
+        for index in 0..<bytes.count {
+            self.words[index >> 3] |= UInt64(bytes[index]) << UInt64((index & 7) * 8)
+        }
+        self.words[12] |= UInt64(bytes.count) << 32
+    }
+
+    /// Reads the digits of a token, 32 to 200 of them, an even number and of either case, into `token`.
+    ///
+    /// - Returns: false when they are anything else; `token` is then without meaning.
+    @inlinable
+    package static func parse(_ hex: ByteView, into token: inout DeviceToken) -> Bool {
+        let count = hex.count >> 1
+        guard hex.count & 1 == 0, self.counts.contains(count) else { return false }
+        token.words = InlineArray(repeating: 0)
+        let halves = count >> 2
+        for half in 0..<halves {
+            guard let bytes = HexadecimalWord.decode(hex.word(at: half * 8)) else { return false }
+            token.words[half >> 1] |= UInt64(bytes) << UInt64((half & 1) * 32)
+        }
+        for index in (halves * 4)..<count {
+            guard let high = hex[index * 2].hexDigitValue, let low = hex[index * 2 + 1].hexDigitValue else {
+                return false
+            }
+            token.words[index >> 3] |= UInt64(high << 4 | low) << UInt64((index & 7) * 8)
+        }
+        token.words[12] |= UInt64(count) << 32
+        return true
+    }
+
+    /// The number of bytes.
+    @inlinable
+    package var count: Int { Int(truncatingIfNeeded: self.words[12] >> 32) }
+
+    @inlinable
+    package static func == (left: DeviceToken, right: DeviceToken) -> Bool {
+        guard left.words[12] == right.words[12] else { return false }
+        let words = min((left.count + 7) >> 3, 12)
+        var difference: UInt64 = 0
+        for index in 0..<words { difference |= left.words[index] ^ right.words[index] }
+        return difference == 0
+    }
+
+    @inlinable
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(self.hash64(seed: 0))
+    }
+
+    /// A hash of all the bytes; every bit of it is usable.
+    ///
+    /// Whoever may choose tokens can find some that collide under a seed they know: a table that strangers fill takes
+    /// a random `seed`, and keeps it.
+    @inlinable
+    package func hash64(seed: UInt64) -> UInt64 {
+        let words = (self.count + 7) >> 3
+        var state = DeviceToken.mix(seed ^ 0x9E37_79B9_7F4A_7C15, UInt64(self.count) ^ 0xE703_7ED1_A0B4_28DB)
+        var index = 0
+        while index + 1 < words {
+            state = DeviceToken.mix(self.words[index] ^ 0xA076_1D64_78BD_642F, self.words[index + 1] ^ state)
+            index += 2
+        }
+        if index < words { state = DeviceToken.mix(self.words[index] ^ 0xA076_1D64_78BD_642F, state) }
+        return DeviceToken.mix(state ^ 0x8EBC_6AF0_9C88_C6E3, 0x5895_89B2_2C0F_7D1D)
+    }
+
+    /// Both halves of a product, folded into one: each bit of the result depends on nearly all bits of both factors.
+    @inlinable
+    static func mix(_ left: UInt64, _ right: UInt64) -> UInt64 {
+        let product = left.multipliedFullWidth(by: right)
+        return product.high ^ product.low
+    }
+
+    /// Calls `body` with the bytes, which are valid during the call.
+    @inlinable
+    package func withBytes<Result>(_ body: (ByteView) throws -> Result) rethrows -> Result {
+        var words = self.words
+        for index in words.indices { words[index] = words[index].littleEndian }
+        let count = self.count
+        return try unsafe withUnsafeBytes(of: &words) { buffer in
+            let view = unsafe ByteView(UnsafeRawBufferPointer(rebasing: buffer[0..<count]))
+            return try body(view)
+        }
+    }
+
+    /// Appends the token as lower-case digits, two a byte.
+    @inlinable
+    package func writeHex(to buffer: inout ByteBuffer) {
+        let count = self.count
+        let halves = count >> 2
+        for half in 0..<halves {
+            let bytes = UInt32(truncatingIfNeeded: self.words[half >> 1] >> UInt64((half & 1) * 32))
+            buffer.append(word: HexadecimalWord.encode(bytes))
+        }
+        guard count & 3 != 0 else { return }
+        var digits = HexadecimalWord.encode(
+            UInt32(truncatingIfNeeded: self.words[halves >> 1] >> UInt64((halves & 1) * 32))
+        )
+        for _ in 0..<(count & 3) * 2 {
+            buffer.append(UInt8(truncatingIfNeeded: digits))
+            digits >>= 8
+        }
+    }
+
+    /// The token as lower-case digits, for places where speed does not matter.
+    package var hex: String {
+        var buffer = ByteBuffer()
+        self.writeHex(to: &buffer)
+        return buffer.view.string
+    }
+}
