@@ -1,0 +1,76 @@
+package import LaunchPolicy
+
+/// Everything an operator can set, with the defaults of `wakegate serve`.
+///
+/// A value read by `ConfigurationLoader` is in range; what a combination of values forbids is found by
+/// `faults(serving:)`.
+package struct GatewayConfiguration: Sendable {
+    /// Where providers and workers connect: HTTP/2 over TLS.
+    package var edge = ListenSetting("[::]:2197")
+    /// Where operators connect: cleartext.
+    package var admin = ListenSetting("127.0.0.1:9197")
+    /// The edge routes in cleartext, for test clients that cannot do TLS.
+    package var plain = ListenSetting.off
+    /// Whether cleartext listeners may stand on addresses other than loopback.
+    package var isInsecure = false
+
+    /// The state folder, mode 0700.
+    package var stateFolder = "/var/lib/wakegate"
+    package var store = Store.sqlite
+    package var registration = Registration.explicit
+    /// Whether a background push of priority 10 is refused, as real APNs does.
+    package var strictBackgroundPriority = false
+    /// How long a shutdown waits for wakes in flight.
+    package var drainTimeoutMilliseconds: Int64 = 10_000
+
+    /// The PEM file of the server's certificate chain; nil when not set.
+    package var certificateFile: String?
+    /// The PEM file of the server's private key; nil when not set.
+    package var privateKeyFile: String?
+    /// The PEM file of the authority that signs client certificates; nil when none are trusted.
+    package var clientCAFile: String?
+    /// The folder of providers' public keys, one file a key; nil when not set.
+    package var providerKeysFolder: String?
+
+    /// The launch policy of every topic that has none of its own.
+    package var policy = Parameters()
+    /// The launch policy of topics that override it, complete: what a topic does not name is as in `policy`.
+    package var topicPolicies: [String: Parameters] = [:]
+
+    package var logLevel = LogLevel.info
+    package var logFormat = LogFormat.text
+
+    package init() {}
+
+    /// The launch policy of `topic`.
+    package func policy(forTopic topic: String) -> Parameters {
+        self.topicPolicies[topic] ?? self.policy
+    }
+}
+
+extension GatewayConfiguration {
+    /// Where devices and pushes are kept.
+    package enum Store: String, CaseIterable, Sendable {
+        /// A journal in the state folder.
+        case sqlite
+        /// Memory alone: nothing survives.
+        case memory
+    }
+
+    /// How a device token becomes known.
+    package enum Registration: String, CaseIterable, Sendable {
+        /// Workers and operators register devices; pushes to other tokens are refused.
+        case explicit
+        /// The first push with a topic registers its token, too.
+        case open
+    }
+
+    /// The least important log line that is written.
+    package enum LogLevel: String, CaseIterable, Sendable {
+        case debug, info, warning, error
+    }
+
+    package enum LogFormat: String, CaseIterable, Sendable {
+        case text, json
+    }
+}
