@@ -79,9 +79,17 @@ package struct ByteView {
 
     @inlinable
     package static func == (left: ByteView, right: ByteView) -> Bool {
-        guard left.count == right.count else { return false }
-        for index in 0..<left.count where left[index] != right[index] { return false }
-        return true
+        let count = left.count
+        guard count == right.count else { return false }
+        guard count >= 8 else {
+            for index in 0..<count where left[index] != right[index] { return false }
+            return true
+        }
+        // The last word may overlap the one before it.
+        for index in stride(from: 0, to: count - 7, by: 8) where left.word(at: index) != right.word(at: index) {
+            return false
+        }
+        return left.word(at: count - 8) == right.word(at: count - 8)
     }
 
     @inlinable

@@ -1,0 +1,164 @@
+internal import Bytes
+
+/// A place in a JSON text, and the tokens from there on.
+struct JSONScanner {
+    private let text: ByteView
+    private var position = 0
+
+    init(_ text: ByteView) {
+        self.text = text
+    }
+
+    /// The byte at hand; 0 past the end, which begins no token.
+    var current: UInt8 {
+        self.position < self.text.count ? self.text[self.position] : 0
+    }
+
+    var isAtEnd: Bool { self.position == self.text.count }
+
+    mutating func advance() {
+        self.position += 1
+    }
+
+    mutating func skipSpace() {
+        while self.position < self.text.count {
+            switch self.text[self.position] {
+            case 0x20, 0x0A, 0x0D, 0x09: self.position += 1
+            default: return
+            }
+        }
+    }
+
+    /// Passes `literal` if it comes next.
+    mutating func skip(_ literal: StaticString) -> Bool {
+        let count = literal.utf8CodeUnitCount
+        guard self.position + count <= self.text.count,
+            self.text[self.position..<self.position + count] == literal
+        else { return false }
+        self.position += count
+        return true
+    }
+
+    /// Passes a number and returns it; nil when it breaks the grammar.
+    mutating func number() -> ByteView? {
+        let start = self.position
+        if self.current == UInt8(ascii: "-") { self.position += 1 }
+        if self.current == UInt8(ascii: "0") {
+            self.position += 1
+        } else {
+            guard self.skipDigits() else { return nil }
+        }
+        if self.current == UInt8(ascii: ".") {
+            self.position += 1
+            guard self.skipDigits() else { return nil }
+        }
+        if self.current | 0x20 == UInt8(ascii: "e") {
+            self.position += 1
+            if self.current == UInt8(ascii: "+") || self.current == UInt8(ascii: "-") { self.position += 1 }
+            guard self.skipDigits() else { return nil }
+        }
+        return self.text[start..<self.position]
+    }
+
+    /// Passes digits; false when there is none.
+    private mutating func skipDigits() -> Bool {
+        let start = self.position
+        while self.current &- 0x30 <= 9 { self.position += 1 }
+        return self.position > start
+    }
+
+    /// Passes a string, which the quote at hand begins; nil when it breaks the grammar or is not UTF-8.
+    mutating func string() -> JSONName? {
+        self.position += 1
+        let start = self.position
+        var hasEscapes = false
+        while true {
+            self.skipPlainASCII()
+            guard self.position < self.text.count else { return nil }
+            let byte = self.text[self.position]
+            if byte == UInt8(ascii: "\"") {
+                let name = JSONName(text: self.text[start..<self.position], hasEscapes: hasEscapes)
+                self.position += 1
+                return name
+            } else if byte == UInt8(ascii: "\\") {
+                guard self.skipEscape() else { return nil }
+                hasEscapes = true
+            } else {
+                // A control character is no beginning of a sequence either.
+                guard self.skipSequences() else { return nil }
+            }
+        }
+    }
+
+    /// Passes bytes up to the first quote, backslash, control character or byte outside ASCII.
+    private mutating func skipPlainASCII() {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        while self.position + 8 <= self.text.count {
+            let word = self.text.word(at: self.position)
+            let quote = word ^ ones &* 0x22
+            let backslash = word ^ ones &* 0x5C
+            // Each difference has the high bit set where a byte was too small. Borrows may set it in later bytes too,
+            // so the first one is exact.
+            let small = ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | (word &- ones &* 0x20)
+            let special = (small | word) & ones &* 0x80
+            guard special == 0 else {
+                self.position += special.trailingZeroBitCount >> 3
+                return
+            }
+            self.position += 8
+        }
+        while self.position < self.text.count {
+            let byte = self.text[self.position]
+            guard byte >= 0x20, byte < 0x80, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") else { return }
+            self.position += 1
+        }
+    }
+
+    /// Passes an escape, which the backslash at hand begins.
+    private mutating func skipEscape() -> Bool {
+        self.position += 1
+        switch self.current {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            self.position += 1
+            return true
+        case UInt8(ascii: "u"):
+            guard self.position + 5 <= self.text.count else { return false }
+            for digit in 1...4 where self.text[self.position + digit].hexDigitValue == nil { return false }
+            self.position += 5
+            return true
+        default: return false
+        }
+    }
+
+    /// Passes UTF-8 sequences of two bytes and more, at least one; false when one is ill-formed.
+    private mutating func skipSequences() -> Bool {
+        repeat {
+            let first = self.text[self.position]
+            // The bounds of the second byte rule out overlong forms, surrogates and numbers past U+10FFFF.
+            let count: Int
+            var low: UInt8 = 0x80
+            var high: UInt8 = 0xBF
+            switch first {
+            case 0xC2...0xDF: count = 2
+            case 0xE0...0xEF:
+                count = 3
+                if first == 0xE0 { low = 0xA0 }
+                if first == 0xED { high = 0x9F }
+            case 0xF0...0xF4:
+                count = 4
+                if first == 0xF0 { low = 0x90 }
+                if first == 0xF4 { high = 0x8F }
+            default: return false
+            }
+            guard self.position + count <= self.text.count else { return false }
+            let second = self.text[self.position + 1]
+            guard second >= low, second <= high else { return false }
+            for index in 2..<4 where index < count {
+                guard self.text[self.position + index] & 0xC0 == 0x80 else { return false }
+            }
+            self.position += count
+        } while self.position < self.text.count && self.text[self.position] >= 0x80
+        return true
+    }
+}

@@ -1,0 +1,140 @@
+package import Bytes
+
+/// The header fields of a push that mean something, collected one by one in the order they came.
+///
+/// It keeps views and no copies: it is valid as long as the bytes of the fields that were given to it.
+package struct PushHeaders {
+    /// The fields that may come once.
+    private enum Field: UInt16 {
+        case authorization = 1
+        case id = 2
+        case expiration = 4
+        case priority = 8
+        case pushType = 16
+        case topic = 32
+        case collapseID = 64
+        case channelID = 128
+        case requestID = 256
+        case uniqueID = 512
+    }
+
+    /// How many other names that begin with `apns-` are remembered; repetitions of further ones are not noticed.
+    private static let otherNamesMax = 4
+
+    private var seen: UInt16 = 0
+    private var otherNameCount = 0
+    private var otherNames: InlineArray<4, ByteView> = InlineArray(repeating: ByteView())
+    private var authorizationText = ByteView()
+    private var expirationText = ByteView()
+    private var priorityText = ByteView()
+    private var pushTypeText = ByteView()
+    private var topicText = ByteView()
+    private var collapseIDText = ByteView()
+
+    /// The identifier of `apns-id`; nil when the field is absent or is not a canonical UUID.
+    ///
+    /// An answer to any push, accepted or refused at whatever check, carries it; or a new one where it is nil.
+    package private(set) var id: APNsID?
+
+    /// Whether `wakegate-dry-run: 1` asks for an answer that changes nothing.
+    package private(set) var isDryRun = false
+
+    /// Whether `authorization`, or a field whose name begins with `apns-`, came more than once.
+    package private(set) var hasDuplicates = false
+
+    package init() {}
+
+    /// The value of `authorization`, the first one if there are several; nil when it is absent.
+    package var authorization: ByteView? { self.has(.authorization) ? self.authorizationText : nil }
+
+    /// The value of `apns-topic` before any check, for authentication; nil when it is absent.
+    package var unverifiedTopic: ByteView? { self.has(.topic) ? self.topicText : nil }
+
+    /// The greatest payload this push may have, in bytes; known before anything has been checked.
+    package var payloadBytesMax: Int {
+        PushPayload.bytesMax(type: self.has(.pushType) ? PushType(self.pushTypeText) : nil)
+    }
+
+    /// Takes one field; the name is in lower case. Names that mean nothing to a push are skipped.
+    package mutating func field(name: ByteView, value: ByteView) {
+        switch name.count {
+        case 7 where name == "apns-id":
+            if self.isFirst(.id) { self.id = APNsID(value) }
+        case 10 where name == "apns-topic":
+            if self.isFirst(.topic) { self.topicText = value }
+        case 13 where name == "apns-priority":
+            if self.isFirst(.priority) { self.priorityText = value }
+        case 13 where name == "authorization":
+            if self.isFirst(.authorization) { self.authorizationText = value }
+        case 14 where name == "apns-push-type":
+            if self.isFirst(.pushType) { self.pushTypeText = value }
+        case 14 where name == "apns-unique-id":
+            _ = self.isFirst(.uniqueID)
+        case 15 where name == "apns-expiration":
+            if self.isFirst(.expiration) { self.expirationText = value }
+        case 15 where name == "apns-channel-id":
+            _ = self.isFirst(.channelID)
+        case 15 where name == "apns-request-id":
+            _ = self.isFirst(.requestID)
+        case 16 where name == "apns-collapse-id":
+            if self.isFirst(.collapseID) { self.collapseIDText = value }
+        case 16 where name == "wakegate-dry-run":
+            self.isDryRun = value == "1"
+        default:
+            if name.starts(with: "apns-") { self.otherField(name: name) }
+        }
+    }
+
+    /// Checks everything the fields can show to be wrong, in the order of the wire contract: duplicates, apns-id,
+    /// expiration, priority, push type, collapse id, topic.
+    ///
+    /// Authentication comes before it, the payload after it.
+    /// - Throws: The reason of the first check that fails.
+    package func validated(rules: PushRules) throws(APNSReason) -> PushHead {
+        guard !self.hasDuplicates else { throw .duplicateHeaders }
+        if self.has(.id), self.id == nil { throw .badMessageId }
+        let expiration = self.has(.expiration) ? PushExpiration(self.expirationText) : .absent
+        guard let expiration else { throw .badExpirationDate }
+        let priority = self.has(.priority) ? PushPriority(self.priorityText) : .immediate
+        guard let priority else { throw .badPriority }
+        let type = self.has(.pushType) ? PushType(self.pushTypeText) : nil
+        if rules.strictBackgroundPriority, priority == .immediate, type == .background { throw .badPriority }
+        if self.has(.pushType), type == nil { throw .invalidPushType }
+        guard self.collapseIDText.count <= PushHead.collapseIDBytesMax else { throw .badCollapseId }
+        guard self.has(.topic) else { throw .missingTopic }
+        guard PushHead.isTopic(self.topicText) else { throw .badTopic }
+        return PushHead(
+            id: self.id,
+            expiration: expiration,
+            priority: priority,
+            type: type,
+            collapseID: self.collapseIDText,
+            topic: self.topicText,
+            isDryRun: self.isDryRun
+        )
+    }
+
+    private func has(_ field: Field) -> Bool {
+        self.seen & field.rawValue != 0
+    }
+
+    /// Notes that the field came, and tells whether for the first time.
+    private mutating func isFirst(_ field: Field) -> Bool {
+        guard !self.has(field) else {
+            self.hasDuplicates = true
+            return false
+        }
+        self.seen |= field.rawValue
+        return true
+    }
+
+    private mutating func otherField(name: ByteView) {
+        for index in 0..<self.otherNameCount where self.otherNames[index] == name {
+            self.hasDuplicates = true
+            return
+        }
+        guard self.otherNameCount < PushHeaders.otherNamesMax else { return }
+        self.otherNames[self.otherNameCount] = name
+        self.otherNameCount += 1
+    }
+}

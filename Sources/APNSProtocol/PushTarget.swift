@@ -1,0 +1,48 @@
+package import Bytes
+
+/// What the request line of a push says: the method, and the path with the device token in it.
+package enum PushTarget {
+    /// The path of every push, before the token.
+    private static let prefix: StaticString = "/3/device/"
+
+    /// Checks method and path, in this order.
+    ///
+    /// `/3/device` without the last slash is not the path of a push.
+    /// - Parameter path: The path with its query, as received.
+    /// - Returns: The characters where the token stands, at least one; `deviceToken` reads them.
+    /// - Throws: `methodNotAllowed`; `missingDeviceToken` for `/3/device/`; `badPath` for every other path that is not
+    ///   `/3/device/` and one more segment, and for any query.
+    package static func tokenDigits(method: ByteView, path: ByteView) throws(APNSReason) -> ByteView {
+        guard method == "POST" else { throw .methodNotAllowed }
+        guard path.starts(with: self.prefix) else { throw .badPath }
+        let digits = path.dropFirst(ByteView(self.prefix).count)
+        guard !digits.isEmpty else { throw .missingDeviceToken }
+        guard !self.hasDelimiter(digits) else { throw .badPath }
+        return digits
+    }
+
+    /// Reads the token into `token`; this is the last check of a push that needs no knowledge of devices.
+    ///
+    /// - Throws: `badDeviceToken` for anything that is not an even number of hexadecimal digits, 32 to 200 of them.
+    package static func deviceToken(digits: ByteView, into token: inout DeviceToken) throws(APNSReason) {
+        guard DeviceToken.parse(digits, into: &token) else { throw .badDeviceToken }
+    }
+
+    /// Whether a `/` or a `?` is among the characters.
+    private static func hasDelimiter(_ text: ByteView) -> Bool {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        var index = 0
+        while index + 8 <= text.count {
+            let word = text.word(at: index)
+            // The two characters differ in one bit, and so do no others from both.
+            let difference = (word | ones &* 0x10) ^ ones &* UInt64(UInt8(ascii: "?"))
+            guard (difference &- ones) & ~difference & ones &* 0x80 == 0 else { return true }
+            index += 8
+        }
+        while index < text.count {
+            guard text[index] | 0x10 != UInt8(ascii: "?") else { return true }
+            index += 1
+        }
+        return false
+    }
+}
