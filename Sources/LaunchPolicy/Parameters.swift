@@ -62,12 +62,16 @@ package struct Parameters: Hashable, Sendable {
     /// - Throws: `OutOfRange` when `value` is not what `name.requirement` says; nothing is changed then.
     package mutating func set(_ name: Name, to value: Double) throws(OutOfRange) {
         let outOfRange = OutOfRange(name: name, value: value)
+        // Conversions alone: `rounded` and `init(exactly:)` call the C mathematics library, which a pure module
+        // does not link.
         func milliseconds() throws(OutOfRange) -> Int64 {
             guard value >= 0.001, value <= Double(Self.secondsMax) else { throw outOfRange }
-            return Int64((value * 1000).rounded())
+            return Int64(value * 1000 + 0.5)
         }
         func whole(_ range: ClosedRange<Int>) throws(OutOfRange) -> Int {
-            guard let count = Int(exactly: value), range.contains(count) else { throw outOfRange }
+            guard value >= Double(range.lowerBound), value <= Double(range.upperBound) else { throw outOfRange }
+            let count = Int(value)
+            guard Double(count) == value else { throw outOfRange }
             return count
         }
         switch name {
