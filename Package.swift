@@ -33,6 +33,8 @@ let package = Package(
         .target(name: "DeviceEngine", dependencies: ["Bytes", "LaunchPolicy"]),
         .target(name: "WakeDispatch", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy"]),
 
+        .target(name: "Simulation", dependencies: ["Bytes", "LaunchPolicy"]),
+
         // MARK: Drivers: sockets, TLS, HTTP
         .target(
             name: "HTTPTransport",
@@ -50,6 +52,12 @@ let package = Package(
         .executableTarget(name: "wakegate", dependencies: ["Gateway", "HTTPClient", "LaunchPolicy"]),
 
         // MARK: Tests
+        .testTarget(name: "LaunchPolicyTests", dependencies: ["LaunchPolicy"]),
+        .testTarget(
+            name: "SimulationTests",
+            dependencies: ["LaunchPolicy", "Simulation"],
+            resources: [.copy("Vectors")]
+        ),
         .target(
             name: "WakeGateTestKit",
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeDispatch"]

@@ -1,0 +1,183 @@
+/// Reads one JSON text (RFC 8259). Numbers keep their text, members their order.
+struct JSONReader {
+    /// Deeper nesting than any trace line has; more would only cost stack.
+    static let depthMax = 16
+
+    private let bytes: [UInt8]
+    private var index = 0
+
+    /// The value that `text` is, white space around it allowed.
+    static func read(_ text: String) throws(JSONFault) -> JSONValue {
+        var reader = JSONReader(bytes: Array(text.utf8))
+        let value = try reader.value(depth: 0)
+        guard reader.next() == nil else { throw reader.fault("there is more after the end of the value") }
+        return value
+    }
+
+    private init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    private func fault(_ what: String) -> JSONFault {
+        JSONFault(column: self.index + 1, what: what)
+    }
+
+    private var current: UInt8? { self.index < self.bytes.count ? self.bytes[self.index] : nil }
+
+    /// The next byte that is not white space, which stays unread.
+    private mutating func next() -> UInt8? {
+        while let byte = self.current, byte == 0x20 || (byte >= 0x09 && byte <= 0x0D && byte != 0x0B && byte != 0x0C) {
+            self.index += 1
+        }
+        return self.current
+    }
+
+    private mutating func consume(_ byte: UInt8) -> Bool {
+        guard self.next() == byte else { return false }
+        self.index += 1
+        return true
+    }
+
+    private mutating func value(depth: Int) throws(JSONFault) -> JSONValue {
+        guard depth < Self.depthMax else { throw self.fault("values are nested more than \(Self.depthMax) deep") }
+        guard let byte = self.next() else { throw self.fault("the line ends where a value should be") }
+        switch byte {
+        case UInt8(ascii: "{"): return try self.object(depth: depth)
+        case UInt8(ascii: "["): return try self.array(depth: depth)
+        case UInt8(ascii: "\""): return .string(try self.string())
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number(try self.number())
+        case UInt8(ascii: "t") where self.word("true"): return .bool(true)
+        case UInt8(ascii: "f") where self.word("false"): return .bool(false)
+        case UInt8(ascii: "n") where self.word("null"): return .null
+        default: throw self.fault("this is not the start of a JSON value")
+        }
+    }
+
+    private mutating func word(_ word: String) -> Bool {
+        guard self.bytes[self.index...].starts(with: word.utf8) else { return false }
+        self.index += word.utf8.count
+        return true
+    }
+
+    private mutating func object(depth: Int) throws(JSONFault) -> JSONValue {
+        var members: [JSONMember] = []
+        self.index += 1
+        if self.consume(UInt8(ascii: "}")) { return .object(members) }
+        repeat {
+            guard self.next() == UInt8(ascii: "\"") else { throw self.fault("a name in quotes should be here") }
+            let name = try self.string()
+            guard self.consume(UInt8(ascii: ":")) else { throw self.fault("a colon should be here") }
+            members.append(JSONMember(name: name, value: try self.value(depth: depth + 1)))
+        } while self.consume(UInt8(ascii: ","))
+        guard self.consume(UInt8(ascii: "}")) else { throw self.fault("a comma or } should be here") }
+        return .object(members)
+    }
+
+    private mutating func array(depth: Int) throws(JSONFault) -> JSONValue {
+        var elements: [JSONValue] = []
+        self.index += 1
+        if self.consume(UInt8(ascii: "]")) { return .array(elements) }
+        repeat {
+            elements.append(try self.value(depth: depth + 1))
+        } while self.consume(UInt8(ascii: ","))
+        guard self.consume(UInt8(ascii: "]")) else { throw self.fault("a comma or ] should be here") }
+        return .array(elements)
+    }
+}
+
+// MARK: - Numbers
+
+extension JSONReader {
+    private mutating func number() throws(JSONFault) -> JSONNumber {
+        let start = self.index
+        if self.current == UInt8(ascii: "-") { self.index += 1 }
+        if self.current == UInt8(ascii: "0") {
+            self.index += 1
+        } else {
+            try self.digits()
+        }
+        if self.current == UInt8(ascii: ".") {
+            self.index += 1
+            try self.digits()
+        }
+        if let byte = self.current, byte | 0x20 == UInt8(ascii: "e") {
+            self.index += 1
+            if let sign = self.current, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { self.index += 1 }
+            try self.digits()
+        }
+        return JSONNumber(text: String(decoding: self.bytes[start..<self.index], as: UTF8.self))
+    }
+
+    private mutating func digits() throws(JSONFault) {
+        let start = self.index
+        while let byte = self.current, byte &- 0x30 <= 9 { self.index += 1 }
+        guard self.index > start else { throw self.fault("a digit should be here") }
+    }
+}
+
+// MARK: - Strings
+
+extension JSONReader {
+    /// Reads a string from its opening to its closing quote.
+    private mutating func string() throws(JSONFault) -> String {
+        self.index += 1
+        var text = ""
+        var start = self.index
+        while let byte = self.current {
+            guard byte >= 0x20 else { throw self.fault("control characters in a string must be escaped") }
+            guard byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else {
+                self.index += 1
+                continue
+            }
+            let run = String(decoding: self.bytes[start..<self.index], as: UTF8.self)
+            self.index += 1
+            if byte == UInt8(ascii: "\"") { return text.isEmpty ? run : text + run }
+            text += run
+            text.unicodeScalars.append(try self.escaped())
+            start = self.index
+        }
+        throw self.fault("a string is not closed")
+    }
+
+    private mutating func escaped() throws(JSONFault) -> Unicode.Scalar {
+        guard let byte = self.current else { throw self.fault("a string is not closed") }
+        self.index += 1
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(byte)
+        case UInt8(ascii: "b"): return "\u{8}"
+        case UInt8(ascii: "f"): return "\u{C}"
+        case UInt8(ascii: "n"): return "\n"
+        case UInt8(ascii: "r"): return "\r"
+        case UInt8(ascii: "t"): return "\t"
+        case UInt8(ascii: "u"): return try self.unicodeEscape()
+        default: throw self.fault("a backslash must be followed by one of \" \\ / b f n r t u")
+        }
+    }
+
+    private mutating func unicodeEscape() throws(JSONFault) -> Unicode.Scalar {
+        let unit = try self.hexadecimal()
+        if let scalar = Unicode.Scalar(unit) { return scalar }
+        guard unit < 0xDC00, self.current == UInt8(ascii: "\\") else { throw self.fault("a surrogate stands alone") }
+        self.index += 1
+        guard self.current == UInt8(ascii: "u") else { throw self.fault("a surrogate stands alone") }
+        self.index += 1
+        let low = try self.hexadecimal()
+        let value = 0x10000 + ((unit - 0xD800) << 10) + (low & 0x3FF)
+        guard low & 0xFC00 == 0xDC00, let scalar = Unicode.Scalar(value) else {
+            throw self.fault("a surrogate stands alone")
+        }
+        return scalar
+    }
+
+    private mutating func hexadecimal() throws(JSONFault) -> UInt32 {
+        var value: UInt32 = 0
+        for _ in 0..<4 {
+            guard let byte = self.current, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
+                throw self.fault("four hexadecimal digits should be here")
+            }
+            value = value << 4 | UInt32(digit)
+            self.index += 1
+        }
+        return value
+    }
+}

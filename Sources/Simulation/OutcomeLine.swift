@@ -1,0 +1,73 @@
+import Bytes
+package import LaunchPolicy
+
+/// One line of a simulation's output: what happened to a push, where and when.
+package struct OutcomeLine: Hashable, Sendable {
+    package enum Event: Hashable, Sendable {
+        case push(Disposition)
+        case launch(coalesced: UInt32, attempt: UInt32)
+        case result(WakeOutcome)
+        case discard(DiscardReason)
+    }
+
+    /// What the provider is told of its push.
+    package enum Disposition: String, Sendable, CaseIterable {
+        case launched, coalesced, scheduled, discarded
+    }
+
+    package var moment: Instant
+    package var device: String
+    package var apnsID: String
+    package var event: Event
+
+    /// The line as a JSON object, without a line end.
+    package var json: String {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("t")
+        Self.seconds(self.moment).withByteView { writer.raw($0) }
+        writer.key("device")
+        writer.string(self.device)
+        writer.key("event")
+        switch self.event {
+        case .push(let disposition):
+            writer.string("push")
+            self.writeName(&writer)
+            writer.key("disposition")
+            writer.string(disposition.rawValue)
+        case .launch(let coalesced, let attempt):
+            writer.string("launch")
+            self.writeName(&writer)
+            writer.key("coalesced")
+            writer.integer(coalesced)
+            writer.key("attempt")
+            writer.integer(attempt)
+        case .result(let outcome):
+            writer.string("result")
+            self.writeName(&writer)
+            writer.key("result")
+            writer.string(outcome.rawValue)
+        case .discard(let reason):
+            writer.string("discard")
+            self.writeName(&writer)
+            writer.key("reason")
+            writer.string(reason.rawValue)
+        }
+        writer.endObject()
+        return writer.buffer.view.string
+    }
+
+    private func writeName(_ writer: inout JSONWriter) {
+        writer.key("apnsID")
+        writer.string(self.apnsID)
+    }
+
+    /// A moment of a trace, which is never before 0, in seconds with the decimals it needs.
+    private static func seconds(_ moment: Instant) -> String {
+        let (whole, rest) = moment.milliseconds.quotientAndRemainder(dividingBy: 1000)
+        guard rest > 0 else { return String(whole) }
+        var decimals = Array(String(1000 + rest).utf8.dropFirst())
+        while decimals.last == UInt8(ascii: "0") { decimals.removeLast() }
+        return "\(whole)." + String(decoding: decimals, as: UTF8.self)
+    }
+}
