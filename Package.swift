@@ -62,6 +62,8 @@ let package = Package(
             name: "WakeGateTestKit",
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeDispatch"]
         ),
+        .testTarget(name: "BytesTests", dependencies: ["Bytes"]),
+        .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes"]),
     ],
     swiftLanguageModes: [.v6]
 )

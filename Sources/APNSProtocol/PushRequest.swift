@@ -1,0 +1,40 @@
+package import Bytes
+
+/// A push as it was received, nothing of it checked. Its views are the sender's bytes, and valid as long as those.
+package struct PushRequest {
+    package var method: ByteView
+    /// The path with its query.
+    package var path: ByteView
+    package var headers: PushHeaders
+    package var body: ByteView
+    /// The body went past `PushHeaders.payloadBytesMax`, and is not all there.
+    package var isBodyCutShort: Bool
+
+    package init(method: ByteView, path: ByteView, headers: PushHeaders, body: ByteView, isBodyCutShort: Bool = false) {
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.body = body
+        self.isBodyCutShort = isBodyCutShort
+    }
+
+    /// Makes every check that needs no knowledge of devices, in the order of the wire contract: method, path,
+    /// authentication, fields, payload, token.
+    ///
+    /// - Parameters:
+    ///   - token: Where the device token is written; without meaning when the push is refused.
+    ///   - authenticate: Called once method and path are right; what it throws is thrown.
+    /// - Throws: The reason of the first check that fails.
+    package func checked(
+        rules: PushRules,
+        token: inout DeviceToken,
+        authenticate: (PushHeaders) throws(APNSReason) -> Void
+    ) throws(APNSReason) -> CheckedPush {
+        let digits = try PushTarget.tokenDigits(method: self.method, path: self.path)
+        try authenticate(self.headers)
+        let head = try self.headers.validated(rules: rules)
+        let wakes = try PushPayload.wakes(self.body, isCutShort: self.isBodyCutShort, type: head.type)
+        try PushTarget.deviceToken(digits: digits, into: &token)
+        return CheckedPush(head: head, wakes: wakes)
+    }
+}
