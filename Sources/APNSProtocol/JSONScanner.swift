@@ -100,7 +100,7 @@ struct JSONScanner {
             // Each difference has the high bit set where a byte was too small. Borrows may set it in later bytes too,
             // so the first one is exact.
             let small = ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | (word &- ones &* 0x20)
-            let special = (small | word) & ones &* 0x80
+            let special = (small | word) & (ones &* 0x80)
             guard special == 0 else {
                 self.position += special.trailingZeroBitCount >> 3
                 return

@@ -36,7 +36,7 @@ package enum PushTarget {
             let word = text.word(at: index)
             // The two characters differ in one bit, and so do no others from both.
             let difference = (word | ones &* 0x10) ^ ones &* UInt64(UInt8(ascii: "?"))
-            guard (difference &- ones) & ~difference & ones &* 0x80 == 0 else { return true }
+            guard (difference &- ones) & ~difference & (ones &* 0x80) == 0 else { return true }
             index += 8
         }
         while index < text.count {
