@@ -1,0 +1,62 @@
+package import Bytes
+import LaunchPolicy
+
+extension EmbeddedEngine {
+    /// The topic of this name, if any device, subscription or configuration ever named it.
+    package func findTopic(_ name: ByteView) -> TopicIndex? { self.topicNames.find(name) }
+
+    /// The topic of this name, made when it is new.
+    package func topic(_ name: ByteView) -> TopicIndex {
+        if let topic = self.topicNames.find(name) { return topic }
+        let text = name.string
+        let parameters = self.configuration.topicPolicies[text] ?? self.configuration.policy
+        self.topics.append(Topic(name: text, parameters: parameters))
+        return self.topicNames.insert(name)
+    }
+
+    /// Whether a subscription may make the topic of this name.
+    package func mayAddTopic(_ name: ByteView) -> Bool {
+        self.topicNames.find(name) != nil || self.topics.count < self.configuration.topicsMax
+    }
+
+    /// The books of all topics together.
+    package var totals: Books {
+        self.topics.reduce(into: Books()) { $0 += $1.books }
+    }
+
+    /// Every topic, in the order of their making.
+    package var topicSnapshots: [TopicSnapshot] {
+        self.topics.indices.map { self.snapshot(TopicIndex(rawValue: UInt32($0))) }
+    }
+
+    package func snapshot(_ topic: TopicIndex) -> TopicSnapshot {
+        let record = self.topics[Int(topic.rawValue)]
+        return TopicSnapshot(index: topic, name: record.name, books: record.books)
+    }
+
+    package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
+        self.settle(device)
+        let record = self.devices[device]
+        let parameters = self.parameters(record.topic)
+        var held: [HoldCode] = []
+        if let priority = record.state.pending?.priority {
+            held = Hold.allCases.filter {
+                record.state.conditions.holds($0, priority, criticalBattery: parameters.criticalBattery)
+            }.map { HoldCode($0) }
+        }
+        if record.isReady { held.append(.worker) }
+        return DeviceSnapshot(
+            token: record.token.token,
+            topic: self.topics[Int(record.topic.rawValue)].name,
+            isRegistered: record.isRegistered,
+            registrationChangedAt: record.registrationChangedAt,
+            state: record.state,
+            parameters: parameters,
+            wake: record.state.inFlight == nil ? nil : record.wake,
+            pendingID: record.state.pending.flatMap { PushContent($0.handle)?.apnsID },
+            inFlightID: record.state.inFlight.flatMap { PushContent($0.push.handle)?.apnsID },
+            held: held,
+            recent: self.withMemory(device) { $0.recent.elements.reversed() } ?? []
+        )
+    }
+}

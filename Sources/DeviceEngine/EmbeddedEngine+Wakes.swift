@@ -1,0 +1,150 @@
+import Bytes
+package import LaunchPolicy
+
+extension EmbeddedEngine {
+    /// Launches the device that has waited longest for a slot of this topic.
+    package func claim(_ topic: TopicIndex) -> WakeID? {
+        while self.topics[Int(topic.rawValue)].firstReady != .none {
+            if let wake = self.claim(self.topics[Int(topic.rawValue)].firstReady) { return wake }
+        }
+        return nil
+    }
+
+    /// Launches this device, if it waits for nothing but a slot.
+    package func claim(_ device: DeviceIndex) -> WakeID? {
+        let record = self.devices[device]
+        guard record.isReady else { return nil }
+        let parameters = self.parameters(record.topic)
+        guard record.state.isLaunchable(self.now, parameters) else {
+            self.settle(device)
+            return nil
+        }
+        self.devices[device].state.launched(at: self.now, parameters)
+        let wake = self.noteLaunch(device)
+        self.reconcile(device)
+        return wake
+    }
+
+    /// How many devices wait for a slot of this topic.
+    package func readyCount(_ topic: TopicIndex) -> Int {
+        self.topics[Int(topic.rawValue)].readyCount
+    }
+
+    /// The wake in flight with this id, valid until the engine is next called.
+    package func wake(_ id: WakeID) -> LaunchedWake? {
+        guard let device = self.wakes[id] else { return nil }
+        let record = self.devices[device]
+        guard record.wake == id, let inFlight = record.state.inFlight else { return nil }
+        return LaunchedWake(
+            id: id,
+            token: record.token.token,
+            topic: self.topics[Int(record.topic.rawValue)].name,
+            push: inFlight.push,
+            deadline: inFlight.deadline,
+            content: PushContent(inFlight.push.handle)
+        )
+    }
+
+    /// A worker reported the result of a wake.
+    package func report(_ result: FetchResult, wake id: WakeID) -> ReportOutcome {
+        let outcome = result.outcome
+        guard let device = self.wakes[id] else { return .unknown }
+        if let moment = self.due[device], moment <= self.now { self.settle(device) }
+        let record = self.devices[device]
+        guard record.wake == id, record.state.inFlight != nil else {
+            let before = self.withMemory(device) { $0.endedWakes.elements.first { $0.id == id } }
+            guard let before else { return .unknown }
+            return before.outcome == outcome ? .repeated : .endedOtherwise(before.outcome)
+        }
+        let parameters = self.parameters(record.topic)
+        let action = self.devices[device].state.resultReported(result, at: self.now, parameters)
+        self.noteEnd(device, record, outcome, action)
+        self.settle(device)
+        return .ended
+    }
+
+    /// The stream that carried a wake in flight ended.
+    package func lose(_ id: WakeID) {
+        guard let device = self.wakes[id] else { return }
+        if let moment = self.due[device], moment <= self.now { self.settle(device) }
+        let record = self.devices[device]
+        guard record.wake == id, record.state.inFlight != nil else { return }
+        let parameters = self.parameters(record.topic)
+        let action = self.devices[device].state.wakeLost(at: self.now, takingBackAttempt: false, parameters)
+        self.noteEnd(device, record, .lost, action)
+        self.settle(device)
+    }
+
+    /// Launches what is pending, or an empty wake, outside interval, budget and holds.
+    package func launchForced(_ device: DeviceIndex) -> ForcedLaunch {
+        self.settle(device)
+        let record = self.devices[device]
+        guard record.state.inFlight == nil else { return .wakeInFlight }
+        self.devices[device].state.launchForced(at: self.now, self.parameters(record.topic))
+        let wake = self.noteLaunch(device)
+        self.reconcile(device)
+        return .launched(wake)
+    }
+
+    /// Ends the wake in flight as expired now.
+    ///
+    /// - Returns: the wake that ended; nil when none is in flight.
+    package func expireForced(_ device: DeviceIndex) -> WakeID? {
+        self.settle(device)
+        let record = self.devices[device]
+        guard record.state.inFlight != nil else { return nil }
+        let action = self.devices[device].state.wakeExpired(at: self.now, self.parameters(record.topic))
+        self.noteEnd(device, record, .expired, action)
+        self.settle(device)
+        return record.wake
+    }
+
+    func noteLaunch(_ device: DeviceIndex) -> WakeID {
+        let id = WakeID(random: self.random())
+        self.devices[device].wake = id
+        self.wakes[id] = device
+        let record = self.devices[device]
+        self.count(record.topic) { $0.launched += 1 }
+        guard let push = record.state.inFlight?.push else { preconditionFailure("a launch is in flight") }
+        self.remember(
+            device,
+            .launch(attempt: UInt16(clamping: push.attempts), coalesced: UInt16(clamping: push.coalesced)),
+            PushContent(push.handle)?.apnsID
+        )
+        return id
+    }
+
+    /// - Parameter before: the record as it was while the wake was in flight.
+    func noteEnd(
+        _ device: DeviceIndex,
+        _ before: DeviceRecord,
+        _ outcome: WakeOutcome,
+        _ action: WakeEndedAction
+    ) {
+        self.count(before.topic) { $0.results[outcome] += 1 }
+        let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
+        self.remember(device, .result(outcome), content?.apnsID)
+        let ended = EndedWake(id: before.wake, outcome: outcome, at: self.now)
+        self.ended.append((ended.id, device, ended.at))
+        if let forgotten = self.withMemory(device, { $0.endedWakes.append(ended) }) { self.wakes[forgotten.id] = nil }
+        switch action {
+        case .completed(let push):
+            self.count(before.topic) { $0.completed += 1 }
+            PushContent(push)?.deallocate()
+        case .absorbed(let push): self.absorb(push, before.topic)
+        case .discarded(let push, let reason): self.discard(push, reason, device)
+        case .retries, .nothing: break
+        }
+    }
+}
+
+extension FetchResult {
+    /// How a wake ends that is reported so.
+    var outcome: WakeOutcome {
+        switch self {
+        case .newData: .newData
+        case .noData: .noData
+        case .failed: .failed
+        }
+    }
+}

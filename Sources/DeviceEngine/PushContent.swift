@@ -1,0 +1,72 @@
+package import Bytes
+package import LaunchPolicy
+
+/// What a push carries: its apns-id, collapse id and payload, in one block of memory.
+///
+/// A value is a reference with one owner, who calls `deallocate` once. The policy carries it as a `PushHandle`.
+@safe
+package struct PushContent {
+    private struct Header {
+        let apnsID: APNsID
+        let collapseIDCount: UInt16
+        let payloadCount: UInt32
+    }
+
+    private let base: UnsafeMutableRawPointer
+
+    /// Copies the parts into a block of their own.
+    ///
+    /// - Parameter collapseID: at most 64 bytes, empty when there is none.
+    package init(apnsID: APNsID, collapseID: ByteView, payload: ByteView) {
+        let size = MemoryLayout<Header>.size + collapseID.count + payload.count
+        unsafe self.base = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 8)
+        let header = Header(
+            apnsID: apnsID,
+            collapseIDCount: UInt16(collapseID.count),
+            payloadCount: UInt32(payload.count)
+        )
+        unsafe self.base.storeBytes(of: header, as: Header.self)
+        self.write(collapseID, at: 0)
+        self.write(payload, at: collapseID.count)
+    }
+
+    /// The content behind a handle that `handle` gave; nil for the handle of no push.
+    package init?(_ handle: PushHandle) {
+        guard let base = unsafe UnsafeMutableRawPointer(bitPattern: UInt(handle.rawValue)) else { return nil }
+        unsafe self.base = base
+    }
+
+    /// The content as the policy carries it.
+    package var handle: PushHandle {
+        unsafe PushHandle(rawValue: UInt64(UInt(bitPattern: self.base)))
+    }
+
+    package var apnsID: APNsID { self.header.apnsID }
+
+    /// Empty when the push has none; valid until `deallocate`.
+    package var collapseID: ByteView {
+        self.bytes(from: 0, count: Int(self.header.collapseIDCount))
+    }
+
+    /// The accepted JSON; valid until `deallocate`.
+    package var payload: ByteView {
+        self.bytes(from: Int(self.header.collapseIDCount), count: Int(self.header.payloadCount))
+    }
+
+    package func deallocate() {
+        unsafe self.base.deallocate()
+    }
+
+    private func write(_ part: ByteView, at start: Int) {
+        guard let source = unsafe part.buffer.baseAddress else { return }
+        unsafe (self.base + MemoryLayout<Header>.size + start).copyMemory(from: source, byteCount: part.count)
+    }
+
+    private var header: Header {
+        unsafe self.base.load(as: Header.self)
+    }
+
+    private func bytes(from start: Int, count: Int) -> ByteView {
+        unsafe ByteView(UnsafeRawBufferPointer(start: self.base + MemoryLayout<Header>.size + start, count: count))
+    }
+}

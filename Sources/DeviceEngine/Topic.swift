@@ -1,0 +1,12 @@
+import LaunchPolicy
+
+/// One topic: its name, its policy, its books, and its devices that wait for nothing but a slot.
+struct Topic {
+    let name: String
+    var parameters: Parameters
+    var books = Books()
+    /// The queue of devices that wait for a slot, in the order in which they came to wait.
+    var firstReady = DeviceIndex.none
+    var lastReady = DeviceIndex.none
+    var readyCount = 0
+}

@@ -1,0 +1,46 @@
+import Bytes
+
+/// Finds a topic by the bytes of its name, without making a string of them.
+struct TopicNames {
+    private var cells: [UInt32] = Array(repeating: 0, count: 64)
+    private var names: [[UInt8]] = []
+    private let seed: UInt64
+
+    init(seed: UInt64) {
+        self.seed = seed
+    }
+
+    func find(_ name: ByteView) -> TopicIndex? {
+        var place = self.place(name)
+        while self.cells[place] != 0 {
+            let topic = self.cells[place] - 1
+            if self.names[Int(topic)].withByteView({ $0 == name }) { return TopicIndex(rawValue: topic) }
+            place = (place + 1) & (self.cells.count - 1)
+        }
+        return nil
+    }
+
+    /// Adds a name that is not there yet; topics are numbered in the order of their adding.
+    mutating func insert(_ name: ByteView) -> TopicIndex {
+        self.names.append(name.array)
+        if self.names.count * 2 > self.cells.count {
+            self.cells = Array(repeating: 0, count: self.cells.count * 2)
+            for number in self.names.indices.dropLast() { self.link(number) }
+        }
+        self.link(self.names.count - 1)
+        return TopicIndex(rawValue: UInt32(self.names.count - 1))
+    }
+
+    private mutating func link(_ number: Int) {
+        var place = self.names[number].withByteView { self.place($0) }
+        while self.cells[place] != 0 { place = (place + 1) & (self.cells.count - 1) }
+        self.cells[place] = UInt32(number + 1)
+    }
+
+    private func place(_ name: ByteView) -> Int {
+        // FNV-1a under a seed that strangers do not know; names are short.
+        var hash = self.seed ^ 0xCBF2_9CE4_8422_2325
+        for index in 0..<name.count { hash = (hash ^ UInt64(name[index])) &* 0x100_0000_01B3 }
+        return Int(truncatingIfNeeded: hash ^ hash >> 32) & (self.cells.count - 1)
+    }
+}

@@ -1,0 +1,10 @@
+package import DeviceEngine
+
+/// What the dispatcher tells workers. Whoever takes it keeps it back until the step is durable.
+package protocol DispatchOutput: AnyObject {
+    /// A wake for the stream; its content is valid during the call.
+    func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress)
+
+    /// A wake the stream holds has expired: its worker should stop.
+    func expire(_ wake: WakeID, on stream: StreamAddress)
+}

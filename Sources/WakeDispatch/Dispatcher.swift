@@ -1,0 +1,295 @@
+package import Bytes
+package import DeviceEngine
+package import LaunchPolicy
+
+/// Pairs devices that are due with free worker slots, on the engine's thread.
+///
+/// Every verb leaves nothing undone: afterwards no device waits that a free slot could take. A device that a stream
+/// names goes to that stream first; the others take turns.
+package final class Dispatcher {
+    private let engine: EmbeddedEngine
+    private let output: any DispatchOutput
+    private var subscriptions: [StreamAddress: Subscription] = [:]
+    /// By topic number.
+    private var workers: [TopicWorkers] = []
+    /// Who holds which wake, and who let which one expire.
+    private var holders: [WakeID: Subscription] = [:]
+    /// Streams that may have a free slot again.
+    private var freed: [Subscription] = []
+    /// The gateway is shutting down: nothing new is launched.
+    private var isDraining = false
+
+    package init(engine: EmbeddedEngine, output: any DispatchOutput) {
+        self.engine = engine
+        self.output = output
+    }
+}
+
+// MARK: - Time and pushes
+
+extension Dispatcher {
+    /// Goes on to `now`.
+    ///
+    /// - Returns: whether everything that is due was done; otherwise call again soon.
+    package func advance(to now: Instant, devicesMax: Int) -> Bool {
+        let isDone = self.engine.advance(to: now, devicesMax: devicesMax)
+        self.flow()
+        return isDone
+    }
+
+    /// What a push was answered.
+    package enum PushOutcome: Hashable, Sendable {
+        case answered(PushAnswer)
+        case refused(Refusal)
+    }
+
+    /// A push arrived.
+    package func push(
+        _ push: IncomingPush,
+        token: borrowing DeviceToken,
+        topic: ByteView,
+        isDryRun: Bool
+    ) -> PushOutcome {
+        switch self.engine.admit(token, topic: topic, isDryRun: isDryRun) {
+        case .refused(let refusal): return .refused(refusal)
+        case .newcomer(let topic):
+            var isFree = false
+            if let topic { isFree = self.isWorkerFree(topic, token) }
+            return .answered(self.engine.acceptDryRun(push, device: nil, topic: topic, workerIsFree: isFree))
+        case .device(let device):
+            let topic = self.engine.identity(device).topic
+            let isFree = self.isWorkerFree(topic, token)
+            guard !isDryRun else {
+                return .answered(self.engine.acceptDryRun(push, device: device, topic: topic, workerIsFree: isFree))
+            }
+            let answer = self.engine.accept(push, device: device, workerIsFree: isFree)
+            if let wake = answer.wake, let stream = self.freeStream(topic, token) { self.hand(wake, to: stream) }
+            self.flow()
+            return .answered(answer)
+        }
+    }
+}
+
+// MARK: - Streams
+
+extension Dispatcher {
+    /// A worker subscribed.
+    ///
+    /// - Returns: false when the topic is new and no more topics fit within the limits.
+    package func subscribed(_ address: StreamAddress, topic name: ByteView, _ request: SubscriptionRequest) -> Bool {
+        guard self.engine.mayAddTopic(name) else { return false }
+        let topic = self.engine.topic(name)
+        while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
+        let subscription = Subscription(address: address, topic: topic, request: request)
+        self.subscriptions[address] = subscription
+        self.workers[Int(topic.rawValue)].insert(subscription)
+        self.freed.append(subscription)
+        self.flow()
+        return true
+    }
+
+    /// A worker's stream ended: the wakes it holds are lost.
+    package func streamEnded(_ address: StreamAddress) {
+        guard let subscription = self.subscriptions.removeValue(forKey: address) else { return }
+        subscription.hasEnded = true
+        self.workers[Int(subscription.topic.rawValue)].remove(subscription)
+        self.workers[Int(subscription.topic.rawValue)].busy -= subscription.wakes.count
+        for wake in subscription.expiredInARow { self.holders[wake] = nil }
+        for wake in subscription.wakes {
+            self.holders[wake] = nil
+            self.engine.lose(wake)
+        }
+        self.flow()
+    }
+
+    /// The worker's peer reads too slowly, or reads again.
+    package func streamPaused(_ address: StreamAddress, _ isPaused: Bool) {
+        guard let subscription = self.subscriptions[address] else { return }
+        subscription.isPaused = isPaused
+        if !isPaused { self.freed.append(subscription) }
+        self.flow()
+    }
+
+    /// A worker reported the result of a wake.
+    package func report(_ result: FetchResult, wake: WakeID) -> ReportOutcome {
+        let outcome = self.engine.report(result, wake: wake)
+        if let subscription = self.holders[wake] {
+            if case .ended = outcome { self.release(wake, subscription) }
+            for expired in subscription.expiredInARow where expired != wake { self.holders[expired] = nil }
+            if subscription.expiredInARow.contains(wake) { self.holders[wake] = nil }
+            subscription.expiredInARow.removeAll()
+            self.freed.append(subscription)
+        }
+        self.flow()
+        return outcome
+    }
+
+    /// Nothing new is launched from now on; results are still taken.
+    package func drain() {
+        self.isDraining = true
+    }
+
+    /// Wakes in flight on all streams.
+    package var wakesHeld: Int { self.workers.reduce(0) { $0 + $1.busy } }
+}
+
+// MARK: - Devices
+
+extension Dispatcher {
+    /// The engine's answer to a registration.
+    package func register(_ token: borrowing DeviceToken, topic: ByteView) -> Admission {
+        self.engine.register(token, topic: topic)
+    }
+
+    package func unregister(_ device: DeviceIndex) {
+        self.engine.unregister(device)
+        self.flow()
+    }
+
+    /// - Returns: all the device's conditions now.
+    package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
+        let conditions = self.engine.conditions(report, device)
+        self.flow()
+        return conditions
+    }
+
+    /// What an operator's wish for a launch came to.
+    package enum SimulatedLaunch: Hashable, Sendable {
+        case launched, wakeInFlight, noWorker
+    }
+
+    /// Launches what is pending, or an empty wake, whatever holds it.
+    package func simulateLaunch(_ device: DeviceIndex) -> SimulatedLaunch {
+        let identity = self.engine.identity(device)
+        guard self.engine.snapshot(device).wake == nil else { return .wakeInFlight }
+        guard !self.isDraining, let stream = self.freeStream(identity.topic, identity.token) else {
+            self.flow()
+            return .noWorker
+        }
+        defer { self.flow() }
+        switch self.engine.launchForced(device) {
+        case .launched(let wake):
+            self.hand(wake, to: stream)
+            return .launched
+        case .wakeInFlight: return .wakeInFlight
+        }
+    }
+
+    /// Ends the wake in flight as expired.
+    ///
+    /// - Returns: false when none is in flight.
+    package func simulateExpiration(_ device: DeviceIndex) -> Bool {
+        defer { self.flow() }
+        guard let wake = self.engine.expireForced(device) else { return false }
+        self.wakeExpired(wake)
+        return true
+    }
+}
+
+// MARK: - Questions
+
+extension Dispatcher {
+    /// Workers of one topic, or of all.
+    package struct WorkerCounts: Hashable, Sendable {
+        package var connected = 0
+        package var slots = 0
+        package var busy = 0
+    }
+
+    /// - Parameter topic: nil for all topics together.
+    package func workerCounts(_ topic: TopicIndex?) -> WorkerCounts {
+        let places = topic.map { Int($0.rawValue)..<Int($0.rawValue) + 1 } ?? self.workers.indices
+        return self.workers[places.clamped(to: self.workers.indices)].reduce(into: WorkerCounts()) {
+            $0.connected += $1.connected
+            $0.slots += $1.slots
+            $0.busy += $1.busy
+        }
+    }
+}
+
+// MARK: - Steps
+
+extension Dispatcher {
+    /// Takes back slots and gives them out until nothing more happens.
+    private func flow() {
+        while true {
+            if let wake = self.engine.popExpiredWake() {
+                self.wakeExpired(wake)
+            } else if let device = self.engine.popNewlyReady() {
+                self.offer(device)
+            } else if let subscription = self.freed.popLast() {
+                self.fill(subscription)
+            } else {
+                return
+            }
+        }
+    }
+
+    private func wakeExpired(_ wake: WakeID) {
+        guard let subscription = self.holders[wake] else { return }
+        self.release(wake, subscription)
+        subscription.expiredInARow.append(wake)
+        self.holders[wake] = subscription
+        self.output.expire(wake, on: subscription.address)
+        self.freed.append(subscription)
+    }
+
+    private func release(_ wake: WakeID, _ subscription: Subscription) {
+        self.holders[wake] = nil
+        subscription.wakes.remove(wake)
+        self.workers[Int(subscription.topic.rawValue)].busy -= 1
+    }
+
+    /// Launches a device that came to wait, if a stream can take it; its topic's longest waiting one otherwise.
+    private func offer(_ device: DeviceIndex) {
+        guard !self.isDraining else { return }
+        let identity = self.engine.identity(device)
+        guard let stream = self.freeStream(identity.topic, identity.token) else { return }
+        let isNamed = !stream.request.devices.isEmpty
+        guard let wake = isNamed ? self.engine.claim(device) : self.engine.claim(identity.topic) else { return }
+        self.hand(wake, to: stream)
+    }
+
+    /// Gives a stream the devices that have waited for it.
+    private func fill(_ subscription: Subscription) {
+        guard !self.isDraining else { return }
+        guard subscription.request.devices.isEmpty else {
+            for token in subscription.request.devices where subscription.isFree {
+                guard let device = self.engine.find(token),
+                    self.engine.identity(device).topic == subscription.topic,
+                    let wake = self.engine.claim(device)
+                else { continue }
+                self.hand(wake, to: subscription)
+            }
+            return
+        }
+        self.workers[Int(subscription.topic.rawValue)].rotate(subscription)
+        while let stream = self.workers[Int(subscription.topic.rawValue)].nextInRotation(),
+            let wake = self.engine.claim(subscription.topic)
+        {
+            self.hand(wake, to: stream)
+        }
+    }
+
+    private func hand(_ wake: WakeID, to subscription: Subscription) {
+        let place = Int(subscription.topic.rawValue)
+        subscription.wakes.insert(wake)
+        self.holders[wake] = subscription
+        self.workers[place].busy += 1
+        self.workers[place].turnEnded(subscription)
+        guard let launched = self.engine.wake(wake) else { preconditionFailure("a wake just launched is in flight") }
+        self.output.deliver(launched, to: subscription.address)
+    }
+
+    private func isWorkerFree(_ topic: TopicIndex, _ token: borrowing DeviceToken) -> Bool {
+        guard !self.isDraining else { return false }
+        return self.freeStream(topic, token) != nil
+    }
+
+    private func freeStream(_ topic: TopicIndex, _ token: borrowing DeviceToken) -> Subscription? {
+        let place = Int(topic.rawValue)
+        guard place < self.workers.count, self.workers[place].connected > 0 else { return nil }
+        if let naming = self.workers[place].naming(token) { return naming }
+        return self.workers[place].nextInRotation()
+    }
+}

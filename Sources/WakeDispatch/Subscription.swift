@@ -1,0 +1,48 @@
+package import Bytes
+import DeviceEngine
+
+/// What a worker asks for when it subscribes.
+package struct SubscriptionRequest: Sendable {
+    /// How many unanswered wakes the stream may hold.
+    package let slots: Int
+    /// The devices it takes wakes of; empty for every device of the topic.
+    package let devices: [DeviceToken]
+
+    package init(slots: Int, devices: [DeviceToken]) {
+        self.slots = slots
+        self.devices = devices
+    }
+}
+
+/// A worker's open stream.
+final class Subscription {
+    /// The wakes in a row that may expire unanswered before the stream gets no more.
+    static let expiredInARowMax = 3
+
+    let address: StreamAddress
+    let topic: TopicIndex
+    let request: SubscriptionRequest
+    /// The wakes it holds.
+    var wakes: Set<WakeID> = []
+    /// Its wakes that expired since it last answered one; a late answer to one of them counts as an answer.
+    var expiredInARow: [WakeID] = []
+    /// Its peer does not read: nothing more is sent.
+    var isPaused = false
+    /// It stands in its topic's rotation.
+    var isInRotation = false
+    var hasEnded = false
+
+    init(address: StreamAddress, topic: TopicIndex, request: SubscriptionRequest) {
+        self.address = address
+        self.topic = topic
+        self.request = request
+    }
+
+    /// Three wakes in a row expired unanswered: it gets none until it answers one.
+    var isStalled: Bool { self.expiredInARow.count >= Self.expiredInARowMax }
+
+    /// It can take one more wake.
+    var isFree: Bool {
+        !self.hasEnded && !self.isPaused && !self.isStalled && self.wakes.count < self.request.slots
+    }
+}
