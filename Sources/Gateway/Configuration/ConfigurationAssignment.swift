@@ -1,0 +1,45 @@
+import Foundation
+
+/// A value for one key, from the configuration file or from `--set`.
+struct ConfigurationAssignment: Sendable {
+    /// The parts of the key's name; a topic is one part, dots and all.
+    var path: [String]
+    var value: JSONValue
+    /// The value as it was written, when it comes from the command line.
+    var written: String?
+
+    var name: String { self.path.joined(separator: ".") }
+
+    init(path: [String], value: JSONValue, written: String? = nil) {
+        self.path = path
+        self.value = value
+        self.written = written
+    }
+
+    /// Reads `KEY=VALUE`. VALUE is JSON5; what is not is taken as a string.
+    ///
+    /// - Returns: nil without a key or without `=`.
+    init?(setting: String) {
+        guard let equals = setting.firstIndex(of: "="), equals != setting.startIndex else { return nil }
+        let written = String(setting[setting.index(after: equals)...])
+        let value = (try? JSONValue.json5(Data(written.utf8))) ?? .string(written)
+        self.init(path: Self.path(of: setting[..<equals], value: value), value: value, written: written)
+    }
+
+    /// Splits a key at its dots. Topics contain dots themselves: a topic is what stands between `topics.` and
+    /// the last `.policy`.
+    private static func path(of key: Substring, value: JSONValue) -> [String] {
+        let prefix = "topics."
+        guard key.hasPrefix(prefix), key.utf8.count > prefix.utf8.count else {
+            return key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        }
+        let rest = key.dropFirst(prefix.count)
+        if let policy = rest.range(of: ".policy.", options: .backwards) {
+            return ["topics", String(rest[..<policy.lowerBound]), "policy", String(rest[policy.upperBound...])]
+        }
+        if rest.hasSuffix(".policy"), case .object = value {
+            return ["topics", String(rest.dropLast(".policy".count)), "policy"]
+        }
+        return ["topics", String(rest)]
+    }
+}

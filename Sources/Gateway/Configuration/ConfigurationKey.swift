@@ -1,0 +1,134 @@
+import LaunchPolicy
+
+/// One key of the configuration: its name, what it takes, and where its value goes.
+package struct ConfigurationKey: Sendable {
+    /// The full name, such as `tls.certificate`.
+    package let name: String
+    /// What the value must be, for messages and manuals.
+    package let requirement: String
+    /// What the key is for, in one line.
+    package let summary: String
+    /// Whether the value is text, so that `--set` takes it as it stands.
+    let isText: Bool
+    /// Takes the value over, or returns false when it is not what `requirement` says.
+    let assign: @Sendable (inout GatewayConfiguration, JSONValue) -> Bool
+}
+
+extension ConfigurationKey {
+    /// Every key but those of the sections `topics` and `limits`.
+    package static let all: [ConfigurationKey] =
+        ConfigurationKey.listeners + ConfigurationKey.behaviour + ConfigurationKey.files + ConfigurationKey.logging
+        + Parameters.Name.allCases.map { ConfigurationKey(parameter: $0) }
+
+    private static let listeners = [
+        ConfigurationKey(listen: "edge", \.edge, "where providers and workers connect (HTTP/2 over TLS)"),
+        ConfigurationKey(listen: "admin", \.admin, "where operators connect (cleartext)"),
+        ConfigurationKey(listen: "plain", \.plain, "the edge routes in cleartext"),
+        ConfigurationKey(flag: "insecure", \.isInsecure, "allow cleartext on addresses other than loopback"),
+    ]
+
+    private static let behaviour = [
+        ConfigurationKey(text: "state", "a folder's path", "the state folder") { $0.stateFolder = $1 },
+        ConfigurationKey(choice: "store", \.store, "where devices and pushes are kept"),
+        ConfigurationKey(choice: "registration", \.registration, "how a device token becomes known"),
+        ConfigurationKey(
+            flag: "strictBackgroundPriority",
+            \.strictBackgroundPriority,
+            "refuse background pushes of priority 10, as real APNs does"
+        ),
+        ConfigurationKey(
+            name: "drainTimeout",
+            requirement: "a number of seconds from 0 to 3600",
+            summary: "how long a shutdown waits for wakes in flight",
+            isText: false
+        ) { configuration, value in
+            guard case .number(let seconds) = value, seconds >= 0, seconds <= 3600 else { return false }
+            configuration.drainTimeoutMilliseconds = Int64((seconds * 1000).rounded())
+            return true
+        },
+    ]
+
+    private static let files = [
+        ConfigurationKey(file: "tls.certificate", \.certificateFile, "the server's certificate chain, PEM"),
+        ConfigurationKey(file: "tls.key", \.privateKeyFile, "the server's private key, PEM"),
+        ConfigurationKey(file: "tls.clientCA", \.clientCAFile, "the authority of client certificates, PEM"),
+        ConfigurationKey(file: "providerKeys", \.providerKeysFolder, "the folder of providers' public keys"),
+    ]
+
+    private static let logging = [
+        ConfigurationKey(choice: "log.level", \.logLevel, "the least important line that is logged"),
+        ConfigurationKey(choice: "log.format", \.logFormat, "how log lines are written"),
+    ]
+
+    private typealias Field<Value> = WritableKeyPath<GatewayConfiguration, Value> & Sendable
+
+    private init(listen name: String, _ field: any Field<ListenSetting>, _ summary: String) {
+        self.init(name: name, requirement: ListenSetting.requirement, summary: summary, isText: false) {
+            guard let setting = ListenSetting($1) else { return false }
+            $0[keyPath: field] = setting
+            return true
+        }
+    }
+
+    private init(flag name: String, _ field: any Field<Bool>, _ summary: String) {
+        self.init(name: name, requirement: "true or false", summary: summary, isText: false) {
+            guard case .bool(let flag) = $1 else { return false }
+            $0[keyPath: field] = flag
+            return true
+        }
+    }
+
+    private init(
+        text name: String,
+        _ requirement: String,
+        _ summary: String,
+        _ take: @escaping @Sendable (inout GatewayConfiguration, String) -> Void
+    ) {
+        self.init(name: name, requirement: requirement, summary: summary, isText: true) {
+            guard case .string(let text) = $1, !text.isEmpty else { return false }
+            take(&$0, text)
+            return true
+        }
+    }
+
+    private init(file name: String, _ field: any Field<String?>, _ summary: String) {
+        self.init(name: name, requirement: "a path, or null", summary: summary, isText: true) {
+            switch $1 {
+            case .null: $0[keyPath: field] = nil
+            case .string(let path) where !path.isEmpty: $0[keyPath: field] = path
+            case .string, .bool, .number, .array, .object: return false
+            }
+            return true
+        }
+    }
+
+    private init<Choice: RawRepresentable<String> & CaseIterable & Sendable>(
+        choice name: String,
+        _ field: any Field<Choice>,
+        _ summary: String
+    ) {
+        let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
+        self.init(name: name, requirement: choices, summary: summary, isText: true) {
+            guard case .string(let text) = $1, let choice = Choice(rawValue: text) else { return false }
+            $0[keyPath: field] = choice
+            return true
+        }
+    }
+
+    private init(parameter: Parameters.Name) {
+        self.init(
+            name: "policy.\(parameter.rawValue)",
+            requirement: parameter.requirement,
+            summary: "a parameter of the launch policy",
+            isText: false
+        ) {
+            guard case .number(let number) = $1 else { return false }
+            do throws(Parameters.OutOfRange) {
+                try $0.policy.set(parameter, to: number)
+                return true
+            } catch {
+                return false
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Glibc
+
+extension GatewayConfiguration {
+    /// What a combination of values forbids, although each of them is in range.
+    ///
+    /// Until callers can be asked for proof no listener may be reached from other machines.
+    package func faults() -> [ConfigurationFault] {
+        var faults = self.addressFaults()
+        if self.store == .sqlite {
+            faults.append(
+                ConfigurationFault(
+                    key: "store",
+                    problem: "is \"sqlite\", and this build keeps state in memory only",
+                    remedy: "set store: \"memory\""
+                )
+            )
+        }
+        return faults + self.tlsFaults()
+    }
+
+    private func addressFaults() -> [ConfigurationFault] {
+        var faults: [ConfigurationFault] = []
+        var seen: Set<String> = []
+        let listeners = [
+            ("edge", self.edge, "127.0.0.1:2197"), ("admin", self.admin, "127.0.0.1:9197"),
+            ("plain", self.plain, "127.0.0.1:2198"),
+        ]
+        for (key, setting, example) in listeners {
+            for address in setting.addresses {
+                if !ListenSetting.isLocal(address) {
+                    let problem = "\(address) is not a loopback address, and this build cannot ask callers for proof"
+                    faults.append(
+                        ConfigurationFault(key: key, problem: problem, remedy: "set \(key): \"\(example)\"")
+                    )
+                }
+                if !address.hasSuffix(":0"), !seen.insert(address).inserted {
+                    let problem = "\(address) is listed twice"
+                    faults.append(ConfigurationFault(key: key, problem: problem, remedy: "give it another port"))
+                }
+            }
+        }
+        if listeners.allSatisfy({ $0.1.isOff }) {
+            let fault = ConfigurationFault(
+                key: "edge",
+                problem: "every listener is off",
+                remedy: "set edge: \"127.0.0.1:2197\""
+            )
+            faults.append(fault)
+        }
+        return faults
+    }
+
+    private func tlsFaults() -> [ConfigurationFault] {
+        var faults: [ConfigurationFault] = []
+        let files = [
+            ("tls.certificate", self.certificateFile), ("tls.key", self.privateKeyFile),
+            ("tls.clientCA", self.clientCAFile),
+        ]
+        for (key, path) in files {
+            if let path {
+                if unsafe access(path, R_OK) != 0 {
+                    let problem = "\(path) cannot be read"
+                    faults.append(ConfigurationFault(key: key, problem: problem, remedy: "name a readable PEM file"))
+                }
+            } else if key != "tls.clientCA", !self.edge.isOff {
+                faults.append(
+                    ConfigurationFault(
+                        key: key,
+                        problem: "is missing, and the edge listener needs it",
+                        remedy: "name a PEM file, or set edge: \"off\""
+                    )
+                )
+            }
+        }
+        return faults
+    }
+}

@@ -1,0 +1,32 @@
+/// Why a request got no answer.
+package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum Code: Hashable, Sendable {
+        /// Nobody accepts connections at the address, or its name is unknown.
+        case unreachable
+        /// The server's certificate is not trusted, or the TLS handshake failed.
+        case untrusted
+        /// A file for TLS cannot be read or does not fit.
+        case badCredentials
+        /// The exchange took longer than it may.
+        case timedOut
+        /// The connection or the stream ended before the answer did.
+        case broken
+        /// The answer is longer than this client takes.
+        case tooLarge
+        /// The URL or a header cannot be sent.
+        case badRequest
+        /// libcurl could not be set up.
+        case unavailable
+    }
+
+    package var code: Code
+    /// What went wrong, in words.
+    package var message: String
+
+    package init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    package var description: String { self.message }
+}

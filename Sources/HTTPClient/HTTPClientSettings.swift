@@ -1,0 +1,19 @@
+/// How a client connects.
+package struct HTTPClientSettings: Sendable {
+    /// PEM file of the authorities to trust instead of the system's.
+    package var certificateAuthorityFile: String?
+    /// PEM file of the client's certificate chain.
+    package var certificateFile: String?
+    /// PEM file of the client's private key.
+    package var privateKeyFile: String?
+    /// The UNIX socket to connect to, whatever the URL's host is.
+    package var socketPath: String?
+    /// Whether `http://` speaks HTTP/2 from the first byte (prior knowledge) instead of HTTP/1.1.
+    package var cleartextHTTP2 = false
+    /// How long establishing a connection may take, in milliseconds.
+    package var connectTimeoutMilliseconds = 10_000
+    /// The longest collected body, in bytes.
+    package var bodyBytesMax = 64 << 20
+
+    package init() {}
+}

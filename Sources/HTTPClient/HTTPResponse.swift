@@ -1,0 +1,25 @@
+/// The answer to a request.
+package struct HTTPResponse: Sendable {
+    /// The status code, 100...999.
+    package var status: Int
+    /// Field names in lower case and values, in order.
+    package var headers: [(name: String, value: String)]
+    /// The body; empty for requests whose body is streamed.
+    package var body: [UInt8]
+
+    package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+    }
+
+    /// The first value of the field `name`, which is in lower case.
+    package func header(_ name: String) -> String? {
+        self.headers.first { $0.name == name }?.value
+    }
+
+    package var isSuccess: Bool { (200..<300).contains(self.status) }
+
+    /// The body as text; ill-formed UTF-8 is replaced by U+FFFD.
+    package var text: String { String(decoding: self.body, as: UTF8.self) }
+}

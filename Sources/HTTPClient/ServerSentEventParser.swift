@@ -1,0 +1,78 @@
+/// Reads a `text/event-stream` (WHATWG HTML, 9.2) that comes in pieces of any size.
+///
+/// An event longer than the limit ends the stream: what follows it could not be trusted to begin an event.
+package struct ServerSentEventParser: Sendable {
+    /// An event is longer than this parser takes.
+    package struct EventTooLarge: Error, Hashable {
+        /// The limit, in bytes.
+        package let bytesMax: Int
+    }
+
+    /// The most bytes of one line, and of the data of one event.
+    package let bytesMax: Int
+    private var line: [UInt8] = []
+    private var data: [UInt8] = []
+    private var hasData = false
+    private var name = ""
+    private var id = ""
+    private var isAfterCarriageReturn = false
+    private var isAtStart = true
+
+    package init(bytesMax: Int = 1 << 20) {
+        self.bytesMax = bytesMax
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// - Returns: the events that ended in them, in order.
+    package mutating func received(_ bytes: some Sequence<UInt8>) throws(EventTooLarge) -> [ServerSentEvent] {
+        var events: [ServerSentEvent] = []
+        for byte in bytes {
+            let wasAfterCarriageReturn = self.isAfterCarriageReturn
+            self.isAfterCarriageReturn = byte == 0x0D
+            switch byte {
+            case 0x0A where wasAfterCarriageReturn: break
+            case 0x0A, 0x0D:
+                if let event = try self.lineEnded() { events.append(event) }
+            default:
+                guard self.line.count < self.bytesMax else { throw EventTooLarge(bytesMax: self.bytesMax) }
+                self.line.append(byte)
+            }
+        }
+        return events
+    }
+
+    private mutating func lineEnded() throws(EventTooLarge) -> ServerSentEvent? {
+        defer { self.line.removeAll(keepingCapacity: true) }
+        if self.isAtStart {
+            self.isAtStart = false
+            if self.line.starts(with: [0xEF, 0xBB, 0xBF]) { self.line.removeFirst(3) }
+        }
+        guard !self.line.isEmpty else { return self.eventEnded() }
+        let colon = self.line.firstIndex(of: UInt8(ascii: ":")) ?? self.line.endIndex
+        var value = self.line[min(colon + 1, self.line.endIndex)...]
+        if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
+        // A line that begins with a colon is a comment, and a field of another name is ignored.
+        switch String(decoding: self.line[..<colon], as: UTF8.self) {
+        case "data":
+            guard self.data.count + value.count < self.bytesMax else { throw EventTooLarge(bytesMax: self.bytesMax) }
+            if self.hasData { self.data.append(0x0A) }
+            self.data.append(contentsOf: value)
+            self.hasData = true
+        case "event": self.name = String(decoding: value, as: UTF8.self)
+        case "id": if !value.contains(0) { self.id = String(decoding: value, as: UTF8.self) }
+        default: break
+        }
+        return nil
+    }
+
+    private mutating func eventEnded() -> ServerSentEvent? {
+        defer {
+            self.name = ""
+            self.data = []
+            self.hasData = false
+        }
+        guard self.hasData else { return nil }
+        return ServerSentEvent(name: self.name.isEmpty ? "message" : self.name, id: self.id, data: self.data)
+    }
+}
