@@ -36,7 +36,7 @@ struct DeviceTable: ~Copyable {
             unsafe record.pointee.token.deallocate()
             unsafe record.pointee.memory?.deallocate()
         }
-        for unsafeblock in unsafe self.blocks { unsafe block.deallocate() }
+        for number in unsafe self.blocks.indices { unsafe self.blocks[number].deallocate() }
         unsafe self.cells.deallocate()
     }
 
