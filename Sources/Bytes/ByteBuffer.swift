@@ -106,6 +106,14 @@ package struct ByteBuffer: ~Copyable {
         text.withByteView { self.append($0) }
     }
 
+    /// Appends the memory of `value`, for `ByteView.load` to read back in the same process.
+    @inlinable
+    package mutating func append<Value: BitwiseCopyable>(memoryOf value: Value) {
+        let room = unsafe self.reserve(MemoryLayout<Value>.size)
+        unsafe room.storeBytes(of: value, as: Value.self)
+        self.end += MemoryLayout<Value>.size
+    }
+
     /// Appends `value` in decimal.
     @inlinable
     package mutating func appendDecimal(_ value: Int64) {

@@ -59,6 +59,12 @@ package struct ByteView {
         unsafe UnsafeRawBufferPointer(start: self.base, count: self.count)
     }
 
+    /// The value whose memory `ByteBuffer.append(memoryOf:)` wrote at `offset`, at any alignment.
+    @inlinable
+    package func load<Value: BitwiseCopyable>(_ type: Value.Type, at offset: Int) -> Value {
+        unsafe self[offset..<offset + MemoryLayout<Value>.size].buffer.loadUnaligned(as: Value.self)
+    }
+
     /// The bytes from `start` to the end.
     @inlinable
     package func dropFirst(_ start: Int) -> ByteView {

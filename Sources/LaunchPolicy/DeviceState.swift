@@ -127,7 +127,7 @@ extension DeviceState {
             firstReceivedAt: now,
             coalesced: 0,
             attempts: 0,
-            priority: .passive
+            priority: .considerate
         )
         self.wake(self.pending ?? empty, at: now, spacingBefore: self.spacing, parameters)
     }

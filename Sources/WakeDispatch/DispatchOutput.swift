@@ -7,4 +7,7 @@ package protocol DispatchOutput: AnyObject {
 
     /// A wake the stream holds has expired: its worker should stop.
     func expire(_ wake: WakeID, on stream: StreamAddress)
+
+    /// The stream no longer holds a wake it held, however that ended; not said of a stream that ended itself.
+    func released(_ stream: StreamAddress)
 }

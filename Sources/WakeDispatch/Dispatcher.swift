@@ -238,6 +238,7 @@ extension Dispatcher {
         self.holders[wake] = nil
         subscription.wakes.remove(wake)
         self.workers[Int(subscription.topic.rawValue)].busy -= 1
+        self.output.released(subscription.address)
     }
 
     /// Launches a device that came to wait, if a stream can take it; its topic's longest waiting one otherwise.
