@@ -49,7 +49,11 @@ let package = Package(
                 "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "HTTPTransport", "LaunchPolicy", "WakeDispatch",
             ]
         ),
-        .executableTarget(name: "wakegate", dependencies: ["Gateway", "HTTPClient", "LaunchPolicy"]),
+        .target(
+            name: "CommandLineTool",
+            dependencies: ["Gateway", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Simulation"]
+        ),
+        .executableTarget(name: "wakegate", dependencies: ["CommandLineTool"]),
 
         // MARK: Tests
         .testTarget(name: "LaunchPolicyTests", dependencies: ["LaunchPolicy"]),

@@ -34,7 +34,9 @@ package final class HTTPClient {
     }
 
     deinit {
-        for unsafe (handle, active) in unsafe self.active { unsafe Self.release(handle, active, from: self.multi) }
+        while let (handle, active) = unsafe self.active.popFirst() {
+            unsafe Self.release(handle, active, from: self.multi)
+        }
         _ = unsafe curl_multi_cleanup(self.multi)
     }
 
@@ -124,7 +126,8 @@ package final class HTTPClient {
 extension HTTPClient {
     private func takeEvents() -> [HTTPEvent] {
         var events: [HTTPEvent] = []
-        for unsafe (_, active) in unsafe self.active { events += active.transfer.takeEvents() }
+        let transfers = unsafe self.active.values.map { $0.transfer }
+        for transfer in transfers { events += transfer.takeEvents() }
         var code = CURLE_OK
         while let handle = unsafe wakegate_curl_next_done(self.multi, &code) {
             guard let active = unsafe self.active.removeValue(forKey: handle) else { continue }

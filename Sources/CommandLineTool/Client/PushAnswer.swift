@@ -1,0 +1,37 @@
+import Foundation
+import Gateway
+package import HTTPClient
+
+/// What the gateway answered to a push, in words.
+package struct PushAnswer: Sendable {
+    private let response: HTTPResponse
+    /// Seconds since 1970, for "in 5 min".
+    private let now: Int
+
+    package init(_ response: HTTPResponse, now: Int) {
+        self.response = response
+        self.now = now
+    }
+
+    package var isAccepted: Bool { self.response.status == 200 }
+
+    /// The disposition of an accepted push, the reason of a refused one.
+    package var outcome: String {
+        if self.isAccepted { return self.response.header("wakegate-disposition") ?? "accepted" }
+        return (try? JSONValue.json5(Data(self.response.body)))?["reason"]?.text ?? "refused"
+    }
+
+    /// One line, such as `200 scheduled, may launch in 14 min 59 s (2026-11-21T07:20:00Z), apns-id …`.
+    package var text: String {
+        var parts = ["\(self.response.status) \(self.outcome)"]
+        if let eligible = self.response.header("wakegate-eligible-at"), let seconds = Int(eligible) {
+            let wait = TimeText.duration(seconds: seconds - self.now)
+            parts.append("may launch in \(wait) (\(TimeText.instant(Double(seconds) * 1000)))")
+        }
+        if let held = self.response.header("wakegate-held") {
+            parts.append(held == "worker" ? "waits for a free worker slot" : "held: \(held)")
+        }
+        if let id = self.response.header("apns-id") { parts.append("apns-id \(id)") }
+        return parts.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,63 @@
+package import Gateway
+
+/// The gateway's statistics, for people.
+package enum StatsText {
+    /// The answer of `/v1/stats` as a list of counters.
+    package static func totals(_ stats: JSONValue) -> String {
+        let pushes = stats["pushes"] ?? .null
+        let wakes = stats["wakes"] ?? .null
+        let workers = stats["workers"] ?? .null
+        let devices = stats["devices"] ?? .null
+        let rows: [(String, String)] = [
+            ("pushes accepted", self.number(pushes["accepted"])),
+            ("  completed", self.number(pushes["completed"])),
+            ("  coalesced", self.number(pushes["coalesced"])),
+            ("  discarded", self.sum(pushes["discarded"])),
+            ("  pending", self.number(pushes["pending"])),
+            ("  in flight", self.number(pushes["inFlight"])),
+            ("pushes that wake nobody", self.number(pushes["noWake"])),
+            ("pushes rejected", self.sum(pushes["rejected"])),
+            ("wakes launched", self.number(wakes["launched"])),
+            ("  ended", self.sum(wakes["results"])),
+            ("pushes per launch", self.number(stats["pushesPerLaunch"])),
+            ("workers connected", self.number(workers["connected"])),
+            ("  slots busy", "\(self.number(workers["busy"])) of \(self.number(workers["slots"]))"),
+            ("devices registered", self.number(devices["registered"])),
+            ("  held", self.sum(devices["held"])),
+            ("since", stats["since"]?.text ?? "-"),
+        ]
+        return rows.map { "\(self.padded($0.0, to: 26))\($0.1)\n" }.joined()
+    }
+
+    /// The answer of `/v1/topics` as a table; nothing without topics.
+    package static func topics(_ answer: JSONValue) -> String {
+        let topics = answer["topics"]?.elements ?? []
+        guard !topics.isEmpty else { return "" }
+        let columns = ["devices", "workers", "pending", "inFlight"]
+        let width = (topics.compactMap { $0["topic"]?.text?.count }.max() ?? 0) + 2
+        var text = "\n\(self.padded("topic", to: max(width, 7)))"
+        text += columns.map { self.padded($0, to: 10) }.joined() + "\n"
+        for topic in topics {
+            text += self.padded(topic["topic"]?.text ?? "", to: max(width, 7))
+            text += columns.map { self.padded(self.number(topic[$0]), to: 10) }.joined() + "\n"
+        }
+        return text
+    }
+
+    /// The sum of an object's counters, and those that are not zero by name: `3 (expired 2, forceQuit 1)`.
+    private static func sum(_ counters: JSONValue?) -> String {
+        let members = (counters ?? .null).members.filter { ($0.value.number ?? 0) != 0 }
+        let sum = members.reduce(0) { $0 + ($1.value.number ?? 0) }
+        guard !members.isEmpty else { return "0" }
+        let parts = members.map { "\($0.name) \(self.number($0.value))" }
+        return "\(JSONValue.text(of: sum)) (\(parts.joined(separator: ", ")))"
+    }
+
+    private static func number(_ value: JSONValue?) -> String {
+        value?.number.map { JSONValue.text(of: ($0 * 1000).rounded() / 1000) } ?? "-"
+    }
+
+    private static func padded(_ text: String, to width: Int) -> String {
+        text + String(repeating: " ", count: max(1, width - text.count))
+    }
+}

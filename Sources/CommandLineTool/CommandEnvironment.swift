@@ -1,0 +1,24 @@
+package import Gateway
+
+/// What the commands use of the rest of the program.
+package struct CommandEnvironment: Sendable {
+    /// Called once when the gateway accepts.
+    package typealias OnReady = @Sendable (BoundAddresses) -> Void
+
+    /// Runs a gateway until it is told to stop; returns the exit status.
+    package var runGateway: @Sendable (GatewayConfiguration, @escaping OnReady) async throws -> Int32
+    /// Makes the TLS material of development in a folder, and keeps what is there.
+    package var makeCertificates: @Sendable (String) throws -> Void
+    /// How the program was called, for command lines to paste.
+    package var programName: String
+
+    package init(
+        programName: String,
+        runGateway: @escaping @Sendable (GatewayConfiguration, @escaping OnReady) async throws -> Int32,
+        makeCertificates: @escaping @Sendable (String) throws -> Void
+    ) {
+        self.programName = programName
+        self.runGateway = runGateway
+        self.makeCertificates = makeCertificates
+    }
+}

@@ -1,0 +1,21 @@
+import Gateway
+
+/// The program `wakegate`: reads a command line, runs the command, and says how it ended.
+package enum CommandLineTool {
+    /// Runs the words after the program's name and returns the exit status.
+    package static func run(_ words: [String], environment: CommandEnvironment) async -> Int32 {
+        do throws(CommandFailure) {
+            switch try CommandParser().parse(words) {
+            case .help: Console.out(HelpText.program())
+            case .helpOf(let command): Console.out(HelpText.command(command))
+            case .helpOfGroup(let word): Console.out(HelpText.group(word))
+            case .version: Console.out("wakegate \(WakeGateVersion)\n")
+            case .run(let parsed): return try await parsed.command.run(parsed, environment)
+            }
+            return 0
+        } catch {
+            Console.error("wakegate: \(error.message)")
+            return error.status.rawValue
+        }
+    }
+}

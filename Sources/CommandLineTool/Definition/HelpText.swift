@@ -1,0 +1,61 @@
+import Gateway
+
+/// The help, made from the definitions.
+package enum HelpText {
+    /// The help of the whole program.
+    package static func program(_ commands: [CommandDefinition] = CommandTable.all) -> String {
+        let list = commands.map { ($0.name, $0.summary) }
+        return """
+            WakeGate \(WakeGateVersion): silent pushes for Linux. It takes pushes as APNs does, decides when a \
+            device may be woken, and wakes it.
+
+            usage: wakegate COMMAND [options]
+
+            commands:
+            \(self.table(list))
+
+            options:
+            \(self.table(CommandTable.options.map { ($0.usage, $0.help) }))
+
+            Begin here, each line in a terminal of its own:
+              wakegate dev
+              wakegate worker --topic com.example.app -- cat
+              wakegate push 0badcafe --topic com.example.app
+
+            `wakegate COMMAND --help` explains a command.
+
+            """
+    }
+
+    /// The help of one command.
+    package static func command(_ command: CommandDefinition) -> String {
+        var parts = ["\(command.summary)\n\nusage: \(command.usage)\n"]
+        if !command.arguments.isEmpty {
+            parts.append("arguments:\n\(self.table(command.arguments.map { ($0.placeholder, $0.help) }))\n")
+        }
+        if !command.options.isEmpty {
+            let rows = command.options.map { option in
+                let mark = option.isRequired ? " (required)" : option.isRepeatable ? " (may be repeated)" : ""
+                return (option.usage, option.help + mark)
+            }
+            parts.append("options:\n\(self.table(rows))\n")
+        }
+        parts += command.notes.map { "\($0)\n" }
+        parts.append("example:\n  \(command.example)\n")
+        return parts.joined(separator: "\n")
+    }
+
+    /// The help of the commands that begin with `word`.
+    package static func group(_ word: String, _ commands: [CommandDefinition] = CommandTable.all) -> String {
+        let rows = commands.filter { $0.words[0] == word }.map { ($0.name, $0.summary) }
+        return "usage: wakegate \(word) COMMAND\n\ncommands:\n\(self.table(rows))\n"
+    }
+
+    /// Two columns, indented.
+    private static func table(_ rows: [(String, String)]) -> String {
+        let width = rows.map(\.0.count).max() ?? 0
+        return rows.map { left, right in
+            "  \(left)\(String(repeating: " ", count: width - left.count + 2))\(right)"
+        }.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,177 @@
+import Gateway
+
+/// Reads command lines by the definitions of `CommandTable`.
+package struct CommandParser {
+    private let commands: [CommandDefinition]
+
+    package init(_ commands: [CommandDefinition] = CommandTable.all) {
+        self.commands = commands
+    }
+
+    /// Reads the words after the program's name.
+    ///
+    /// - Throws: `badUsage` naming the fault and the remedy.
+    package func parse(_ words: [String]) throws(CommandFailure) -> ParsedLine {
+        guard let first = words.first else {
+            throw .usage("no command was given; try `wakegate dev`, or `wakegate --help` for all commands")
+        }
+        switch first {
+        case "--help", "-h", "help": return try self.help(Array(words.dropFirst()))
+        case "--version": return .version
+        default: break
+        }
+        if first.hasPrefix("-") {
+            let near = NearestMatch.find(first, in: CommandTable.options.map(\.name))
+            throw .usage(
+                "unknown option \(first); " + (near.map { "did you mean \($0)?" } ?? "see `wakegate --help`")
+            )
+        }
+        let command = try self.command(words)
+        guard let command else { return .helpOfGroup(first) }
+        return try self.parse(Array(words.dropFirst(command.words.count)), of: command)
+    }
+
+    private func help(_ words: [String]) throws(CommandFailure) -> ParsedLine {
+        guard let first = words.first, !first.hasPrefix("-") else { return .help }
+        return try self.command(words).map { .helpOf($0) } ?? .helpOfGroup(first)
+    }
+
+    /// The command that `words` begin with; nil when they ask for the help of a group such as `device --help`.
+    private func command(_ words: [String]) throws(CommandFailure) -> CommandDefinition? {
+        if let command = self.commands.first(where: { words.starts(with: $0.words) }) { return command }
+        let first = words[0]
+        let group = self.commands.filter { $0.words[0] == first }
+        guard group.isEmpty else {
+            let names = group.map { $0.words[1] }
+            guard words.count > 1 else {
+                throw .usage("`wakegate \(first)` needs one of: \(names.joined(separator: ", "))")
+            }
+            if words[1] == "--help" || words[1] == "-h" { return nil }
+            let near = NearestMatch.find(words[1], in: names)
+            throw .usage(
+                "unknown command \"\(first) \(words[1])\"; "
+                    + (near.map { "did you mean `wakegate \(first) \($0)`?" }
+                        ?? "there are: \(names.joined(separator: ", "))")
+            )
+        }
+        var names: [String] = []
+        for command in self.commands where !names.contains(command.words[0]) { names.append(command.words[0]) }
+        let near = NearestMatch.find(first, in: names)
+        throw .usage(
+            "unknown command \"\(first)\"; "
+                + (near.map { "did you mean `wakegate \($0)`?" } ?? "see `wakegate --help`")
+        )
+    }
+}
+
+extension CommandParser {
+    private func parse(_ words: [String], of command: CommandDefinition) throws(CommandFailure) -> ParsedLine {
+        var parsed = ParsedCommand(command)
+        var index = 0
+        var hasTrailing = false
+        while index < words.count {
+            let word = words[index]
+            index += 1
+            if word == "--" {
+                hasTrailing = true
+                parsed.trailing = Array(words[index...])
+                break
+            }
+            if word == "--help" || word == "-h" { return .helpOf(command) }
+            guard word.hasPrefix("-"), word != "-" else {
+                parsed.arguments.append(word)
+                continue
+            }
+            let (name, attached) = Self.split(word)
+            let option = try self.option(name, of: command)
+            let value = try Self.value(of: option, attached: attached, words: words, index: &index)
+            if parsed.values[name] != nil, !option.isRepeatable {
+                throw Self.usage("\(name) was given twice; give it once", of: command)
+            }
+            try Self.check(value, of: option, in: command)
+            parsed.values[name, default: []].append(value)
+        }
+        if command.trailing == nil {
+            // For a command that runs nothing `--` only ends the options.
+            parsed.arguments += parsed.trailing
+            parsed.trailing = []
+        } else if !hasTrailing || parsed.trailing.isEmpty {
+            throw Self.usage("the command to run is missing; put it after --", of: command)
+        }
+        try Self.checkPresence(parsed)
+        return .run(parsed)
+    }
+
+    /// `--name=value` in its two parts.
+    private static func split(_ word: String) -> (name: String, value: String?) {
+        guard word.hasPrefix("--"), let equals = word.firstIndex(of: "=") else { return (word, nil) }
+        return (String(word[..<equals]), String(word[word.index(after: equals)...]))
+    }
+
+    private func option(_ name: String, of command: CommandDefinition) throws(CommandFailure) -> OptionDefinition {
+        if let option = command.options.first(where: { $0.name == name }) { return option }
+        let near = NearestMatch.find(name, in: command.options.map(\.name) + ["--help"])
+        throw Self.usage("unknown option \(name)" + (near.map { "; did you mean \($0)?" } ?? ""), of: command)
+    }
+
+    private static func value(
+        of option: OptionDefinition,
+        attached: String?,
+        words: [String],
+        index: inout Int
+    ) throws(CommandFailure) -> String {
+        if option.value == .none {
+            guard attached == nil else { throw .usage("\(option.name) takes no value; write \(option.name) alone") }
+            return ""
+        }
+        if let attached { return attached }
+        // A word with two dashes is the next option; one dash may begin a number or stand for standard input.
+        guard index < words.count, !words[index].hasPrefix("--") else {
+            throw .usage("\(option.name) needs a value; write \(option.usage)")
+        }
+        index += 1
+        return words[index - 1]
+    }
+
+    private static func check(
+        _ value: String,
+        of option: OptionDefinition,
+        in command: CommandDefinition
+    ) throws(CommandFailure) {
+        switch option.value {
+        case .none: break
+        case .text:
+            guard value.isEmpty else { break }
+            throw .usage("\(option.name) has an empty value; write \(option.usage)")
+        case .integer(let range):
+            guard let number = Int(value), range.contains(number) else {
+                let limits = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+                throw .usage("\(option.name) is \"\(value)\"; write \(limits)")
+            }
+        case .setting:
+            guard let equals = value.firstIndex(of: "="), equals != value.startIndex else {
+                throw .usage("\(option.name) is \"\(value)\"; write \(option.usage)")
+            }
+        }
+    }
+
+    private static func checkPresence(_ parsed: ParsedCommand) throws(CommandFailure) {
+        let command = parsed.command
+        for option in command.options where option.isRequired && parsed.values[option.name] == nil {
+            throw Self.usage("\(option.name) is missing; write \(option.usage)", of: command)
+        }
+        let least = command.arguments.reduce(0) { $0 + $1.count.lowerBound }
+        let most = command.arguments.reduce(0) { $0 + $1.count.upperBound }
+        if parsed.arguments.count < least {
+            let missing = command.arguments.first { $0.count.lowerBound > 0 }?.placeholder ?? "an argument"
+            throw Self.usage("\(missing) is missing", of: command)
+        }
+        if parsed.arguments.count > most {
+            throw Self.usage("\"\(parsed.arguments[most])\" is one argument too many", of: command)
+        }
+    }
+
+    private static func usage(_ message: String, of command: CommandDefinition) -> CommandFailure {
+        .usage("\(message)\nusage: \(command.usage)\nsee `wakegate \(command.name) --help`")
+    }
+}

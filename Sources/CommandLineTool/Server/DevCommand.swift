@@ -1,0 +1,80 @@
+package import Gateway
+import Glibc
+
+extension CommandDefinition {
+    package static let dev = CommandDefinition(
+        "dev",
+        "run a gateway with no set-up, for development on this machine",
+        options: OptionDefinition.server + [
+            OptionDefinition("--certs", "DIR", "where the TLS material is made and kept; default: the state folder")
+        ],
+        example: "wakegate dev --set policy.launchInterval=60",
+        notes: [
+            """
+            It listens on loopback only, asks nobody for proof, registers devices with their first push, and keeps
+            its state in memory. The state folder (default ./.wakegate) holds its authority and certificates; made
+            once, they are kept. Client commands find the gateway when they run in the folder where it was started.
+            """,
+            """
+            When it accepts it writes one line to standard output:
+              {"ready": true, "edge": "127.0.0.1:2197", "admin": "127.0.0.1:9197", "plain": null}
+            SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it.
+            """,
+        ],
+        run: DevCommand.run
+    )
+}
+
+/// `wakegate dev`.
+package enum DevCommand {
+    /// The configuration that needs no set-up.
+    package static var base: GatewayConfiguration {
+        var configuration = GatewayConfiguration()
+        configuration.edge = ListenSetting("127.0.0.1:2197")
+        configuration.stateFolder = "./\(GatewayFile.defaultFolder)"
+        configuration.store = .memory
+        configuration.registration = .open
+        return configuration
+    }
+
+    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+        var configuration = try ServeCommand.configuration(parsed, file: nil, base: self.base)
+        let folder = try StateFolder(configuration.stateFolder)
+        configuration.stateFolder = folder.path
+        let certificates = StateFolder.absolute(parsed.text("--certs") ?? folder.path)
+        if configuration.certificateFile == nil, configuration.privateKeyFile == nil {
+            try self.makeCertificates(in: certificates, environment)
+            configuration.certificateFile = "\(certificates)/server.pem"
+            configuration.privateKeyFile = "\(certificates)/server.key"
+        }
+        try ServeCommand.check(configuration)
+        let name = environment.programName
+        let isDefault = folder.path == StateFolder.absolute(GatewayFile.defaultFolder)
+        defer { GatewayFile.remove(from: folder.path) }
+        return try await ServeCommand.run(configuration, environment) { addresses in
+            let file = GatewayFile(pid: getpid(), addresses: addresses, ca: "\(certificates)/ca.pem")
+            do {
+                try file.write(in: folder.path)
+            } catch {
+                Console.error("wakegate: \(folder.path)/\(GatewayFile.name) cannot be written: \(error)")
+            }
+            Console.out(ReadyLine.text(addresses))
+            Console.error(ReadyCommands(file: file, program: name, isDiscoverable: isDefault).text)
+        }
+    }
+
+    private static func makeCertificates(
+        in folder: String,
+        _ environment: CommandEnvironment
+    ) throws(CommandFailure) {
+        do {
+            if unsafe access(folder, F_OK) != 0 { _ = unsafe mkdir(folder, 0o700) }
+            try environment.makeCertificates(folder)
+        } catch {
+            throw CommandFailure(
+                .failed,
+                "the TLS material cannot be made in \(folder): \(error); choose another folder with --certs DIR"
+            )
+        }
+    }
+}

@@ -1,0 +1,61 @@
+/// Command lines that try out a gateway, ready to be pasted.
+package struct ReadyCommands: Sendable {
+    private let file: GatewayFile
+    private let program: String
+    /// Whether client commands in the same folder find the gateway by themselves.
+    private let isDiscoverable: Bool
+
+    package init(file: GatewayFile, program: String, isDiscoverable: Bool) {
+        self.file = file
+        self.program = ShellText.quoted(program)
+        self.isDiscoverable = isDiscoverable
+    }
+
+    private static let topic = "com.example.app"
+    private static let token = String(repeating: "0badcafe", count: 8)
+    private static let payload = "{\"aps\":{\"content-available\":1}}"
+
+    /// One paragraph; commands for listeners that are off are left out.
+    package var text: String {
+        var lines = ["WakeGate accepts pushes. Paste into another terminal, in this folder:", ""]
+        if self.file.edge != nil || self.file.plain != nil {
+            let edge = self.isDiscoverable ? "" : self.edgeOptions
+            lines += [
+                "  # handle wakes: the payload comes on standard input",
+                "  \(self.program) worker\(edge) --topic \(Self.topic) -- sh -c 'cat; echo'",
+                "  # wake a device",
+                "  \(self.program) push\(edge) \(Self.token) --topic \(Self.topic)",
+                "  # the same as a provider sends it",
+                "  \(self.curl)",
+            ]
+        }
+        if let admin = self.file.admin {
+            let options = self.isDiscoverable ? "" : " --gateway \(ShellText.quoted(Self.url("http", admin)))"
+            lines += ["  # see what goes on", "  \(self.program) stats\(options)"]
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var edgeOptions: String {
+        guard let edge = self.file.edge else {
+            return " --gateway \(ShellText.quoted(Self.url("http", self.file.plain ?? "")))"
+        }
+        return " --gateway \(ShellText.quoted(Self.url("https", edge))) --ca \(ShellText.quoted(self.file.ca))"
+    }
+
+    private var curl: String {
+        var words = ["curl", "-i"]
+        if let edge = self.file.edge {
+            words += ["--http2", "--cacert", self.file.ca, "\(Self.url("https", edge))/3/device/\(Self.token)"]
+        } else {
+            words.append("\(Self.url("http", self.file.plain ?? ""))/3/device/\(Self.token)")
+        }
+        words += ["-H", "apns-topic: \(Self.topic)", "-H", "apns-push-type: background", "-H", "apns-priority: 5"]
+        words += ["-d", Self.payload]
+        return words.map { ShellText.quoted($0) }.joined(separator: " ")
+    }
+
+    private static func url(_ scheme: String, _ address: String) -> String {
+        address.hasPrefix("unix:") ? address : "\(scheme)://\(address)"
+    }
+}

@@ -1,0 +1,79 @@
+import Gateway
+import Glibc
+
+extension CommandDefinition {
+    package static let serve = CommandDefinition(
+        "serve",
+        "run a gateway in production, as its configuration says",
+        options: [
+            OptionDefinition("--config", "FILE", "the configuration, JSON5; every key is optional"),
+            OptionDefinition("--check", "", "check the configuration, show every fault, and end"),
+        ] + OptionDefinition.server,
+        example: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
+        notes: [
+            "keys of the configuration, for FILE and --set:\n"
+                + ConfigurationKey.all.map { "  \($0.name): \($0.summary)\n      \($0.requirement)" }
+                .joined(separator: "\n")
+                + "\n  topics.TOPIC.policy.PARAMETER: a parameter of the launch policy for one topic",
+            "SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it.",
+        ],
+        run: ServeCommand.run
+    )
+}
+
+/// `wakegate serve`.
+package enum ServeCommand {
+    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+        let file = parsed.text("--config")
+        var configuration = try self.configuration(parsed, file: file, base: GatewayConfiguration())
+        try self.check(configuration)
+        if parsed.isSet("--check") {
+            Console.error("wakegate: the configuration is good")
+            return 0
+        }
+        _ = umask(0o077)
+        // State in memory needs no folder; one that was asked for is made all the same.
+        if configuration.store != .memory || configuration.stateFolder != GatewayConfiguration().stateFolder {
+            configuration.stateFolder = try StateFolder(configuration.stateFolder).path
+        }
+        return try await self.run(configuration, environment) { Console.out(ReadyLine.text($0)) }
+    }
+
+    /// Reads file and command line.
+    static func configuration(
+        _ parsed: ParsedCommand,
+        file: String?,
+        base: GatewayConfiguration
+    ) throws(CommandFailure) -> GatewayConfiguration {
+        do throws(ConfigurationError) {
+            return try ConfigurationLoader.load(file: file, settings: ServerSettings.settings(parsed), base: base)
+        } catch {
+            throw CommandFailure(.badConfiguration, self.message(error.faults))
+        }
+    }
+
+    /// - Throws: `badConfiguration` with every fault of the combination.
+    static func check(_ configuration: GatewayConfiguration) throws(CommandFailure) {
+        let faults = configuration.faults()
+        if !faults.isEmpty { throw CommandFailure(.badConfiguration, self.message(faults)) }
+    }
+
+    private static func message(_ faults: [ConfigurationFault]) -> String {
+        let count = faults.count == 1 ? "a fault" : "\(faults.count) faults"
+        return "the configuration has \(count):\n" + faults.map { "  \($0)" }.joined(separator: "\n")
+    }
+
+    static func run(
+        _ configuration: GatewayConfiguration,
+        _ environment: CommandEnvironment,
+        onReady: @escaping CommandEnvironment.OnReady
+    ) async throws(CommandFailure) -> Int32 {
+        do {
+            return try await environment.runGateway(configuration, onReady)
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            throw CommandFailure(.failed, "\(error)")
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Glibc
+
+/// The folder in which a gateway keeps what it must not lose; nobody else may enter it.
+package struct StateFolder: Sendable {
+    /// The folder's absolute path.
+    package let path: String
+    /// Held while the process lives, so that a second gateway finds the folder taken.
+    private let lock: Int32
+
+    /// Makes the folder with mode 0700, or takes the one that is there.
+    ///
+    /// - Throws: when others may enter it, when it cannot be made, and when another gateway uses it.
+    package init(_ path: String) throws(CommandFailure) {
+        self.path = Self.absolute(path)
+        _ = umask(0o077)
+        try Self.make(self.path)
+        try Self.checkMode(of: self.path)
+        let lockFile = "\(self.path)/lock"
+        self.lock = unsafe open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard self.lock >= 0 else {
+            throw CommandFailure(.failed, "\(lockFile) cannot be opened: \(Self.reason(errno))")
+        }
+        guard flock(self.lock, LOCK_EX | LOCK_NB) == 0 else {
+            close(self.lock)
+            throw CommandFailure(
+                .failed,
+                "another gateway is using the state folder \(self.path); stop it, or choose another with --state DIR"
+            )
+        }
+    }
+
+    /// The path without `.`, `..` and a relative beginning.
+    package static func absolute(_ path: String) -> String {
+        let whole = URL(fileURLWithPath: path).standardizedFileURL.path(percentEncoded: false)
+        return whole.count > 1 && whole.hasSuffix("/") ? String(whole.dropLast()) : whole
+    }
+
+    private static func make(_ path: String) throws(CommandFailure) {
+        guard unsafe mkdir(path, 0o700) != 0, errno != EEXIST else { return }
+        guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+            throw CommandFailure(
+                .failed,
+                "the state folder \(path) cannot be made: \(self.reason(errno)); choose another with --state DIR"
+            )
+        }
+        try self.make(String(path[..<slash]))
+        try self.make(path)
+    }
+
+    private static func checkMode(of path: String) throws(CommandFailure) {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw CommandFailure(.failed, "the state folder \(path) is no folder; choose another with --state DIR")
+        }
+        guard status.st_uid == geteuid() else {
+            throw CommandFailure(
+                .failed,
+                "the state folder \(path) belongs to another user; choose another with --state DIR"
+            )
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            let mode = String(status.st_mode & 0o777, radix: 8)
+            throw CommandFailure(
+                .failed,
+                "others may enter the state folder \(path) (mode 0\(mode)); run: chmod 700 \(path)"
+            )
+        }
+    }
+
+    static func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+}

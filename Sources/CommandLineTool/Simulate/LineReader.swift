@@ -1,0 +1,43 @@
+import Glibc
+
+/// The lines of a file, read a block at a time.
+package struct LineReader: Sequence, IteratorProtocol {
+    private let descriptor: Int32
+    private var block: [UInt8] = []
+    private var start = 0
+    private var isAtEnd = false
+
+    package init(descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
+    /// The next line without its line end; a last line needs none.
+    package mutating func next() -> String? {
+        var searched = self.start
+        while true {
+            if let end = self.block[searched...].firstIndex(of: 0x0A) {
+                defer { self.start = end + 1 }
+                return String(decoding: self.block[self.start..<end], as: UTF8.self)
+            }
+            if self.isAtEnd {
+                guard self.start < self.block.count else { return nil }
+                defer { self.start = self.block.count }
+                return String(decoding: self.block[self.start...], as: UTF8.self)
+            }
+            self.block.removeFirst(self.start)
+            self.start = 0
+            searched = self.block.count
+            self.fill()
+        }
+    }
+
+    private mutating func fill() {
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(self.descriptor, $0.baseAddress, $0.count) }
+        if count > 0 {
+            self.block += chunk[..<count]
+        } else if count == 0 || errno != EINTR {
+            self.isAtEnd = true
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Glibc
+import Simulation
+
+extension CommandDefinition {
+    package static let simulate = CommandDefinition(
+        "simulate",
+        "run the launch policy on a trace, in virtual time",
+        arguments: [ArgumentDefinition("TRACE", "the trace, one JSON object a line; - is standard input")],
+        options: [
+            OptionDefinition(
+                "--set",
+                "KEY=VALUE",
+                "set a policy parameter, such as policy.launchInterval=600; wins over the trace",
+                value: .setting,
+                isRepeatable: true
+            )
+        ],
+        example: #"echo '{"t": 0, "device": "a", "push": {"apnsID": "p1", "priority": 5}}' | wakegate simulate -"#,
+        notes: ["Each launch, result and discarded push is one JSON line on standard output; a summary is the last."],
+        run: SimulateCommand.run
+    )
+}
+
+/// `wakegate simulate`.
+package enum SimulateCommand {
+    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+        let overrides = try self.overrides(parsed.all("--set"))
+        let path = parsed.arguments[0]
+        let file = path == "-" ? STDIN_FILENO : unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            throw CommandFailure(
+                .failed,
+                "\(path) cannot be read: \(StateFolder.reason(errno)); name a trace file, or - for standard input"
+            )
+        }
+        var output = ""
+        do throws(TraceError) {
+            try Simulator.run(trace: LineReader(descriptor: file), overrides: overrides) { line in
+                output += line + "\n"
+                if output.utf8.count >= 1 << 16 {
+                    Console.out(output)
+                    output = ""
+                }
+            }
+        } catch {
+            Console.out(output)
+            guard error.line != nil else { throw .usage(error.description) }
+            throw CommandFailure(.failed, "\(path == "-" ? "standard input" : path): \(error)")
+        }
+        Console.out(output)
+        return 0
+    }
+
+    /// `policy.NAME=NUMBER` in its two parts.
+    package static func overrides(_ settings: [String]) throws(CommandFailure) -> [(String, Double)] {
+        var overrides: [(String, Double)] = []
+        for setting in settings {
+            let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, let number = Double(parts[1]), number.isFinite else {
+                throw .usage("--set is \"\(setting)\"; write a number, such as --set policy.launchInterval=600")
+            }
+            overrides.append((String(parts[0]), number))
+        }
+        return overrides
+    }
+}
