@@ -66,6 +66,7 @@ let package = Package(
             name: "WakeGateTestKit",
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeDispatch"]
         ),
+        .testTarget(name: "TidyTests"),
         .testTarget(name: "BytesTests", dependencies: ["Bytes"]),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes"]),
     ],

@@ -1,4 +1,4 @@
-/// The canonical UUID that names a push, with the case of each of its letters, so that it is written back byte for byte.
+/// The canonical UUID that names a push, with the case of each letter, so that it is written back byte for byte.
 ///
 /// Two identifiers that differ in the case of a letter alone are not equal.
 @frozen

@@ -1,0 +1,87 @@
+/// Calls and words that have a better replacement here.
+enum BannedWords {
+    struct Ban {
+        let word: String
+        let replacement: String
+        var scope = Scope.sources
+        /// Comments too, or code alone.
+        var includesComments = false
+    }
+
+    enum Scope {
+        case sources, tests, everywhere
+        /// The modules that hold rules and own no clock, no thread and no randomness.
+        case pure
+    }
+
+    static let pureModules: Set<String> = [
+        "APNSProtocol", "Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "WakeDispatch",
+    ]
+
+    static let all: [Ban] = [
+        Ban(word: "Task.sleep", replacement: "wait for the event itself", scope: .everywhere),
+        Ban(word: "Thread.sleep", replacement: "wait for the event itself", scope: .everywhere),
+        Ban(word: "usleep(", replacement: "wait for the event itself", scope: .everywhere),
+        Ban(word: "sleep(", replacement: "wait for the event itself", scope: .everywhere),
+        Ban(word: "Date()", replacement: "take `now` as a parameter, or read the clock at the edge"),
+        Ban(word: "try!", replacement: "handle the error", scope: .everywhere),
+        Ban(word: "as!", replacement: "use `as?` and handle nil", scope: .everywhere),
+        Ban(word: "print(", replacement: "write through the log or to a file handle", scope: .everywhere),
+        Ban(word: "debugPrint(", replacement: "write through the log", scope: .everywhere),
+        Ban(
+            word: "fatalError(",
+            replacement: "use `precondition` with the broken promise, or throw",
+            scope: .everywhere
+        ),
+        Ban(word: "NSLog(", replacement: "write through the log", scope: .everywhere),
+        Ban(word: "XCTest", replacement: "use Swift Testing", scope: .tests),
+        Ban(word: "async", replacement: "keep the core synchronous; drivers wait", scope: .pure),
+        Ban(word: "Date.now", replacement: "take `now` as a parameter", scope: .pure),
+        Ban(word: "ContinuousClock", replacement: "take `now` as a parameter", scope: .pure),
+        Ban(word: "SuspendingClock", replacement: "take `now` as a parameter", scope: .pure),
+        Ban(word: ".random(in:", replacement: "take the random generator as a parameter", scope: .pure),
+        Ban(word: "SystemRandomNumberGenerator", replacement: "take the generator as a parameter", scope: .pure),
+        Ban(word: "TO" + "DO", replacement: "open an issue", scope: .everywhere, includesComments: true),
+        Ban(word: "FIX" + "ME", replacement: "fix it, or open an issue", scope: .everywhere, includesComments: true),
+    ]
+
+    static func violations(in file: SourceText) -> [Violation] {
+        self.all.filter { self.applies($0.scope, to: file) }.flatMap { ban in
+            zip(1..., ban.includesComments ? file.lines : file.code).compactMap { number, line in
+                guard self.contains(ban.word, in: line) else { return nil }
+                return Violation(path: file.path, line: number, message: "no `\(ban.word)`: \(ban.replacement)")
+            }
+        }
+    }
+
+    private static func applies(_ scope: Scope, to file: SourceText) -> Bool {
+        switch scope {
+        case .everywhere: true
+        case .sources: file.isSource
+        case .tests: !file.isSource
+        case .pure: file.isSource && self.pureModules.contains(file.module)
+        }
+    }
+
+    /// Whether `word` stands in `line` as a word of its own: `print(` does not stand in `fingerprint(`.
+    private static func contains(_ word: String, in line: String) -> Bool {
+        let line = Array(line.utf8)
+        let word = Array(word.utf8)
+        guard line.count >= word.count else { return false }
+        return (0...(line.count - word.count)).contains { start in
+            let end = start + word.count
+            return line[start..<end].elementsEqual(word)
+                && (start == 0 || !self.isNamePart(word[0]) || !self.isNamePart(line[start - 1]))
+                && (end == line.count || !self.isNamePart(word[word.count - 1]) || !self.isNamePart(line[end]))
+        }
+    }
+
+    private static func isNamePart(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}

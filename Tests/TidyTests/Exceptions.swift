@@ -1,0 +1,25 @@
+/// Places where a rule does not hold, each with its reason. The list is meant to stay short.
+enum Exceptions {
+    struct Exception {
+        let path: String
+        /// A part of the violation's message.
+        let rule: String
+        let reason: String
+    }
+
+    static let all: [Exception] = []
+
+    /// The violations no exception covers.
+    static func remaining(_ violations: [Violation], exceptions: [Exception] = Self.all) -> [Violation] {
+        violations.filter { violation in
+            !exceptions.contains { $0.path == violation.path && violation.message.contains($0.rule) }
+        }
+    }
+
+    /// Exceptions that cover nothing any more.
+    static func unused(for violations: [Violation], exceptions: [Exception] = Self.all) -> [String] {
+        exceptions.filter { exception in
+            !violations.contains { $0.path == exception.path && $0.message.contains(exception.rule) }
+        }.map { "\($0.path): \($0.rule)" }
+    }
+}

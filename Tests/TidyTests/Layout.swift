@@ -1,0 +1,50 @@
+/// What stands at the top of the repository, which secrets it must not hold, and where its pages link to.
+enum Layout {
+    static let topLevel = ["Package.swift", "README.md", "Sources", "Tests", "certs", "deploy"]
+
+    /// What is at the top and should not be, and the reverse.
+    static func strangers(in names: [String]) -> [String] {
+        Set(names).symmetricDifference(self.topLevel).sorted()
+    }
+
+    /// Lines that begin a private key in PEM form.
+    static func privateKeys(path: String, text: String) -> [Violation] {
+        // In two parts, so that this file does not hold what it looks for.
+        let marker = "PRIVATE KEY" + "-----"
+        return zip(1..., text.split(separator: "\n", omittingEmptySubsequences: false)).compactMap { number, line in
+            guard line.hasPrefix("-----BEGIN"), line.contains(marker) else { return nil }
+            return Violation(path: path, line: number, message: "a private key; let the tests make their own")
+        }
+    }
+
+    /// Links of a Markdown page into this repository that lead nowhere.
+    ///
+    /// - Parameter exists: Whether a path from the repository's root exists.
+    static func deadLinks(path: String, text: String, exists: (String) -> Bool) -> [Violation] {
+        zip(1..., text.split(separator: "\n", omittingEmptySubsequences: false)).flatMap { number, line in
+            self.targets(in: line).compactMap { target in
+                guard !target.contains("://"), !target.hasPrefix("#"), !target.hasPrefix("mailto:") else { return nil }
+                let folder = path.split(separator: "/").dropLast()
+                let file = target.split(separator: "#")[0]
+                let full = self.resolved((folder + file.split(separator: "/")).map(String.init))
+                if exists(full) { return nil }
+                return Violation(path: path, line: number, message: "the link to \(target) leads nowhere")
+            }
+        }
+    }
+
+    /// What stands in `](...)`.
+    private static func targets(in line: Substring) -> [String] {
+        line.split(separator: "](", omittingEmptySubsequences: false).dropFirst().compactMap { rest in
+            rest.firstIndex(of: ")").map { String(rest[..<$0]) }
+        }.filter { !$0.isEmpty }
+    }
+
+    private static func resolved(_ parts: [String]) -> String {
+        var path: [String] = []
+        for part in parts where part != "." {
+            if part == ".." { _ = path.popLast() } else { path.append(part) }
+        }
+        return path.joined(separator: "/")
+    }
+}

@@ -1,0 +1,139 @@
+import Testing
+
+/// Each rule is shown a text that breaks it, and one that only looks as if it did.
+@Suite("The tidy rules find what they look for", .timeLimit(.minutes(1)))
+struct RuleTests {
+    @Test("A banned word is found where its rule holds", arguments: BannedWords.all.map(\.word))
+    func bannedWord(word: String) throws {
+        let ban = try #require(BannedWords.all.first { $0.word == word })
+        let path =
+            switch ban.scope {
+            case .tests: "Tests/SampleTests/Sample.swift"
+            case .pure: "Sources/LaunchPolicy/Sample.swift"
+            case .sources, .everywhere: "Sources/Sample/Sample.swift"
+            }
+        let line = "let x = \(word) 1"
+        let found = BannedWords.violations(in: SourceText(path: path, text: "let y = 1\n\(line)\n"))
+        #expect(found.contains { $0.line == 2 && $0.message.contains("`\(word)`") })
+
+        let harmless = "let text = \"\(word)\"  // \(word)\n"
+        let kept = BannedWords.violations(in: SourceText(path: path, text: harmless))
+        #expect(kept.isEmpty == !ban.includesComments)
+    }
+
+    @Test(
+        "A banned word inside a longer one is no banned word",
+        arguments: ["fingerprint(x)", "x.mapAsync()", "trail!"]
+    )
+    func longerWord(code: String) {
+        #expect(BannedWords.violations(in: SourceText(path: "Sources/LaunchPolicy/A.swift", text: code)).isEmpty)
+    }
+
+    @Test("A pure module may not reach for the outside, nor a driver for what is above it")
+    func imports() {
+        let found = ModuleImports.violations(in: [
+            SourceText(path: "Sources/LaunchPolicy/A.swift", text: "import Foundation\n"),
+            SourceText(path: "Sources/HTTPTransport/A.swift", text: "package import APNSProtocol\n"),
+            SourceText(path: "Sources/DeviceEngine/A.swift", text: "package import LaunchPolicy\n// import Foundation"),
+        ])
+        #expect(found.map(\.path) == ["Sources/LaunchPolicy/A.swift", "Sources/HTTPTransport/A.swift"])
+    }
+
+    @Test("A second importer of a C library is found")
+    func importers() {
+        let found = ModuleImports.violations(in: [
+            SourceText(path: "Sources/HTTPTransport/A.swift", text: "internal import CNghttp2\n"),
+            SourceText(path: "Sources/HTTPTransport/B.swift", text: "import CNghttp2\n"),
+            SourceText(path: "Sources/HTTPTransport/C.swift", text: "import COpenSSL\n"),
+        ])
+        #expect(found.map(\.path) == ["Sources/HTTPTransport/B.swift"])
+    }
+
+    @Test(
+        "The imported module is read from every form of import",
+        arguments: [
+            ("import Bytes", "Bytes"), ("@preconcurrency package import Foundation", "Foundation"),
+            ("import struct Foundation.Data", "Foundation"), ("let x = 1 // import Bytes", nil), ("important()", nil),
+        ] as [(String, String?)]
+    )
+    func importForms(line: String, module: String?) {
+        #expect(ModuleImports.importedModule(SourceText(path: "", text: line).code[0]) == module)
+    }
+
+    @Test("Files and lines are measured")
+    func fileAndLine() {
+        let long = String(repeating: "let x = 1\n", count: 601)
+        #expect(Lengths.violations(in: SourceText(path: "Sources/A/A.swift", text: long)).count == 1)
+        let wide = String(repeating: "x", count: 120)
+        #expect(Lengths.violations(in: SourceText(path: "Sources/A/A.swift", text: wide)).isEmpty)
+        #expect(Lengths.violations(in: SourceText(path: "Sources/A/A.swift", text: wide + "x\n")).count == 1)
+    }
+
+    @Test("A function is measured from its declaration to its closing brace, whatever its strings and comments hold")
+    func functions() {
+        let text = #"""
+            struct A {
+                init(x: [Int] = { [1] }()) {
+                    self.y = "}"  // }
+                }
+                package static func f(
+                    a: Int
+                ) -> Int {
+                    let text = "\(a) { \"{\" "
+                    return a { $0 }
+                }
+            }
+            protocol P {
+                func requirement() -> Int
+                init()
+            }
+            """#
+        let functions = Lengths.functions(in: SourceText(path: "", text: text))
+        #expect(functions == [.init(firstLine: 2, lineCount: 3), .init(firstLine: 5, lineCount: 6)])
+
+        let body = String(repeating: "    x()\n", count: 69)
+        let limit = SourceText(path: "Sources/A/A.swift", text: "func f() {\n\(body.dropLast(8))}\n")
+        #expect(Lengths.violations(in: limit).isEmpty)
+        let over = SourceText(path: "Sources/A/A.swift", text: "func f() {\n\(body)}\n")
+        #expect(Lengths.violations(in: over).count == 1)
+    }
+
+    @Test("Comments and strings are blanked, lines stay")
+    func blanking() {
+        let text = "a /* b\n/* c */ d */ e // f\nlet g = #\"h\"i\"# + \"\"\"\n  j { \"k\"\n  \"\"\"\nl\n"
+        let code = SourceText(path: "", text: text).code.map { $0.split(separator: " ").joined(separator: " ") }
+        #expect(code == ["a", "e", "let g = #\" \"# + \"\"\"", "", "\"\"\"", "l"])
+    }
+
+    @Test("A stranger at the top level is named, and so is a missing part")
+    func layout() {
+        #expect(Layout.strangers(in: Layout.topLevel).isEmpty)
+        #expect(Layout.strangers(in: Layout.topLevel.dropLast() + ["notes.txt"]) == ["deploy", "notes.txt"])
+    }
+
+    @Test("The first line of a private key is found")
+    func privateKey() {
+        let marker = "-----BEGIN EC " + "PRIVATE KEY-----"
+        #expect(Layout.privateKeys(path: "a.pem", text: "x\n\(marker)\n").map(\.line) == [2])
+        #expect(Layout.privateKeys(path: "a.pem", text: "-----BEGIN CERTIFICATE-----\n").isEmpty)
+    }
+
+    @Test("A dead link is found, relative to its page; a live one and a foreign one are not")
+    func link() {
+        let text = "[a](a.md) [b](../README.md#top)\n[c](https://example.com) [d](#d) [e](gone.md)\n"
+        let dead = Layout.deadLinks(path: "certs/README.md", text: text) { ["certs/a.md", "README.md"].contains($0) }
+        #expect(dead.map(\.line) == [2])
+    }
+
+    @Test("An exception covers its own file and rule alone, and shows when it is not needed")
+    func exceptions() {
+        let violation = Violation(path: "Sources/A/A.swift", line: 1, message: "601 lines; split it")
+        let fitting = Exceptions.Exception(path: "Sources/A/A.swift", rule: "lines; split", reason: "a sample")
+        let other = Exceptions.Exception(path: "Sources/B/B.swift", rule: "lines; split", reason: "a sample")
+        #expect(Exceptions.remaining([violation], exceptions: [fitting]).isEmpty)
+        #expect(Exceptions.remaining([violation], exceptions: [other]) == [violation])
+        #expect(
+            Exceptions.unused(for: [violation], exceptions: [fitting, other]) == ["Sources/B/B.swift: lines; split"]
+        )
+    }
+}

@@ -1,0 +1,30 @@
+/// One Swift file, and the same file with what is not code blanked out, so that rules neither match words in
+/// comments and strings nor count their braces.
+struct SourceText {
+    /// The path from the repository's root, with `/` between its parts.
+    let path: String
+    let lines: [String]
+    /// As many lines as `lines`; comments and the contents of string literals are spaces.
+    let code: [String]
+
+    init(path: String, text: String) {
+        self.path = path
+        self.lines = Self.lines(of: text)
+        var blanker = CommentBlanker(text)
+        self.code = Self.lines(of: blanker.blanked())
+    }
+
+    /// The module the file belongs to: the folder below `Sources` or `Tests`.
+    var module: String {
+        let parts = self.path.split(separator: "/")
+        return parts.count > 2 ? String(parts[1]) : ""
+    }
+
+    var isSource: Bool { self.path.hasPrefix("Sources/") }
+
+    private static func lines(of text: String) -> [String] {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        if lines.last == "" { lines.removeLast() }
+        return lines
+    }
+}

@@ -1,0 +1,42 @@
+import Testing
+
+@Suite("The repository keeps its style", .timeLimit(.minutes(2)))
+struct TidyTests {
+    @Test("Every source file keeps every rule, but for the listed exceptions, and each of those is needed")
+    func sources() throws {
+        let files = try Repository.sources()
+        #expect(files.count > 50, "the tidy test must see the sources")
+        let violations = files.flatMap { BannedWords.violations(in: $0) + Lengths.violations(in: $0) }
+        let all = violations + ModuleImports.violations(in: files)
+        let remaining = Exceptions.remaining(all)
+        #expect(remaining.isEmpty, "\n\(remaining.map(\.description).joined(separator: "\n"))")
+        #expect(Exceptions.unused(for: all).isEmpty)
+    }
+
+    @Test("The visible top level is exactly what the style names")
+    func topLevel() throws {
+        let strangers = Layout.strangers(in: try Repository.topLevel())
+        #expect(strangers.isEmpty)
+    }
+
+    @Test("No private key is committed, and git ignores those that are made in certs")
+    func privateKeys() throws {
+        let files = try Repository.committedFiles()
+        #expect(files.count > 50, "the tidy test must see the files")
+        for path in files {
+            #expect(Layout.privateKeys(path: path, text: try Repository.text(of: path)).isEmpty)
+        }
+        let ignored = try Repository.text(of: "certs/.gitignore").split(separator: "\n")
+        #expect(ignored == ["*", "!.gitignore", "!README.md"])
+    }
+
+    @Test("Every link of every page leads somewhere")
+    func links() throws {
+        let pages = try Repository.committedFiles().filter { $0.hasSuffix(".md") }
+        #expect(pages.contains("README.md"))
+        for path in pages {
+            let dead = Layout.deadLinks(path: path, text: try Repository.text(of: path), exists: Repository.exists)
+            #expect(dead.isEmpty)
+        }
+    }
+}
