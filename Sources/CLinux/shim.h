@@ -1,8 +1,6 @@
 #ifndef WAKEGATE_CLINUX_SHIM_H
 #define WAKEGATE_CLINUX_SHIM_H
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+// Without _GNU_SOURCE: with it the system's types differ from those of the Glibc module.
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -11,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -25,9 +24,101 @@
 #include <time.h>
 #include <unistd.h>
 
-// accept4 and SOCK_NONBLOCK are GNU extensions that Glibc's module hides.
+// accept4 is a GNU extension that Glibc's module hides.
 static inline int wakegate_accept(int listener) {
     extern int accept4(int, struct sockaddr *, socklen_t *, int);
     return accept4(listener, (struct sockaddr *)0, (socklen_t *)0, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+static inline int wakegate_error(void) { return errno; }
+
+static inline void wakegate_no_delay(int descriptor) {
+    int on = 1;
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+// A bound TCP socket, IPv6 ones for IPv4 too; -1 with errno, or with the resolver's error in *resolver.
+static inline int wakegate_bind_tcp(const char *host, unsigned short port, int *resolver) {
+    struct addrinfo hints, *found = NULL;
+    char service[8];
+    int on = 1, off = 0, descriptor, saved;
+    memset(&hints, 0, sizeof hints);
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+    snprintf(service, sizeof service, "%u", (unsigned)port);
+    *resolver = getaddrinfo(host, service, &hints, &found);
+    if (*resolver != 0) return -1;
+    descriptor = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (descriptor >= 0) {
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        if (found->ai_family == AF_INET6) setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        if (bind(descriptor, found->ai_addr, found->ai_addrlen) != 0) {
+            saved = errno;
+            close(descriptor);
+            errno = saved;
+            descriptor = -1;
+        }
+    }
+    saved = errno;
+    freeaddrinfo(found);
+    errno = saved;
+    return descriptor;
+}
+
+static inline void wakegate_name_unix(struct sockaddr_un *name, const char *path) {
+    memset(name, 0, sizeof *name);
+    name->sun_family = AF_UNIX;
+    strncpy(name->sun_path, path, sizeof name->sun_path - 1);
+}
+
+// Whether `path` is a socket file that nobody listens on.
+static inline int wakegate_is_stale_unix(const char *path) {
+    struct sockaddr_un name;
+    struct stat status;
+    int descriptor, stale;
+    if (lstat(path, &status) != 0 || !S_ISSOCK(status.st_mode)) return 0;
+    descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) return 0;
+    wakegate_name_unix(&name, path);
+    stale = connect(descriptor, (struct sockaddr *)&name, sizeof name) != 0 && errno == ECONNREFUSED;
+    close(descriptor);
+    return stale;
+}
+
+// A bound socket file with mode 0660, set by the mask so that there is no moment at which others may connect.
+static inline int wakegate_bind_unix(const char *path) {
+    struct sockaddr_un name;
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), result, saved;
+    mode_t mask;
+    if (descriptor < 0) return -1;
+    wakegate_name_unix(&name, path);
+    mask = umask(0117);
+    result = bind(descriptor, (struct sockaddr *)&name, sizeof name);
+    saved = errno;
+    umask(mask);
+    if (result != 0) {
+        close(descriptor);
+        errno = saved;
+        return -1;
+    }
+    return descriptor;
+}
+
+// The port of a TCP socket; it stands at the same place in both families.
+static inline int wakegate_bound_port(int descriptor) {
+    struct sockaddr_in6 name;
+    socklen_t size = sizeof name;
+    if (getsockname(descriptor, (struct sockaddr *)&name, &size) != 0) return 0;
+    return ntohs(name.sin6_port);
+}
+
+// Raises the limit of descriptors as far as is allowed, and returns it.
+static inline long wakegate_raise_descriptor_limit(void) {
+    struct rlimit limit, raised;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+    raised = limit;
+    raised.rlim_cur = raised.rlim_max;
+    if (limit.rlim_cur < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+    return limit.rlim_cur > 1000000 ? 1000000 : (long)limit.rlim_cur;
 }
 #endif

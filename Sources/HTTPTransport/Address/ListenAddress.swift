@@ -1,0 +1,100 @@
+/// Where to listen: `HOST:PORT`, `[v6]:PORT` or `unix:/path`.
+package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
+    package enum Kind: Hashable, Sendable {
+        /// A name or an address without brackets, and a port; port 0 takes a free one.
+        case tcp(host: String, port: UInt16)
+        /// A socket file, by its absolute path.
+        case unix(path: String)
+    }
+
+    package let kind: Kind
+
+    package init(_ kind: Kind) {
+        self.kind = kind
+    }
+
+    /// The longest path of a socket file in bytes; the system's limit is 108 with the closing zero.
+    private static let pathBytesMax = 107
+
+    /// - Throws: `TransportError.Code.address`, with what is wrong in `text` and what to write.
+    package static func parse(_ text: String) throws(TransportError) -> ListenAddress {
+        if text.hasPrefix("unix:") {
+            return try Self.unix(String(text.dropFirst(5)), in: text)
+        }
+        if text.hasPrefix("[") {
+            guard let bracket = text.firstIndex(of: "]") else {
+                throw Self.fault(text, "the bracket is not closed; write [::1]:2197")
+            }
+            let host = String(text[text.index(after: text.startIndex)..<bracket])
+            let rest = text[text.index(after: bracket)...]
+            guard rest.hasPrefix(":") else { throw Self.fault(text, "the port is missing; write [\(host)]:2197") }
+            guard Self.isIPv6(host) else { throw Self.fault(text, "brackets are for IPv6 addresses; write [::1]:2197") }
+            return ListenAddress(.tcp(host: host, port: try Self.port(rest.dropFirst(), in: text)))
+        }
+        guard let colon = text.lastIndex(of: ":") else {
+            throw Self.fault(text, "the port is missing; write HOST:PORT, such as 127.0.0.1:2197")
+        }
+        let host = String(text[..<colon])
+        guard !host.isEmpty else {
+            throw Self.fault(text, "the host is missing; write 127.0.0.1\(text), or [::]\(text) for every address")
+        }
+        guard !host.contains(":") else {
+            throw Self.fault(
+                text,
+                "an IPv6 address needs brackets; write [\(host)]:\(text[text.index(after: colon)...])"
+            )
+        }
+        guard host.utf8.allSatisfy({ Self.isHostByte($0) }) else {
+            throw Self.fault(text, "the host may hold letters, digits, dots and hyphens only; write HOST:PORT")
+        }
+        return ListenAddress(.tcp(host: host, port: try Self.port(text[text.index(after: colon)...], in: text)))
+    }
+
+    package var description: String {
+        switch self.kind {
+        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        case .unix(let path): "unix:\(path)"
+        }
+    }
+
+    private static func unix(_ path: String, in text: String) throws(TransportError) -> ListenAddress {
+        guard path.hasPrefix("/") else {
+            throw Self.fault(text, "the path must be absolute; write unix:/run/wakegate.sock")
+        }
+        guard path.utf8.count <= Self.pathBytesMax, !path.utf8.contains(0) else {
+            throw Self.fault(text, "the path may have \(Self.pathBytesMax) bytes; choose a shorter one")
+        }
+        return ListenAddress(.unix(path: path))
+    }
+
+    private static func port(_ digits: Substring, in text: String) throws(TransportError) -> UInt16 {
+        guard !digits.isEmpty else { throw Self.fault(text, "the port is missing; write a number such as 2197") }
+        guard digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let port = UInt16(digits) else {
+            throw Self.fault(text, "the port \"\(digits)\" is not a number from 0 to 65535")
+        }
+        return port
+    }
+
+    private static func isIPv6(_ host: String) -> Bool {
+        let bytes = host.utf8
+        let scope = bytes.firstIndex(of: UInt8(ascii: "%")) ?? bytes.endIndex
+        let address = bytes[..<scope]
+        let isAddress = address.allSatisfy { byte in
+            (byte >= 0x30 && byte <= 0x3A) || byte == UInt8(ascii: ".")
+                || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66)
+        }
+        return isAddress && address.filter { $0 == UInt8(ascii: ":") }.count >= 2
+    }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        case UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"): true
+        case _: false
+        }
+    }
+
+    private static func fault(_ text: String, _ what: String) -> TransportError {
+        TransportError(.address, "The address \"\(text)\" cannot be used: \(what).")
+    }
+}

@@ -1,0 +1,670 @@
+internal import Bytes
+// The one file that knows libnghttp2.
+internal import CNghttp2
+
+/// What the HTTP/2 sessions of one loop share: libnghttp2's callbacks, options and memory, and the stream states.
+@safe
+final class HTTP2Core {
+    let limits: TransportLimits
+    let streams: StreamPool
+    let response = Response()
+    /// Monotonic milliseconds; the driver sets it once a turn.
+    var now: Int64
+    /// Set whenever the handler was told something outside of a request.
+    var handlerWasTold = false
+
+    fileprivate let callbacks: OpaquePointer
+    fileprivate let options: OpaquePointer
+    fileprivate let memory: UnsafeMutablePointer<nghttp2_mem>
+    fileprivate let fields = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: Response.fieldsMax)
+    private let pool = MemoryPool()
+
+    init(limits: TransportLimits, streams: StreamPool, now: Int64) {
+        self.limits = limits
+        self.streams = streams
+        self.now = now
+        var callbacks: OpaquePointer?
+        var options: OpaquePointer?
+        let failed = unsafe nghttp2_session_callbacks_new(&callbacks) != 0 || nghttp2_option_new(&options) != 0
+        guard !failed, let callbacks = unsafe callbacks, let options = unsafe options else {
+            preconditionFailure("out of memory")
+        }
+        unsafe self.callbacks = unsafe callbacks
+        unsafe self.options = unsafe options
+        unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, beginHeaders)
+        unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks, receiveHeader)
+        unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, receiveData)
+        unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, receiveFrame)
+        unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, closeStream)
+        // Closed streams are only kept for priorities, which nobody uses any more.
+        unsafe nghttp2_option_set_no_closed_streams(options, 1)
+        // Our own budget ends a peer that resets too much, with the right error code.
+        unsafe nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
+        unsafe self.memory = .allocate(capacity: 1)
+        let pool = unsafe Unmanaged.passUnretained(self.pool).toOpaque()
+        unsafe self.memory.initialize(
+            to: nghttp2_mem(
+                mem_user_data: pool,
+                malloc: poolMalloc,
+                free: poolFree,
+                calloc: poolCalloc,
+                realloc: poolRealloc
+            )
+        )
+    }
+
+    deinit {
+        unsafe nghttp2_session_callbacks_del(self.callbacks)
+        unsafe nghttp2_option_del(self.options)
+        unsafe self.memory.deallocate()
+        unsafe self.fields.deallocate()
+    }
+}
+
+/// The server's end of one HTTP/2 connection, without its socket: bytes in; bytes and calls of the handler out.
+///
+/// A class because libnghttp2 keeps a pointer to it; one a connection, none a request.
+@safe
+final class HTTP2Session {
+    private let core: HTTP2Core
+    private let handler: any RequestHandler
+    private let id: ConnectionID
+    private let listener: Int
+    private var session: OpaquePointer?
+
+    private var receiving = StreamList()
+    private var waiting = StreamList()
+    private var sending = StreamList()
+    /// The stream whose header block is being read, or whose data came last.
+    private var current: StreamSlot?
+    /// Streams to reset with NO_ERROR after their answer: the rest of their request is not wanted.
+    private var resetsPending: [Int32] = []
+    private var drained: [StreamID] = []
+    private var hasSentSettings = false
+    private var budget: ControlFrameBudget
+    private var idleSince: Int64
+
+    private var pingEveryMilliseconds: Int64?
+    private var pingSentAt: Int64
+    private var isPingUnanswered = false
+
+    /// Whether the peer has said anything valid yet.
+    private(set) var hasReceivedFrame = false
+    private(set) var hasCarriedRequest = false
+    /// Whether the connection has to end as soon as what is ready has been sent.
+    private(set) var hasFailed = false
+
+    init(core: HTTP2Core, handler: any RequestHandler, id: ConnectionID, listener: Int) {
+        self.core = core
+        self.handler = handler
+        self.id = id
+        self.listener = listener
+        self.budget = ControlFrameBudget(
+            burst: core.limits.controlFramesBurst,
+            perSecond: core.limits.controlFramesPerSecond,
+            now: core.now
+        )
+        self.idleSince = core.now
+        self.pingSentAt = core.now
+        let this = unsafe Unmanaged.passUnretained(self).toOpaque()
+        let made = unsafe nghttp2_session_server_new3(&self.session, core.callbacks, this, core.options, core.memory)
+        self.hasFailed = made != 0 || !self.submitSettings()
+    }
+
+    deinit {
+        self.end()
+    }
+
+    /// The settings as APNs announces them.
+    private func submitSettings() -> Bool {
+        let limits = self.core.limits
+        let settings = [
+            (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 4096),
+            // Rewritten in `produce` to the true number.
+            (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.streamsPerConnectionMax * 2),
+            (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindowBytes),
+            (NGHTTP2_SETTINGS_MAX_FRAME_SIZE, limits.frameBytesMax),
+            (NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.headerListBytesMax),
+        ].map { nghttp2_settings_entry(settings_id: Int32($0.0.rawValue), value: UInt32($0.1)) }
+        let window = Int32(limits.connectionWindowBytes)
+        return unsafe nghttp2_submit_settings(self.session, 0, settings, settings.count) == 0
+            && nghttp2_session_set_local_window_size(self.session, 0, 0, window) == 0
+    }
+
+    private var openCount: Int { self.receiving.count + self.waiting.count + self.sending.count }
+
+    /// Whether both sides are done: nothing to read, nothing to write.
+    var isFinished: Bool {
+        unsafe nghttp2_session_want_read(self.session) == 0 && nghttp2_session_want_write(self.session) == 0
+    }
+
+    /// Whether `produce` may have something.
+    var wantsToWrite: Bool {
+        unsafe nghttp2_session_want_write(self.session) != 0 || !self.resetsPending.isEmpty
+    }
+
+    /// Frames made and not yet produced.
+    var framesPending: Int {
+        unsafe nghttp2_session_get_outbound_queue_size(self.session)
+    }
+
+    // MARK: Bytes
+
+    /// Takes what the peer sent. Every fault is answered with the error that the protocol names; after one that ends
+    /// the connection `isFinished` or `hasFailed` becomes true.
+    func receive(_ bytes: ByteView) {
+        guard !self.hasFailed, bytes.count > 0 else { return }
+        let taken = unsafe nghttp2_session_mem_recv(
+            self.session,
+            bytes.buffer.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self),
+            bytes.count
+        )
+        guard taken < 0 else { return }
+        self.hasFailed = true
+        let isFlood = taken == Int(NGHTTP2_ERR_FLOODED.rawValue)
+        self.terminate(isFlood ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR)
+    }
+
+    /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
+    func produce(into output: inout ByteBuffer, bytesMax: Int) {
+        while output.count < bytesMax {
+            var bytes: UnsafePointer<UInt8>?
+            let count = unsafe nghttp2_session_mem_send(self.session, &bytes)
+            guard count > 0, let bytes = unsafe bytes else {
+                self.hasFailed = self.hasFailed || count < 0
+                guard count == 0, self.submitResets() else { break }
+                continue
+            }
+            if self.hasSentSettings {
+                unsafe output.append(ByteView(UnsafeRawBufferPointer(start: bytes, count: count)))
+            } else {
+                unsafe self.appendSettings(UnsafeRawBufferPointer(start: bytes, count: count), to: &output)
+            }
+        }
+        self.reportDrained()
+    }
+
+    /// libnghttp2 ends the connection for one stream too many; RFC 9113 §5.1.2 also allows to refuse that stream, which
+    /// clients retry. So it was told of twice as many, and the number is put right in our first frame.
+    private func appendSettings(_ frame: UnsafeRawBufferPointer, to output: inout ByteBuffer) {
+        let room = unsafe output.reserve(frame.count)
+        unsafe room.copyMemory(from: frame)
+        let valueStart = 9 + 6 + 2
+        if unsafe frame.count >= valueStart + 4 && frame[3] == UInt8(NGHTTP2_SETTINGS.rawValue) {
+            let value = UInt32(self.core.limits.streamsPerConnectionMax).bigEndian
+            unsafe room.storeBytes(of: value, toByteOffset: valueStart, as: UInt32.self)
+        }
+        output.commit(frame.count)
+        self.hasSentSettings = true
+    }
+
+    private func submitResets() -> Bool {
+        guard !self.resetsPending.isEmpty else { return false }
+        var remaining: [Int32] = []
+        var submitted = false
+        for number in self.resetsPending {
+            guard let slot = self.slot(number) else { continue }
+            guard slot.state.phase == .sending, slot.state.output.isEmpty else {
+                remaining.append(number)
+                continue
+            }
+            unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_NO_ERROR.rawValue)
+            submitted = true
+        }
+        self.resetsPending = remaining
+        return submitted
+    }
+
+    private func reportDrained() {
+        guard !self.drained.isEmpty else { return }
+        let streams = self.drained
+        self.drained.removeAll()
+        self.core.handlerWasTold = true
+        for stream in streams { self.handler.streamDrained(stream) }
+    }
+
+    // MARK: Answers
+
+    /// Answers a waiting stream with a head and, unless it is nil or empty, one body.
+    ///
+    /// - Returns: false when the stream is gone or was answered before.
+    func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
+        guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
+        self.move(slot, to: .sending)
+        if let body, body.count > 0 {
+            slot.state.output.append(body)
+            self.submit(response, slot, hasBody: true)
+        } else {
+            self.submit(response, slot, hasBody: false)
+        }
+        if !slot.state.hasRequestEnded { self.resetsPending.append(number) }
+        return true
+    }
+
+    /// Answers a waiting stream with a head; the body follows through `write` and `finish`.
+    func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
+        guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
+        slot.state.dropRequest(keepingBytesMax: 0)
+        self.move(slot, to: .streaming)
+        self.submit(response, slot, hasBody: true)
+        return true
+    }
+
+    /// - Returns: the bytes that wait on the stream, these included; nil when it is gone or finished.
+    func write(_ number: Int32, _ bytes: ByteView) -> Int? {
+        guard let slot = self.slot(number), slot.state.phase == .streaming else { return nil }
+        slot.state.output.append(bytes)
+        if slot.state.output.count > self.core.limits.streamingBytesSoftMax { slot.state.isAboveStreamingLimit = true }
+        unsafe nghttp2_session_resume_data(self.session, number)
+        return slot.state.output.count
+    }
+
+    /// Ends a streaming answer after what was written.
+    func finish(_ number: Int32) {
+        guard let slot = self.slot(number), slot.state.phase == .streaming else { return }
+        self.move(slot, to: .sending)
+        if !slot.state.hasRequestEnded { self.resetsPending.append(number) }
+        unsafe nghttp2_session_resume_data(self.session, number)
+    }
+
+    private func submit(_ response: Response, _ slot: StreamSlot, hasBody: Bool) {
+        let nameOnly = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
+        for index in 0..<response.fieldCount {
+            let field = response.field(at: index)
+            var flags = nameOnly
+            if !field.isIndexed { flags |= UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
+            if unsafe field.constant != nil { flags |= UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) }
+            let value = response.value(of: field)
+            // The library takes its input as mutable and does not change it.
+            unsafe (self.core.fields + index).initialize(
+                to: nghttp2_nv(
+                    name: UnsafeMutablePointer(mutating: field.name),
+                    value: UnsafeMutablePointer(
+                        mutating: value.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? field.name
+                    ),
+                    namelen: field.nameCount,
+                    valuelen: value.count,
+                    flags: flags
+                )
+            )
+        }
+        guard hasBody else {
+            unsafe nghttp2_submit_response(self.session, slot.state.number, self.core.fields, response.fieldCount, nil)
+            return
+        }
+        var provider = unsafe nghttp2_data_provider(
+            source: nghttp2_data_source(ptr: UnsafeMutableRawPointer(slot.pointer)),
+            read_callback: readBody
+        )
+        unsafe nghttp2_submit_response(
+            self.session,
+            slot.state.number,
+            self.core.fields,
+            response.fieldCount,
+            &provider
+        )
+    }
+
+    // MARK: The connection
+
+    /// Says that no further request is taken; open streams go on, then `isFinished`.
+    func goAway(debugData: ByteView) {
+        let last = unsafe nghttp2_session_get_last_proc_stream_id(self.session)
+        let data = unsafe debugData.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        unsafe nghttp2_submit_goaway(self.session, 0, last, NGHTTP2_NO_ERROR.rawValue, data, debugData.count)
+    }
+
+    private func terminate(_ error: nghttp2_error_code) {
+        unsafe nghttp2_session_terminate_session(self.session, error.rawValue)
+    }
+
+    /// - Parameter seconds: the time from one PING to the next; nil for none.
+    func setPing(everySeconds seconds: Int?) {
+        let wanted = seconds.map { Int64($0) * 1000 }
+        if self.pingEveryMilliseconds == nil && !self.isPingUnanswered { self.pingSentAt = self.core.now }
+        self.pingEveryMilliseconds = wanted
+    }
+
+    /// Lets time pass: refuses what took too long, sends PINGs.
+    ///
+    /// - Returns: false when the peer is gone.
+    func secondPassed() -> Bool {
+        let now = self.core.now
+        let limits = self.core.limits
+        self.resetOverdue(self.receiving, limitMilliseconds: Int64(limits.requestSeconds) * 1000)
+        self.resetOverdue(self.sending, limitMilliseconds: Int64(limits.responseSeconds) * 1000)
+        if self.openCount == 0 && now - self.idleSince > Int64(limits.idleSeconds) * 1000 {
+            self.idleSince = now
+            self.goAway(debugData: ByteView())
+        }
+        if self.isPingUnanswered { return now - self.pingSentAt <= Int64(limits.pingSeconds) * 1000 }
+        if let every = self.pingEveryMilliseconds, now - self.pingSentAt >= every {
+            self.pingSentAt = now
+            self.isPingUnanswered = true
+            unsafe nghttp2_submit_ping(self.session, 0, nil)
+        }
+        return true
+    }
+
+    private func resetOverdue(_ list: StreamList, limitMilliseconds: Int64) {
+        var slot = list.first
+        while let overdue = slot, self.core.now - overdue.state.since > limitMilliseconds {
+            unsafe nghttp2_submit_rst_stream(self.session, 0, overdue.state.number, NGHTTP2_CANCEL.rawValue)
+            slot = overdue.state.next
+        }
+    }
+
+    /// Forgets every stream, telling the handler of those it waits for, and frees the session.
+    func end() {
+        guard let session = unsafe self.session else { return }
+        unsafe self.session = nil
+        while let slot = self.receiving.first ?? self.waiting.first ?? self.sending.first { self.close(slot) }
+        self.current = nil
+        unsafe nghttp2_session_del(session)
+    }
+
+    // MARK: Streams
+
+    private func slot(_ number: Int32) -> StreamSlot? {
+        if let current = self.current, current.state.number == number { return current }
+        guard let data = unsafe nghttp2_session_get_stream_user_data(self.session, number) else { return nil }
+        return unsafe StreamSlot(pointer: data.assumingMemoryBound(to: StreamState.self))
+    }
+
+    private func move(_ slot: StreamSlot, to phase: StreamState.Phase) {
+        self.unlink(slot)
+        slot.state.phase = phase
+        slot.state.since = self.core.now
+        switch phase {
+        case .receiving: self.receiving.append(slot)
+        case .waiting, .streaming: self.waiting.append(slot)
+        case .sending: self.sending.append(slot)
+        case .free: ()
+        }
+    }
+
+    private func unlink(_ slot: StreamSlot) {
+        switch slot.state.phase {
+        case .receiving: self.receiving.remove(slot)
+        case .waiting, .streaming: self.waiting.remove(slot)
+        case .sending: self.sending.remove(slot)
+        case .free: ()
+        }
+    }
+
+    private func close(_ slot: StreamSlot) {
+        let phase = slot.state.phase
+        let stream = StreamID(connection: self.id, number: slot.state.number)
+        self.unlink(slot)
+        if self.current == slot { self.current = nil }
+        if self.openCount == 0 { self.idleSince = self.core.now }
+        self.core.streams.giveBack(slot)
+        switch phase {
+        case .waiting, .streaming:
+            self.core.handlerWasTold = true
+            self.handler.streamClosed(stream)
+        case .receiving, .sending, .free: ()
+        }
+    }
+
+    private func request(_ slot: StreamSlot) -> Request {
+        Request(
+            stream: StreamID(connection: self.id, number: slot.state.number),
+            listener: self.listener,
+            isHTTP2: true,
+            slot: slot
+        )
+    }
+
+    private func deliver(_ slot: StreamSlot) {
+        guard slot.state.phase == .receiving else { return }
+        self.move(slot, to: .waiting)
+        self.hasCarriedRequest = true
+        if slot.state.isHeaderListTooLarge {
+            self.core.response.begin(status: 431)
+            _ = self.respond(slot.state.number, self.core.response, body: nil)
+        } else {
+            self.handler.requestReceived(self.request(slot))
+        }
+    }
+
+    // MARK: What libnghttp2 reports
+
+    fileprivate func headersBegan(_ frame: UnsafePointer<nghttp2_frame>) {
+        guard unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else {
+            self.current = nil
+            return
+        }
+        let number = unsafe frame.pointee.hd.stream_id
+        let isRoom = self.openCount < self.core.limits.streamsPerConnectionMax
+        guard isRoom, let slot = self.core.streams.take(number: number, now: self.core.now) else {
+            self.current = nil
+            unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_REFUSED_STREAM.rawValue)
+            return
+        }
+        self.receiving.append(slot)
+        self.current = slot
+        unsafe nghttp2_session_set_stream_user_data(self.session, number, UnsafeMutableRawPointer(slot.pointer))
+    }
+
+    fileprivate func headerReceived(_ name: ByteView, _ value: ByteView) {
+        guard let slot = self.current, slot.state.phase == .receiving else { return }
+        slot.state.headerListBytes += name.count + value.count + 32
+        guard slot.state.headerListBytes <= self.core.limits.headerListBytesMax else {
+            slot.state.isHeaderListTooLarge = true
+            return
+        }
+        let field = slot.state.append(name: name, value: value)
+        guard name[0] == UInt8(ascii: ":") else {
+            slot.state.append(field)
+            if name.count == 4 && name == "host" { slot.state.host = field }
+            return
+        }
+        // The library has checked the names: these lengths tell the pseudo-header fields of a request apart.
+        if name.count == 5 {
+            slot.state.path = field
+        } else if name.count == 10 {
+            slot.state.authority = field
+        } else if name.count == 7 && name[1] == UInt8(ascii: "m") {
+            slot.state.method = field
+        }
+    }
+
+    fileprivate func dataReceived(_ number: Int32, _ bytes: ByteView) {
+        guard let slot = self.slot(number), slot.state.phase == .receiving else { return }
+        self.current = slot
+        let held = slot.state.received.count - slot.state.bodyStart
+        guard held + bytes.count <= slot.state.bodyBytesMax else {
+            slot.state.isBodyTooLarge = true
+            self.deliver(slot)
+            return
+        }
+        slot.state.received.append(bytes)
+    }
+
+    fileprivate func frameReceived(_ frame: UnsafePointer<nghttp2_frame>) {
+        self.hasReceivedFrame = true
+        let hasEndFlag = unsafe UInt32(frame.pointee.hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+        switch unsafe UInt32(frame.pointee.hd.type) {
+        case NGHTTP2_HEADERS.rawValue:
+            unsafe self.headersReceived(frame, hasEnded: hasEndFlag)
+        case NGHTTP2_DATA.rawValue:
+            if hasEndFlag {
+                self.requestEnded(unsafe frame.pointee.hd.stream_id)
+            } else if unsafe frame.pointee.hd.length == 0 {
+                self.controlFrameReceived()
+            }
+        case NGHTTP2_PING.rawValue, NGHTTP2_SETTINGS.rawValue:
+            // ACK has the same bit as END_STREAM.
+            if !hasEndFlag {
+                self.controlFrameReceived()
+            } else if unsafe UInt32(frame.pointee.hd.type) == NGHTTP2_PING.rawValue {
+                self.isPingUnanswered = false
+            }
+        case NGHTTP2_RST_STREAM.rawValue, NGHTTP2_PRIORITY.rawValue:
+            self.controlFrameReceived()
+        default: ()
+        }
+    }
+
+    private func headersReceived(_ frame: UnsafePointer<nghttp2_frame>, hasEnded: Bool) {
+        let number = unsafe frame.pointee.hd.stream_id
+        if unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST, let slot = self.slot(number) {
+            slot.state.bodyStart = slot.state.received.count
+            if slot.state.isHeaderListTooLarge {
+                slot.state.hasRequestEnded = hasEnded
+                self.deliver(slot)
+            } else if !hasEnded {
+                slot.state.bodyBytesMax = self.handler.bodyBytesMax(for: self.request(slot))
+            }
+        }
+        if hasEnded { self.requestEnded(number) }
+    }
+
+    private func requestEnded(_ number: Int32) {
+        guard let slot = self.slot(number) else { return }
+        slot.state.hasRequestEnded = true
+        self.deliver(slot)
+    }
+
+    private func controlFrameReceived() {
+        if !self.budget.frameReceived(now: self.core.now) { self.terminate(NGHTTP2_ENHANCE_YOUR_CALM) }
+    }
+
+    fileprivate func streamClosed(_ number: Int32) {
+        if let slot = self.slot(number) { self.close(slot) }
+    }
+
+    /// Moves waiting bytes of a stream into a DATA frame.
+    fileprivate func bodyWanted(
+        _ slot: StreamSlot,
+        _ room: UnsafeMutableRawBufferPointer,
+        _ flags: UnsafeMutablePointer<UInt32>
+    ) -> Int {
+        let isGrowing = slot.state.phase == .streaming
+        let count = min(room.count, slot.state.output.count)
+        if count == 0 && isGrowing { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
+        if count > 0 {
+            unsafe room.copyMemory(from: UnsafeRawBufferPointer(rebasing: slot.state.output.view.buffer[..<count]))
+            slot.state.output.consume(count)
+        }
+        if slot.state.output.isEmpty && !isGrowing { unsafe flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+        if slot.state.isAboveStreamingLimit && isGrowing
+            && slot.state.output.count < self.core.limits.streamingBytesSoftMax / 2
+        {
+            slot.state.isAboveStreamingLimit = false
+            self.drained.append(StreamID(connection: self.id, number: slot.state.number))
+        }
+        return count
+    }
+}
+
+// MARK: C callbacks
+
+/// Recovers the session from libnghttp2's user data, which outlives every call into the library.
+@inline(__always)
+private func withSession<Result>(_ user: UnsafeMutableRawPointer?, _ body: (HTTP2Session) -> Result) -> Result {
+    unsafe Unmanaged<HTTP2Session>.fromOpaque(user.unsafelyUnwrapped)._withUnsafeGuaranteedRef { body($0) }
+}
+
+private func beginHeaders(
+    _: OpaquePointer?,
+    _ frame: UnsafePointer<nghttp2_frame>?,
+    _ user: UnsafeMutableRawPointer?
+) -> Int32 {
+    unsafe withSession(user) { unsafe $0.headersBegan(frame.unsafelyUnwrapped) }
+    return 0
+}
+
+private func receiveHeader(
+    _: OpaquePointer?,
+    _: UnsafePointer<nghttp2_frame>?,
+    _ name: UnsafePointer<UInt8>?,
+    _ nameCount: Int,
+    _ value: UnsafePointer<UInt8>?,
+    _ valueCount: Int,
+    _: UInt8,
+    _ user: UnsafeMutableRawPointer?
+) -> Int32 {
+    let name = unsafe ByteView(UnsafeRawBufferPointer(start: name, count: nameCount))
+    let value = unsafe ByteView(UnsafeRawBufferPointer(start: value, count: valueCount))
+    unsafe withSession(user) { $0.headerReceived(name, value) }
+    return 0
+}
+
+private func receiveData(
+    _: OpaquePointer?,
+    _: UInt8,
+    _ number: Int32,
+    _ bytes: UnsafePointer<UInt8>?,
+    _ count: Int,
+    _ user: UnsafeMutableRawPointer?
+) -> Int32 {
+    let bytes = unsafe ByteView(UnsafeRawBufferPointer(start: bytes, count: count))
+    unsafe withSession(user) { $0.dataReceived(number, bytes) }
+    return 0
+}
+
+private func receiveFrame(
+    _: OpaquePointer?,
+    _ frame: UnsafePointer<nghttp2_frame>?,
+    _ user: UnsafeMutableRawPointer?
+) -> Int32 {
+    unsafe withSession(user) { unsafe $0.frameReceived(frame.unsafelyUnwrapped) }
+    return 0
+}
+
+private func closeStream(
+    _: OpaquePointer?,
+    _ number: Int32,
+    _: UInt32,
+    _ user: UnsafeMutableRawPointer?
+) -> Int32 {
+    unsafe withSession(user) { $0.streamClosed(number) }
+    return 0
+}
+
+private func readBody(
+    _: OpaquePointer?,
+    _: Int32,
+    _ room: UnsafeMutablePointer<UInt8>?,
+    _ count: Int,
+    _ flags: UnsafeMutablePointer<UInt32>?,
+    _ source: UnsafeMutablePointer<nghttp2_data_source>?,
+    _ user: UnsafeMutableRawPointer?
+) -> Int {
+    let state = unsafe source.unsafelyUnwrapped.pointee.ptr.assumingMemoryBound(to: StreamState.self)
+    let slot = unsafe StreamSlot(pointer: state)
+    let room = unsafe UnsafeMutableRawBufferPointer(start: room, count: count)
+    return unsafe withSession(user) { unsafe $0.bodyWanted(slot, room, flags.unsafelyUnwrapped) }
+}
+
+@inline(__always)
+private func withPool<Result>(_ user: UnsafeMutableRawPointer?, _ body: (MemoryPool) -> Result) -> Result {
+    unsafe Unmanaged<MemoryPool>.fromOpaque(user.unsafelyUnwrapped)._withUnsafeGuaranteedRef { body($0) }
+}
+
+private func poolMalloc(_ count: Int, _ user: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    unsafe withPool(user) { unsafe $0.allocate(count) }
+}
+
+private func poolFree(_ piece: UnsafeMutableRawPointer?, _ user: UnsafeMutableRawPointer?) {
+    guard let piece = unsafe piece else { return }
+    unsafe withPool(user) { unsafe $0.free(piece) }
+}
+
+private func poolCalloc(_ count: Int, _ size: Int, _ user: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    let (bytes, isTooLarge) = count.multipliedReportingOverflow(by: size)
+    guard !isTooLarge, let piece = unsafe withPool(user, { unsafe $0.allocate(bytes) }) else { return nil }
+    unsafe piece.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+    return unsafe piece
+}
+
+private func poolRealloc(
+    _ piece: UnsafeMutableRawPointer?,
+    _ count: Int,
+    _ user: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+    guard let piece = unsafe piece else { return unsafe poolMalloc(count, user) }
+    return unsafe withPool(user) { unsafe $0.reallocate(piece, count) }
+}

@@ -1,0 +1,86 @@
+internal import Glibc
+
+/// Memory for libnghttp2, which asks for several small pieces a request: kept in free lists by size, one pool a loop.
+///
+/// Each piece has a head of 16 bytes that says to which list it belongs, since the library frees without a size.
+/// Large pieces go to the system.
+@safe
+final class MemoryPool {
+    private static let headBytes = 16
+    private static let stepBytes = 32
+    private static let classCount = 64
+    private static let chunkBytes = 65_536
+    private static let systemClass = -1
+
+    private let lists = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: MemoryPool.classCount)
+    private var chunks: [UnsafeMutableRawPointer] = unsafe []
+    private var fresh: UnsafeMutableRawPointer?
+    private var freshBytes = 0
+
+    init() {
+        unsafe self.lists.initialize(repeating: nil, count: MemoryPool.classCount)
+    }
+
+    deinit {
+        while let chunk = unsafe self.chunks.popLast() { unsafe chunk.deallocate() }
+        unsafe self.lists.deallocate()
+    }
+
+    @inline(__always)
+    func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
+        let sizeClass = (count + MemoryPool.stepBytes - 1) / MemoryPool.stepBytes
+        guard sizeClass < MemoryPool.classCount else { return unsafe self.allocateLarge(count) }
+        if let piece = unsafe self.lists[sizeClass] {
+            unsafe self.lists[sizeClass] = unsafe piece.load(as: UnsafeMutableRawPointer?.self)
+            return unsafe piece
+        }
+        return unsafe self.carve(sizeClass)
+    }
+
+    @inline(__always)
+    func free(_ piece: UnsafeMutableRawPointer) {
+        let sizeClass = unsafe (piece - MemoryPool.headBytes).load(as: Int.self)
+        guard sizeClass >= 0 else {
+            unsafe Glibc.free(piece - MemoryPool.headBytes)
+            return
+        }
+        unsafe piece.storeBytes(of: self.lists[sizeClass], as: UnsafeMutableRawPointer?.self)
+        unsafe self.lists[sizeClass] = unsafe piece
+    }
+
+    func reallocate(_ piece: UnsafeMutableRawPointer, _ count: Int) -> UnsafeMutableRawPointer? {
+        let head = unsafe piece - MemoryPool.headBytes
+        let held = unsafe self.capacity(sizeClass: head.load(as: Int.self), head: head)
+        if count <= held { return unsafe piece }
+        guard let grown = unsafe self.allocate(count) else { return nil }
+        unsafe grown.copyMemory(from: piece, byteCount: held)
+        unsafe self.free(piece)
+        return unsafe grown
+    }
+
+    private func capacity(sizeClass: Int, head: UnsafeMutableRawPointer) -> Int {
+        sizeClass >= 0 ? max(1, sizeClass) * MemoryPool.stepBytes : unsafe head.load(fromByteOffset: 8, as: Int.self)
+    }
+
+    private func allocateLarge(_ count: Int) -> UnsafeMutableRawPointer? {
+        guard let head = unsafe malloc(count + MemoryPool.headBytes) else { return nil }
+        unsafe head.storeBytes(of: MemoryPool.systemClass, as: Int.self)
+        unsafe head.storeBytes(of: count, toByteOffset: 8, as: Int.self)
+        return unsafe head + MemoryPool.headBytes
+    }
+
+    private func carve(_ sizeClass: Int) -> UnsafeMutableRawPointer? {
+        let count = MemoryPool.headBytes + max(1, sizeClass) * MemoryPool.stepBytes
+        if self.freshBytes < count {
+            let chunk = UnsafeMutableRawPointer.allocate(byteCount: MemoryPool.chunkBytes, alignment: 16)
+            unsafe self.chunks.append(chunk)
+            unsafe self.fresh = unsafe chunk
+            self.freshBytes = MemoryPool.chunkBytes
+        }
+        let head = unsafe self.fresh.unsafelyUnwrapped
+        unsafe self.fresh = unsafe head + count
+        self.freshBytes -= count
+        unsafe head.storeBytes(of: sizeClass, as: Int.self)
+        return unsafe head + MemoryPool.headBytes
+    }
+}

@@ -1,0 +1,357 @@
+internal import Bytes
+internal import Synchronization
+
+/// A connection's life: accept, read, flush, end.
+extension EventLoop {
+    func connection(_ id: ConnectionID) -> Connection? {
+        let index = Int(id.index)
+        guard index < self.connections.count, self.generations[index] == id.generation else { return nil }
+        return self.connections[index]
+    }
+
+    func markDirty(_ connection: Connection) {
+        guard !connection.isDirty else { return }
+        connection.isDirty = true
+        self.dirty.append(connection)
+    }
+
+    // MARK: Begin
+
+    func accept(listener index: Int) {
+        let listener = self.server.listeners[index]
+        for _ in 0..<self.limits.acceptsPerTurn {
+            guard self.server.connectionCount.load(ordering: .relaxed) < self.server.connectionsMax else {
+                self.pauseAccepting()
+                return
+            }
+            switch System.accept(listener.descriptor) {
+            case .none: return
+            case .exhausted:
+                self.pauseAccepting()
+                return
+            case .connection(let descriptor):
+                if listener.isTCP { System.setNoDelay(descriptor) }
+                self.adopt(descriptor, listener: index, tls: listener.tls)
+            }
+        }
+    }
+
+    /// Leaves new connections to other loops, or waiting, until the next second.
+    private func pauseAccepting() {
+        self.unwatchListeners()
+        self.acceptsAgainAt = self.core.now
+    }
+
+    private func adopt(_ descriptor: Int32, listener: Int, tls: TLSContext?) {
+        if self.freeIndices.isEmpty {
+            self.freeIndices.append(UInt32(self.connections.count))
+            self.connections.append(nil)
+            self.generations.append(0)
+        }
+        let index = self.freeIndices.removeLast()
+        // Generations stay below the bit that marks special tokens.
+        let generation =
+            self.generations[Int(index)] & 0x7FFF_FFFE == 0x7FFF_FFFE ? 1 : self.generations[Int(index)] + 1
+        self.generations[Int(index)] = generation
+        let connection = Connection(
+            id: ConnectionID(index: index, generation: generation),
+            descriptor: descriptor,
+            listener: listener,
+            stage: tls == nil ? .sniffing : .handshaking,
+            now: self.core.now
+        )
+        self.connections[Int(index)] = connection
+        self.connectionCount += 1
+        self.server.connectionCount.add(1, ordering: .relaxed)
+        if let tls {
+            connection.tls = TLSSession(context: tls, pipe: self.pipe)
+        } else {
+            // Some of the first bytes may come alone; they stay in the socket, so only news is reported.
+            connection.interest = [.readable, .edge]
+        }
+        let isWatched = self.poll.add(descriptor, connection.interest, token: connection.token)
+        if !isWatched || (tls != nil && connection.tls == nil) { self.destroy(connection) }
+    }
+
+    // MARK: Read
+
+    func ready(_ connection: Connection, _ readiness: Poll.Readiness) {
+        switch connection.stage {
+        case .http1:
+            if !readiness.intersection([.peerEnded, .broken]).isEmpty { connection.http1?.abandon() }
+        case .sniffing:
+            self.sniff(connection)
+        case .handshaking, .http2, .lingering:
+            if readiness.contains(.writable) { self.markDirty(connection) }
+            if !readiness.intersection([.readable, .broken]).isEmpty { self.read(connection) }
+        case .closed: ()
+        }
+    }
+
+    /// Looks at the first bytes: the preface of HTTP/2 begins like no request of HTTP/1.1.
+    private func sniff(_ connection: Connection) {
+        let marker = ByteView("PRI ")
+        let room = unsafe UnsafeMutableRawBufferPointer(rebasing: self.readRoom[..<marker.count])
+        switch unsafe System.receive(connection.descriptor, into: room, peek: true) {
+        case .wouldBlock: ()
+        case .ended: self.destroy(connection)
+        case .bytes(let count):
+            let first = unsafe ByteView(UnsafeRawBufferPointer(rebasing: room[..<count]))
+            if !(first == marker[0..<count]) {
+                self.beginHTTP1(connection)
+            } else if count == marker.count {
+                self.watch(connection, .readable)
+                self.beginHTTP2(connection)
+                self.read(connection)
+            }
+        }
+    }
+
+    private func beginHTTP2(_ connection: Connection) {
+        connection.stage = .http2
+        connection.http2 = HTTP2Session(
+            core: self.core,
+            handler: self.handler,
+            id: connection.id,
+            listener: connection.listener
+        )
+        self.markDirty(connection)
+    }
+
+    private func beginHTTP1(_ connection: Connection) {
+        guard let daemon = self.makeHTTP1() else {
+            self.destroy(connection)
+            return
+        }
+        self.watch(connection, [.peerEnded, .edge])
+        connection.stage = .http1
+        // A refused socket has been closed by the library.
+        if !daemon.adopt(connection) { self.forget(connection) }
+    }
+
+    private func read(_ connection: Connection) {
+        let received = unsafe System.receive(connection.descriptor, into: self.readRoom)
+        switch received {
+        case .wouldBlock: ()
+        case .ended: self.destroy(connection)
+        case .bytes(let count):
+            let bytes = unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.readRoom[..<count]))
+            if connection.stage == .lingering { return }
+            if connection.tls != nil {
+                self.decrypt(connection, bytes)
+            } else {
+                connection.http2?.receive(bytes)
+                self.markDirty(connection)
+            }
+        }
+    }
+
+    private func decrypt(_ connection: Connection, _ bytes: ByteView) {
+        guard let tls = connection.tls else { return }
+        self.pipe.input = bytes
+        self.markDirty(connection)
+        defer {
+            self.pipe.input = ByteView()
+            self.takeCipherText(connection)
+        }
+        if connection.stage == .handshaking {
+            switch tls.handshake() {
+            case .wantsMore: return
+            case .failed:
+                connection.isDoomed = true
+                return
+            case .done: self.beginHTTP2(connection)
+            }
+        }
+        guard let session = connection.http2 else { return }
+        while true {
+            guard let count = unsafe tls.read(into: self.plainRoom) else {
+                connection.isDoomed = true
+                return
+            }
+            if count == 0 { return }
+            session.receive(unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.plainRoom[..<count])))
+        }
+    }
+
+    /// Keeps what TLS wants to send until the connection is flushed.
+    private func takeCipherText(_ connection: Connection) {
+        guard !self.pipe.output.isEmpty else { return }
+        connection.output.append(self.pipe.output.view)
+        self.pipe.output.removeAll()
+    }
+
+    // MARK: Write
+
+    /// Writes what every dirty connection has; a flush may make others dirty.
+    func flushDirty() {
+        var index = 0
+        while index < self.dirty.count {
+            let connection = self.dirty[index]
+            connection.isDirty = false
+            self.flush(connection)
+            index += 1
+        }
+        self.dirty.removeAll(keepingCapacity: true)
+    }
+
+    private func flush(_ connection: Connection) {
+        guard connection.stage != .closed, connection.stage != .http1 else { return }
+        guard self.sendKept(connection) else { return }
+        if connection.isDoomed {
+            if connection.stage == .handshaking { self.linger(connection) } else { self.destroy(connection) }
+            return
+        }
+        guard connection.stage == .http2, let session = connection.http2 else { return }
+        while connection.output.isEmpty {
+            self.produced.removeAll()
+            session.produce(into: &self.produced, bytesMax: self.limits.outputBytesMax)
+            guard !self.produced.isEmpty else { break }
+            guard self.send(connection) else { return }
+        }
+        guard connection.output.isEmpty else {
+            let isReadable = session.framesPending < self.limits.outputFramesMax
+            self.watch(connection, isReadable ? [.readable, .writable] : .writable)
+            return
+        }
+        if session.hasFailed || session.isFinished {
+            self.linger(connection)
+        } else {
+            self.watch(connection, .readable)
+        }
+    }
+
+    /// Sends what the socket did not take before.
+    ///
+    /// - Returns: false when nothing more can be done now.
+    private func sendKept(_ connection: Connection) -> Bool {
+        while !connection.output.isEmpty {
+            switch System.send(connection.descriptor, connection.output.view) {
+            case .bytes(let count):
+                connection.output.consume(count)
+                connection.stalledSince = self.core.now
+            case .wouldBlock:
+                if connection.isDoomed {
+                    self.destroy(connection)
+                } else {
+                    let isReadable = (connection.http2?.framesPending ?? 0) < self.limits.outputFramesMax
+                    self.watch(connection, isReadable ? [.readable, .writable] : .writable)
+                }
+                return false
+            case .ended:
+                self.destroy(connection)
+                return false
+            }
+        }
+        if connection.interest.contains(.writable) {
+            connection.output.free()
+            self.watch(connection, .readable)
+        }
+        return true
+    }
+
+    /// Encrypts if need be and sends `produced`; keeps what the socket does not take.
+    private func send(_ connection: Connection) -> Bool {
+        if let tls = connection.tls {
+            self.pipe.output.removeAll()
+            guard tls.write(self.produced.view) else {
+                self.destroy(connection)
+                return false
+            }
+            defer { self.pipe.output.removeAll() }
+            return self.send(connection, self.pipe.output.view)
+        }
+        return self.send(connection, self.produced.view)
+    }
+
+    private func send(_ connection: Connection, _ bytes: ByteView) -> Bool {
+        switch System.send(connection.descriptor, bytes) {
+        case .ended:
+            self.destroy(connection)
+            return false
+        case .wouldBlock:
+            connection.output.append(bytes)
+        case .bytes(let count):
+            if count < bytes.count { connection.output.append(bytes.dropFirst(count)) }
+        }
+        if !connection.output.isEmpty { connection.stalledSince = self.core.now }
+        return true
+    }
+
+    private func watch(_ connection: Connection, _ interest: Poll.Readiness) {
+        guard connection.interest != interest else { return }
+        connection.interest = interest
+        self.poll.modify(connection.descriptor, interest, token: connection.token)
+    }
+
+    // MARK: End
+
+    /// Ends our side, and waits a moment for the peer to end its own: bytes that it still sends would otherwise make
+    /// the system throw away our last ones.
+    private func linger(_ connection: Connection) {
+        connection.stage = .lingering
+        connection.stalledSince = self.core.now
+        if let tls = connection.tls {
+            tls.shutdown()
+            if !self.pipe.output.isEmpty { _ = System.send(connection.descriptor, self.pipe.output.view) }
+            self.pipe.output.removeAll()
+        }
+        connection.http2?.end()
+        System.shutdownWriting(connection.descriptor)
+        self.watch(connection, .readable)
+    }
+
+    /// Ends a connection now.
+    func destroy(_ connection: Connection) {
+        guard connection.stage != .closed else { return }
+        self.forget(connection)
+        connection.http2?.end()
+        connection.tls = nil
+        System.close(connection.descriptor)
+        self.tellClosed(connection)
+    }
+
+    /// Takes a connection whose socket is somebody else's business out of the table.
+    func forget(_ connection: Connection) {
+        guard connection.stage != .closed else { return }
+        connection.stage = .closed
+        let index = connection.id.index
+        self.connections[Int(index)] = nil
+        self.freeIndices.append(index)
+        self.connectionCount -= 1
+        self.server.connectionCount.subtract(1, ordering: .relaxed)
+    }
+
+    func tellClosed(_ connection: Connection) {
+        guard connection.hasCarriedRequest else { return }
+        self.core.handlerWasTold = true
+        self.handler.connectionClosed(connection.id)
+    }
+
+    /// Ends what has taken too long.
+    func secondPassed(_ connection: Connection) {
+        let now = self.core.now
+        switch connection.stage {
+        case .sniffing, .handshaking:
+            if self.hasHandshakeExpired(connection) { self.destroy(connection) }
+        case .lingering:
+            let lingered = now - connection.stalledSince
+            if lingered > Int64(self.limits.lingerSeconds) * 1000 { self.destroy(connection) }
+        case .http2:
+            guard let session = connection.http2 else { return }
+            let stalled = connection.output.isEmpty ? 0 : now - connection.stalledSince
+            let isStalled = stalled > Int64(self.limits.writeStallSeconds) * 1000
+            let isSilent = !session.hasReceivedFrame && self.hasHandshakeExpired(connection)
+            if isStalled || isSilent || !session.secondPassed() {
+                self.destroy(connection)
+            } else if session.wantsToWrite || session.isFinished {
+                self.markDirty(connection)
+            }
+        case .http1, .closed: ()
+        }
+    }
+
+    private func hasHandshakeExpired(_ connection: Connection) -> Bool {
+        self.core.now - connection.acceptedAt > Int64(self.limits.handshakeSeconds) * 1000
+    }
+}

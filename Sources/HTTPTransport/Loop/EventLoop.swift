@@ -1,0 +1,199 @@
+internal import Bytes
+internal import Synchronization
+
+/// One thread's connections: waits, reads, calls the handler, writes.
+///
+/// `@unchecked Sendable`: another thread may only call `wake` and `requestStop`, which touch atomics; everything else
+/// belongs to the loop's thread once `run` was called.
+@safe
+package final class EventLoop: @unchecked Sendable {
+    /// The place in the server's list of loops.
+    package let index: Int
+
+    let server: ServerState
+    let limits: TransportLimits
+    let core: HTTP2Core
+    let poll: Poll
+    let pipe = TLSPipe()
+    var handler: any RequestHandler = NoHandler()
+    var http1: HTTP1Daemon?
+
+    var connections: [Connection?] = []
+    var generations: [UInt32] = []
+    var freeIndices: [UInt32] = []
+    var dirty: [Connection] = []
+    /// What is read from any socket, and what was decrypted from it.
+    let readRoom: UnsafeMutableRawBufferPointer
+    let plainRoom: UnsafeMutableRawBufferPointer
+    /// What is about to be written to any socket.
+    var produced = ByteBuffer()
+    var areListenersWatched = false
+    var acceptsAgainAt: Int64 = 0
+
+    /// The open connections of this loop.
+    package internal(set) var connectionCount = 0
+
+    private let wakeEvent: Int32
+    private let isWakePending = Atomic<Bool>(false)
+    private let isStopRequested = Atomic<Bool>(false)
+    private var nextSecond: Int64 = 0
+
+    /// Tokens of what is not a connection have this bit.
+    static let specialToken: UInt64 = 1 << 63
+    private static let wakeToken = EventLoop.specialToken | 1 << 32
+    private static let http1Token = EventLoop.specialToken | 2 << 32
+    private static let listenerToken = EventLoop.specialToken | 3 << 32
+
+    init(index: Int, server: ServerState) throws(TransportError) {
+        self.index = index
+        self.server = server
+        self.limits = server.limits
+        self.core = HTTP2Core(
+            limits: server.limits,
+            streams: StreamPool(streamsMax: server.limits.streamsPerLoopMax),
+            now: System.monotonicMilliseconds
+        )
+        self.poll = try Poll()
+        self.wakeEvent = try System.makeEvent()
+        unsafe self.readRoom = .allocate(byteCount: server.limits.readBytesPerTurn, alignment: 64)
+        unsafe self.plainRoom = .allocate(byteCount: server.limits.readBytesPerTurn, alignment: 64)
+    }
+
+    deinit {
+        unsafe self.readRoom.deallocate()
+        unsafe self.plainRoom.deallocate()
+        System.close(self.wakeEvent)
+    }
+
+    func setHandler(_ handler: any RequestHandler) {
+        self.handler = handler
+    }
+
+    // MARK: From other threads
+
+    /// Has the handler's `woken` called soon. From any thread; calls before the loop has woken cost no system call.
+    package func wake() {
+        if !self.isWakePending.exchange(true, ordering: .acquiringAndReleasing) { System.signal(self.wakeEvent) }
+    }
+
+    func requestStop() {
+        self.isStopRequested.store(true, ordering: .releasing)
+        System.signal(self.wakeEvent)
+    }
+
+    // MARK: The loop
+
+    /// Serves until `requestStop`; the body of the loop's thread.
+    func run() {
+        self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken)
+        self.watchListeners()
+        self.core.now = System.monotonicMilliseconds
+        self.nextSecond = self.core.now + 1000
+        while !self.isStopRequested.load(ordering: .acquiring) {
+            let count = self.poll.wait(milliseconds: self.waitMilliseconds)
+            self.core.now = System.monotonicMilliseconds
+            for index in 0..<count {
+                let event = self.poll.event(at: index)
+                self.dispatch(event.readiness, event.token)
+            }
+            self.http1?.runIfNeeded()
+            if self.core.now >= self.nextSecond { self.secondPassed() }
+            self.endTurn()
+        }
+        self.closeAll()
+    }
+
+    private var waitMilliseconds: Int32 {
+        if let http1, http1.needsRun { return 0 }
+        if !self.dirty.isEmpty { return 0 }
+        if self.connectionCount == 0 && self.areListenersWatched { return -1 }
+        return Int32(clamping: max(0, self.nextSecond - self.core.now))
+    }
+
+    private func dispatch(_ readiness: Poll.Readiness, _ token: UInt64) {
+        if token & Self.specialToken == 0 {
+            let id = ConnectionID(index: UInt32(truncatingIfNeeded: token), generation: UInt32(token >> 32))
+            if let connection = self.connection(id) { self.ready(connection, readiness) }
+            return
+        }
+        switch token & ~UInt64(UInt32.max) {
+        case Self.wakeToken:
+            System.clear(self.wakeEvent)
+            // Cleared before the handler looks: a wake that comes meanwhile makes another turn.
+            if self.isWakePending.exchange(false, ordering: .acquiringAndReleasing) { self.handler.woken() }
+        case Self.http1Token:
+            self.http1?.needsRun = true
+        case _:
+            self.accept(listener: Int(UInt32(truncatingIfNeeded: token)))
+        }
+    }
+
+    /// Hands the turn's batch over and writes; again, when writing told the handler something.
+    private func endTurn() {
+        repeat {
+            self.core.handlerWasTold = false
+            self.handler.turnEnded()
+            self.flushDirty()
+            self.http1?.runIfNeeded()
+        } while self.core.handlerWasTold
+    }
+
+    private func secondPassed() {
+        let now = self.core.now
+        self.nextSecond = now + 1000
+        if !self.areListenersWatched && now >= self.acceptsAgainAt { self.watchListeners() }
+        for connection in self.connections {
+            if let connection { self.secondPassed(connection) }
+        }
+        self.http1?.needsRun = true
+        if self.connectionCount > 0 { self.handler.secondPassed(now) }
+    }
+
+    private func closeAll() {
+        self.unwatchListeners()
+        for connection in self.connections {
+            if let connection, connection.stage != .http1 { self.destroy(connection) }
+        }
+        self.http1?.stop()
+        self.http1 = nil
+        self.handler.turnEnded()
+    }
+
+    // MARK: Listeners
+
+    func watchListeners() {
+        guard !self.areListenersWatched else { return }
+        self.areListenersWatched = true
+        for (index, listener) in self.server.listeners.enumerated() {
+            let token = Self.listenerToken | UInt64(index)
+            self.poll.add(listener.descriptor, [.readable, .exclusive], token: token)
+        }
+    }
+
+    func unwatchListeners() {
+        guard self.areListenersWatched else { return }
+        self.areListenersWatched = false
+        for listener in self.server.listeners { self.poll.remove(listener.descriptor) }
+    }
+
+    /// The HTTP/1.1 side, made when the first connection needs it.
+    func makeHTTP1() -> HTTP1Daemon? {
+        if let http1 { return http1 }
+        guard let daemon = HTTP1Daemon(loop: self) else { return nil }
+        self.poll.add(daemon.pollDescriptor, .readable, token: Self.http1Token)
+        self.http1 = daemon
+        return daemon
+    }
+}
+
+/// Stands in until the server has made the loop's handler.
+private final class NoHandler: RequestHandler {
+    func bodyBytesMax(for _: Request) -> Int { 0 }
+    func requestReceived(_: Request) {}
+    func streamClosed(_: StreamID) {}
+    func connectionClosed(_: ConnectionID) {}
+    func streamDrained(_: StreamID) {}
+    func turnEnded() {}
+    func woken() {}
+    func secondPassed(_: Int64) {}
+}

@@ -1,0 +1,291 @@
+// The one file that knows the system's calls.
+internal import Bytes
+internal import CLinux
+internal import Glibc
+
+/// The system calls of the transport: interrupted ones are repeated, errors are errno values.
+enum System {
+    /// What a read or a write came to.
+    enum Transfer: Equatable {
+        case bytes(Int)
+        case wouldBlock
+        /// The peer is gone, in order or not.
+        case ended
+    }
+
+    /// Milliseconds of a clock that never steps.
+    static var monotonicMilliseconds: Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    static func message(_ error: Int32) -> String {
+        unsafe String(cString: strerror(error))
+    }
+
+    // MARK: Sockets
+
+    static func receive(_ descriptor: Int32, into room: UnsafeMutableRawBufferPointer, peek: Bool = false) -> Transfer {
+        while true {
+            let count = unsafe recv(descriptor, room.baseAddress, room.count, peek ? Int32(MSG_PEEK) : 0)
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .ended }
+            switch wakegate_error() {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            case _: return .ended
+            }
+        }
+    }
+
+    static func send(_ descriptor: Int32, _ bytes: ByteView) -> Transfer {
+        while true {
+            let count = unsafe Glibc.send(
+                descriptor,
+                bytes.buffer.baseAddress,
+                bytes.count,
+                Int32(MSG_NOSIGNAL)
+            )
+            if count >= 0 { return .bytes(count) }
+            switch wakegate_error() {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            case _: return .ended
+            }
+        }
+    }
+
+    static func close(_ descriptor: Int32) {
+        _ = Glibc.close(descriptor)
+    }
+
+    /// Tells the peer that nothing more comes.
+    static func shutdownWriting(_ descriptor: Int32) {
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    /// Ends both directions; the descriptor stays ours.
+    static func shutdownBoth(_ descriptor: Int32) {
+        _ = shutdown(descriptor, Int32(SHUT_RDWR))
+    }
+
+    /// Sends small writes at once; does nothing to a socket that is not TCP.
+    static func setNoDelay(_ descriptor: Int32) {
+        wakegate_no_delay(descriptor)
+    }
+
+    enum Accepted {
+        case connection(Int32)
+        case none
+        /// No descriptor or memory is left for it: try again later.
+        case exhausted
+    }
+
+    static func accept(_ listener: Int32) -> Accepted {
+        while true {
+            let descriptor = wakegate_accept(listener)
+            if descriptor >= 0 { return .connection(descriptor) }
+            switch wakegate_error() {
+            case EINTR, ECONNABORTED: continue
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
+            case _: return .none
+            }
+        }
+    }
+
+    /// A listening socket, not blocking.
+    static func listen(_ address: ListenAddress) throws(TransportError) -> Int32 {
+        let descriptor =
+            switch address.kind {
+            case .tcp(let host, let port): try Self.bindTCP(address, host: host, port: port)
+            case .unix(let path): try Self.bindUnix(address, path: path)
+            }
+        guard Glibc.listen(descriptor, Self.backlog) == 0 else {
+            let error = wakegate_error()
+            Self.close(descriptor)
+            throw Self.bindError(address, error)
+        }
+        return descriptor
+    }
+
+    private static let backlog: Int32 = 4096
+
+    private static func bindTCP(_ address: ListenAddress, host: String, port: UInt16) throws(TransportError) -> Int32 {
+        var resolver: Int32 = 0
+        let descriptor = unsafe wakegate_bind_tcp(host, port, &resolver)
+        if descriptor >= 0 { return descriptor }
+        let error = wakegate_error()
+        guard resolver == 0 else {
+            let why = unsafe String(cString: gai_strerror(resolver))
+            throw TransportError(
+                .bind,
+                "\(address): the host is not known here (\(why)); use an address of this machine."
+            )
+        }
+        // A machine without IPv6: every address is then every IPv4 address.
+        if error == EAFNOSUPPORT && host == "::" { return try Self.bindTCP(address, host: "0.0.0.0", port: port) }
+        throw Self.bindError(address, error)
+    }
+
+    private static func bindUnix(_ address: ListenAddress, path: String) throws(TransportError) -> Int32 {
+        if unsafe wakegate_is_stale_unix(path) != 0 { unsafe unlink(path) }
+        let descriptor = unsafe wakegate_bind_unix(path)
+        guard descriptor >= 0 else { throw Self.bindError(address, wakegate_error()) }
+        return descriptor
+    }
+
+    private static func bindError(_ address: ListenAddress, _ error: Int32) -> TransportError {
+        switch error {
+        case EADDRINUSE:
+            TransportError(.addressInUse, "\(address) is in use: stop who listens there, or choose another port.")
+        case EACCES:
+            TransportError(
+                .bind,
+                "\(address): this user may not listen there; choose a port above 1023 or a folder of its own."
+            )
+        case EADDRNOTAVAIL:
+            TransportError(.bind, "\(address) is not an address of this machine; use one that is, or [::] for all.")
+        case _:
+            TransportError(.bind, "\(address) cannot be listened on: \(Self.message(error)).")
+        }
+    }
+
+    /// The port a TCP listener got.
+    static func boundPort(_ descriptor: Int32) -> UInt16 {
+        UInt16(truncatingIfNeeded: wakegate_bound_port(descriptor))
+    }
+
+    /// Raises the limit of descriptors as far as is allowed.
+    ///
+    /// - Returns: how many the process may have.
+    static func raiseDescriptorLimit() -> Int {
+        wakegate_raise_descriptor_limit()
+    }
+
+    // MARK: Waking
+
+    static func makeEvent() throws(TransportError) -> Int32 {
+        let descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
+        guard descriptor >= 0 else { throw TransportError(.system, "eventfd: \(Self.message(wakegate_error())).") }
+        return descriptor
+    }
+
+    static func signal(_ event: Int32) {
+        _ = eventfd_write(event, 1)
+    }
+
+    static func clear(_ event: Int32) {
+        var value: eventfd_t = 0
+        _ = unsafe eventfd_read(event, &value)
+    }
+
+    // MARK: Threads
+
+    /// A thread that can be waited for.
+    struct Thread: Sendable {
+        fileprivate let handle: pthread_t
+
+        func join() {
+            _ = pthread_join(self.handle, nil)
+        }
+    }
+
+    private final class ThreadBody {
+        let run: @Sendable () -> Void
+
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    static func startThread(_ run: @escaping @Sendable () -> Void) throws(TransportError) -> Thread {
+        let body = unsafe Unmanaged.passRetained(ThreadBody(run))
+        var handle = pthread_t()
+        let error = unsafe pthread_create(&handle, nil, runThreadBody, body.toOpaque())
+        guard error == 0 else {
+            unsafe body.release()
+            throw TransportError(.system, "A thread cannot be started: \(Self.message(error)).")
+        }
+        return Thread(handle: handle)
+    }
+
+    fileprivate static func runBody(_ context: UnsafeMutableRawPointer) {
+        unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
+    }
+}
+
+private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    unsafe System.runBody(context.unsafelyUnwrapped)
+    return nil
+}
+
+/// An epoll descriptor and room for what it reports.
+@safe
+final class Poll {
+    /// What is watched for, and what is reported.
+    struct Readiness: OptionSet {
+        let rawValue: UInt32
+
+        static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+        static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+        /// The peer will send no more; reported only when asked for.
+        static let peerEnded = Readiness(rawValue: EPOLLRDHUP.rawValue)
+        /// An error or the end of both directions; always reported.
+        static let broken = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
+        /// Wakes one of several loops that watch the same descriptor.
+        static let exclusive = Readiness(rawValue: EPOLLEXCLUSIVE.rawValue)
+        /// Reports changes, not states.
+        static let edge = Readiness(rawValue: EPOLLET.rawValue)
+    }
+
+    private static let eventsMax = 256
+
+    private let descriptor: Int32
+    private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: Poll.eventsMax)
+
+    init() throws(TransportError) {
+        self.descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        unsafe self.events.initialize(repeating: epoll_event(), count: Poll.eventsMax)
+        guard self.descriptor >= 0 else {
+            throw TransportError(.system, "epoll: \(System.message(wakegate_error())).")
+        }
+    }
+
+    deinit {
+        if self.descriptor >= 0 { System.close(self.descriptor) }
+        unsafe self.events.deallocate()
+    }
+
+    @discardableResult
+    func add(_ descriptor: Int32, _ readiness: Readiness, token: UInt64) -> Bool {
+        self.control(EPOLL_CTL_ADD, descriptor, readiness, token)
+    }
+
+    func modify(_ descriptor: Int32, _ readiness: Readiness, token: UInt64) {
+        _ = self.control(EPOLL_CTL_MOD, descriptor, readiness, token)
+    }
+
+    func remove(_ descriptor: Int32) {
+        _ = self.control(EPOLL_CTL_DEL, descriptor, [], 0)
+    }
+
+    private func control(_ operation: Int32, _ descriptor: Int32, _ readiness: Readiness, _ token: UInt64) -> Bool {
+        var event = unsafe epoll_event()
+        unsafe event.events = readiness.rawValue
+        unsafe event.data.u64 = token
+        return unsafe epoll_ctl(self.descriptor, operation, descriptor, &event) == 0
+    }
+
+    /// Waits until something is ready or the time is up.
+    ///
+    /// - Parameter milliseconds: -1 for ever.
+    /// - Returns: how many events there are.
+    func wait(milliseconds: Int32) -> Int {
+        let count = unsafe epoll_wait(self.descriptor, self.events, Int32(Poll.eventsMax), milliseconds)
+        return max(0, Int(count))
+    }
+
+    func event(at index: Int) -> (readiness: Readiness, token: UInt64) {
+        precondition(index >= 0 && index < Poll.eventsMax, "event index out of range")
+        return unsafe (Readiness(rawValue: self.events[index].events), self.events[index].data.u64)
+    }
+}

@@ -1,0 +1,68 @@
+package import Bytes
+
+/// A whole request, or one whose body passed its limit.
+///
+/// Everything in it is valid only during the call that hands it over; nothing of it is on the heap of its own.
+@safe
+package struct Request {
+    /// What the answer is addressed to.
+    package let stream: StreamID
+    /// The place in the server's list of listeners.
+    package let listener: Int
+    package let isHTTP2: Bool
+    /// Whether the body passed the limit that `bodyBytesMax(for:)` gave; `body` is empty then.
+    package let isBodyTooLarge: Bool
+
+    @usableFromInline let bytes: ByteView
+    @usableFromInline let fields: UnsafePointer<HeaderField>?
+    /// The number of regular fields; pseudo-header fields are not among them.
+    package let headerCount: Int
+    @usableFromInline let methodField: HeaderField
+    @usableFromInline let pathField: HeaderField
+    @usableFromInline let authorityField: HeaderField
+    @usableFromInline let bodyStart: Int
+
+    init(stream: StreamID, listener: Int, isHTTP2: Bool, slot: StreamSlot) {
+        self.stream = stream
+        self.listener = listener
+        self.isHTTP2 = isHTTP2
+        self.isBodyTooLarge = slot.state.isBodyTooLarge
+        self.bytes = slot.state.received.view
+        unsafe self.fields = slot.state.fields.map { unsafe UnsafePointer($0) }
+        self.headerCount = slot.state.fieldCount
+        self.methodField = slot.state.method
+        self.pathField = slot.state.path
+        let authority = slot.state.authority
+        self.authorityField = authority.valueCount > 0 ? authority : slot.state.host
+        self.bodyStart = slot.state.bodyStart
+    }
+
+    @inlinable
+    func value(of field: HeaderField) -> ByteView {
+        self.bytes[Int(field.valueStart)..<Int(field.valueStart) + Int(field.valueCount)]
+    }
+
+    @inlinable
+    package var method: ByteView { self.value(of: self.methodField) }
+
+    /// The request target as sent, with its query.
+    @inlinable
+    package var path: ByteView { self.value(of: self.pathField) }
+
+    /// `:authority`, or the `host` field when there is none; may be empty.
+    @inlinable
+    package var authority: ByteView { self.value(of: self.authorityField) }
+
+    /// The body; empty while its size is asked for, and when it is too large.
+    @inlinable
+    package var body: ByteView { self.isBodyTooLarge ? ByteView() : self.bytes.dropFirst(self.bodyStart) }
+
+    /// A regular field: fields come in the order they were sent, duplicates are kept, names are lower-case.
+    @inlinable
+    package func header(at index: Int) -> (name: ByteView, value: ByteView) {
+        precondition(UInt(bitPattern: index) < UInt(bitPattern: self.headerCount), "header index out of range")
+        let field = unsafe self.fields.unsafelyUnwrapped[index]
+        let name = self.bytes[Int(field.nameStart)..<Int(field.nameStart) + Int(field.nameCount)]
+        return (name, self.value(of: field))
+    }
+}

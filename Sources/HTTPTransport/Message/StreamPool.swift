@@ -1,0 +1,59 @@
+/// The stream states of one loop, made in chunks and used again and again.
+@safe
+final class StreamPool {
+    private static let chunkCount = 64
+
+    /// The most bytes a free state keeps in each of its buffers.
+    private let keptBytesMax = 16_384
+    private let streamsMax: Int
+    private var chunks: [UnsafeMutablePointer<StreamState>] = unsafe []
+    private var free: StreamSlot?
+    /// The states handed out and not given back.
+    private(set) var usedCount = 0
+
+    /// - Parameter streamsMax: the most states handed out at a time.
+    init(streamsMax: Int) {
+        self.streamsMax = streamsMax
+    }
+
+    deinit {
+        while let chunk = unsafe self.chunks.popLast() {
+            unsafe chunk.deinitialize(count: StreamPool.chunkCount)
+            unsafe chunk.deallocate()
+        }
+    }
+
+    /// - Returns: an empty state in phase `receiving`, or nil when all are in use.
+    func take(number: Int32, now: Int64) -> StreamSlot? {
+        guard self.usedCount < self.streamsMax else { return nil }
+        if self.free == nil { self.grow() }
+        guard let slot = self.free else { return nil }
+        self.free = slot.state.next
+        self.usedCount += 1
+        slot.state.next = nil
+        slot.state.number = number
+        slot.state.phase = .receiving
+        slot.state.since = now
+        return slot
+    }
+
+    func giveBack(_ slot: StreamSlot) {
+        precondition(slot.state.phase != .free, "a stream state was given back twice")
+        slot.state.reset(keepingBytesMax: self.keptBytesMax)
+        slot.state.phase = .free
+        slot.state.next = self.free
+        self.free = slot
+        self.usedCount -= 1
+    }
+
+    private func grow() {
+        let chunk = UnsafeMutablePointer<StreamState>.allocate(capacity: StreamPool.chunkCount)
+        for index in 0..<StreamPool.chunkCount {
+            unsafe (chunk + index).initialize(to: StreamState())
+            let slot = unsafe StreamSlot(pointer: chunk + index)
+            slot.state.next = self.free
+            self.free = slot
+        }
+        unsafe self.chunks.append(chunk)
+    }
+}

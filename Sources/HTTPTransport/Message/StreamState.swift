@@ -1,0 +1,121 @@
+internal import Bytes
+
+/// What is known of one request and its answer: lives in a slab, and keeps its memory when it is used again.
+@safe
+struct StreamState: ~Copyable {
+    enum Phase: UInt8 {
+        /// In the slab's free list. Can move to: receiving.
+        case free
+        /// The request has not ended. Can move to: waiting, free.
+        case receiving
+        /// The handler has the request and has not answered. Can move to: sending, streaming, free.
+        case waiting
+        /// The whole answer is known and is being sent. Can move to: free.
+        case sending
+        /// The answer grows as the handler writes. Can move to: sending (finished), free.
+        case streaming
+    }
+
+    var number: Int32 = 0
+    var phase = Phase.free
+    var isBodyTooLarge = false
+    var isHeaderListTooLarge = false
+    var hasRequestEnded = false
+    var isAboveStreamingLimit = false
+
+    /// The values and names of all header fields; after them the body, from `bodyStart`.
+    var received = ByteBuffer()
+    var bodyStart = 0
+    var bodyBytesMax = 0
+    var headerListBytes = 0
+
+    var fields: UnsafeMutablePointer<HeaderField>?
+    var fieldCount = 0
+    private var fieldCapacity = 0
+    var method = HeaderField.none
+    var path = HeaderField.none
+    var authority = HeaderField.none
+    var host = HeaderField.none
+
+    /// The bytes of the answer's body that have not been sent.
+    var output = ByteBuffer()
+
+    /// Neighbours in the list of the phase, oldest first; `next` also links the free list.
+    var previous: StreamSlot?
+    var next: StreamSlot?
+    /// When the phase began, in monotonic milliseconds.
+    var since: Int64 = 0
+
+    init() {}
+
+    deinit {
+        unsafe self.fields?.deallocate()
+    }
+
+    /// Copies a name and a value to the end of `received`.
+    mutating func append(name: ByteView, value: ByteView) -> HeaderField {
+        let start = self.received.count
+        self.received.append(name)
+        self.received.append(value)
+        return HeaderField(
+            nameStart: start,
+            nameCount: name.count,
+            valueStart: start + name.count,
+            valueCount: value.count
+        )
+    }
+
+    /// Copies a field whose name may have capitals, as HTTP/1.1 allows.
+    mutating func appendField(nameInAnyCase name: ByteView, value: ByteView) {
+        let start = self.received.count
+        for index in 0..<name.count { self.received.append(name[index].lowercasedASCII) }
+        let field = HeaderField(
+            nameStart: start,
+            nameCount: name.count,
+            valueStart: start + name.count,
+            valueCount: value.count
+        )
+        self.received.append(value)
+        self.headerListBytes += name.count + value.count + 32
+        self.append(field)
+        if name.equalsIgnoringCase("host") { self.host = field }
+    }
+
+    mutating func append(_ field: HeaderField) {
+        if self.fieldCount == self.fieldCapacity {
+            let capacity = max(16, self.fieldCapacity * 2)
+            let grown = UnsafeMutablePointer<HeaderField>.allocate(capacity: capacity)
+            if let fields = unsafe self.fields {
+                unsafe grown.moveInitialize(from: fields, count: self.fieldCount)
+                unsafe fields.deallocate()
+            }
+            unsafe self.fields = grown
+            self.fieldCapacity = capacity
+        }
+        unsafe (self.fields.unsafelyUnwrapped + self.fieldCount).initialize(to: field)
+        self.fieldCount += 1
+    }
+
+    /// Makes the state ready for another request; memory of ordinary size is kept.
+    mutating func reset(keepingBytesMax: Int) {
+        self.isBodyTooLarge = false
+        self.isHeaderListTooLarge = false
+        self.hasRequestEnded = false
+        self.isAboveStreamingLimit = false
+        self.dropRequest(keepingBytesMax: keepingBytesMax)
+        if self.output.count > keepingBytesMax { self.output.free() } else { self.output.removeAll() }
+    }
+
+    /// Forgets the request: its bytes are needed no more.
+    mutating func dropRequest(keepingBytesMax: Int) {
+        if self.received.count > keepingBytesMax { self.received.free() } else { self.received.removeAll() }
+        self.bodyStart = 0
+        self.bodyBytesMax = 0
+        self.headerListBytes = 0
+        self.fieldCount = 0
+        self.method = .none
+        self.path = .none
+        self.authority = .none
+        self.host = .none
+    }
+}

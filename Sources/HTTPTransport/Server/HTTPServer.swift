@@ -1,0 +1,79 @@
+internal import Synchronization
+
+/// Listens on some addresses and serves them from one thread a loop.
+package final class HTTPServer: Sendable {
+    /// The addresses as they were bound, with their real ports: `127.0.0.1:2197`, `[::]:2197`, `unix:/path`.
+    package let boundAddresses: [String]
+    package let loops: [EventLoop]
+
+    private let state: ServerState
+    private let threads = Mutex<[System.Thread]>([])
+
+    /// Descriptors left to the rest of the process.
+    private static let descriptorsReserved = 128
+
+    /// Binds every address; connections wait until `start`.
+    ///
+    /// - Parameter makeHandler: called once for each loop, before `init` returns.
+    /// - Throws: `TransportError`, which names the address in question.
+    package init(
+        listeners: [Listener],
+        limits: TransportLimits = TransportLimits(),
+        loopCount: Int,
+        makeHandler: @Sendable (EventLoop) -> any RequestHandler
+    ) throws(TransportError) {
+        var bound: [ServerState.BoundListener] = []
+        var addresses: [String] = []
+        for listener in listeners {
+            let descriptor: Int32
+            do {
+                descriptor = try System.listen(listener.address)
+            } catch {
+                for other in bound { System.close(other.descriptor) }
+                throw error
+            }
+            switch listener.address.kind {
+            case .tcp(let host, _):
+                let port = System.boundPort(descriptor)
+                addresses.append(ListenAddress(.tcp(host: host, port: port)).description)
+                bound.append(.init(descriptor: descriptor, tls: listener.tls, isTCP: true))
+            case .unix:
+                addresses.append(listener.address.description)
+                bound.append(.init(descriptor: descriptor, tls: listener.tls, isTCP: false))
+            }
+        }
+        let descriptors = System.raiseDescriptorLimit() - Self.descriptorsReserved
+        let state = ServerState(
+            limits: limits,
+            listeners: bound,
+            connectionsMax: max(1, min(limits.connectionsMax, descriptors))
+        )
+        var loops: [EventLoop] = []
+        for index in 0..<max(1, loopCount) {
+            let loop = try EventLoop(index: index, server: state)
+            loop.setHandler(makeHandler(loop))
+            loops.append(loop)
+        }
+        self.state = state
+        self.boundAddresses = addresses
+        self.loops = loops
+    }
+
+    /// Starts the loops' threads.
+    package func start() throws(TransportError) {
+        for loop in self.loops {
+            let thread = try System.startThread { loop.run() }
+            self.threads.withLock { $0.append(thread) }
+        }
+    }
+
+    /// Ends every connection and waits for the threads; handlers hear of each stream and connection that ends.
+    package func stop() {
+        for loop in self.loops { loop.requestStop() }
+        let threads = self.threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        for thread in threads { thread.join() }
+    }
+}

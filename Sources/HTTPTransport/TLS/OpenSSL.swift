@@ -1,0 +1,393 @@
+internal import Bytes
+// The one file that knows OpenSSL.
+internal import COpenSSL
+
+/// A server's certificate, its key, and whose client certificates it trusts.
+///
+/// `@unchecked Sendable`: OpenSSL counts references to a context atomically, and nobody changes it after `init`.
+@safe
+package final class TLSContext: @unchecked Sendable {
+    fileprivate let context: OpaquePointer
+
+    /// - Parameters:
+    ///   - certificateChainFile: PEM, the server's own certificate first.
+    ///   - privateKeyFile: PEM.
+    ///   - clientCAFile: PEM; clients may then show a certificate of these authorities, and need not.
+    package init(
+        certificateChainFile: String,
+        privateKeyFile: String,
+        clientCAFile: String? = nil
+    ) throws(TransportError) {
+        guard let context = unsafe SSL_CTX_new(TLS_server_method()) else {
+            throw TransportError(.system, "TLS cannot be set up: \(OpenSSL.reason()).")
+        }
+        unsafe self.context = unsafe context
+        unsafe wakegate_ctx_min_tls12(context)
+        unsafe wakegate_ctx_mode(context)
+        unsafe wakegate_ctx_read_ahead(context)
+        unsafe wakegate_ctx_options(context)
+        unsafe SSL_CTX_set_num_tickets(context, 1)
+        unsafe SSL_CTX_set_session_id_context(context, [1], 1)
+        unsafe SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil)
+        guard unsafe SSL_CTX_use_certificate_chain_file(context, certificateChainFile) == 1 else {
+            throw TransportError(
+                .certificate,
+                "The certificate \(certificateChainFile) cannot be used (\(OpenSSL.reason())); give PEM, server first."
+            )
+        }
+        guard unsafe SSL_CTX_use_PrivateKey_file(context, privateKeyFile, SSL_FILETYPE_PEM) == 1 else {
+            throw TransportError(
+                .privateKey,
+                "The private key \(privateKeyFile) cannot be used (\(OpenSSL.reason())); give the PEM key."
+            )
+        }
+        guard let clientCAFile else { return }
+        guard unsafe SSL_CTX_load_verify_file(context, clientCAFile) == 1 else {
+            throw TransportError(
+                .certificate,
+                "The client authorities \(clientCAFile) cannot be used (\(OpenSSL.reason())); it must be a PEM file."
+            )
+        }
+        unsafe SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(clientCAFile))
+        unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+    }
+
+    deinit {
+        unsafe SSL_CTX_free(self.context)
+    }
+}
+
+/// Takes `h2` from the protocols a client offers, and refuses a list without it.
+private func selectProtocol(
+    _: OpaquePointer?,
+    _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
+    _ chosenCount: UnsafeMutablePointer<UInt8>?,
+    _ offered: UnsafePointer<UInt8>?,
+    _ offeredCount: UInt32,
+    _: UnsafeMutableRawPointer?
+) -> Int32 {
+    let list = unsafe ByteView(UnsafeRawBufferPointer(start: offered, count: Int(offeredCount)))
+    var start = 0
+    while start < list.count {
+        let count = Int(list[start])
+        guard start + 1 + count <= list.count else { break }
+        if list[(start + 1)..<(start + 1 + count)] == "h2" {
+            unsafe chosen?.pointee = offered.map { unsafe $0 + start + 1 }
+            unsafe chosenCount?.pointee = UInt8(count)
+            return SSL_TLSEXT_ERR_OK
+        }
+        start += 1 + count
+    }
+    return SSL_TLSEXT_ERR_ALERT_FATAL
+}
+
+/// Where OpenSSL reads from and writes to: one for all connections of a loop, of which one is being served at a time.
+@safe
+final class TLSPipe {
+    /// What came from the socket and was not yet read; set before and used up by each call.
+    var input = ByteView()
+    /// What is to go to the socket; emptied after each call.
+    var output = ByteBuffer()
+    fileprivate let method: OpaquePointer
+
+    init() {
+        guard let method = unsafe BIO_meth_new(BIO_TYPE_SOURCE_SINK | 0x7F, "WakeGate") else {
+            preconditionFailure("out of memory")
+        }
+        unsafe self.method = unsafe method
+        unsafe BIO_meth_set_create(method) { bio in
+            unsafe BIO_set_init(bio, 1)
+            return 1
+        }
+        unsafe BIO_meth_set_read(method, pipeRead)
+        unsafe BIO_meth_set_write(method, pipeWrite)
+        unsafe BIO_meth_set_ctrl(method) { _, command, _, _ in command == BIO_CTRL_FLUSH ? 1 : 0 }
+    }
+
+    deinit {
+        unsafe BIO_meth_free(self.method)
+    }
+}
+
+/// Recovers the pipe from a BIO; the loop keeps it longer than any connection.
+@inline(__always)
+private func withPipe<Result>(_ bio: OpaquePointer?, _ body: (TLSPipe) -> Result) -> Result {
+    unsafe Unmanaged<TLSPipe>.fromOpaque(BIO_get_data(bio))._withUnsafeGuaranteedRef { body($0) }
+}
+
+private func pipeRead(_ bio: OpaquePointer?, _ room: UnsafeMutablePointer<CChar>?, _ count: Int32) -> Int32 {
+    unsafe withPipe(bio) { pipe in
+        unsafe wakegate_bio_clear_retry(bio)
+        let taken = min(Int(count), pipe.input.count)
+        guard taken > 0 else {
+            unsafe wakegate_bio_retry_read(bio)
+            return -1
+        }
+        unsafe UnsafeMutableRawPointer(room)?.copyMemory(
+            from: pipe.input.buffer.baseAddress.unsafelyUnwrapped,
+            byteCount: taken
+        )
+        pipe.input = pipe.input.dropFirst(taken)
+        return Int32(taken)
+    }
+}
+
+private func pipeWrite(_ bio: OpaquePointer?, _ bytes: UnsafePointer<CChar>?, _ count: Int32) -> Int32 {
+    unsafe withPipe(bio) { pipe in
+        unsafe wakegate_bio_clear_retry(bio)
+        unsafe pipe.output.append(ByteView(UnsafeRawBufferPointer(start: bytes, count: Int(count))))
+        return count
+    }
+}
+
+/// The server's end of one TLS connection, without its socket.
+@safe
+final class TLSSession {
+    enum Progress {
+        case done
+        case wantsMore
+        case failed
+    }
+
+    private let ssl: OpaquePointer
+    private let pipe: TLSPipe
+
+    init?(context: TLSContext, pipe: TLSPipe) {
+        guard let ssl = unsafe SSL_new(context.context) else { return nil }
+        guard let bio = unsafe BIO_new(pipe.method) else {
+            unsafe SSL_free(ssl)
+            return nil
+        }
+        unsafe BIO_set_data(bio, Unmanaged.passUnretained(pipe).toOpaque())
+        unsafe SSL_set_bio(ssl, bio, bio)
+        unsafe SSL_set_accept_state(ssl)
+        unsafe self.ssl = unsafe ssl
+        self.pipe = pipe
+    }
+
+    deinit {
+        unsafe SSL_free(self.ssl)
+    }
+
+    /// Goes on with the handshake from `pipe.input`.
+    func handshake() -> Progress {
+        ERR_clear_error()
+        let result = unsafe SSL_do_handshake(self.ssl)
+        if result == 1 { return .done }
+        return unsafe SSL_get_error(self.ssl, result) == SSL_ERROR_WANT_READ ? .wantsMore : .failed
+    }
+
+    /// Decrypts into `room` what `pipe.input` and earlier input hold.
+    ///
+    /// - Returns: the bytes, 0 when more input is needed, nil when the connection has ended or is broken.
+    func read(into room: UnsafeMutableRawBufferPointer) -> Int? {
+        ERR_clear_error()
+        let count = unsafe SSL_read(self.ssl, room.baseAddress, Int32(room.count))
+        if count > 0 { return Int(count) }
+        return unsafe SSL_get_error(self.ssl, count) == SSL_ERROR_WANT_READ ? 0 : nil
+    }
+
+    /// Encrypts all of `bytes` to `pipe.output`.
+    func write(_ bytes: ByteView) -> Bool {
+        var rest = bytes
+        ERR_clear_error()
+        while rest.count > 0 {
+            let count = unsafe SSL_write(self.ssl, rest.buffer.baseAddress, Int32(rest.count))
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(Int(count))
+        }
+        return true
+    }
+
+    /// Says to `pipe.output` that nothing more comes.
+    func shutdown() {
+        ERR_clear_error()
+        unsafe SSL_shutdown(self.ssl)
+    }
+
+    /// The verified certificate of the client in DER, or nil.
+    var peerCertificate: [UInt8]? {
+        guard let certificate = unsafe SSL_get0_peer_certificate(self.ssl) else { return nil }
+        guard unsafe SSL_get_verify_result(self.ssl) == Int(X509_V_OK) else { return nil }
+        var bytes: UnsafeMutablePointer<UInt8>?
+        let count = unsafe i2d_X509(certificate, &bytes)
+        guard count > 0, let bytes = unsafe bytes else { return nil }
+        defer { unsafe OpenSSL.free(bytes) }
+        return unsafe [UInt8](UnsafeBufferPointer(start: bytes, count: Int(count)))
+    }
+}
+
+/// Keys and certificates of development, as far as they need the library.
+enum OpenSSL {
+    /// The cause of the last failure, in the library's words.
+    static func reason() -> String {
+        let error = ERR_peek_last_error()
+        ERR_clear_error()
+        guard let text = unsafe ERR_reason_error_string(error) else { return "no reason given" }
+        return unsafe String(cString: text)
+    }
+
+    fileprivate static func free(_ pointer: UnsafeMutableRawPointer) {
+        unsafe CRYPTO_free(pointer, nil, 0)
+    }
+
+    /// A P-256 key pair.
+    @safe
+    final class Key {
+        fileprivate let pointer: OpaquePointer
+
+        fileprivate init(_ pointer: OpaquePointer) { unsafe self.pointer = unsafe pointer }
+
+        deinit { unsafe EVP_PKEY_free(self.pointer) }
+
+        static func make() throws(TransportError) -> Key {
+            guard let pointer = unsafe wakegate_new_p256() else {
+                throw TransportError(.privateKey, "A P-256 key cannot be made: \(OpenSSL.reason()).")
+            }
+            return unsafe Key(pointer)
+        }
+
+        init(pem: [UInt8], file: String) throws(TransportError) {
+            let pointer = unsafe OpenSSL.withInput(pem) { unsafe PEM_read_bio_PrivateKey($0, nil, nil, nil) }
+            guard let pointer = unsafe pointer else {
+                throw TransportError(
+                    .privateKey,
+                    "\(file) holds no private key in PEM (\(OpenSSL.reason())); remove it."
+                )
+            }
+            unsafe self.pointer = unsafe pointer
+        }
+
+        /// PKCS#8 in PEM.
+        var privatePEM: [UInt8] {
+            unsafe OpenSSL.output { unsafe PEM_write_bio_PKCS8PrivateKey($0, self.pointer, nil, nil, 0, nil, nil) }
+        }
+
+        /// SubjectPublicKeyInfo in PEM.
+        var publicPEM: [UInt8] {
+            unsafe OpenSSL.output { unsafe PEM_write_bio_PUBKEY($0, self.pointer) }
+        }
+    }
+
+    @safe
+    final class Certificate {
+        fileprivate let pointer: OpaquePointer
+
+        deinit { unsafe X509_free(self.pointer) }
+
+        init(pem: [UInt8], file: String) throws(TransportError) {
+            let pointer = unsafe OpenSSL.withInput(pem) { unsafe PEM_read_bio_X509($0, nil, nil, nil) }
+            guard let pointer = unsafe pointer else {
+                throw TransportError(
+                    .certificate,
+                    "\(file) holds no certificate in PEM (\(OpenSSL.reason())); remove it."
+                )
+            }
+            unsafe self.pointer = unsafe pointer
+        }
+
+        var pem: [UInt8] {
+            unsafe OpenSSL.output { unsafe PEM_write_bio_X509($0, self.pointer) }
+        }
+
+        /// Makes and signs a certificate; extensions are OpenSSL's configuration names and values.
+        init(
+            name: String,
+            key: Key,
+            issuer: Certificate?,
+            issuerKey: Key,
+            days: Int,
+            extensions: [(Int32, String)]
+        ) throws(TransportError) {
+            let fault = "The certificate \"\(name)\" cannot be made"
+            guard let pointer = unsafe X509_new() else {
+                throw TransportError(.certificate, "\(fault): out of memory.")
+            }
+            unsafe self.pointer = unsafe pointer
+            unsafe X509_set_version(pointer, 2)
+            let serial = unsafe BN_new()
+            unsafe BN_rand(serial, 127, 0, 0)
+            unsafe BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(pointer))
+            unsafe BN_free(serial)
+            // Yesterday, for clients whose clocks are behind.
+            unsafe X509_gmtime_adj(X509_getm_notBefore(pointer), -86_400)
+            unsafe X509_gmtime_adj(X509_getm_notAfter(pointer), days * 86_400)
+            unsafe X509_set_pubkey(pointer, key.pointer)
+            let subject = unsafe X509_get_subject_name(pointer)
+            unsafe X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, name, -1, -1, 0)
+            unsafe X509_set_issuer_name(pointer, issuer.map { unsafe X509_get_subject_name($0.pointer) } ?? subject)
+            var context = unsafe X509V3_CTX()
+            unsafe wakegate_x509v3_ctx(&context, issuer?.pointer ?? pointer, pointer)
+            for (identifier, value) in extensions {
+                guard let made = unsafe X509V3_EXT_conf_nid(nil, &context, identifier, value) else {
+                    throw TransportError(.certificate, "\(fault): \(OpenSSL.reason()).")
+                }
+                unsafe X509_add_ext(pointer, made, -1)
+                unsafe X509_EXTENSION_free(made)
+            }
+            guard unsafe X509_sign(pointer, issuerKey.pointer, EVP_sha256()) > 0 else {
+                throw TransportError(.certificate, "\(fault): \(OpenSSL.reason()).")
+            }
+        }
+
+        /// An authority that signs itself.
+        static func authority(name: String, key: Key, days: Int) throws(TransportError) -> Certificate {
+            try Certificate(
+                name: name,
+                key: key,
+                issuer: nil,
+                issuerKey: key,
+                days: days,
+                extensions: [
+                    (NID_basic_constraints, "critical,CA:TRUE,pathlen:0"),
+                    (NID_key_usage, "critical,keyCertSign,cRLSign"),
+                    (NID_subject_key_identifier, "hash"),
+                ]
+            )
+        }
+
+        /// A server's certificate for `names`, each `DNS:...` or `IP:...`.
+        static func server(
+            names: [String],
+            key: Key,
+            issuer: Certificate,
+            issuerKey: Key,
+            days: Int
+        ) throws(TransportError) -> Certificate {
+            try Certificate(
+                name: "localhost",
+                key: key,
+                issuer: issuer,
+                issuerKey: issuerKey,
+                days: days,
+                extensions: [
+                    (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
+                    (NID_ext_key_usage, "serverAuth"), (NID_subject_key_identifier, "hash"),
+                    (NID_authority_key_identifier, "keyid:always"),
+                    (NID_subject_alt_name, names.joined(separator: ",")),
+                ]
+            )
+        }
+    }
+
+    private static func withInput(_ pem: [UInt8], _ body: (OpaquePointer?) -> OpaquePointer?) -> OpaquePointer? {
+        unsafe pem.withUnsafeBytes { bytes in
+            let bio = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count))
+            defer { unsafe BIO_free(bio) }
+            return unsafe body(bio)
+        }
+    }
+
+    private static func output(_ body: (OpaquePointer?) -> Int32) -> [UInt8] {
+        let bio = unsafe BIO_new(BIO_s_mem())
+        defer { unsafe BIO_free(bio) }
+        guard unsafe body(bio) == 1 else { return [] }
+        var result: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = unsafe BIO_read(bio, &chunk, Int32(chunk.count))
+            guard count > 0 else { return result }
+            result += chunk[..<Int(count)]
+        }
+    }
+}
