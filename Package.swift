@@ -53,7 +53,7 @@ let package = Package(
             name: "CommandLineTool",
             dependencies: ["Gateway", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Simulation"]
         ),
-        .executableTarget(name: "wakegate", dependencies: ["CommandLineTool"]),
+        .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
 
         // MARK: Tests
         .testTarget(name: "LaunchPolicyTests", dependencies: ["LaunchPolicy"]),

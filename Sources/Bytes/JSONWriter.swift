@@ -67,6 +67,13 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
+    /// A JSON value that `write` appends.
+    package mutating func rawValue(_ write: (inout ByteBuffer) -> Void) {
+        self.separate()
+        write(&self.buffer)
+        self.needsComma = true
+    }
+
     private mutating func open(_ bracket: UInt8) {
         self.separate()
         self.buffer.append(bracket)

@@ -9,7 +9,7 @@ package enum CommandLineTool {
             case .help: Console.out(HelpText.program())
             case .helpOf(let command): Console.out(HelpText.command(command))
             case .helpOfGroup(let word): Console.out(HelpText.group(word))
-            case .version: Console.out("wakegate \(WakeGateVersion)\n")
+            case .version: Console.out("wakegate \(wakeGateVersion)\n")
             case .run(let parsed): return try await parsed.command.run(parsed, environment)
             }
             return 0

@@ -1,7 +1,7 @@
 /// Where a worker's stream, or a request that waits for its answer, is found: which loop, connection and stream.
 ///
 /// The dispatcher carries it and never looks inside.
-package struct StreamAddress: Hashable, Sendable {
+package struct StreamAddress: Hashable, BitwiseCopyable, Sendable {
     package let loop: UInt32
     package let connectionIndex: UInt32
     package let connectionGeneration: UInt32

@@ -1,13 +1,15 @@
 import CommandLineTool
+import Gateway
 import Glibc
+import HTTPTransport
 
 @main
 struct Main {
     static func main() async {
         let environment = CommandEnvironment(
             programName: CommandLine.arguments.first ?? "wakegate",
-            runGateway: { _, _ in throw CommandFailure(.failed, "this build has no gateway yet") },
-            makeCertificates: { _ in throw CommandFailure(.failed, "this build has no gateway yet") }
+            runGateway: GatewayProcess.run,
+            makeCertificates: DevelopmentCertificates.make
         )
         // A reader that goes away is seen by the write that fails.
         _ = signal(SIGPIPE, SIG_IGN)

@@ -6,7 +6,7 @@ package enum HelpText {
     package static func program(_ commands: [CommandDefinition] = CommandTable.all) -> String {
         let list = commands.map { ($0.name, $0.summary) }
         return """
-            WakeGate \(WakeGateVersion): silent pushes for Linux. It takes pushes as APNs does, decides when a \
+            WakeGate \(wakeGateVersion): silent pushes for Linux. It takes pushes as APNs does, decides when a \
             device may be woken, and wakes it.
 
             usage: wakegate COMMAND [options]

@@ -87,8 +87,8 @@ package struct ChildProcess: Sendable {
         var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
         var variables = unsafe Self.variables(environment) + [nil]
         defer {
-            unsafe arguments.forEach { unsafe free($0) }
-            unsafe variables.forEach { unsafe free($0) }
+            for index in unsafe arguments.indices { unsafe free(arguments[index]) }
+            for index in unsafe variables.indices { unsafe free(variables[index]) }
         }
         var pid: Int32 = 0
         let code = unsafe posix_spawnp(&pid, words[0], &actions, &attributes, &arguments, &variables)

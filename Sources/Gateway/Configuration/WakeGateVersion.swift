@@ -1,2 +1,2 @@
 /// The version that `wakegate --version`, `/version` and the manuals show.
-package let WakeGateVersion = "0.1.0"
+package let wakeGateVersion = "0.1.0"

@@ -1,0 +1,98 @@
+import Bytes
+
+/// An error of the worker and admin API: `{"reason": "<Code>", "message": "<what to do>"}`.
+struct APIError: Error, Hashable, Sendable {
+    let status: Int
+    let reason: String
+    let message: String
+    /// How a wake ended that was answered again; written beside the reason.
+    var outcome: String?
+    /// When a token was removed, in milliseconds since 1970; written beside the reason.
+    var timestamp: Int64?
+
+    init(_ status: Int, _ reason: String, _ message: String) {
+        self.status = status
+        self.reason = reason
+        self.message = message
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("reason")
+        writer.string(self.reason)
+        writer.key("message")
+        writer.string(self.message)
+        if let outcome = self.outcome {
+            writer.key("outcome")
+            writer.string(outcome)
+        }
+        if let timestamp = self.timestamp {
+            writer.key("timestamp")
+            writer.integer(timestamp)
+        }
+        writer.endObject()
+    }
+}
+
+extension APIError {
+    static let badPath = APIError(404, "BadPath", "There is no such route; the routes are listed in the README.")
+    static let badDeviceToken = APIError(
+        400,
+        "BadDeviceToken",
+        "A device token is an even number of hexadecimal digits, 32 to 200 of them."
+    )
+    static let badTopic = APIError(
+        400,
+        "BadTopic",
+        "A topic is 1 to 255 characters out of A-Z, a-z, 0-9, '.', '_' and '-'."
+    )
+    static let unknownDevice = APIError(
+        404,
+        "UnknownDevice",
+        "No device has this token; register it with POST /v1/topics/<topic>/devices."
+    )
+    static let otherTopic = APIError(
+        409,
+        "DeviceTokenNotForTopic",
+        "The token belongs to another topic; remove it there first, or use the topic it has."
+    )
+    static let full = APIError(
+        503,
+        "ServiceUnavailable",
+        "The gateway keeps as many devices or topics as its limits allow; raise limits.devicesMax or limits.topicsMax."
+    )
+    static let unknownWake = APIError(
+        404,
+        "UnknownWake",
+        "No wake of the last ten minutes has this id; ids are those of the event stream."
+    )
+    static let unknownTopic = APIError(404, "UnknownTopic", "No device and no worker ever named this topic.")
+    static let shutdown = APIError(503, "Shutdown", "The gateway is shutting down; connect again in a few seconds.")
+    static let wakeInFlight = APIError(
+        409,
+        "WakeInFlight",
+        "A wake of this device is in flight already; wait for its result, or end it with simulate-expiration."
+    )
+    static let noWorker = APIError(
+        409,
+        "NoWorker",
+        "No worker subscribed to the topic has a free slot for this device; start one, or wait."
+    )
+    static let noWakeInFlight = APIError(409, "NoWakeInFlight", "No wake of this device is in flight.")
+
+    static func unregistered(at timestamp: Int64) -> APIError {
+        var error = APIError(410, "Unregistered", "The device was removed; register it again first.")
+        error.timestamp = timestamp
+        return error
+    }
+
+    static func wakeEnded(_ outcome: String) -> APIError {
+        var error = APIError(409, "WakeEnded", "The wake had ended before this answer: \(outcome).")
+        error.outcome = outcome
+        return error
+    }
+
+    static func serviceUnavailable(_ cause: String) -> APIError {
+        APIError(503, "ServiceUnavailable", cause)
+    }
+}

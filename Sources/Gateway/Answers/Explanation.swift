@@ -1,0 +1,113 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+
+/// Everything the policy knows of one device, as `GET /v1/devices/<token>` answers it.
+struct Explanation {
+    let device: DeviceSnapshot
+    let now: Instant
+    let offset: WallOffset
+
+    func write(to writer: inout JSONWriter) {
+        let state = self.device.state
+        writer.beginObject()
+        writer.key("token")
+        writer.hex { self.device.token.writeHex(to: &$0) }
+        writer.key("topic")
+        writer.string(self.device.topic)
+        writer.key("registeredAt")
+        writer.moment(self.device.isRegistered ? self.device.registrationChangedAt : nil, self.offset)
+        writer.key("conditions")
+        state.conditions.write(to: &writer)
+        writer.key("pending")
+        writer.optional(state.pending) { writer, pending in
+            writer.beginObject()
+            self.writePush(pending, self.device.pendingID, to: &writer)
+            writer.endObject()
+        }
+        writer.key("inFlight")
+        writer.optional(state.inFlight) { writer, inFlight in self.writeInFlight(inFlight, to: &writer) }
+        writer.key("lastLaunchAt")
+        writer.moment(state.spacing.lastLaunch, self.offset)
+        writer.key("penalty")
+        writer.integer(state.penalty)
+        writer.key("launchesInWindow")
+        writer.integer(self.windowEnd == nil ? 0 : state.spacing.windowCount)
+        writer.key("windowEndsAt")
+        writer.moment(self.windowEnd, self.offset)
+        writer.key("nextEligibleAt")
+        writer.moment(state.eligibleAt(state.pending?.priority ?? .considerate, self.device.parameters), self.offset)
+        writer.key("held")
+        writer.beginArray()
+        for code in self.device.held { writer.string(code.name) }
+        writer.endArray()
+        writer.key("why")
+        writer.string(Reasoning(device: self.device, now: self.now, offset: self.offset).sentence)
+        writer.key("recent")
+        writer.beginArray()
+        for event in self.device.recent { self.writeEvent(event, to: &writer) }
+        writer.endArray()
+        writer.endObject()
+    }
+
+    /// When the budget window that is open now ends.
+    private var windowEnd: Instant? {
+        let end = self.device.state.spacing.windowStart + self.device.parameters.budgetWindow
+        return end > self.now ? end : nil
+    }
+
+    private func writePush(_ push: PendingPush, _ apnsID: APNsID?, to writer: inout JSONWriter) {
+        writer.key("apnsID")
+        writer.optional(apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
+        writer.key("priority")
+        writer.integer(push.priority.rawValue)
+        writer.key("receivedAt")
+        writer.moment(push.receivedAt, self.offset)
+        writer.key("firstReceivedAt")
+        writer.moment(push.firstReceivedAt, self.offset)
+        writer.key("expiresAt")
+        writer.moment(push.expiry, self.offset)
+        writer.key("attempts")
+        writer.integer(push.attempts)
+        writer.key("coalesced")
+        writer.integer(push.coalesced)
+    }
+
+    private func writeInFlight(_ inFlight: WakeInFlight, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("wake")
+        writer.optional(self.device.wake) { writer, wake in writer.hex { wake.write(to: &$0) } }
+        self.writePush(inFlight.push, self.device.inFlightID, to: &writer)
+        writer.key("launchedAt")
+        writer.moment(inFlight.launchedAt, self.offset)
+        writer.key("deadline")
+        writer.moment(inFlight.deadline, self.offset)
+        writer.endObject()
+    }
+
+    private func writeEvent(_ event: RecentEvent, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("at")
+        writer.moment(event.at, self.offset)
+        writer.key("event")
+        let (name, detail) = Self.text(event.kind)
+        writer.string(name)
+        writer.key("apnsID")
+        writer.optional(event.apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
+        writer.key("detail")
+        writer.optional(detail) { writer, detail in writer.string(detail) }
+        writer.endObject()
+    }
+
+    private static func text(_ kind: RecentEvent.Kind) -> (name: StaticString, detail: String?) {
+        switch kind {
+        case .registered: ("registered", nil)
+        case .removed: ("removed", nil)
+        case .push(let disposition): ("push", "\(disposition.name)")
+        case .launch(let attempt, let coalesced): ("launch", "attempt \(attempt), coalesced \(coalesced)")
+        case .result(let outcome): ("result", outcome.rawValue)
+        case .discard(let reason): ("discard", reason.rawValue)
+        case .conditions: ("conditions", nil)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import DeviceEngine
+import LaunchPolicy
+
+/// Says in one sentence why a device is or is not being woken, and what would change that.
+struct Reasoning {
+    let device: DeviceSnapshot
+    let now: Instant
+    let offset: WallOffset
+
+    var sentence: String {
+        let state = self.device.state
+        if let inFlight = state.inFlight {
+            let behind = state.pending == nil ? "" : "; a newer push waits for it to end"
+            return "A wake has been in flight since \(self.time(inFlight.launchedAt)), "
+                + "and its worker has until \(self.time(inFlight.deadline)) to report a result\(behind)."
+        }
+        guard self.device.isRegistered else {
+            return "The device was removed at \(self.time(self.device.registrationChangedAt)), "
+                + "and pushes to it are refused until it registers again."
+        }
+        guard let pending = state.pending else { return self.nothingPending }
+        if let code = self.device.held.first, code != .worker { return self.held(code, pending) }
+        let eligibleAt = state.eligibleAt(pending.priority, self.device.parameters)
+        guard eligibleAt <= self.now else { return self.waits(until: eligibleAt, pending) }
+        return "The push is due, but no worker subscribed to \(self.device.topic) has a free slot for this device: "
+            + "start one (wakegate worker --topic \(self.device.topic) -- COMMAND), or give it more slots."
+    }
+
+    private var nothingPending: String {
+        let eligibleAt = self.device.state.eligibleAt(.considerate, self.device.parameters)
+        guard eligibleAt > self.now else { return "Nothing is pending, and the next push may launch at once." }
+        return "Nothing is pending, and a push of priority 5 that comes now would wait until \(self.time(eligibleAt))."
+    }
+
+    private func held(_ code: HoldCode, _ pending: PendingPush) -> String {
+        let conditions = self.device.state.conditions
+        switch code {
+        case .forceQuit:
+            return "The push is held because the app was force-quit, and launches once appState is reported as "
+                + "background or active."
+        case .backgroundRefresh:
+            return "The push is held because background refresh is \(conditions.backgroundRefresh.rawValue), and "
+                + "launches once it is reported as available."
+        case .network: return "The push is held because the device has no network, and launches once it reports one."
+        case .thermal:
+            let way = conditions.thermalState == .serious ? ", or with a push of priority 10" : ""
+            return "The push is held because the thermal state is \(conditions.thermalState.rawValue), and launches "
+                + "once the device reports that it is cooler\(way)."
+        case .battery:
+            return "The push is held because the battery is at \(Self.percent(conditions.batteryLevel)), below the "
+                + "critical \(Self.percent(self.device.parameters.criticalBattery)), and not charging; it launches "
+                + "once the device reports more charge or a charger, or with a push of priority 10."
+        case .priority:
+            return "The push has priority 1, which never wakes a device: it launches once the device is active, or "
+                + "rides along with a more urgent push."
+        case .worker: return "The push is due, but no worker has a free slot."
+        }
+    }
+
+    private func waits(until eligibleAt: Instant, _ pending: PendingPush) -> String {
+        let state = self.device.state
+        let parameters = self.device.parameters
+        if state.spacing.windowCount >= parameters.dailyLaunches,
+            state.spacing.windowStart + parameters.budgetWindow == eligibleAt
+        {
+            return "The push waits until \(self.time(eligibleAt)), because all \(parameters.dailyLaunches) launches "
+                + "of the budget window are used up."
+        }
+        var causes: [String] = []
+        if state.penalty > 0 {
+            causes.append(
+                "doubled \(state.penalty) times after wakes that were not completed, until one reports newData"
+            )
+        }
+        if state.conditions.lowPowerMode, pending.priority < .immediate { causes.append("doubled in low power mode") }
+        let cause = causes.isEmpty ? "" : " (" + causes.joined(separator: "; ") + ")"
+        let seconds = Double(state.interval(pending.priority, parameters)) / 1000
+        return "The push waits until \(self.time(eligibleAt)): the last launch was at "
+            + "\(self.time(state.spacing.lastLaunch)), and launches of priority \(pending.priority.rawValue) are "
+            + "\(JSONValue.text(of: seconds)) s apart\(cause)."
+    }
+
+    private func time(_ instant: Instant) -> String {
+        WallTime.text(self.offset.wall(instant))
+    }
+
+    private static func percent(_ fraction: Double) -> String {
+        "\(JSONValue.text(of: (fraction * 1000).rounded() / 10)) %"
+    }
+}

@@ -1,0 +1,83 @@
+import APNSProtocol
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+
+/// The counters of one topic, or of all, as `GET /v1/stats` answers them.
+struct Statistics {
+    let books: Books
+    /// Refused pushes, by the index of the reason.
+    let rejected: [Int64]
+    let workers: Dispatcher.WorkerCounts
+    /// When the counters began, in milliseconds since 1970.
+    let since: Int64
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("pushes")
+        self.writePushes(to: &writer)
+        writer.key("wakes")
+        writer.beginObject()
+        writer.key("launched")
+        writer.integer(self.books.launched)
+        writer.key("results")
+        writer.counts(WakeOutcome.allCases.map { ($0.rawValue, self.books.results[$0]) })
+        writer.endObject()
+        writer.key("workers")
+        writer.counts([
+            ("connected", Int64(self.workers.connected)), ("slots", Int64(self.workers.slots)),
+            ("busy", Int64(self.workers.busy)),
+        ])
+        writer.key("devices")
+        writer.beginObject()
+        writer.key("registered")
+        writer.integer(self.books.registered)
+        writer.key("held")
+        writer.counts(HoldCode.allCases.map { ("\($0.name)", self.books.held[$0]) })
+        writer.endObject()
+        writer.key("pushesPerLaunch")
+        writer.number(self.pushesPerLaunch)
+        writer.key("since")
+        writer.string(WallTime.text(self.since))
+        writer.endObject()
+    }
+
+    private func writePushes(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("accepted")
+        writer.integer(self.books.accepted)
+        writer.key("noWake")
+        writer.integer(self.books.noWake)
+        writer.key("rejected")
+        writer.counts(APNSReason.allCases.map { ($0.rawValue, self.rejected[$0.index]) })
+        writer.key("completed")
+        writer.integer(self.books.completed)
+        writer.key("coalesced")
+        writer.integer(self.books.coalesced)
+        writer.key("discarded")
+        writer.counts(DiscardReason.allCases.map { ($0.rawValue, self.books.discarded[$0]) })
+        writer.key("pending")
+        writer.integer(self.books.pending)
+        writer.key("inFlight")
+        writer.integer(self.books.inFlight)
+        writer.endObject()
+    }
+
+    private var pushesPerLaunch: Double {
+        guard self.books.launched > 0 else { return 0 }
+        return Double(self.books.completed + self.books.coalesced) / Double(self.books.launched)
+    }
+}
+
+extension JSONWriter {
+    /// An object of counts.
+    mutating func counts(_ counts: [(name: String, count: Int64)]) {
+        self.beginObject()
+        for (name, count) in counts {
+            self.key(name)
+            self.integer(count)
+        }
+        self.endObject()
+    }
+}

@@ -1,0 +1,69 @@
+import Bytes
+import WakeDispatch
+
+/// What one loop has for the engine from one turn, in order.
+///
+/// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `EngineMailbox`.
+final class CommandBatch: @unchecked Sendable {
+    private enum Tag {
+        static let push: UInt8 = 0
+        static let command: UInt8 = 1
+    }
+
+    /// A tag for each item; a push's memory and bytes follow its tag, other commands lie in `commands`.
+    private var items = ByteBuffer()
+    private var commands: [EngineCommand] = []
+    /// How many pushes and commands there are.
+    private(set) var count = 0
+
+    var isEmpty: Bool { self.count == 0 }
+
+    func append(_ command: EngineCommand) {
+        self.items.append(Tag.command)
+        self.commands.append(command)
+        self.count += 1
+    }
+
+    /// Takes a push; the counts of `push` are those of the views.
+    func append(_ push: PushCommand, topic: ByteView, collapseID: ByteView, payload: ByteView) {
+        self.items.append(Tag.push)
+        self.items.append(memoryOf: push)
+        self.items.append(topic)
+        self.items.append(collapseID)
+        self.items.append(payload)
+        self.count += 1
+    }
+
+    /// Takes over everything of another batch.
+    func append(_ other: CommandBatch) {
+        self.items.append(other.items.view)
+        self.commands.append(contentsOf: other.commands)
+        self.count += other.count
+    }
+
+    func removeAll() {
+        self.items.removeAll()
+        self.commands.removeAll(keepingCapacity: true)
+        self.count = 0
+    }
+
+    /// Hands over every item in order; the view holds a push's topic, collapse id and payload.
+    func forEach(push: (PushCommand, ByteView) -> Void, command: (EngineCommand) -> Void) {
+        let bytes = self.items.view
+        var offset = 0
+        var nextCommand = 0
+        while offset < bytes.count {
+            let tag = bytes[offset]
+            offset += 1
+            if tag == Tag.push {
+                let header = bytes.load(PushCommand.self, at: offset)
+                offset += MemoryLayout<PushCommand>.size
+                push(header, bytes[offset..<offset + header.trailingCount])
+                offset += header.trailingCount
+            } else {
+                command(self.commands[nextCommand])
+                nextCommand += 1
+            }
+        }
+    }
+}

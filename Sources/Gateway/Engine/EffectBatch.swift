@@ -1,0 +1,127 @@
+import Bytes
+import WakeDispatch
+
+/// The answer to one push: plain memory.
+struct PushReply: BitwiseCopyable {
+    let address: StreamAddress
+    let apnsID: APNsID
+    /// The index of the reason it was refused for, or `accepted`.
+    let reason: UInt8
+    /// The raw value of its disposition.
+    let disposition: UInt8
+    /// The raw value of the hold that applies, or `none`.
+    let held: UInt8
+    /// When it will be eligible, in seconds since 1970, or `noMoment`.
+    let eligibleAt: Int64
+    /// When its token was removed, in milliseconds since 1970, or `noMoment`.
+    let timestamp: Int64
+
+    static let accepted: UInt8 = .max
+    static let none: UInt8 = .max
+    static let noMoment: Int64 = -1
+}
+
+/// What a step of the engine has for one loop, in order.
+///
+/// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `LoopMailbox`.
+final class EffectBatch: @unchecked Sendable {
+    private enum Tag {
+        static let push: UInt8 = 0
+        static let answer: UInt8 = 1
+        static let subscribed: UInt8 = 2
+        static let event: UInt8 = 3
+        static let released: UInt8 = 4
+    }
+
+    private struct Header: BitwiseCopyable {
+        let address: StreamAddress
+        let status: UInt16
+        let isWake: Bool
+        let count: UInt32
+    }
+
+    private var items = ByteBuffer()
+
+    var isEmpty: Bool { self.items.isEmpty }
+
+    func append(_ reply: PushReply) {
+        self.items.append(Tag.push)
+        self.items.append(memoryOf: reply)
+    }
+
+    /// An answer with a JSON body, or with none.
+    func appendAnswer(_ address: StreamAddress, status: Int, body: ByteView) {
+        self.append(Tag.answer, address, status: status, bytes: body)
+    }
+
+    /// The stream is subscribed: its response begins.
+    func appendSubscribed(_ address: StreamAddress) {
+        self.append(Tag.subscribed, address, bytes: ByteView())
+    }
+
+    /// Bytes for an open stream.
+    func appendEvent(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
+        self.append(Tag.event, address, isWake: isWake, bytes: bytes)
+    }
+
+    /// A wake the stream held has ended.
+    func appendReleased(_ address: StreamAddress) {
+        self.append(Tag.released, address, bytes: ByteView())
+    }
+
+    func append(_ other: EffectBatch) {
+        self.items.append(other.items.view)
+    }
+
+    func removeAll() {
+        self.items.removeAll()
+    }
+
+    /// Hands over every item in order.
+    func forEach(_ taker: some EffectTaker) {
+        let bytes = self.items.view
+        var offset = 0
+        while offset < bytes.count {
+            let tag = bytes[offset]
+            offset += 1
+            if tag == Tag.push {
+                taker.answerPush(bytes.load(PushReply.self, at: offset))
+                offset += MemoryLayout<PushReply>.size
+                continue
+            }
+            let header = bytes.load(Header.self, at: offset)
+            offset += MemoryLayout<Header>.size
+            let payload = bytes[offset..<offset + Int(header.count)]
+            offset += Int(header.count)
+            switch tag {
+            case Tag.answer: taker.answer(header.address, status: Int(header.status), body: payload)
+            case Tag.subscribed: taker.subscribed(header.address)
+            case Tag.event: taker.event(header.address, isWake: header.isWake, payload)
+            default: taker.released(header.address)
+            }
+        }
+    }
+
+    private func append(
+        _ tag: UInt8,
+        _ address: StreamAddress,
+        status: Int = 0,
+        isWake: Bool = false,
+        bytes: ByteView
+    ) {
+        self.items.append(tag)
+        self.items.append(
+            memoryOf: Header(address: address, status: UInt16(status), isWake: isWake, count: UInt32(bytes.count))
+        )
+        self.items.append(bytes)
+    }
+}
+
+/// Takes the effects of the engine on a loop.
+protocol EffectTaker {
+    func answerPush(_ reply: PushReply)
+    func answer(_ address: StreamAddress, status: Int, body: ByteView)
+    func subscribed(_ address: StreamAddress)
+    func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView)
+    func released(_ address: StreamAddress)
+}

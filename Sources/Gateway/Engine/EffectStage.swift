@@ -1,0 +1,115 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+
+/// Keeps what a step has for the loops until the step is durable; writes wakes as server-sent events.
+final class EffectStage: DispatchOutput {
+    /// One batch a loop.
+    var batches: [EffectBatch]
+    /// Wall clock minus policy time.
+    var offset: WallOffset
+    private var writer = JSONWriter()
+    private var event = ByteBuffer()
+
+    init(loopCount: Int, offset: WallOffset) {
+        self.batches = (0..<loopCount).map { _ in EffectBatch() }
+        self.offset = offset
+    }
+
+    /// Drops everything: the step did not become durable.
+    func removeAll() {
+        for batch in self.batches { batch.removeAll() }
+    }
+
+    func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress) {
+        self.event.append("event: wake\nid: ")
+        wake.id.write(to: &self.event)
+        self.event.append("\ndata: ")
+        self.write(wake)
+        self.event.append(self.writer.buffer.view)
+        self.event.append("\n\n")
+        self.send(isWake: true, stream)
+    }
+
+    func expire(_ wake: WakeID, on stream: StreamAddress) {
+        self.event.append("event: expired\ndata: {\"wake\":\"")
+        wake.write(to: &self.event)
+        self.event.append("\"}\n\n")
+        self.send(isWake: false, stream)
+    }
+
+    func released(_ stream: StreamAddress) {
+        self.batches[Int(stream.loop)].appendReleased(stream)
+    }
+
+    private func send(isWake: Bool, _ stream: StreamAddress) {
+        self.batches[Int(stream.loop)].appendEvent(stream, isWake: isWake, self.event.view)
+        self.event.removeAll()
+    }
+
+    private func write(_ wake: borrowing LaunchedWake) {
+        self.writer.removeAll()
+        self.writer.beginObject()
+        self.writer.key("wake")
+        self.writer.hex { wake.id.write(to: &$0) }
+        self.writer.key("kind")
+        self.writer.string("push")
+        self.writer.key("device")
+        self.writer.hex { wake.token.writeHex(to: &$0) }
+        self.writer.key("topic")
+        self.writer.string(wake.topic)
+        self.writer.key("apnsID")
+        self.writer.optional(wake.content) { writer, content in writer.hex { content.apnsID.write(to: &$0) } }
+        self.writer.key("priority")
+        self.writer.integer(wake.push.priority.rawValue)
+        self.writer.key("attempt")
+        self.writer.integer(wake.push.attempts)
+        self.writer.key("coalesced")
+        self.writer.integer(wake.push.coalesced)
+        self.writer.key("receivedAt")
+        self.writer.integer(self.offset.wall(wake.push.receivedAt))
+        self.writer.key("firstReceivedAt")
+        self.writer.integer(self.offset.wall(wake.push.firstReceivedAt))
+        self.writer.key("deadline")
+        self.writer.integer(self.offset.wall(wake.deadline))
+        self.writer.key("collapseID")
+        self.writer.optional(wake.content.flatMap { $0.collapseID.isEmpty ? nil : $0 }) { writer, content in
+            writer.string(content.collapseID)
+        }
+        self.writer.key("payload")
+        self.writer.optional(wake.content) { writer, content in writer.line(content.payload) }
+        self.writer.endObject()
+    }
+}
+
+extension JSONWriter {
+    /// A string of characters that need no escaping, as `write` appends them.
+    mutating func hex(_ write: (inout ByteBuffer) -> Void) {
+        self.rawValue { buffer in
+            buffer.append(UInt8(ascii: "\""))
+            write(&buffer)
+            buffer.append(UInt8(ascii: "\""))
+        }
+    }
+
+    /// JSON text with a space for every CR and LF, so that it cannot end an event's line.
+    mutating func line(_ json: ByteView) {
+        self.rawValue { buffer in
+            for index in 0..<json.count {
+                let byte = json[index]
+                buffer.append(byte == 0x0A || byte == 0x0D ? 0x20 : byte)
+            }
+        }
+    }
+
+    /// `write` for a value, null for none.
+    mutating func optional<Value>(_ value: Value?, _ write: (inout JSONWriter, Value) -> Void) {
+        if let value { write(&self, value) } else { self.null() }
+    }
+
+    /// A moment in milliseconds since 1970; null for minus infinity.
+    mutating func moment(_ instant: Instant?, _ offset: WallOffset) {
+        if let instant, instant != .distantPast { self.integer(offset.wall(instant)) } else { self.null() }
+    }
+}

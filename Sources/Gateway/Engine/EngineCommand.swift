@@ -1,0 +1,26 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+
+/// What a loop asks of the engine besides accepting pushes. `reply` names the request that waits for the answer.
+enum EngineCommand: Sendable {
+    /// A push was refused before it reached the engine.
+    case rejected(reason: Int, topic: [UInt8])
+    case subscribe(reply: StreamAddress, topic: [UInt8], SubscriptionRequest)
+    case streamEnded(StreamAddress)
+    case streamPaused(StreamAddress, Bool)
+    case report(reply: StreamAddress, WakeID, FetchResult)
+    case register(reply: StreamAddress, DeviceToken, topic: [UInt8])
+    case unregister(reply: StreamAddress, DeviceToken)
+    case conditions(reply: StreamAddress, DeviceToken, ConditionsReport)
+    case simulateLaunch(reply: StreamAddress, DeviceToken)
+    case simulateExpiration(reply: StreamAddress, DeviceToken)
+    case explain(reply: StreamAddress, DeviceToken)
+    case statistics(reply: StreamAddress)
+    case topicStatistics(reply: StreamAddress, topic: [UInt8])
+    case topics(reply: StreamAddress)
+    case readiness(reply: StreamAddress)
+    /// Launch nothing new from now on.
+    case drain
+}

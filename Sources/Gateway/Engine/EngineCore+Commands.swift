@@ -1,0 +1,200 @@
+import APNSProtocol
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+
+extension EngineCore {
+    func perform(_ command: EngineCommand) {
+        switch command {
+        case .rejected(let reason, let topic): topic.withByteView { self.countRejected(reason, $0) }
+        case .subscribe(let reply, let topic, let request): self.subscribe(reply, topic, request)
+        case .streamEnded(let stream): self.dispatcher.streamEnded(stream)
+        case .streamPaused(let stream, let isPaused): self.dispatcher.streamPaused(stream, isPaused)
+        case .report(let reply, let wake, let result): self.report(reply, wake, result)
+        case .register(let reply, let token, let topic): self.register(reply, token, topic)
+        case .unregister(let reply, let token): self.unregister(reply, token)
+        case .conditions(let reply, let token, let report): self.conditions(reply, token, report)
+        case .simulateLaunch(let reply, let token): self.simulateLaunch(reply, token)
+        case .simulateExpiration(let reply, let token): self.simulateExpiration(reply, token)
+        case .explain(let reply, let token): self.explain(reply, token)
+        case .statistics(let reply): self.statistics(reply)
+        case .topicStatistics(let reply, let topic): self.topicStatistics(reply, topic)
+        case .topics(let reply): self.topicList(reply)
+        case .readiness(let reply): self.readiness(reply)
+        case .drain:
+            self.isDraining = true
+            self.dispatcher.drain()
+        }
+    }
+
+    /// Questions are answered still, everything else is refused.
+    func performAfterFailure(_ command: EngineCommand) {
+        switch command {
+        case .explain, .statistics, .topicStatistics, .topics, .readiness, .rejected: self.perform(command)
+        case .streamEnded, .streamPaused, .drain: break
+        case .subscribe(let reply, _, _), .report(let reply, _, _), .register(let reply, _, _),
+            .unregister(let reply, _), .conditions(let reply, _, _), .simulateLaunch(let reply, _),
+            .simulateExpiration(let reply, _):
+            self.answer(reply, .serviceUnavailable("The gateway cannot store anything: \(self.failure?.message ?? "")"))
+        }
+    }
+}
+
+// MARK: - Workers
+
+extension EngineCore {
+    private func subscribe(_ reply: StreamAddress, _ topic: [UInt8], _ request: SubscriptionRequest) {
+        guard !self.isDraining else { return self.answer(reply, .shutdown) }
+        // The stream begins before the wakes that its subscription brings at once.
+        guard topic.withByteView({ self.engine.mayAddTopic($0) }) else { return self.answer(reply, .full) }
+        self.answerSubscribed(reply)
+        _ = topic.withByteView { self.dispatcher.subscribed(reply, topic: $0, request) }
+    }
+
+    private func report(_ reply: StreamAddress, _ wake: WakeID, _ result: FetchResult) {
+        switch self.dispatcher.report(result, wake: wake) {
+        case .ended, .repeated: self.answer(reply, status: 204)
+        case .endedOtherwise(let outcome): self.answer(reply, .wakeEnded(outcome.rawValue))
+        case .unknown: self.answer(reply, .unknownWake)
+        }
+    }
+
+    private func register(_ reply: StreamAddress, _ token: DeviceToken, _ topic: [UInt8]) {
+        switch topic.withByteView({ self.dispatcher.register(token, topic: $0) }) {
+        case .refused(.otherTopic): self.answer(reply, .otherTopic)
+        case .refused: self.answer(reply, .full)
+        case .device, .newcomer:
+            self.writer.beginObject()
+            self.writer.key("token")
+            self.writer.hex { token.writeHex(to: &$0) }
+            self.writer.key("topic")
+            topic.withByteView { self.writer.string($0) }
+            self.writer.endObject()
+            self.answer(reply, status: 201)
+        }
+    }
+
+    private func unregister(_ reply: StreamAddress, _ token: DeviceToken) {
+        guard let device = self.engine.find(token) else { return self.answer(reply, .unknownDevice) }
+        self.dispatcher.unregister(device)
+        self.answer(reply, status: 204)
+    }
+
+    private func conditions(_ reply: StreamAddress, _ token: DeviceToken, _ report: ConditionsReport) {
+        guard let device = self.registered(token, reply) else { return }
+        let conditions = self.dispatcher.conditions(report, device)
+        conditions.write(to: &self.writer)
+        self.answer(reply, status: 200)
+    }
+}
+
+// MARK: - Operators
+
+extension EngineCore {
+    private func simulateLaunch(_ reply: StreamAddress, _ token: DeviceToken) {
+        guard let device = self.registered(token, reply) else { return }
+        switch self.dispatcher.simulateLaunch(device) {
+        case .launched: self.answerAccepted(reply)
+        case .wakeInFlight: self.answer(reply, .wakeInFlight)
+        case .noWorker: self.answer(reply, .noWorker)
+        }
+    }
+
+    private func simulateExpiration(_ reply: StreamAddress, _ token: DeviceToken) {
+        guard let device = self.engine.find(token) else { return self.answer(reply, .unknownDevice) }
+        guard self.dispatcher.simulateExpiration(device) else { return self.answer(reply, .noWakeInFlight) }
+        self.answerAccepted(reply)
+    }
+
+    private func explain(_ reply: StreamAddress, _ token: DeviceToken) {
+        guard let device = self.engine.find(token) else { return self.answer(reply, .unknownDevice) }
+        let explanation = Explanation(device: self.engine.snapshot(device), now: self.engine.now, offset: self.offset)
+        explanation.write(to: &self.writer)
+        self.answer(reply, status: 200)
+    }
+
+    private func statistics(_ reply: StreamAddress) {
+        let statistics = Statistics(
+            books: self.engine.totals,
+            rejected: self.rejected,
+            workers: self.dispatcher.workerCounts(nil),
+            since: self.countingSince
+        )
+        statistics.write(to: &self.writer)
+        self.answer(reply, status: 200)
+    }
+
+    private func topicStatistics(_ reply: StreamAddress, _ name: [UInt8]) {
+        guard let topic = name.withByteView({ self.engine.findTopic($0) }) else {
+            return self.answer(reply, .unknownTopic)
+        }
+        let statistics = Statistics(
+            books: self.engine.snapshot(topic).books,
+            rejected: self.rejectedByTopic[topic] ?? Array(repeating: 0, count: APNSReason.count),
+            workers: self.dispatcher.workerCounts(topic),
+            since: self.countingSince
+        )
+        statistics.write(to: &self.writer)
+        self.answer(reply, status: 200)
+    }
+
+    private func topicList(_ reply: StreamAddress) {
+        self.writer.beginObject()
+        self.writer.key("topics")
+        self.writer.beginArray()
+        for topic in self.engine.topicSnapshots {
+            self.writer.beginObject()
+            self.writer.key("topic")
+            self.writer.string(topic.name)
+            self.writer.key("devices")
+            self.writer.integer(topic.books.registered)
+            self.writer.key("workers")
+            self.writer.integer(self.dispatcher.workerCounts(topic.index).connected)
+            self.writer.key("pending")
+            self.writer.integer(topic.books.pending)
+            self.writer.key("inFlight")
+            self.writer.integer(topic.books.inFlight)
+            self.writer.endObject()
+        }
+        self.writer.endArray()
+        self.writer.endObject()
+        self.answer(reply, status: 200)
+    }
+
+    private func readiness(_ reply: StreamAddress) {
+        if let failure = self.failure {
+            self.answer(reply, .serviceUnavailable("The gateway cannot store anything: \(failure.message)"))
+        } else if self.isDraining {
+            self.answer(reply, .shutdown)
+        } else {
+            self.writer.beginObject()
+            self.writer.key("ready")
+            self.writer.bool(true)
+            self.writer.endObject()
+            self.answer(reply, status: 200)
+        }
+    }
+
+    private func answerAccepted(_ reply: StreamAddress) {
+        self.writer.beginObject()
+        self.writer.key("accepted")
+        self.writer.bool(true)
+        self.writer.endObject()
+        self.answer(reply, status: 202)
+    }
+
+    /// The registered device with this token; when there is none, that is the answer.
+    private func registered(_ token: DeviceToken, _ reply: StreamAddress) -> DeviceIndex? {
+        guard let device = self.engine.find(token) else {
+            self.answer(reply, .unknownDevice)
+            return nil
+        }
+        guard self.engine.identity(device).isRegistered else {
+            let moment = self.engine.snapshot(device).registrationChangedAt
+            self.answer(reply, .unregistered(at: self.offset.wall(moment)))
+            return nil
+        }
+        return device
+    }
+}

@@ -1,0 +1,23 @@
+import Bytes
+import WakeDispatch
+
+/// A push on its way from a loop to the engine: plain memory, followed in the batch by topic, collapse id and payload.
+struct PushCommand: BitwiseCopyable {
+    let reply: StreamAddress
+    let token: DeviceToken
+    let apnsID: APNsID
+    /// Seconds since 1970; 0 for now or never, `expirationAbsent` when the header is absent.
+    let expiration: Int64
+    /// 10, 5 or 1.
+    let priority: UInt8
+    let wakes: Bool
+    let isDryRun: Bool
+    let topicCount: UInt8
+    let collapseIDCount: UInt8
+    let payloadCount: UInt16
+
+    static let expirationAbsent: Int64 = -1
+
+    /// The bytes that follow it.
+    var trailingCount: Int { Int(self.topicCount) + Int(self.collapseIDCount) + Int(self.payloadCount) }
+}

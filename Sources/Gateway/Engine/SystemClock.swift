@@ -1,0 +1,21 @@
+import DeviceEngine
+import Glibc
+import LaunchPolicy
+
+/// The machine's clocks, in milliseconds.
+enum SystemClock {
+    /// Milliseconds since 1970, as the wall clock has it now.
+    static var wall: Int64 { self.read(CLOCK_REALTIME) }
+
+    /// Milliseconds since the machine started, suspended time included.
+    static var boot: Int64 { self.read(CLOCK_BOOTTIME) }
+
+    /// Milliseconds on the clock that loops use.
+    static var monotonic: Int64 { self.read(CLOCK_MONOTONIC) }
+
+    private static func read(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        unsafe clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

@@ -1,0 +1,100 @@
+package import DeviceEngine
+import Foundation
+import HTTPTransport
+
+/// A gateway: listeners, loops, and the engine behind them.
+package final class Gateway: Sendable {
+    /// Where it accepts, with the ports it really got.
+    package let addresses: BoundAddresses
+    private let server: HTTPServer
+    private let engine: EngineThread
+    private let context: GatewayContext
+
+    /// Binds every address; connections wait until `start`.
+    ///
+    /// - Parameter onIdle: called from a loop, during a shutdown, when the last connection has ended.
+    /// - Throws: `TransportError` that names the address, certificate or key at fault.
+    package init(
+        _ configuration: GatewayConfiguration,
+        makeStore: @escaping @Sendable () -> any DeviceStore = { MemoryStore() },
+        onIdle: @escaping @Sendable () -> Void
+    ) throws {
+        let (listeners, roles) = try Self.listeners(configuration)
+        let loopCount = ProcessInfo.processInfo.activeProcessorCount
+        let context = GatewayContext(
+            configuration: configuration,
+            roles: roles,
+            loopCount: loopCount,
+            onIdle: onIdle
+        )
+        self.context = context
+        self.server = try HTTPServer(listeners: listeners, loopCount: loopCount) { loop in
+            LoopHandler(loop: loop, context: context)
+        }
+        self.addresses = Self.addresses(configuration, self.server.boundAddresses)
+        var engine = EngineConfiguration()
+        engine.policy = configuration.policy
+        engine.topicPolicies = configuration.topicPolicies
+        engine.openRegistration = configuration.registration == .open
+        self.engine = EngineThread(
+            configuration: engine,
+            mailbox: context.engine,
+            loops: context.loops,
+            makeStore: makeStore
+        )
+    }
+
+    /// Starts accepting.
+    package func start() throws {
+        try self.server.start()
+    }
+
+    /// A shutdown has begun.
+    package var isDraining: Bool { self.context.isDraining }
+
+    /// Begins a shutdown: nothing new is launched, results are still taken, connections end when they carry no wake.
+    package func drain() {
+        self.context.drain()
+    }
+
+    /// Ends every connection and every thread.
+    package func stop() {
+        self.server.stop()
+        self.engine.stop()
+    }
+
+    private static func listeners(_ configuration: GatewayConfiguration) throws -> ([Listener], [ListenerRole]) {
+        var listeners: [Listener] = []
+        var roles: [ListenerRole] = []
+        for (setting, role) in Self.settings(configuration) where !setting.isOff {
+            var tls: TLSContext?
+            if role == .edge {
+                tls = try TLSContext(
+                    certificateChainFile: configuration.certificateFile ?? "",
+                    privateKeyFile: configuration.privateKeyFile ?? "",
+                    clientCAFile: configuration.clientCAFile
+                )
+            }
+            for address in setting.addresses {
+                listeners.append(Listener(address: try ListenAddress.parse(address), tls: tls))
+                roles.append(role)
+            }
+        }
+        return (listeners, roles)
+    }
+
+    private static func settings(_ configuration: GatewayConfiguration) -> [(ListenSetting, ListenerRole)] {
+        [(configuration.edge, .edge), (configuration.admin, .admin), (configuration.plain, .plain)]
+    }
+
+    /// Gives each setting its share of the bound addresses, in the order in which they were bound.
+    private static func addresses(_ configuration: GatewayConfiguration, _ bound: [String]) -> BoundAddresses {
+        var rest = bound[...]
+        let shares = Self.settings(configuration).map { setting, _ in
+            let share = Array(rest.prefix(setting.addresses.count))
+            rest = rest.dropFirst(share.count)
+            return setting.isList || share.isEmpty ? ListenSetting(share) : ListenSetting(share[0])
+        }
+        return BoundAddresses(edge: shares[0], admin: shares[1], plain: shares[2])
+    }
+}

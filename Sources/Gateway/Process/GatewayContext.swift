@@ -1,0 +1,51 @@
+import APNSProtocol
+import Synchronization
+
+/// What every loop's handler shares; nothing in it changes but the flag.
+final class GatewayContext: Sendable {
+    /// By listener number.
+    let roles: [ListenerRole]
+    let rules: PushRules
+    let callers: CallerCheck
+    let engine: EngineMailbox
+    /// By loop number.
+    let loops: [LoopMailbox]
+    private let draining = Atomic(false)
+    /// Connections open on all loops, as of their last turns.
+    private let connections = Atomic(0)
+    private let onIdle: @Sendable () -> Void
+
+    /// - Parameter onIdle: called during a shutdown when the last connection has ended; more than once, perhaps.
+    init(
+        configuration: GatewayConfiguration,
+        roles: [ListenerRole],
+        loopCount: Int,
+        onIdle: @escaping @Sendable () -> Void
+    ) {
+        self.onIdle = onIdle
+        self.roles = roles
+        self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
+        self.callers = CallerCheck(configuration: configuration)
+        self.engine = EngineMailbox()
+        self.loops = (0..<loopCount).map { _ in LoopMailbox() }
+    }
+
+    /// The gateway is shutting down.
+    var isDraining: Bool { self.draining.load(ordering: .acquiring) }
+
+    /// A loop's count of connections has changed, or a loop has taken note of the shutdown.
+    func connectionsChanged(by change: Int) {
+        let count = self.connections.add(change, ordering: .acquiringAndReleasing).newValue
+        if count == 0, self.isDraining { self.onIdle() }
+    }
+
+    /// Starts the shutdown: nothing new is launched, and every loop says goodbye to its connections.
+    func drain() {
+        self.draining.store(true, ordering: .releasing)
+        var batch = CommandBatch()
+        batch.append(.drain)
+        self.engine.submit(&batch)
+        var nothing = EffectBatch()
+        for loop in self.loops { loop.deliver(&nothing) }
+    }
+}

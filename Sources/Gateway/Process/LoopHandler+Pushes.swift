@@ -1,0 +1,97 @@
+import APNSProtocol
+import Bytes
+import DeviceEngine
+import HTTPTransport
+import WakeDispatch
+
+extension LoopHandler {
+    /// Checks a push and hands it to the engine; also refuses everything that is no route at all, in the provider
+    /// API's order of checks.
+    func push(_ request: Request) {
+        var headers = PushHeaders()
+        for index in 0..<request.headerCount {
+            let field = request.header(at: index)
+            headers.field(name: field.name, value: field.value)
+        }
+        let push = PushRequest(
+            method: request.method,
+            path: request.path,
+            headers: headers,
+            body: request.body,
+            isBodyCutShort: request.isBodyTooLarge
+        )
+        var token = DeviceToken()
+        do throws(APNSReason) {
+            let checked = try push.checked(rules: self.context.rules, token: &token) { _ in }
+            self.submit(checked, token, request)
+        } catch {
+            if !headers.isDryRun {
+                let topic = headers.unverifiedTopic.flatMap { PushHead.isTopic($0) ? $0.array : nil } ?? []
+                self.batch.append(.rejected(reason: error.index, topic: topic))
+            }
+            self.refuse(request.stream, error, headers.id ?? self.newAPNsID())
+        }
+    }
+
+    /// Answers a refused push: one DATA frame with the reason.
+    func refuse(_ stream: StreamID, _ reason: APNSReason, _ apnsID: APNsID, timestamp: Int64? = nil) {
+        self.response.begin(status: reason.status)
+        self.addID(apnsID)
+        self.response.add("content-type", "application/json")
+        if reason == .shutdown || reason == .serviceUnavailable { self.response.add("retry-after", "5") }
+        reason.writeBody(to: &self.body, timestampMilliseconds: timestamp)
+        _ = self.loop.respond(stream, self.response, body: self.body.view)
+        self.body.removeAll()
+    }
+
+    private func submit(_ push: CheckedPush, _ token: DeviceToken, _ request: Request) {
+        let expiration: Int64 =
+            switch push.head.expiration {
+            case .absent: PushCommand.expirationAbsent
+            case .zero: 0
+            case .seconds(let seconds): seconds
+            }
+        let command = PushCommand(
+            reply: self.address(request.stream),
+            token: token,
+            apnsID: push.head.id ?? self.newAPNsID(),
+            expiration: expiration,
+            priority: push.head.priority.rawValue,
+            wakes: push.wakes,
+            isDryRun: push.head.isDryRun,
+            topicCount: UInt8(push.head.topic.count),
+            collapseIDCount: UInt8(push.head.collapseID.count),
+            payloadCount: UInt16(request.body.count)
+        )
+        self.batch.append(command, topic: push.head.topic, collapseID: push.head.collapseID, payload: request.body)
+    }
+
+    private func addID(_ apnsID: APNsID) {
+        var text = ByteBuffer()
+        apnsID.write(to: &text)
+        self.response.add("apns-id", text.view, indexed: false)
+    }
+}
+
+// MARK: - Answers of the engine
+
+extension LoopHandler {
+    func answerPush(_ reply: PushReply) {
+        let stream = self.stream(reply.address)
+        guard reply.reason == PushReply.accepted else {
+            let timestamp = reply.timestamp == PushReply.noMoment ? nil : reply.timestamp
+            self.refuse(stream, APNSReason.allCases[Int(reply.reason)], reply.apnsID, timestamp: timestamp)
+            return
+        }
+        self.response.begin(status: 200)
+        self.addID(reply.apnsID)
+        if let disposition = Disposition(rawValue: reply.disposition) {
+            self.response.add("wakegate-disposition", disposition.name)
+        }
+        if reply.eligibleAt != PushReply.noMoment {
+            self.response.add("wakegate-eligible-at", reply.eligibleAt, indexed: false)
+        }
+        if let held = HoldCode(rawValue: reply.held) { self.response.add("wakegate-held", held.name) }
+        _ = self.loop.respond(stream, self.response, body: nil)
+    }
+}

@@ -1,0 +1,193 @@
+import APNSProtocol
+import Bytes
+import DeviceEngine
+import HTTPTransport
+import LaunchPolicy
+import WakeDispatch
+
+extension LoopHandler {
+    /// Takes a request of the worker or admin API.
+    func route(_ request: Request, _ role: ListenerRole) {
+        let query = request.path.firstIndex(of: UInt8(ascii: "?"))
+        let path = query.map { request.path[0..<$0] } ?? request.path
+        do throws(APIError) {
+            switch RouteMatch(method: request.method, path: path, role: role) {
+            case .notFound: throw .badPath
+            case .methodNotAllowed(let allow):
+                let error = APIError(405, "MethodNotAllowed", "This route takes \(allow).")
+                self.answer(request.stream, error, allow: allow)
+            case .found(let route):
+                guard !request.isBodyTooLarge else {
+                    let message = "The body is longer than \(RequestBody.bytesMax) bytes; send less."
+                    throw APIError(413, "PayloadTooLarge", message)
+                }
+                try self.perform(route, request, query: query.map { request.path.dropFirst($0 + 1) } ?? ByteView())
+            }
+        } catch {
+            self.answer(request.stream, error)
+        }
+    }
+
+    /// Answers a caller that may not use this listener.
+    func refuseCaller(_ request: Request) {
+        if Self.isPush(request.path) {
+            self.batch.append(.rejected(reason: APNSReason.forbidden.index, topic: []))
+            self.refuse(request.stream, .forbidden, self.newAPNsID())
+            return
+        }
+        let message =
+            "Requests for another host, or from a page of another origin, are refused on this listener; "
+            + "use its loopback or configured address."
+        self.answer(request.stream, APIError(403, "Forbidden", message))
+    }
+
+    private func perform(_ route: Route, _ request: Request, query: ByteView) throws(APIError) {
+        let reply = self.address(request.stream)
+        switch route {
+        case .subscribe(let topic):
+            let query = try SubscriptionQuery(query)
+            let topic = try Self.topic(topic)
+            guard !self.context.isDraining else { throw .shutdown }
+            self.batch.append(.subscribe(reply: reply, topic: topic, query.request))
+        case .report(let wake):
+            let result = try Self.result(request.body)
+            guard let wake = wake.withByteView({ WakeID($0) }) else { throw .unknownWake }
+            self.batch.append(.report(reply: reply, wake, result))
+        case .register(let topic):
+            let topic = try Self.topic(topic)
+            let token = try Self.registrationToken(request.body) ?? self.newDeviceToken()
+            self.batch.append(.register(reply: reply, token, topic: topic))
+        case .unregister(let token): self.batch.append(.unregister(reply: reply, try Self.token(token)))
+        case .conditions(let token):
+            let token = try Self.token(token)
+            let report = try ConditionsReport(
+                .object(try RequestBody.object(request.body, reason: "BadCondition"))
+            )
+            self.batch.append(.conditions(reply: reply, token, report))
+        case .statistics: self.batch.append(.statistics(reply: reply))
+        case .topicStatistics(let topic):
+            self.batch.append(.topicStatistics(reply: reply, topic: try Self.topic(topic)))
+        case .topics: self.batch.append(.topics(reply: reply))
+        case .explain(let token): self.batch.append(.explain(reply: reply, try Self.token(token)))
+        case .simulateLaunch(let token): self.batch.append(.simulateLaunch(reply: reply, try Self.token(token)))
+        case .simulateExpiration(let token):
+            self.batch.append(.simulateExpiration(reply: reply, try Self.token(token)))
+        case .alive: self.answer(request.stream, status: 200, "{\"alive\":true}")
+        case .ready: self.batch.append(.readiness(reply: reply))
+        case .version: self.answer(request.stream, status: 200, Self.version)
+        }
+    }
+
+    private static let version = "{\"version\":\"\(wakeGateVersion)\",\"build\":\"\(BuildKind.name)\"}"
+
+    private static func topic(_ text: String) throws(APIError) -> [UInt8] {
+        guard text.withByteView({ PushHead.isTopic($0) }) else { throw .badTopic }
+        return Array(text.utf8)
+    }
+
+    private static func token(_ text: String) throws(APIError) -> DeviceToken {
+        guard let token = text.withByteView({ DeviceToken(hex: $0) }) else { throw .badDeviceToken }
+        return token
+    }
+
+    private static func result(_ body: ByteView) throws(APIError) -> FetchResult {
+        let members = try RequestBody.object(body, reason: "BadResult")
+        guard case .string(let text)? = members["result"], let result = FetchResult(rawValue: text) else {
+            let message = "result is \(members["result"]?.described ?? "missing"); send newData, noData or failed."
+            throw APIError(400, "BadResult", message)
+        }
+        return result
+    }
+
+    /// The token a registration names; nil when its body is empty or names none.
+    private static func registrationToken(_ body: ByteView) throws(APIError) -> DeviceToken? {
+        guard !body.isEmpty else { return nil }
+        let members = try RequestBody.object(body, reason: "BadDeviceToken")
+        if let other = members.keys.sorted().first(where: { $0 != "token" }) {
+            throw APIError(400, "BadDeviceToken", "\(other) is not a member of a registration; it takes token alone.")
+        }
+        switch members["token"] {
+        case nil, .null?: return nil
+        case .string(let text)?: return try self.token(text)
+        case .bool?, .number?, .array?, .object?: throw .badDeviceToken
+        }
+    }
+}
+
+// MARK: - Answers
+
+extension LoopHandler: EffectTaker {
+    func answer(_ stream: StreamID, _ error: APIError, allow: String? = nil) {
+        var writer = JSONWriter()
+        error.write(to: &writer)
+        self.begin(status: error.status)
+        allow?.withByteView { self.response.add("allow", $0) }
+        _ = self.loop.respond(stream, self.response, body: writer.buffer.view)
+    }
+
+    private func answer(_ stream: StreamID, status: Int, _ json: String) {
+        self.begin(status: status)
+        _ = json.withByteView { self.loop.respond(stream, self.response, body: $0) }
+    }
+
+    private func begin(status: Int) {
+        self.response.begin(status: status)
+        self.response.add("content-type", "application/json")
+        if status == 503 { self.response.add("retry-after", "5") }
+    }
+
+    func answer(_ address: StreamAddress, status: Int, body: ByteView) {
+        if body.isEmpty {
+            self.response.begin(status: status)
+            _ = self.loop.respond(self.stream(address), self.response, body: nil)
+        } else {
+            self.begin(status: status)
+            _ = self.loop.respond(self.stream(address), self.response, body: body)
+        }
+    }
+
+    func subscribed(_ address: StreamAddress) {
+        let stream = self.stream(address)
+        self.response.begin(status: 200)
+        self.response.add("content-type", "text/event-stream")
+        self.response.add("cache-control", "no-store")
+        guard self.loop.beginStreaming(stream, self.response) else {
+            // The peer went away while its subscription was on its way.
+            self.batch.append(.streamEnded(address))
+            return
+        }
+        self.streams[stream] = OpenStream()
+        self.workerConnections[stream.connection, default: WorkerConnection()].streams.insert(stream)
+        self.updatePing(stream.connection)
+    }
+
+    func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
+        let stream = self.stream(address)
+        guard self.streams[stream] != nil else { return }
+        if isWake {
+            self.streams[stream]?.wakes += 1
+            self.workerConnections[stream.connection]?.wakes += 1
+            if self.workerConnections[stream.connection]?.wakes == 1 { self.updatePing(stream.connection) }
+        }
+        self.write(stream, bytes)
+    }
+
+    func released(_ address: StreamAddress) {
+        let stream = self.stream(address)
+        guard self.streams[stream] != nil else { return }
+        self.streams[stream]?.wakes -= 1
+        self.workerConnections[stream.connection]?.wakes -= 1
+        if self.workerConnections[stream.connection]?.wakes == 0 { self.updatePing(stream.connection) }
+    }
+}
+
+/// How this binary was built.
+enum BuildKind {
+    static var name: String {
+        #if DEBUG
+            "debug"
+        #else
+            "release"
+        #endif
+    }
+}

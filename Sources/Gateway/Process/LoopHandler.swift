@@ -1,0 +1,194 @@
+import APNSProtocol
+import Bytes
+import DeviceEngine
+import HTTPTransport
+import WakeDispatch
+
+/// Takes the requests of one loop: checks them, hands them to the engine in one batch a turn, and brings the engine's
+/// answers back.
+final class LoopHandler: RequestHandler {
+    /// Silence on a worker's stream, in milliseconds, after which a comment is sent.
+    static let keepAliveInterval: Int64 = 15_000
+    /// Seconds between PINGs of a connection that carries a wake in flight, and of one that only subscribes.
+    static let pingSeconds = (inFlight: 5, subscribed: 30)
+    /// A stream with more bytes queued than this gets no new wakes until half of them have left.
+    static let streamBytesMax = 262_144
+
+    /// An open worker's stream.
+    struct OpenStream {
+        /// When something was last written to it, by the monotonic clock in milliseconds.
+        var lastWrite = SystemClock.monotonic
+        /// The wakes it holds.
+        var wakes = 0
+        var isPaused = false
+    }
+
+    /// A connection that carries workers' streams.
+    struct WorkerConnection {
+        var streams: Set<StreamID> = []
+        /// The wakes its streams hold.
+        var wakes = 0
+    }
+
+    let loop: EventLoop
+    let context: GatewayContext
+    var batch = CommandBatch()
+    let response = Response()
+    var body = ByteBuffer()
+    var streams: [StreamID: OpenStream] = [:]
+    var workerConnections: [ConnectionID: WorkerConnection] = [:]
+    private var effects = EffectBatch()
+    private var random = RandomBits()
+    private var isDraining = false
+    private var countedConnections = 0
+
+    init(loop: EventLoop, context: GatewayContext) {
+        self.loop = loop
+        self.context = context
+        context.loops[loop.index].attach { [loop] in loop.wake() }
+    }
+
+    // MARK: Requests
+
+    func bodyBytesMax(for request: Request) -> Int {
+        guard Self.isPush(request.path) else { return RequestBody.bytesMax }
+        // Only voip pushes may be larger; nothing else of the request matters yet.
+        for index in 0..<request.headerCount {
+            let field = request.header(at: index)
+            if field.name == "apns-push-type" { return PushPayload.bytesMax(type: PushType(field.value)) }
+        }
+        return PushPayload.bytesMax(type: nil)
+    }
+
+    func requestReceived(_ request: Request) {
+        let role = self.context.roles[request.listener]
+        if role.isCleartext, !self.context.callers.admits(request) {
+            self.refuseCaller(request)
+        } else if request.path.starts(with: "/v1/") || role == .admin {
+            self.route(request, role)
+        } else {
+            self.push(request)
+        }
+        if self.isDraining, self.workerConnections[request.stream.connection] == nil {
+            self.sayGoodbye(request.stream.connection)
+        }
+    }
+
+    func streamClosed(_ stream: StreamID) {
+        guard let ended = self.streams.removeValue(forKey: stream) else { return }
+        self.workerConnections[stream.connection]?.streams.remove(stream)
+        self.workerConnections[stream.connection]?.wakes -= ended.wakes
+        self.batch.append(.streamEnded(self.address(stream)))
+        self.updatePing(stream.connection)
+    }
+
+    func connectionClosed(_ connection: ConnectionID) {
+        self.workerConnections[connection] = nil
+    }
+
+    func streamDrained(_ stream: StreamID) {
+        guard self.streams[stream]?.isPaused == true else { return }
+        self.streams[stream]?.isPaused = false
+        self.batch.append(.streamPaused(self.address(stream), false))
+    }
+
+    func turnEnded() {
+        if !self.batch.isEmpty { self.context.engine.submit(&self.batch) }
+        let change = self.loop.connectionCount - self.countedConnections
+        guard change != 0 || self.isDraining else { return }
+        self.countedConnections += change
+        self.context.connectionsChanged(by: change)
+    }
+
+    func woken() {
+        self.context.loops[self.loop.index].take(into: &self.effects)
+        self.effects.forEach(self)
+        self.effects.removeAll()
+        if self.context.isDraining, !self.isDraining { self.startDraining() }
+    }
+
+    func secondPassed(_ monotonicMilliseconds: Int64) {
+        for (stream, state) in self.streams where monotonicMilliseconds - state.lastWrite >= Self.keepAliveInterval {
+            self.write(stream, ByteView(": keep-alive\n\n"))
+        }
+    }
+
+    // MARK: Shutdown
+
+    private func startDraining() {
+        self.isDraining = true
+        var idle: [ConnectionID] = []
+        self.loop.forEachConnection { connection in
+            if (self.workerConnections[connection]?.wakes ?? 0) == 0 { idle.append(connection) }
+        }
+        for connection in idle { self.sayGoodbye(connection) }
+    }
+
+    /// Ends a connection's streams and then itself, once what is open on it has been answered.
+    private func sayGoodbye(_ connection: ConnectionID) {
+        for stream in self.workerConnections[connection]?.streams ?? [] {
+            self.streams[stream] = nil
+            self.batch.append(.streamEnded(self.address(stream)))
+            self.loop.finish(stream)
+        }
+        self.workerConnections[connection] = nil
+        self.loop.goAway(connection, debugData: ByteView("{\"reason\":\"Shutdown\"}"))
+    }
+
+    // MARK: Streams
+
+    /// Writes to a worker's stream; one whose peer does not read is paused.
+    func write(_ stream: StreamID, _ bytes: ByteView) {
+        guard let queued = self.loop.write(stream, bytes) else { return }
+        self.streams[stream]?.lastWrite = SystemClock.monotonic
+        guard queued > Self.streamBytesMax, self.streams[stream]?.isPaused == false else { return }
+        self.streams[stream]?.isPaused = true
+        self.batch.append(.streamPaused(self.address(stream), true))
+    }
+
+    /// Brings the connection's PINGs in line with what it carries; during a shutdown one without wakes is ended.
+    func updatePing(_ connection: ConnectionID) {
+        guard let worker = self.workerConnections[connection] else { return }
+        if worker.wakes > 0 {
+            self.loop.setPing(connection, everySeconds: Self.pingSeconds.inFlight)
+        } else if self.isDraining {
+            self.sayGoodbye(connection)
+        } else {
+            self.loop.setPing(connection, everySeconds: worker.streams.isEmpty ? nil : Self.pingSeconds.subscribed)
+        }
+    }
+
+    // MARK: Names
+
+    func address(_ stream: StreamID) -> StreamAddress {
+        StreamAddress(
+            loop: UInt32(self.loop.index),
+            connectionIndex: stream.connection.index,
+            connectionGeneration: stream.connection.generation,
+            stream: stream.number
+        )
+    }
+
+    func stream(_ address: StreamAddress) -> StreamID {
+        let connection = ConnectionID(index: address.connectionIndex, generation: address.connectionGeneration)
+        return StreamID(connection: connection, number: address.stream)
+    }
+
+    func newAPNsID() -> APNsID {
+        APNsID(random: self.random.next())
+    }
+
+    func newDeviceToken() -> DeviceToken {
+        var bytes = ByteBuffer()
+        bytes.append(memoryOf: self.random.next().0)
+        bytes.append(memoryOf: self.random.next().0)
+        bytes.append(memoryOf: self.random.next().0)
+        bytes.append(memoryOf: self.random.next().0)
+        guard let token = DeviceToken(bytes: bytes.view) else { preconditionFailure("32 bytes are a token") }
+        return token
+    }
+
+    static func isPush(_ path: ByteView) -> Bool {
+        path.starts(with: "/3/device")
+    }
+}

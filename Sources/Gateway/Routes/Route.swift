@@ -1,0 +1,88 @@
+import Bytes
+
+/// A request of the worker or admin API, its path taken apart; tokens and topics are not checked yet.
+enum Route: Hashable {
+    case subscribe(topic: String)
+    case report(wake: String)
+    case register(topic: String)
+    case unregister(token: String)
+    case conditions(token: String)
+    case statistics
+    case topicStatistics(topic: String)
+    case topics
+    case explain(token: String)
+    case simulateLaunch(token: String)
+    case simulateExpiration(token: String)
+    case alive
+    case ready
+    case version
+}
+
+/// What a method and a path come to.
+enum RouteMatch: Hashable {
+    case found(Route)
+    /// The path exists, for this method.
+    case methodNotAllowed(allow: String)
+    case notFound
+
+    /// - Parameters:
+    ///   - path: without its query.
+    ///   - role: the listener's; each serves its own routes.
+    init(method: ByteView, path: ByteView, role: ListenerRole) {
+        let segments = path.string.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
+        let routes = Self.routes(segments).filter { Self.serves(role, $0.route) }
+        if let match = routes.first(where: { method == ByteView($0.method) }) {
+            self = .found(match.route)
+        } else if routes.isEmpty {
+            self = .notFound
+        } else {
+            self = .methodNotAllowed(allow: routes.map { "\($0.method)" }.joined(separator: ", "))
+        }
+    }
+
+    /// The routes of a path, one a method.
+    private static func routes(_ segments: [String]) -> [(method: StaticString, route: Route)] {
+        guard segments.first == "v1" else {
+            return switch segments {
+            case ["healthz"]: [("GET", .alive)]
+            case ["readyz"]: [("GET", .ready)]
+            case ["version"]: [("GET", .version)]
+            default: []
+            }
+        }
+        switch segments.count {
+        case 2 where segments[1] == "stats": return [("GET", .statistics)]
+        case 2 where segments[1] == "topics": return [("GET", .topics)]
+        case 3 where segments[1] == "wakes": return [("POST", .report(wake: segments[2]))]
+        case 3 where segments[1] == "devices":
+            return [("GET", .explain(token: segments[2])), ("DELETE", .unregister(token: segments[2]))]
+        case 4: return self.routes(segments[1], segments[2], segments[3])
+        default: return []
+        }
+    }
+
+    private static func routes(
+        _ collection: String,
+        _ name: String,
+        _ action: String
+    ) -> [(method: StaticString, route: Route)] {
+        switch (collection, action) {
+        case ("topics", "wakes"): [("GET", .subscribe(topic: name))]
+        case ("topics", "devices"): [("POST", .register(topic: name))]
+        case ("devices", "conditions"): [("PATCH", .conditions(token: name))]
+        case ("devices", "simulate-launch"): [("POST", .simulateLaunch(token: name))]
+        case ("devices", "simulate-expiration"): [("POST", .simulateExpiration(token: name))]
+        default: name == "topics" && collection == "stats" ? [("GET", .topicStatistics(topic: action))] : []
+        }
+    }
+
+    private static func serves(_ role: ListenerRole, _ route: Route) -> Bool {
+        switch route {
+        case .register, .unregister, .conditions: true
+        case .subscribe, .report: role != .admin
+        case .statistics, .topicStatistics, .topics, .explain, .simulateLaunch, .simulateExpiration, .alive, .ready,
+            .version:
+            role == .admin
+        }
+    }
+}
