@@ -37,7 +37,7 @@ def machine() -> dict:
 def memory(products: str) -> dict:
     output = subprocess.run([os.path.join(products, "wakegate-memory")], capture_output=True, text=True, check=True)
     measured = json.loads(output.stdout)
-    registered, pending = measured["registeredBytesPerDevice"], measured["pendingBytesPerDevice"]
+    registered, pending = measured["bytesPerIdleDevice"], measured["bytesPerPendingDevice"]
     passed = registered <= REGISTERED_BYTES_TARGET and pending <= PENDING_BYTES_TARGET
     return {**measured, "passed": passed}
 
@@ -60,8 +60,8 @@ def show_memory(row: dict) -> None:
     print(f"\nMemory, bytes a device of {row['devices']:,}; targets: {REGISTERED_BYTES_TARGET} registered and idle, "
           f"{PENDING_BYTES_TARGET} with a pending push")  # fmt: skip
     print(
-        f"  registered {row['registeredBytesPerDevice']:.0f}, with a pending 228-byte push "
-        f"{row['pendingBytesPerDevice']:.0f}  {verdict(row['passed'])}"
+        f"  idle {row['bytesPerIdleDevice']:.0f}, with a pending 228-byte push "
+        f"{row['bytesPerPendingDevice']:.0f}  {verdict(row['passed'])}"
     )
 
 
