@@ -55,6 +55,12 @@ let package = Package(
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
 
+        // MARK: Measurements
+        .executableTarget(
+            name: "wakegate-memory",
+            dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy"]
+        ),
+
         // MARK: Tests
         .testTarget(name: "LaunchPolicyTests", dependencies: ["LaunchPolicy"]),
         .testTarget(
@@ -67,6 +73,10 @@ let package = Package(
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeDispatch"]
         ),
         .testTarget(name: "TidyTests"),
+        .testTarget(
+            name: "DeviceEngineTests",
+            dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeGateTestKit"]
+        ),
         .testTarget(name: "BytesTests", dependencies: ["Bytes"]),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes"]),
     ],

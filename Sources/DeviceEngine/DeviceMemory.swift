@@ -54,3 +54,8 @@ struct Ring<Element> {
         return first
     }
 }
+
+extension EmbeddedEngine {
+    /// The bytes a device's recent events cost, once a push has arrived for it.
+    package var recentBytes: Int { MemoryLayout<Ring<RecentEvent>>.stride }
+}

@@ -30,6 +30,8 @@ extension EmbeddedEngine {
         }
         self.devices[device].topic = self.topic(name)
         self.devices[device].isRegistered = true
+        // It starts afresh, whatever was reported of it while it was removed; nothing is pending.
+        _ = self.devices[device].state.unregistered()
         self.noteRegistration(device)
         return .device(device)
     }

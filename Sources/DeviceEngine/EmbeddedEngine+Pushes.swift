@@ -68,6 +68,7 @@ extension EmbeddedEngine {
         guard push.wakes else { return PushAnswer(disposition: .noWake, eligibleAt: nil, held: nil, wake: nil) }
         let parameters = topic.map { self.parameters($0) } ?? self.configuration.policy
         var state = device.map { self.devices[$0].state } ?? DeviceState()
+        while state.timePassed(self.now, parameters) != .nothing {}
         let action = state.pushReceived(
             ArrivingPush(handle: .none, priority: push.priority, expiration: push.expiration),
             at: self.now,

@@ -35,7 +35,8 @@ extension EmbeddedEngine {
     }
 
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
-        self.settle(device)
+        // Looking at a device that has nothing left to do is no change that a store would have to keep.
+        if let moment = self.due[device], moment <= self.now { self.settle(device) }
         let record = self.devices[device]
         let parameters = self.parameters(record.topic)
         var held: [HoldCode] = []

@@ -49,7 +49,7 @@ extension EmbeddedEngine {
     package func report(_ result: FetchResult, wake id: WakeID) -> ReportOutcome {
         let outcome = result.outcome
         guard let device = self.wakes[id] else { return .unknown }
-        if let moment = self.due[device], moment <= self.now { self.settle(device) }
+        self.settleBeforeWakeEnds(device)
         let record = self.devices[device]
         guard record.wake == id, record.state.inFlight != nil else {
             let before = self.withMemory(device) { $0.endedWakes.elements.first { $0.id == id } }
@@ -66,13 +66,21 @@ extension EmbeddedEngine {
     /// The stream that carried a wake in flight ended.
     package func lose(_ id: WakeID) {
         guard let device = self.wakes[id] else { return }
-        if let moment = self.due[device], moment <= self.now { self.settle(device) }
+        self.settleBeforeWakeEnds(device)
         let record = self.devices[device]
         guard record.wake == id, record.state.inFlight != nil else { return }
         let parameters = self.parameters(record.topic)
         let action = self.devices[device].state.wakeLost(at: self.now, takingBackAttempt: false, parameters)
         self.noteEnd(device, record, .lost, action)
         self.settle(device)
+    }
+
+    /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome, but an
+    /// outcome before the expiry of a pending push.
+    private func settleBeforeWakeEnds(_ device: DeviceIndex) {
+        guard let moment = self.due[device], moment <= self.now else { return }
+        let deadline = self.devices[device].state.inFlight?.deadline ?? .distantFuture
+        if moment < self.now || deadline <= self.now { self.settle(device) }
     }
 
     /// Launches what is pending, or an empty wake, outside interval, budget and holds.

@@ -26,6 +26,7 @@ package final class EmbeddedEngine {
     private var firstNewlyReady = 0
     /// Wakes whose deadline passed and whose slot was not yet taken back by a driver.
     var expiredWakes: [WakeID] = []
+    private var firstExpiredWake = 0
     var changed: [DeviceIndex] = []
 
     /// An engine without devices.
@@ -62,8 +63,16 @@ extension EmbeddedEngine {
     /// The next moment at which `advance` has something to do.
     package var nextDue: Instant? { self.due.first }
 
-    /// Takes one wake that ended because its deadline passed.
-    package func popExpiredWake() -> WakeID? { self.expiredWakes.popLast() }
+    /// Takes one wake that ended because its deadline passed, the first first.
+    package func popExpiredWake() -> WakeID? {
+        guard self.firstExpiredWake < self.expiredWakes.count else {
+            self.expiredWakes.removeAll(keepingCapacity: true)
+            self.firstExpiredWake = 0
+            return nil
+        }
+        defer { self.firstExpiredWake += 1 }
+        return self.expiredWakes[self.firstExpiredWake]
+    }
 
     /// Takes one device that came to wait for a slot; it may have ceased to.
     package func popNewlyReady() -> DeviceIndex? {

@@ -78,6 +78,7 @@ extension Dispatcher {
     /// - Returns: false when the topic is new and no more topics fit within the limits.
     package func subscribed(_ address: StreamAddress, topic name: ByteView, _ request: SubscriptionRequest) -> Bool {
         guard self.engine.mayAddTopic(name) else { return false }
+        self.streamEnded(address)
         let topic = self.engine.topic(name)
         while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
         let subscription = Subscription(address: address, topic: topic, request: request)
@@ -95,7 +96,8 @@ extension Dispatcher {
         self.workers[Int(subscription.topic.rawValue)].remove(subscription)
         self.workers[Int(subscription.topic.rawValue)].busy -= subscription.wakes.count
         for wake in subscription.expiredInARow { self.holders[wake] = nil }
-        for wake in subscription.wakes {
+        // In an order that does not hang on the process: a simulation replays the same from the same seed.
+        for wake in subscription.wakes.sorted(by: { ($0.first, $0.second) < ($1.first, $1.second) }) {
             self.holders[wake] = nil
             self.engine.lose(wake)
         }
@@ -113,6 +115,8 @@ extension Dispatcher {
     /// A worker reported the result of a wake.
     package func report(_ result: FetchResult, wake: WakeID) -> ReportOutcome {
         let outcome = self.engine.report(result, wake: wake)
+        // Its deadline may have passed unseen until now: then it expired first, and this is a late answer.
+        self.takeExpiredWakes()
         if let subscription = self.holders[wake] {
             if case .ended = outcome { self.release(wake, subscription) }
             for expired in subscription.expiredInARow where expired != wake { self.holders[expired] = nil }
@@ -162,6 +166,7 @@ extension Dispatcher {
     package func simulateLaunch(_ device: DeviceIndex) -> SimulatedLaunch {
         let identity = self.engine.identity(device)
         guard self.engine.snapshot(device).wake == nil else { return .wakeInFlight }
+        self.takeExpiredWakes()
         guard !self.isDraining, let stream = self.freeStream(identity.topic, identity.token) else {
             self.flow()
             return .noWorker
@@ -213,16 +218,21 @@ extension Dispatcher {
     /// Takes back slots and gives them out until nothing more happens.
     private func flow() {
         while true {
-            if let wake = self.engine.popExpiredWake() {
-                self.wakeExpired(wake)
-            } else if let device = self.engine.popNewlyReady() {
+            self.takeExpiredWakes()
+            if let device = self.engine.popNewlyReady() {
                 self.offer(device)
-            } else if let subscription = self.freed.popLast() {
-                self.fill(subscription)
+            } else if !self.freed.isEmpty {
+                let freed = self.freed
+                self.freed.removeAll()
+                for subscription in freed { self.fill(subscription) }
             } else {
                 return
             }
         }
+    }
+
+    private func takeExpiredWakes() {
+        while let wake = self.engine.popExpiredWake() { self.wakeExpired(wake) }
     }
 
     private func wakeExpired(_ wake: WakeID) {
@@ -246,17 +256,32 @@ extension Dispatcher {
         guard !self.isDraining else { return }
         let identity = self.engine.identity(device)
         guard let stream = self.freeStream(identity.topic, identity.token) else { return }
-        let isNamed = !stream.request.devices.isEmpty
-        guard let wake = isNamed ? self.engine.claim(device) : self.engine.claim(identity.topic) else { return }
-        self.hand(wake, to: stream)
+        if stream.request.devices.isEmpty {
+            self.claimNext(identity.topic, for: stream)
+        } else if let wake = self.engine.claim(device) {
+            self.hand(wake, to: stream)
+        }
+    }
+
+    /// Launches a topic's longest waiting device on the stream whose turn it is, unless a free one names the device.
+    ///
+    /// - Returns: false when no device waits.
+    @discardableResult
+    private func claimNext(_ topic: TopicIndex, for stream: Subscription) -> Bool {
+        guard let wake = self.engine.claim(topic) else { return false }
+        guard let token = self.engine.wake(wake)?.token else {
+            preconditionFailure("a wake just launched is in flight")
+        }
+        self.hand(wake, to: self.workers[Int(topic.rawValue)].naming(token) ?? stream)
+        return true
     }
 
     /// Gives a stream the devices that have waited for it.
     private func fill(_ subscription: Subscription) {
         guard !self.isDraining else { return }
         guard subscription.request.devices.isEmpty else {
-            for token in subscription.request.devices where subscription.isFree {
-                guard let device = self.engine.find(token),
+            for _ in subscription.request.devices where subscription.isFree {
+                guard let device = self.engine.find(subscription.nextDevice()),
                     self.engine.identity(device).topic == subscription.topic,
                     let wake = self.engine.claim(device)
                 else { continue }
@@ -265,10 +290,8 @@ extension Dispatcher {
             return
         }
         self.workers[Int(subscription.topic.rawValue)].rotate(subscription)
-        while let stream = self.workers[Int(subscription.topic.rawValue)].nextInRotation(),
-            let wake = self.engine.claim(subscription.topic)
-        {
-            self.hand(wake, to: stream)
+        while let stream = self.workers[Int(subscription.topic.rawValue)].nextInRotation() {
+            guard self.claimNext(subscription.topic, for: stream) else { return }
         }
     }
 

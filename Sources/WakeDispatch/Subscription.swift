@@ -31,11 +31,19 @@ final class Subscription {
     /// It stands in its topic's rotation.
     var isInRotation = false
     var hasEnded = false
+    /// The place in `request.devices` of the device that is next.
+    private var deviceInTurn = 0
 
     init(address: StreamAddress, topic: TopicIndex, request: SubscriptionRequest) {
         self.address = address
         self.topic = topic
         self.request = request
+    }
+
+    /// The devices it names, one at each call, in turn: none that is always due keeps the others waiting.
+    func nextDevice() -> DeviceToken {
+        defer { self.deviceInTurn = (self.deviceInTurn + 1) % self.request.devices.count }
+        return self.request.devices[self.deviceInTurn]
     }
 
     /// Three wakes in a row expired unanswered: it gets none until it answers one.

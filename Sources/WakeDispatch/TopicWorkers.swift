@@ -6,6 +6,8 @@ struct TopicWorkers {
     /// are not free are skipped, and stand here again once they are.
     private var rotation: [Subscription] = []
     private var firstInRotation = 0
+    /// How many streams stand in the rotation that have ended.
+    private var endedInRotation = 0
     /// Streams that name devices, by device.
     private var byDevice: [DeviceToken: [Subscription]] = [:]
     var connected = 0
@@ -58,10 +60,19 @@ struct TopicWorkers {
             self.byDevice[token]?.removeAll { $0 === subscription }
             if self.byDevice[token]?.isEmpty == true { self.byDevice[token] = nil }
         }
+        guard subscription.isInRotation else { return }
+        // Streams may come and go without a wake ever turning the rotation.
+        self.endedInRotation += 1
+        guard self.endedInRotation > 64, self.endedInRotation * 2 > self.rotation.count else { return }
+        self.rotation.removeFirst(self.firstInRotation)
+        self.firstInRotation = 0
+        self.rotation.removeAll { $0.hasEnded }
+        self.endedInRotation = 0
     }
 
     private mutating func dropFirst() {
         self.rotation[self.firstInRotation].isInRotation = false
+        if self.rotation[self.firstInRotation].hasEnded { self.endedInRotation -= 1 }
         self.firstInRotation += 1
         if self.firstInRotation > 64, self.firstInRotation * 2 > self.rotation.count {
             self.rotation.removeFirst(self.firstInRotation)

@@ -1,0 +1,77 @@
+import Bytes
+package import DeviceEngine
+package import LaunchPolicy
+package import WakeDispatch
+
+/// A production dispatcher on a production engine, in virtual time, with streams named by numbers.
+package final class DispatchRig {
+    package let rig: EngineRig
+    package let dispatcher: Dispatcher
+    package let output = RecordingOutput()
+
+    package init(
+        _ configuration: EngineConfiguration = EngineRig.open(),
+        start: Int64 = 1_700_000_000_000,
+        seed: UInt64 = 1
+    ) {
+        self.rig = EngineRig(configuration, start: start, seed: seed)
+        self.dispatcher = Dispatcher(engine: self.rig.engine, output: self.output)
+    }
+
+    package var engine: EmbeddedEngine { self.rig.engine }
+
+    package static func address(_ stream: Int) -> StreamAddress {
+        StreamAddress(loop: 0, connectionIndex: UInt32(stream), connectionGeneration: 1, stream: 1)
+    }
+
+    /// Time goes on, and everything due is done.
+    package func advance(by milliseconds: Int64) {
+        self.rig.pass(milliseconds)
+        while !self.dispatcher.advance(to: self.rig.instant, devicesMax: 1000) {}
+    }
+
+    /// - Returns: nil when it is refused.
+    @discardableResult
+    package func push(
+        _ device: Int,
+        topic: Int = 0,
+        _ priority: Priority = .considerate,
+        _ expiration: ArrivingPush.Expiration = .absent,
+        isDryRun: Bool = false,
+        wakes: Bool = true
+    ) -> PushAnswer? {
+        let outcome = self.rig.makePush(priority, expiration, wakes: wakes) { push in
+            EngineRig.topicName(topic).withByteView {
+                self.dispatcher.push(push, token: EngineRig.token(device), topic: $0, isDryRun: isDryRun)
+            }
+        }
+        guard case .answered(let answer) = outcome else { return nil }
+        return answer
+    }
+
+    /// - Parameter devices: those it names; empty for any of the topic.
+    @discardableResult
+    package func subscribe(_ stream: Int, topic: Int = 0, slots: Int = 1, devices: [Int] = []) -> Bool {
+        let request = SubscriptionRequest(slots: slots, devices: devices.map { EngineRig.token($0) })
+        return EngineRig.topicName(topic).withByteView {
+            self.dispatcher.subscribed(Self.address(stream), topic: $0, request)
+        }
+    }
+
+    package func endStream(_ stream: Int) { self.dispatcher.streamEnded(Self.address(stream)) }
+
+    package func pause(_ stream: Int, _ isPaused: Bool) {
+        self.dispatcher.streamPaused(Self.address(stream), isPaused)
+    }
+
+    @discardableResult
+    package func report(_ result: FetchResult, _ wake: WakeID) -> ReportOutcome {
+        self.dispatcher.report(result, wake: wake)
+    }
+
+    /// The deliveries since the last call, with everything else that was told.
+    package func takeDeliveries() -> [Delivery] {
+        defer { _ = self.output.take() }
+        return self.output.deliveries
+    }
+}

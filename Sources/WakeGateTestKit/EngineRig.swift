@@ -1,0 +1,134 @@
+package import Bytes
+package import DeviceEngine
+package import LaunchPolicy
+
+/// A production engine in virtual time, with devices and topics named by numbers.
+package final class EngineRig {
+    package let engine: EmbeddedEngine
+    /// Policy time in milliseconds.
+    package private(set) var now: Int64
+    /// The number of the last push; its apns-id is made of it.
+    package private(set) var lastPush: UInt64 = 0
+
+    /// - Parameter seed: wake ids are made of it.
+    package init(
+        _ configuration: EngineConfiguration = EngineRig.open(),
+        start: Int64 = 1_700_000_000_000,
+        seed: UInt64 = 1
+    ) {
+        var generator = SeededGenerator(seed: seed)
+        self.now = start
+        self.engine = EmbeddedEngine(configuration: configuration, now: Instant(milliseconds: start)) {
+            (generator.next(), generator.next())
+        }
+    }
+
+    /// Open registration, and parameters by name in seconds.
+    package static func open(_ parameters: [(Parameters.Name, Double)] = []) -> EngineConfiguration {
+        var configuration = EngineConfiguration()
+        configuration.openRegistration = true
+        for (name, value) in parameters {
+            do {
+                try configuration.policy.set(name, to: value)
+            } catch {
+                preconditionFailure("\(name.rawValue) must be \(name.requirement)")
+            }
+        }
+        return configuration
+    }
+
+    /// The token of a device; numbers differ in their first eight bytes.
+    ///
+    /// - Parameter bytes: its length, 16...100.
+    package static func token(_ number: Int, bytes: Int = 32) -> DeviceToken {
+        var generator = SeededGenerator(seed: UInt64(number))
+        var content = (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
+        while content.count < bytes { content.append(UInt8(truncatingIfNeeded: generator.next())) }
+        guard let token = content.withByteView({ DeviceToken(bytes: $0) }) else {
+            preconditionFailure("a token has 16 to 100 bytes")
+        }
+        return token
+    }
+
+    package static func topicName(_ number: Int) -> String { "com.example.app\(number)" }
+
+    /// The apns-id of push `number`.
+    package static func apnsID(_ number: UInt64) -> APNsID { APNsID(random: (number, 0)) }
+
+    package var instant: Instant { Instant(milliseconds: self.now) }
+
+    /// Policy time goes on; the engine is told by whoever drives it.
+    package func pass(_ milliseconds: Int64) { self.now += milliseconds }
+
+    /// Policy time goes on, and the engine does all that is due.
+    package func advance(by milliseconds: Int64) {
+        self.pass(milliseconds)
+        while !self.engine.advance(to: self.instant, devicesMax: 1000) {}
+    }
+
+    /// The next push, its payload naming its number.
+    package func makePush<Result>(
+        _ priority: Priority,
+        _ expiration: ArrivingPush.Expiration = .absent,
+        wakes: Bool = true,
+        body: (IncomingPush) -> Result
+    ) -> Result {
+        self.lastPush += 1
+        return "{\"aps\":{\"content-available\":1},\"n\":\(self.lastPush)}".withByteView { payload in
+            body(
+                IncomingPush(
+                    apnsID: Self.apnsID(self.lastPush),
+                    priority: priority,
+                    expiration: expiration,
+                    collapseID: ByteView(),
+                    payload: payload,
+                    wakes: wakes
+                )
+            )
+        }
+    }
+
+    /// A push arrives.
+    ///
+    /// - Returns: nil when it is refused.
+    @discardableResult
+    package func push(
+        _ device: Int,
+        topic: Int = 0,
+        _ priority: Priority = .considerate,
+        _ expiration: ArrivingPush.Expiration = .absent,
+        workerIsFree: Bool = false,
+        wakes: Bool = true
+    ) -> PushAnswer? {
+        self.makePush(priority, expiration, wakes: wakes) { push in
+            let admission = Self.topicName(topic).withByteView {
+                self.engine.admit(Self.token(device), topic: $0, isDryRun: false)
+            }
+            guard case .device(let index) = admission else { return nil }
+            return self.engine.accept(push, device: index, workerIsFree: workerIsFree)
+        }
+    }
+
+    @discardableResult
+    package func register(_ device: Int, topic: Int = 0) -> Admission {
+        Self.topicName(topic).withByteView { self.engine.register(Self.token(device), topic: $0) }
+    }
+
+    package func find(_ device: Int) -> DeviceIndex? { self.engine.find(Self.token(device)) }
+
+    /// The device's place; it is registered.
+    package func index(_ device: Int) -> DeviceIndex {
+        guard let index = self.find(device) else { preconditionFailure("device \(device) was never registered") }
+        return index
+    }
+
+    package func snapshot(_ device: Int) -> DeviceSnapshot { self.engine.snapshot(self.index(device)) }
+
+    /// Reports conditions that `change` sets.
+    @discardableResult
+    package func conditions(_ device: Int, _ change: (inout ConditionsReport) -> Void) -> Conditions {
+        var report = ConditionsReport()
+        change(&report)
+        return self.engine.conditions(report, self.index(device))
+    }
+}

@@ -1,0 +1,107 @@
+import Bytes
+import DeviceEngine
+import Glibc
+import LaunchPolicy
+
+/// What a device costs in memory: resident bytes a device, of many idle ones, then with a push that waits on each.
+@main
+struct Measurement {
+    /// The size of the payload that waits: what a background push of a few keys weighs.
+    static let payloadBytes = 228
+
+    static func main() {
+        let arguments = CommandLine.arguments
+        let count = arguments.count > 1 ? Int(arguments[1]) : 1_000_000
+        guard let count, count > 0, arguments.count <= 2 else {
+            Self.write("usage: wakegate-memory [DEVICES]\n", to: STDERR_FILENO)
+            exit(64)
+        }
+        var configuration = EngineConfiguration()
+        configuration.devicesMax = count
+        var number: UInt64 = 0
+        let engine = EmbeddedEngine(configuration: configuration, now: Instant(milliseconds: 1_700_000_000_000)) {
+            number += 1
+            return (number &* 0x9E37_79B9_7F4A_7C15, number)
+        }
+        let start = Self.residentBytes()
+        for device in 0..<count { Self.register(device, engine) }
+        let idle = Self.residentBytes()
+        for device in 0..<count { Self.push(device, engine) }
+        let pending = Self.residentBytes()
+        precondition(engine.totals.pending == Int64(count), "a push waits on each device")
+        let recent = engine.recentBytes
+        Self.report(count, idle: idle - start, pending: pending - start, recent: recent)
+    }
+
+    private static func report(_ count: Int, idle: Int, pending: Int, recent: Int) {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("devices")
+        writer.integer(count)
+        writer.key("payloadBytes")
+        writer.integer(Self.payloadBytes)
+        writer.key("bytesPerIdleDevice")
+        writer.integer(idle / count)
+        writer.key("bytesPerPendingDevice")
+        writer.integer(pending / count)
+        writer.key("ofWhichRecentEvents")
+        writer.integer(recent)
+        writer.endObject()
+        Self.write(writer.buffer.view.string + "\n", to: STDOUT_FILENO)
+    }
+
+    private static func token(_ device: Int) -> DeviceToken {
+        var bytes: [UInt8] = []
+        for word in 0..<UInt64(4) {
+            let value = (UInt64(device) &+ 1) &* (0x9E37_79B9_7F4A_7C15 &+ word &* 2)
+            for byte in 0..<UInt64(8) { bytes.append(UInt8(truncatingIfNeeded: value >> (byte * 8))) }
+        }
+        guard let token = bytes.withByteView({ DeviceToken(bytes: $0) }) else {
+            preconditionFailure("32 bytes are a token")
+        }
+        return token
+    }
+
+    private static func register(_ device: Int, _ engine: EmbeddedEngine) {
+        _ = engine.register(Self.token(device), topic: ByteView("com.example.app"))
+        if device & 255 == 255 { _ = engine.takeStep() }
+    }
+
+    private static func push(_ device: Int, _ engine: EmbeddedEngine) {
+        guard let index = engine.find(Self.token(device)) else { preconditionFailure("it was registered") }
+        Array(repeating: UInt8(ascii: " "), count: Self.payloadBytes).withByteView { payload in
+            let push = IncomingPush(
+                apnsID: APNsID(random: (UInt64(device), 1)),
+                priority: .considerate,
+                expiration: .absent,
+                collapseID: ByteView(),
+                payload: payload,
+                wakes: true
+            )
+            _ = engine.accept(push, device: index, workerIsFree: false)
+        }
+        // What a driver takes in each step, so that no list of all devices is measured.
+        while engine.popNewlyReady() != nil {}
+        if device & 255 == 255 { _ = engine.takeStep() }
+    }
+
+    /// VmRSS of this process.
+    private static func residentBytes() -> Int {
+        let file = unsafe open("/proc/self/status", O_RDONLY)
+        precondition(file >= 0, "/proc is not mounted")
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 8192)
+        let count = unsafe read(file, &bytes, bytes.count)
+        precondition(count > 0, "/proc/self/status is empty")
+        for line in String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n")
+        where line.hasPrefix("VmRSS:") {
+            guard let kibibytes = Int(line.split(whereSeparator: { $0 == " " || $0 == "\t" })[1]) else { break }
+            return kibibytes * 1024
+        }
+        preconditionFailure("/proc/self/status names no VmRSS")
+    }
+
+    private static func write(_ text: String, to file: Int32) {
+        text.withByteView { view in _ = unsafe Glibc.write(file, view.buffer.baseAddress, view.count) }
+    }
+}

@@ -1,0 +1,80 @@
+import DeviceEngine
+import LaunchPolicy
+import Testing
+import WakeGateTestKit
+
+@Suite("Policy time and the wall clock", .timeLimit(.minutes(1)))
+struct PolicyClockTests {
+    private static let hour: Int64 = 3_600_000
+
+    @Test("A wall clock that steps while the gateway runs moves nothing", arguments: [-hour, hour])
+    func liveStep(step: Int64) {
+        var machine = VirtualClock(boot: 5000, wall: 1_700_000_000_000)
+        let clock = PolicyClock(wall: machine.wall, boot: machine.boot)
+        #expect(clock.now(boot: machine.boot).milliseconds == 1_700_000_000_000)
+        machine.stepWall(by: step)
+        machine.pass(250)
+        #expect(clock.now(boot: machine.boot).milliseconds == 1_700_000_000_250)
+        // Only what is shown follows the wall clock.
+        let now = clock.now(boot: machine.boot)
+        #expect(WallOffset(wall: machine.wall, now: now).milliseconds == step)
+        #expect(WallOffset(wall: machine.wall, now: now).wall(now) == machine.wall)
+    }
+
+    @Test("Across a restart policy time goes on by what the wall clock says, and never back")
+    func restart() {
+        var machine = VirtualClock(boot: 90_000, wall: 1_700_000_000_000)
+        let stored = Instant(milliseconds: 1_699_999_000_000)
+        let storedWall = machine.wall
+        machine.reboot()
+        machine.pass(20_000)
+        let clock = PolicyClock(stored: stored, storedWall: storedWall, wall: machine.wall, boot: machine.boot)
+        #expect(clock.now(boot: machine.boot) == stored + 20_000)
+        #expect(clock.now(boot: machine.boot + 7) == stored + 20_007)
+        machine.stepWall(by: -Self.hour)
+        let behind = PolicyClock(stored: stored, storedWall: storedWall, wall: machine.wall, boot: machine.boot)
+        #expect(behind.now(boot: machine.boot) == stored)
+        #expect(behind.now(boot: machine.boot + 1) == stored + 1)
+    }
+
+    @Test("A step of the wall clock ends no wake and changes no hold", arguments: [-hour, hour])
+    func stepEndsNothing(step: Int64) throws {
+        var machine = VirtualClock(boot: 77, wall: 1_700_000_000_000)
+        let clock = PolicyClock(wall: machine.wall, boot: machine.boot)
+        let rig = EngineRig(start: clock.now(boot: machine.boot).milliseconds)
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        rig.push(1, .considerate)
+        rig.push(2, .considerate)
+        rig.conditions(2) { $0.network = false }
+        let before = [rig.snapshot(1).state, rig.snapshot(2).state]
+        let eligible = try #require(rig.snapshot(1).state.nextMoment(Parameters()))
+        machine.stepWall(by: step)
+        machine.pass(1)
+        let now = clock.now(boot: machine.boot)
+        #expect(rig.engine.advance(to: now, devicesMax: 10))
+        #expect([rig.snapshot(1).state, rig.snapshot(2).state] == before)
+        #expect(rig.snapshot(2).held == [.network])
+        #expect(rig.snapshot(1).wake == wake)
+        #expect(eligible == rig.instant + 30_000)
+        #expect(rig.engine.popExpiredWake() == nil)
+    }
+
+    @Test("A moment on the wall clock and back is the same moment")
+    func roundTrip() {
+        let now = Instant(milliseconds: 1_700_000_000_123)
+        let offset = WallOffset(wall: 1_700_003_600_123, now: now)
+        #expect(offset.instant(wallSeconds: 1_700_003_700) == Instant(milliseconds: 1_700_000_100_000))
+        #expect(offset.wall(offset.instant(wallSeconds: 1_700_003_700)) == 1_700_003_700_000)
+        // The largest number a header can hold is a moment far away, not a crash.
+        #expect(offset.instant(wallSeconds: .max) > now + 1_000_000_000_000)
+    }
+
+    @Test(
+        "Eligible-at is rounded up to the second, so that whoever waits for it is never early",
+        arguments: [(0, 0), (1, 1), (999, 1), (1000, 1), (1001, 2)] as [(Int64, Int64)]
+    )
+    func roundsUp(milliseconds: Int64, seconds: Int64) {
+        let offset = WallOffset(wall: 5_000_000, now: Instant(milliseconds: 0))
+        #expect(offset.wallSecondsRoundedUp(Instant(milliseconds: milliseconds)) == 5000 + seconds)
+    }
+}
