@@ -77,6 +77,9 @@ let package = Package(
             name: "DeviceEngineTests",
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeGateTestKit"]
         ),
+        .testTarget(name: "GatewayConfigurationTests", dependencies: ["Gateway", "LaunchPolicy"]),
+        .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient"]),
+        .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes"]),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes"]),
     ],

@@ -6,6 +6,10 @@ package struct ServerSentEventParser: Sendable {
     package struct EventTooLarge: Error, Hashable {
         /// The limit, in bytes.
         package let bytesMax: Int
+
+        package init(bytesMax: Int) {
+            self.bytesMax = bytesMax
+        }
     }
 
     /// The most bytes of one line, and of the data of one event.

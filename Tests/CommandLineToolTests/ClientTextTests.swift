@@ -1,0 +1,92 @@
+import CommandLineTool
+import Foundation
+import Gateway
+import HTTPClient
+import Testing
+
+@Suite("What client commands say")
+struct ClientTextTests {
+    @Test(
+        "The answer to a push is told in words",
+        arguments: [
+            (200, [("apns-id", "X"), ("wakegate-disposition", "launched")], "", "200 launched, apns-id X"),
+            (
+                200, [("wakegate-disposition", "scheduled"), ("wakegate-eligible-at", "1900")], "",
+                "200 scheduled, may launch in 15 min (1970-01-01T00:31:40Z)"
+            ),
+            (
+                200, [("wakegate-disposition", "coalesced"), ("wakegate-held", "battery")], "",
+                "200 coalesced, held: battery"
+            ),
+            (
+                200, [("wakegate-disposition", "scheduled"), ("wakegate-held", "worker")], "",
+                "200 scheduled, waits for a free worker slot"
+            ),
+            (400, [("apns-id", "X")], "{\"reason\":\"BadTopic\"}", "400 BadTopic, apns-id X"),
+            (500, [], "<html>", "500 refused"),
+        ] as [(Int, [(String, String)], String, String)]
+    )
+    func push(status: Int, headers: [(String, String)], body: String, text: String) {
+        let response = HTTPResponse(
+            status: status,
+            headers: headers.map { (name: $0.0, value: $0.1) },
+            body: Array(body.utf8)
+        )
+        let answer = PushAnswer(response, now: 1000)
+        #expect(answer.text == text)
+        #expect(answer.isAccepted == (status == 200))
+    }
+
+    @Test(
+        "Durations have two units at most",
+        arguments: [
+            (0, "0 s"), (59, "59 s"), (60, "1 min"), (899, "14 min 59 s"), (3600, "1 h"), (90_061, "1 d 1 h"),
+            (-5, "0 s"),
+        ]
+    )
+    func duration(seconds: Int, text: String) {
+        #expect(TimeText.duration(seconds: seconds) == text)
+    }
+
+    @Test("Conditions become one JSON object, and unknown names are refused with the nearest")
+    func conditions() throws {
+        let report = try DeviceCommands.report(["batteryLevel=0.1", "charging=true", "appState=forceQuit"])
+        #expect(report == "{\"batteryLevel\":0.1,\"charging\":true,\"appState\":\"forceQuit\"}")
+        #expect(throws: CommandFailure.usage("unknown condition \"batteryLevl\"; did you mean batteryLevel?")) {
+            try DeviceCommands.report(["batteryLevl=1"])
+        }
+        #expect(throws: CommandFailure.usage("\"charging\" has no value; write NAME=VALUE, such as batteryLevel=0.1")) {
+            try DeviceCommands.report(["charging"])
+        }
+        // nan is no JSON: the gateway is to see text, not broken syntax.
+        #expect(try DeviceCommands.report(["batteryLevel=nan"]) == "{\"batteryLevel\":\"nan\"}")
+        #expect(try DeviceCommands.report(["batteryLevel=0x10"]) == "{\"batteryLevel\":\"0x10\"}")
+    }
+
+    @Test("The explanation of a device begins with the reason")
+    func explain() throws {
+        let json = """
+            {"token":"ab","topic":"t","why":"It waits.","pending":{"apnsID":"X","priority":5,"attempts":0,"coalesced":3,
+            "receivedAt":0,"expiresAt":1000},"inFlight":null,"held":["battery"],"nextEligibleAt":null,"penalty":1,
+            "conditions":{"charging":false},"recent":[{"at":0,"event":"launched","apnsID":"X","detail":null}]}
+            """
+        let text = ExplainText.text(try JSONValue.json5(Data(json.utf8)))
+        #expect(text.hasPrefix("It waits.\n"))
+        #expect(text.contains("apns-id X, priority 5, attempts 0, coalesced 3, received 1970-01-01T00:00:00Z"))
+        #expect(text.contains("held by             battery"))
+        #expect(text.contains("next eligible       at once"))
+        #expect(text.contains("charging=false"))
+        #expect(text.contains("1970-01-01T00:00:00Z  launched  X"))
+    }
+
+    @Test("Statistics name what is behind a sum")
+    func stats() throws {
+        let json =
+            "{\"pushes\":{\"accepted\":14,\"discarded\":{\"expired\":2,\"exhausted\":0,\"forceQuit\":1}},"
+            + "\"pushesPerLaunch\":1.75}"
+        let text = StatsText.totals(try JSONValue.json5(Data(json.utf8)))
+        #expect(text.contains("pushes accepted           14\n"))
+        #expect(text.contains("3 (expired 2, forceQuit 1)"))
+        #expect(text.contains("1.75"))
+    }
+}

@@ -1,0 +1,109 @@
+import CommandLineTool
+import Foundation
+import Testing
+
+@Suite("Reading command lines")
+struct CommandParserTests {
+    private func parsed(_ line: String) throws -> ParsedCommand? {
+        let words = line.split(separator: " ").map(String.init)
+        if case .run(let parsed) = try CommandParser().parse(words) { return parsed }
+        return nil
+    }
+
+    private func fault(_ line: String) -> String {
+        do throws(CommandFailure) {
+            _ = try CommandParser().parse(line.split(separator: " ").map(String.init))
+            return "no fault"
+        } catch {
+            #expect(error.status == .badUsage)
+            return String(error.message.prefix { $0 != "\n" })
+        }
+    }
+
+    @Test("Options, arguments and the command after -- are told apart")
+    func parts() throws {
+        let push = try #require(try self.parsed("push --topic=a.b ab --count 3 --payload - --dry-run"))
+        #expect(push.arguments == ["ab"])
+        #expect(push.text("--topic") == "a.b")
+        #expect(push.integer("--count") == 3)
+        #expect(push.text("--payload") == "-")
+        #expect(push.isSet("--dry-run"))
+        #expect(!push.isSet("--ca"))
+        let worker = try #require(try self.parsed("worker --device a --topic t --device b -- cat --topic -x"))
+        #expect(worker.all("--device") == ["a", "b"])
+        #expect(worker.trailing == ["cat", "--topic", "-x"])
+        let conditions = try #require(try self.parsed("device conditions ab -- charging=true"))
+        #expect(conditions.command.name == "device conditions")
+        #expect(conditions.arguments == ["ab", "charging=true"])
+    }
+
+    @Test(
+        "A faulty line is refused with the fault and the remedy",
+        arguments: [
+            ("", "no command was given; try `wakegate dev`, or `wakegate --help` for all commands"),
+            ("psuh", "unknown command \"psuh\"; did you mean `wakegate push`?"),
+            ("xyzzyxyzzy", "unknown command \"xyzzyxyzzy\"; see `wakegate --help`"),
+            ("--verison", "unknown option --verison; did you mean --version?"),
+            ("device", "`wakegate device` needs one of: register, remove, conditions"),
+            ("device remoev a", "unknown command \"device remoev\"; did you mean `wakegate device remove`?"),
+            ("push a --topc t", "unknown option --topc; did you mean --topic?"),
+            ("push a --zzzzzzzzz t", "unknown option --zzzzzzzzz"),
+            ("push a -t x", "unknown option -t"),
+            ("push a", "--topic is missing; write --topic TOPIC"),
+            ("push --topic t", "TOKEN is missing"),
+            ("push a b --topic t", "\"b\" is one argument too many"),
+            ("push a --topic", "--topic needs a value; write --topic TOPIC"),
+            ("push a --topic --count 1", "--topic needs a value; write --topic TOPIC"),
+            ("push a --topic= --count 1", "--topic has an empty value; write --topic TOPIC"),
+            ("push a --topic t --topic u", "--topic was given twice; give it once"),
+            ("push a --topic t --count x", "--count is \"x\"; write a whole number from 1 to 10000000"),
+            ("push a --topic t --count 0", "--count is \"0\"; write a whole number from 1 to 10000000"),
+            ("push a --topic t --count -1", "--count is \"-1\"; write a whole number from 1 to 10000000"),
+            ("push a --topic t --dry-run=1", "--dry-run takes no value; write --dry-run alone"),
+            ("worker --topic t", "the command to run is missing; put it after --"),
+            ("worker --topic t --", "the command to run is missing; put it after --"),
+            ("worker --topic t cat -- cat", "\"cat\" is one argument too many"),
+            ("worker --topic t --slots 4097 -- cat", "--slots is \"4097\"; write a whole number from 1 to 4096"),
+            ("dev --set policy", "--set is \"policy\"; write --set KEY=VALUE"),
+            ("serve --confg f", "unknown option --confg; did you mean --config?"),
+        ]
+    )
+    func faults(line: String, message: String) {
+        #expect(self.fault(line) == message)
+    }
+
+    @Test("Help and version are found wherever people look for them")
+    func help() throws {
+        guard case .help = try CommandParser().parse(["--help"]) else {
+            Issue.record("--help")
+            return
+        }
+        guard case .version = try CommandParser().parse(["--version"]) else {
+            Issue.record("--version")
+            return
+        }
+        guard case .helpOfGroup("device") = try CommandParser().parse(["device", "--help"]) else {
+            Issue.record("device --help")
+            return
+        }
+        for command in CommandTable.all {
+            guard case .helpOf(let found) = try CommandParser().parse(command.words + ["--help"]) else {
+                Issue.record("\(command.name) --help")
+                continue
+            }
+            #expect(found.name == command.name)
+        }
+    }
+
+    @Test("Each help shows the usage, every option and an example that parses", arguments: CommandTable.all.map(\.name))
+    func examples(name: String) throws {
+        let command = try #require(CommandTable.all.first { $0.name == name })
+        let text = HelpText.command(command)
+        #expect(text.contains("usage: wakegate \(name)"))
+        for option in command.options { #expect(text.contains(option.usage)) }
+        #expect(text.contains(command.example))
+        let line = try #require(command.example.components(separatedBy: "wakegate ").last)
+        #expect(try self.parsed(line)?.command.name == name)
+        #expect(HelpText.program().contains(command.summary))
+    }
+}

@@ -1,0 +1,92 @@
+import CommandLineTool
+import Foundation
+import Gateway
+import Glibc
+import Testing
+
+@Suite("What servers leave for others")
+struct ServerTests {
+    private func folder() -> String { "/tmp/wakegate-test-\(UUID().uuidString)" }
+
+    @Test("The ready line shows a listener that is off as null, and a list as a list")
+    func readyLine() {
+        let addresses = BoundAddresses(
+            edge: ListenSetting("127.0.0.1:2197"),
+            admin: ListenSetting(["127.0.0.1:9197", "unix:/run/a"]),
+            plain: .off
+        )
+        let line = ReadyLine.text(addresses)
+        let admin = "[\"127.0.0.1:9197\", \"unix:/run/a\"]"
+        #expect(line == "{\"ready\": true, \"edge\": \"127.0.0.1:2197\", \"admin\": \(admin), \"plain\": null}\n")
+    }
+
+    @Test("The state folder is made for its owner alone, parents included")
+    func stateFolder() throws {
+        let path = self.folder()
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let folder = try StateFolder("\(path)/deep/er")
+        #expect(folder.path == "\(path)/deep/er")
+        let mode = try FileManager.default.attributesOfItem(atPath: folder.path)[.posixPermissions] as? Int
+        #expect(mode == 0o700)
+    }
+
+    @Test("A state folder that others may enter is refused with the command that mends it")
+    func openFolder() throws {
+        let path = self.folder()
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        #expect(unsafe chmod(path, 0o755) == 0)
+        let message = "others may enter the state folder \(path) (mode 0755); run: chmod 700 \(path)"
+        #expect(throws: CommandFailure(.failed, message)) { try StateFolder(path) }
+    }
+
+    @Test("A second gateway finds the state folder taken")
+    func taken() throws {
+        let path = self.folder()
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let first = try StateFolder(path)
+        #expect {
+            try StateFolder(first.path)
+        } throws: {
+            "\($0)".hasPrefix("another gateway is using the state folder")
+        }
+    }
+
+    @Test("A gateway is found by its file while its process lives")
+    func gatewayFile() throws {
+        let path = self.folder()
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        #expect(GatewayFile.running(in: path) == nil)
+        let addresses = BoundAddresses(
+            edge: ListenSetting("127.0.0.1:1"),
+            admin: .off,
+            plain: ListenSetting("127.0.0.1:2")
+        )
+        var file = GatewayFile(pid: getpid(), addresses: addresses, ca: "/ca.pem")
+        try file.write(in: path)
+        #expect(GatewayFile.running(in: path) == file)
+        guard case .run(let parsed) = try CommandParser().parse(["stats"]) else {
+            Issue.record("stats")
+            return
+        }
+        #expect(try GatewayLocation(parsed, side: .edge, folder: path).url == "https://127.0.0.1:1")
+        // Without an admin listener the edge answers what it can.
+        #expect(try GatewayLocation(parsed, side: .admin, folder: path).url == "https://127.0.0.1:1")
+        // No process has the largest number.
+        file.pid = Int32.max
+        try file.write(in: path)
+        #expect(GatewayFile.running(in: path) == nil)
+        #expect(try GatewayLocation(parsed, side: .admin, folder: path).url == "http://127.0.0.1:9197")
+    }
+
+    @Test(
+        "Words with a meaning to the shell are quoted",
+        arguments: [
+            ("plain-1.2/x", "plain-1.2/x"), ("", "''"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("$(x)", "'$(x)'"),
+        ]
+    )
+    func quoting(word: String, quoted: String) {
+        #expect(ShellText.quoted(word) == quoted)
+    }
+}
