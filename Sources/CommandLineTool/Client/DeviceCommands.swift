@@ -1,4 +1,3 @@
-import Foundation
 import Gateway
 import HTTPClient
 
@@ -123,7 +122,7 @@ package enum DeviceCommands {
             }
             let text = String(word[word.index(after: equals)...])
             let isLiteral = text == "true" || text == "false" || text == "null"
-            let isNumber = Double(text)?.isFinite == true && (try? JSONValue.json5(Data(text.utf8))) != nil
+            let isNumber = text.utf8.allSatisfy { "0123456789.-+eE".utf8.contains($0) } && Double(text) != nil
             members.append("\"\(name)\":\(isLiteral || isNumber ? text : JSONText.quoted(text))")
         }
         return "{\(members.joined(separator: ","))}"
