@@ -19,7 +19,7 @@ extension CommandDefinition {
         "remove a device; pushes to it are then refused as Unregistered",
         arguments: [token],
         options: OptionDefinition.client,
-        example: "wakegate device remove 0badcafe0badcafe",
+        example: "wakegate device remove 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe",
         run: DeviceCommands.remove
     )
 
@@ -39,7 +39,8 @@ extension CommandDefinition {
                 isRepeatable: true
             )
         ] + OptionDefinition.client,
-        example: "wakegate device conditions 0badcafe0badcafe batteryLevel=0.1 charging=true",
+        example:
+            "wakegate device conditions 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe batteryLevel=0.1 charging=true",
         notes: [
             """
             conditions:

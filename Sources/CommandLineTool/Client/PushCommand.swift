@@ -18,7 +18,8 @@ extension CommandDefinition {
             OptionDefinition("--count", "N", "send it N times over one connection", value: .integer(1...10_000_000)),
             OptionDefinition("--dry-run", "", "ask for the answer and change nothing"),
         ] + OptionDefinition.client,
-        example: "wakegate push 0badcafe0badcafe --topic com.example.app --priority 10",
+        example:
+            "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --topic com.example.app --priority 10",
         notes: ["The exit status is 0 when every push was accepted, and 1 otherwise."],
         run: PushCommand.run
     )

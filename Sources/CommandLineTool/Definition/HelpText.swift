@@ -20,7 +20,7 @@ package enum HelpText {
             Begin here, each line in a terminal of its own:
               wakegate dev
               wakegate worker --topic com.example.app -- cat
-              wakegate push 0badcafe --topic com.example.app
+              wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --topic com.example.app
 
             `wakegate COMMAND --help` explains a command.
 
