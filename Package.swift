@@ -9,6 +9,8 @@ let swiftSettings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),  // SE-0461
     .strictMemorySafety(),  // SE-0458
     .treatAllWarnings(as: .error),
+    // Dynamic exclusivity checks cost a twentieth of a push; debug builds and the tests keep them.
+    .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
 let package = Package(

@@ -6,7 +6,7 @@ final class GatewayContext: Sendable {
     /// By listener number.
     let roles: [ListenerRole]
     let rules: PushRules
-    let callers: CallerCheck
+    let configuration: GatewayConfiguration
     let engine: EngineMailbox
     /// By loop number.
     let loops: [LoopMailbox]
@@ -25,7 +25,7 @@ final class GatewayContext: Sendable {
         self.onIdle = onIdle
         self.roles = roles
         self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
-        self.callers = CallerCheck(configuration: configuration)
+        self.configuration = configuration
         self.engine = EngineMailbox()
         self.loops = (0..<loopCount).map { _ in LoopMailbox() }
     }

@@ -37,6 +37,7 @@ final class LoopHandler: RequestHandler {
     var body = ByteBuffer()
     var streams: [StreamID: OpenStream] = [:]
     var workerConnections: [ConnectionID: WorkerConnection] = [:]
+    private var callers: CallerCheck
     private var effects = EffectBatch()
     private var random = RandomBits()
     private var isDraining = false
@@ -45,6 +46,7 @@ final class LoopHandler: RequestHandler {
     init(loop: EventLoop, context: GatewayContext) {
         self.loop = loop
         self.context = context
+        self.callers = CallerCheck(configuration: context.configuration)
         context.loops[loop.index].attach { [loop] in loop.wake() }
     }
 
@@ -62,7 +64,7 @@ final class LoopHandler: RequestHandler {
 
     func requestReceived(_ request: Request) {
         let role = self.context.roles[request.listener]
-        if role.isCleartext, !self.context.callers.admits(request) {
+        if role.isCleartext, !self.callers.admits(request) {
             self.refuseCaller(request)
         } else if request.path.starts(with: "/v1/") || role == .admin {
             self.route(request, role)
