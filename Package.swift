@@ -83,6 +83,7 @@ let package = Package(
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes"]),
+        .testTarget(name: "HTTPTransportTests", dependencies: ["Bytes", "HTTPTransport"]),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes"]),
     ],
     swiftLanguageModes: [.v6]
