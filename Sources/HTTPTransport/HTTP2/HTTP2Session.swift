@@ -72,9 +72,7 @@ final class HTTP2Session {
     private let listener: Int
     private var session: OpaquePointer?
 
-    private var receiving = StreamList()
-    private var waiting = StreamList()
-    private var sending = StreamList()
+    private var open = OpenStreams()
     /// The stream whose header block is being read, or whose data came last.
     private var current: StreamSlot?
     /// Streams to reset with NO_ERROR after their answer: the rest of their request is not wanted.
@@ -131,8 +129,6 @@ final class HTTP2Session {
             && nghttp2_session_set_local_window_size(self.session, 0, 0, window) == 0
     }
 
-    private var openCount: Int { self.receiving.count + self.waiting.count + self.sending.count }
-
     /// Whether both sides are done: nothing to read, nothing to write.
     var isFinished: Bool {
         unsafe nghttp2_session_want_read(self.session) == 0 && nghttp2_session_want_write(self.session) == 0
@@ -161,8 +157,7 @@ final class HTTP2Session {
         )
         guard taken < 0 else { return }
         self.hasFailed = true
-        let isFlood = taken == Int(NGHTTP2_ERR_FLOODED.rawValue)
-        self.terminate(isFlood ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR)
+        self.terminate(taken == Int(NGHTTP2_ERR_FLOODED.rawValue) ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR)
     }
 
     /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
@@ -230,13 +225,9 @@ final class HTTP2Session {
     /// - Returns: false when the stream is gone or was answered before.
     func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
-        self.move(slot, to: .sending)
-        if let body, body.count > 0 {
-            slot.state.output.append(body)
-            self.submit(response, slot, hasBody: true)
-        } else {
-            self.submit(response, slot, hasBody: false)
-        }
+        self.open.move(slot, to: .sending, now: self.core.now)
+        if let body { slot.state.output.append(body) }
+        self.submit(response, slot, hasBody: !slot.state.output.isEmpty)
         if !slot.state.hasRequestEnded { self.resetsPending.append(number) }
         return true
     }
@@ -245,7 +236,7 @@ final class HTTP2Session {
     func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         slot.state.dropRequest(keepingBytesMax: 0)
-        self.move(slot, to: .streaming)
+        self.open.move(slot, to: .streaming, now: self.core.now)
         self.submit(response, slot, hasBody: true)
         return true
     }
@@ -262,47 +253,38 @@ final class HTTP2Session {
     /// Ends a streaming answer after what was written.
     func finish(_ number: Int32) {
         guard let slot = self.slot(number), slot.state.phase == .streaming else { return }
-        self.move(slot, to: .sending)
+        self.open.move(slot, to: .sending, now: self.core.now)
         if !slot.state.hasRequestEnded { self.resetsPending.append(number) }
         unsafe nghttp2_session_resume_data(self.session, number)
     }
 
     private func submit(_ response: Response, _ slot: StreamSlot, hasBody: Bool) {
-        let nameOnly = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
-        for index in 0..<response.fieldCount {
+        let (number, count) = (slot.state.number, response.fieldCount)
+        for index in 0..<count {
             let field = response.field(at: index)
-            var flags = nameOnly
+            var flags = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
             if !field.isIndexed { flags |= UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
             if unsafe field.constant != nil { flags |= UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) }
             let value = response.value(of: field)
             // The library takes its input as mutable and does not change it.
-            unsafe (self.core.fields + index).initialize(
-                to: nghttp2_nv(
-                    name: UnsafeMutablePointer(mutating: field.name),
-                    value: UnsafeMutablePointer(
-                        mutating: value.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? field.name
-                    ),
-                    namelen: field.nameCount,
-                    valuelen: value.count,
-                    flags: flags
-                )
-            )
+            let bytes = unsafe value.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? field.name
+            var line = unsafe nghttp2_nv()
+            unsafe line.name = UnsafeMutablePointer(mutating: field.name)
+            unsafe line.value = UnsafeMutablePointer(mutating: bytes)
+            unsafe line.namelen = field.nameCount
+            unsafe line.valuelen = value.count
+            unsafe line.flags = flags
+            unsafe (self.core.fields + index).initialize(to: line)
         }
         guard hasBody else {
-            unsafe nghttp2_submit_response(self.session, slot.state.number, self.core.fields, response.fieldCount, nil)
+            unsafe nghttp2_submit_response(self.session, number, self.core.fields, count, nil)
             return
         }
         var provider = unsafe nghttp2_data_provider(
             source: nghttp2_data_source(ptr: UnsafeMutableRawPointer(slot.pointer)),
             read_callback: readBody
         )
-        unsafe nghttp2_submit_response(
-            self.session,
-            slot.state.number,
-            self.core.fields,
-            response.fieldCount,
-            &provider
-        )
+        unsafe nghttp2_submit_response(self.session, number, self.core.fields, count, &provider)
     }
 
     // MARK: The connection
@@ -320,9 +302,8 @@ final class HTTP2Session {
 
     /// - Parameter seconds: the time from one PING to the next; nil for none.
     func setPing(everySeconds seconds: Int?) {
-        let wanted = seconds.map { Int64($0) * 1000 }
         if self.pingEveryMilliseconds == nil && !self.isPingUnanswered { self.pingSentAt = self.core.now }
-        self.pingEveryMilliseconds = wanted
+        self.pingEveryMilliseconds = seconds.map { Int64($0) * 1000 }
     }
 
     /// Lets time pass: refuses what took too long, sends PINGs.
@@ -331,9 +312,9 @@ final class HTTP2Session {
     func secondPassed() -> Bool {
         let now = self.core.now
         let limits = self.core.limits
-        self.resetOverdue(self.receiving, limitMilliseconds: Int64(limits.requestSeconds) * 1000)
-        self.resetOverdue(self.sending, limitMilliseconds: Int64(limits.responseSeconds) * 1000)
-        if self.openCount == 0 && now - self.idleSince > Int64(limits.idleSeconds) * 1000 {
+        self.resetOverdue(self.open.receiving, limitMilliseconds: Int64(limits.requestSeconds) * 1000)
+        self.resetOverdue(self.open.sending, limitMilliseconds: Int64(limits.responseSeconds) * 1000)
+        if self.open.count == 0 && now - self.idleSince > Int64(limits.idleSeconds) * 1000 {
             self.idleSince = now
             self.goAway(debugData: ByteView())
         }
@@ -358,8 +339,7 @@ final class HTTP2Session {
     func end() {
         guard let session = unsafe self.session else { return }
         unsafe self.session = nil
-        while let slot = self.receiving.first ?? self.waiting.first ?? self.sending.first { self.close(slot) }
-        self.current = nil
+        while let slot = self.open.first { self.close(slot) }
         unsafe nghttp2_session_del(session)
     }
 
@@ -371,33 +351,12 @@ final class HTTP2Session {
         return unsafe StreamSlot(pointer: data.assumingMemoryBound(to: StreamState.self))
     }
 
-    private func move(_ slot: StreamSlot, to phase: StreamState.Phase) {
-        self.unlink(slot)
-        slot.state.phase = phase
-        slot.state.since = self.core.now
-        switch phase {
-        case .receiving: self.receiving.append(slot)
-        case .waiting, .streaming: self.waiting.append(slot)
-        case .sending: self.sending.append(slot)
-        case .free: ()
-        }
-    }
-
-    private func unlink(_ slot: StreamSlot) {
-        switch slot.state.phase {
-        case .receiving: self.receiving.remove(slot)
-        case .waiting, .streaming: self.waiting.remove(slot)
-        case .sending: self.sending.remove(slot)
-        case .free: ()
-        }
-    }
-
     private func close(_ slot: StreamSlot) {
         let phase = slot.state.phase
         let stream = StreamID(connection: self.id, number: slot.state.number)
-        self.unlink(slot)
+        self.open.remove(slot)
         if self.current == slot { self.current = nil }
-        if self.openCount == 0 { self.idleSince = self.core.now }
+        if self.open.count == 0 { self.idleSince = self.core.now }
         self.core.streams.giveBack(slot)
         switch phase {
         case .waiting, .streaming:
@@ -418,7 +377,7 @@ final class HTTP2Session {
 
     private func deliver(_ slot: StreamSlot) {
         guard slot.state.phase == .receiving else { return }
-        self.move(slot, to: .waiting)
+        self.open.move(slot, to: .waiting, now: self.core.now)
         self.hasCarriedRequest = true
         if slot.state.isHeaderListTooLarge {
             self.core.response.begin(status: 431)
@@ -436,13 +395,13 @@ final class HTTP2Session {
             return
         }
         let number = unsafe frame.pointee.hd.stream_id
-        let isRoom = self.openCount < self.core.limits.streamsPerConnectionMax
+        let isRoom = self.open.count < self.core.limits.streamsPerConnectionMax
         guard isRoom, let slot = self.core.streams.take(number: number, now: self.core.now) else {
             self.current = nil
             unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_REFUSED_STREAM.rawValue)
             return
         }
-        self.receiving.append(slot)
+        self.open.append(slot)
         self.current = slot
         unsafe nghttp2_session_set_stream_user_data(self.session, number, UnsafeMutableRawPointer(slot.pointer))
     }
@@ -637,34 +596,4 @@ private func readBody(
     let slot = unsafe StreamSlot(pointer: state)
     let room = unsafe UnsafeMutableRawBufferPointer(start: room, count: count)
     return unsafe withSession(user) { unsafe $0.bodyWanted(slot, room, flags.unsafelyUnwrapped) }
-}
-
-@inline(__always)
-private func withPool<Result>(_ user: UnsafeMutableRawPointer?, _ body: (MemoryPool) -> Result) -> Result {
-    unsafe Unmanaged<MemoryPool>.fromOpaque(user.unsafelyUnwrapped)._withUnsafeGuaranteedRef { body($0) }
-}
-
-private func poolMalloc(_ count: Int, _ user: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    unsafe withPool(user) { unsafe $0.allocate(count) }
-}
-
-private func poolFree(_ piece: UnsafeMutableRawPointer?, _ user: UnsafeMutableRawPointer?) {
-    guard let piece = unsafe piece else { return }
-    unsafe withPool(user) { unsafe $0.free(piece) }
-}
-
-private func poolCalloc(_ count: Int, _ size: Int, _ user: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    let (bytes, isTooLarge) = count.multipliedReportingOverflow(by: size)
-    guard !isTooLarge, let piece = unsafe withPool(user, { unsafe $0.allocate(bytes) }) else { return nil }
-    unsafe piece.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
-    return unsafe piece
-}
-
-private func poolRealloc(
-    _ piece: UnsafeMutableRawPointer?,
-    _ count: Int,
-    _ user: UnsafeMutableRawPointer?
-) -> UnsafeMutableRawPointer? {
-    guard let piece = unsafe piece else { return unsafe poolMalloc(count, user) }
-    return unsafe withPool(user) { unsafe $0.reallocate(piece, count) }
 }

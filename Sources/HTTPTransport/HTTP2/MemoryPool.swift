@@ -84,3 +84,36 @@ final class MemoryPool {
         return unsafe head + MemoryPool.headBytes
     }
 }
+
+// MARK: C callbacks
+
+/// Recovers the pool from the user data that libnghttp2 was given with these functions.
+@inline(__always)
+private func withPool<Result>(_ user: UnsafeMutableRawPointer?, _ body: (MemoryPool) -> Result) -> Result {
+    unsafe Unmanaged<MemoryPool>.fromOpaque(user.unsafelyUnwrapped)._withUnsafeGuaranteedRef { body($0) }
+}
+
+func poolMalloc(_ count: Int, _ user: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    unsafe withPool(user) { unsafe $0.allocate(count) }
+}
+
+func poolFree(_ piece: UnsafeMutableRawPointer?, _ user: UnsafeMutableRawPointer?) {
+    guard let piece = unsafe piece else { return }
+    unsafe withPool(user) { unsafe $0.free(piece) }
+}
+
+func poolCalloc(_ count: Int, _ size: Int, _ user: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    let (bytes, isTooLarge) = count.multipliedReportingOverflow(by: size)
+    guard !isTooLarge, let piece = unsafe withPool(user, { unsafe $0.allocate(bytes) }) else { return nil }
+    unsafe piece.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+    return unsafe piece
+}
+
+func poolRealloc(
+    _ piece: UnsafeMutableRawPointer?,
+    _ count: Int,
+    _ user: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+    guard let piece = unsafe piece else { return unsafe poolMalloc(count, user) }
+    return unsafe withPool(user) { unsafe $0.reallocate(piece, count) }
+}
