@@ -141,7 +141,8 @@ struct ConfigurationLoaderTests {
     @Test("All faults are found at once, those of --set included")
     func allFaults() {
         let faults = self.faults(
-            "{edge: 1, store: 2, policy: {launchInterval: -1, maxPenaltys: 1}, topics: {t: {policy: {maxAttempts: 0}}}}",
+            "{edge: 1, store: 2, policy: {launchInterval: -1, maxPenaltys: 1},"
+                + "topics: {t: {policy: {maxAttempts: 0}}}}",
             ["log.format=xml", "nonsense=1", "noValue"]
         )
         let keys = faults.map { String($0.prefix { $0 != ":" }) }

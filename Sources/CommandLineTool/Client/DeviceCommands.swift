@@ -40,7 +40,8 @@ extension CommandDefinition {
             )
         ] + OptionDefinition.client,
         example:
-            "wakegate device conditions 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe batteryLevel=0.1 charging=true",
+            "wakegate device conditions 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
+            + " batteryLevel=0.1 charging=true",
         notes: [
             """
             conditions:

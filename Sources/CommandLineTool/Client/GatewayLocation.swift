@@ -97,7 +97,8 @@ package struct GatewayLocation: Sendable {
         switch error.code {
         case .unreachable:
             return
-                "no gateway answers at \(place) (\(error)); start one with `wakegate dev`, or name another with --gateway URL"
+                "no gateway answers at \(place) (\(error)); start one with `wakegate dev`, "
+                + "or name another with --gateway URL"
         case .untrusted:
             return "the certificate of \(place) is not trusted (\(error)); name its authority with --ca FILE "
                 + "(`wakegate dev` keeps it in .wakegate/ca.pem)"

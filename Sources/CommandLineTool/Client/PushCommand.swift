@@ -19,7 +19,8 @@ extension CommandDefinition {
             OptionDefinition("--dry-run", "", "ask for the answer and change nothing"),
         ] + OptionDefinition.client,
         example:
-            "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --topic com.example.app --priority 10",
+            "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
+            + " --topic com.example.app --priority 10",
         notes: ["The exit status is 0 when every push was accepted, and 1 otherwise."],
         run: PushCommand.run
     )
@@ -52,7 +53,7 @@ package enum PushCommand {
             }
             for case .ended(_, let result) in client.poll(timeoutMilliseconds: 1000) {
                 do throws(HTTPClientError) {
-                    let answer = PushAnswer(try result.get(), now: Int(Date().timeIntervalSince1970))
+                    let answer = PushAnswer(try result.get(), now: time(nil))
                     tally.add(answer)
                     if count <= self.linesMax || (!answer.isAccepted && tally.refused <= self.linesMax) {
                         Console.out(answer.text + "\n")
