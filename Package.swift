@@ -82,6 +82,8 @@ let package = Package(
         .testTarget(name: "GatewayConfigurationTests", dependencies: ["Gateway", "LaunchPolicy"]),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient"]),
+        // Depends on the program so that it lies, built, beside the tests.
+        .testTarget(name: "EndToEndTests", dependencies: ["wakegate"], exclude: ["Clients"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes"]),
         .testTarget(name: "HTTPTransportTests", dependencies: ["Bytes", "HTTPTransport"]),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes"]),

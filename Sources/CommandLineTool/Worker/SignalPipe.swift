@@ -14,7 +14,11 @@ package enum SignalPipe {
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
         }
         unsafe self.writeEnd = ends[1]
+        // A parent may have left them blocked, as threads of libdispatch do, and then they would never arrive.
+        var unblocked = sigset_t()
+        unsafe sigemptyset(&unblocked)
         for signal in signals {
+            unsafe sigaddset(&unblocked, signal)
             _ = Glibc.signal(signal) { number in
                 let saved = errno
                 var byte = UInt8(truncatingIfNeeded: number)
@@ -22,6 +26,7 @@ package enum SignalPipe {
                 errno = saved
             }
         }
+        unsafe pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
         return ends[0]
     }
 

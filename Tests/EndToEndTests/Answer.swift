@@ -1,0 +1,44 @@
+import Foundation
+
+/// What curl received: status, header fields and body of the last response.
+struct Answer {
+    let status: Int
+    /// Names are lower case; of fields that came more than once, the last.
+    let headers: [String: String]
+    let body: String
+
+    /// Reads the output of `curl --include`.
+    init(curlOutput: String) throws {
+        let text = curlOutput.replacingOccurrences(of: "\r\n", with: "\n")
+        guard let end = text.range(of: "\n\n") else { throw ChildProcess.Failure(description: "no response: \(text)") }
+        let lines = text[..<end.lowerBound].split(separator: "\n")
+        guard let status = lines[0].split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+            throw ChildProcess.Failure(description: "no status: \(lines[0])")
+        }
+        self.status = status
+        var headers: [String: String] = [:]
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            headers[line[..<colon].lowercased()] = line[line.index(after: colon)...].trimmingCharacters(
+                in: .whitespaces
+            )
+        }
+        self.headers = headers
+        self.body = String(text[end.upperBound...])
+    }
+
+    /// The value at a path of keys of the JSON body.
+    func value(_ path: String...) -> Any? {
+        var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.body.utf8))
+        for key in path { value = (value as? [String: Any])?[key] }
+        return value
+    }
+
+    func integer(_ path: String...) -> Int? {
+        var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.body.utf8))
+        for key in path { value = (value as? [String: Any])?[key] }
+        return (value as? NSNumber)?.intValue
+    }
+
+    var reason: String? { self.value("reason") as? String }
+}

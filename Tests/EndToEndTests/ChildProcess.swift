@@ -1,0 +1,112 @@
+import Dispatch
+import Foundation
+import Glibc
+
+/// A program that runs beside the test; killed when the last reference goes.
+///
+/// Every wait has a limit and throws when it is passed.
+final class ChildProcess {
+    struct Ended {
+        let status: Int32
+        let output: String
+        let errors: String
+    }
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let process = Process()
+    private let output = Pipe()
+    private let errorFile: URL
+    private let ended = DispatchSemaphore(value: 0)
+    private var unread: [UInt8] = []
+    private var hasEnded = false
+
+    /// Starts `program`, a path or a name that is looked up in PATH.
+    ///
+    /// - Parameters:
+    ///   - input: what the program reads from standard input; nothing by default.
+    ///   - folder: where it runs; where the test runs by default.
+    init(_ program: String, _ arguments: [String], input: String = "", folder: URL? = nil) throws {
+        self.errorFile = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID()).stderr")
+        try Data().write(to: self.errorFile)
+        self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        self.process.arguments = [program] + arguments
+        self.process.currentDirectoryURL = folder
+        self.process.standardOutput = self.output
+        self.process.standardError = try FileHandle(forWritingTo: self.errorFile)
+        let source = Pipe()
+        self.process.standardInput = source
+        let ended = self.ended
+        self.process.terminationHandler = { _ in ended.signal() }
+        try self.process.run()
+        try source.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+        try source.fileHandleForWriting.close()
+    }
+
+    deinit {
+        if !self.hasEnded {
+            kill(self.process.processIdentifier, SIGKILL)
+            self.ended.wait()
+        }
+        try? FileManager.default.removeItem(at: self.errorFile)
+    }
+
+    var identifier: Int32 { self.process.processIdentifier }
+
+    var errors: String {
+        String(decoding: (try? Data(contentsOf: self.errorFile)) ?? Data(), as: UTF8.self)
+    }
+
+    func send(_ signal: Int32) {
+        kill(self.process.processIdentifier, signal)
+    }
+
+    /// The next line of standard output, without its newline; nil at the end.
+    func line(within seconds: Double = 20) throws -> String? {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while true {
+            if let end = self.unread.firstIndex(of: UInt8(ascii: "\n")) {
+                let line = String(decoding: self.unread[..<end], as: UTF8.self)
+                self.unread.removeSubrange(...end)
+                return line
+            }
+            if try !self.readMore(before: deadline) { return nil }
+        }
+    }
+
+    /// Waits for the end of the output and of the process.
+    func finish(within seconds: Double = 20) throws -> Ended {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while try self.readMore(before: deadline) {}
+        guard self.ended.wait(timeout: .now() + seconds) == .success else { throw self.failure("did not end") }
+        self.hasEnded = true
+        let text = String(decoding: self.unread, as: UTF8.self)
+        return Ended(status: self.process.terminationStatus, output: text, errors: self.errors)
+    }
+
+    /// Starts a program, waits for its end, and says how it ended.
+    static func run(_ program: String, _ arguments: [String], input: String = "", folder: URL? = nil) throws -> Ended {
+        try ChildProcess(program, arguments, input: input, folder: folder).finish()
+    }
+
+    /// Reads what there is, waiting for it; false at the end of the output.
+    private func readMore(before deadline: ContinuousClock.Instant) throws -> Bool {
+        let file = self.output.fileHandleForReading.fileDescriptor
+        let left = max(.zero, deadline - ContinuousClock.now)
+        let milliseconds = left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000
+        var interest = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+        guard unsafe poll(&interest, 1, Int32(milliseconds)) > 0 else { throw self.failure("wrote nothing in time") }
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = unsafe read(file, &bytes, bytes.count)
+        guard count > 0 else { return false }
+        self.unread += bytes[..<count]
+        return true
+    }
+
+    private func failure(_ what: String) -> Failure {
+        let words = (self.process.arguments ?? []).joined(separator: " ")
+        return Failure(description: "\(words) \(what); its standard error: \(self.errors)")
+    }
+}

@@ -1,0 +1,120 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("The commands against a running gateway", .serialized, .timeLimit(.minutes(2)))
+struct CommandTests {
+    private let topic = "com.example.commands"
+    private let token = String(repeating: "c0de", count: 16)
+
+    @Test(
+        "The exit status of a worker's command is the result of the wake",
+        arguments: [("0", "newData"), ("3", "noData"), ("1", "failed"), ("77", "failed")]
+    )
+    func exitStatus(status: String, result: String) throws {
+        let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
+        let worker = try self.worker(gateway, "exit \(status)")
+        #expect(try gateway.wakegate("push", self.token, "--topic", self.topic).status == 0)
+        try gateway.eventually("one \(result)") { try gateway.stats().integer("wakes", "results", result) == 1 }
+        worker.send(SIGTERM)
+        #expect(try worker.finish().status == 0)
+    }
+
+    @Test("A worker's command has the payload on standard input and the wake in its environment")
+    func environment() throws {
+        let gateway = try RunningGateway()
+        let script = #"""
+            cat; echo; echo "$WAKEGATE_WAKE|$WAKEGATE_DEVICE|$WAKEGATE_TOPIC|$WAKEGATE_ATTEMPT|$WAKEGATE_COALESCED"
+            echo "$WAKEGATE_DEADLINE"
+            """#
+        let worker = try self.worker(gateway, script)
+        let payload = #"{"aps":{"content-available":1},"n":[1,2]}"#
+        let push = try gateway.wakegate("push", self.token, "--topic", self.topic, "--payload", "-", input: payload)
+        #expect(push.status == 0)
+        #expect(push.output.hasPrefix("200 launched"))
+        #expect(try worker.line() == payload)
+        let fields = try #require(try worker.line()).split(separator: "|").map(String.init)
+        #expect(fields[0].count == 32)
+        #expect(fields.dropFirst() == [self.token, self.topic, "1", "0"])
+        let deadline = try #require(try worker.line().flatMap { Double($0) })
+        let left = deadline / 1000 - Date(timeIntervalSinceNow: 0).timeIntervalSince1970
+        #expect((0...31).contains(left))
+    }
+
+    @Test("A worker's command that outlasts its wake is told to stop by SIGTERM")
+    func expiration() throws {
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
+        let worker = try self.worker(
+            gateway,
+            "trap 'echo stopped; exit 1' TERM; echo running; while :; do read -t 1 <> <(:); done"
+        )
+        #expect(try gateway.wakegate("push", self.token, "--topic", self.topic).status == 0)
+        #expect(try worker.line() == "running")
+        #expect(try worker.line() == "stopped")
+        #expect(try gateway.stats().integer("wakes", "results", "expired") == 1)
+    }
+
+    @Test("push --count sends as many, counts the answers, and fails when one is refused")
+    func count() throws {
+        let gateway = try RunningGateway()
+        let many = try gateway.wakegate("push", self.token, "--topic", self.topic, "--count", "250")
+        #expect(many.status == 0)
+        #expect(many.output.contains("250 pushes: 249 coalesced, 1 scheduled"))
+        #expect(try gateway.stats().integer("pushes", "accepted") == 250)
+        let refused = try gateway.wakegate("push", "zz", "--topic", self.topic)
+        #expect(refused.status == 1)
+        #expect(refused.output.hasPrefix("400 BadDeviceToken"))
+    }
+
+    @Test("stats --json is the gateway's own answer; --device explains in a sentence")
+    func stats() throws {
+        let gateway = try RunningGateway()
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let json = try gateway.wakegate("stats", "--json")
+        #expect(json.status == 0)
+        let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
+        #expect((object?["pushes"] as? [String: Any])?["accepted"] as? Int == 1)
+        let device = try gateway.wakegate("stats", "--device", self.token)
+        #expect(device.status == 0)
+        #expect(device.output.contains("wakegate worker --topic \(self.topic)"))
+    }
+
+    @Test("Devices are registered, held by their conditions, and removed")
+    func devices() throws {
+        let gateway = try RunningGateway()
+        let registered = try gateway.wakegate("device", "register", self.token, "--topic", self.topic)
+        #expect(registered.status == 0, "\(registered.errors)")
+        let held = try gateway.wakegate("device", "conditions", self.token, "network=false")
+        #expect(held.status == 0, "\(held.errors)")
+        #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "network")
+        #expect(try gateway.wakegate("device", "remove", self.token).status == 0)
+        let gone = try gateway.push(self.token, topic: self.topic)
+        #expect(gone.status == 410)
+        #expect(gone.reason == "Unregistered")
+        #expect(gone.integer("timestamp") != nil)
+    }
+
+    @Test("Without a gateway, a command names the address it tried and the remedy")
+    func unreachable() throws {
+        let folder = FileManager.default.temporaryDirectory
+        let ended = try ChildProcess.run(
+            RunningGateway.program,
+            ["stats", "--gateway", "http://127.0.0.1:1"],
+            folder: folder
+        )
+        #expect(ended.status == 1)
+        #expect(ended.errors.contains("127.0.0.1:1"))
+        #expect(ended.errors.contains("wakegate dev"))
+    }
+
+    /// A `wakegate worker` that runs a shell script; it has been subscribed when this returns.
+    private func worker(_ gateway: RunningGateway, _ script: String) throws -> ChildProcess {
+        let worker = try ChildProcess(
+            RunningGateway.program,
+            ["worker", "--topic", self.topic, "--", "bash", "-c", script],
+            folder: gateway.folder
+        )
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        return worker
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Shutdown", .serialized, .timeLimit(.minutes(2)))
+struct DrainTests {
+    private let topic = "com.example.drain"
+    private let token = String(repeating: "d1a1d1a1", count: 8)
+
+    @Test("A gateway that is told to stop refuses new work, takes the results it waits for, and exits with 0")
+    func drain() throws {
+        let gateway = try RunningGateway()
+        let worker = try gateway.curlWorker(topic: self.topic)
+        #expect(try gateway.admin("/readyz").status == 200)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let id = try #require(try worker.next()?.id)
+
+        gateway.process.send(SIGTERM)
+        try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
+        #expect(try gateway.admin("/healthz").status == 200)
+        let refused = try gateway.push(self.token, topic: self.topic)
+        #expect(refused.status == 503)
+        #expect(refused.reason == "Shutdown")
+        #expect(refused.headers["retry-after"] != nil)
+        let subscription = try gateway.edge("/v1/topics/\(self.topic)/wakes?slots=1")
+        #expect(subscription.status == 503)
+        #expect(subscription.reason == "Shutdown")
+
+        #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
+        #expect(try worker.next() == nil)
+        #expect(try gateway.process.finish().status == 0)
+    }
+
+    @Test("An idle gateway ends at once", arguments: [SIGTERM, SIGINT])
+    func idle(signal: Int32) throws {
+        let gateway = try RunningGateway()
+        gateway.process.send(signal)
+        #expect(try gateway.process.finish(within: 5).status == 0)
+    }
+
+    @Test("A wake that nobody answers holds the shutdown up for the drain time-out, not longer")
+    func timeout() throws {
+        let gateway = try RunningGateway(["--set", "drainTimeout=1"])
+        let worker = try gateway.curlWorker(topic: self.topic)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        _ = try #require(try worker.next())
+        gateway.process.send(SIGTERM)
+        #expect(try gateway.process.finish(within: 8).status == 0)
+    }
+}

@@ -1,0 +1,151 @@
+import Foundation
+import Testing
+
+@Suite("Malformed pushes over the wire", .serialized, .timeLimit(.minutes(2)))
+struct MalformedPushTests {
+    struct Case: CustomTestStringConvertible {
+        let testDescription: String
+        var path = "/3/device/" + Self.token
+        /// Replaces the header fields of a good push.
+        var fields = ["apns-topic: com.example.bad"]
+        var body = RunningGateway.payload
+        var method = "POST"
+        let status: Int
+        let reason: String
+
+        static let token = String(repeating: "ba", count: 32)
+    }
+
+    static let topic = "apns-topic: com.example.bad"
+
+    static let cases: [Case] = [
+        Case(testDescription: "GET", method: "GET", status: 405, reason: "MethodNotAllowed"),
+        Case(testDescription: "another path", path: "/3/devices/00", status: 404, reason: "BadPath"),
+        Case(testDescription: "the root", path: "/", status: 404, reason: "BadPath"),
+        Case(testDescription: "a query", path: "/3/device/\(Case.token)?a=b", status: 404, reason: "BadPath"),
+        Case(testDescription: "a part too many", path: "/3/device/\(Case.token)/x", status: 404, reason: "BadPath"),
+        Case(testDescription: "no token", path: "/3/device/", status: 400, reason: "MissingDeviceToken"),
+        Case(testDescription: "a short token", path: "/3/device/abcd", status: 400, reason: "BadDeviceToken"),
+        Case(
+            testDescription: "an odd token",
+            path: "/3/device/\(Case.token)a",
+            status: 400,
+            reason: "BadDeviceToken"
+        ),
+        Case(
+            testDescription: "a token that is not hexadecimal",
+            path: "/3/device/" + String(repeating: "xy", count: 32),
+            status: 400,
+            reason: "BadDeviceToken"
+        ),
+        Case(
+            testDescription: "a token of 202 digits",
+            path: "/3/device/" + String(repeating: "ab", count: 101),
+            status: 400,
+            reason: "BadDeviceToken"
+        ),
+        Case(
+            testDescription: "a repeated field",
+            fields: [Self.topic, Self.topic],
+            status: 400,
+            reason: "DuplicateHeaders"
+        ),
+        Case(testDescription: "an apns-id", fields: [Self.topic, "apns-id: 1"], status: 400, reason: "BadMessageId"),
+        Case(
+            testDescription: "an expiration",
+            fields: [Self.topic, "apns-expiration: 1.5"],
+            status: 400,
+            reason: "BadExpirationDate"
+        ),
+        Case(
+            testDescription: "a priority",
+            fields: [Self.topic, "apns-priority: 7"],
+            status: 400,
+            reason: "BadPriority"
+        ),
+        Case(
+            testDescription: "a push type",
+            fields: [Self.topic, "apns-push-type: silent"],
+            status: 400,
+            reason: "InvalidPushType"
+        ),
+        Case(
+            testDescription: "a collapse id of 65 bytes",
+            fields: [Self.topic, "apns-collapse-id: " + String(repeating: "c", count: 65)],
+            status: 400,
+            reason: "BadCollapseId"
+        ),
+        Case(testDescription: "no topic", fields: [], status: 400, reason: "MissingTopic"),
+        Case(testDescription: "a topic", fields: ["apns-topic: a b"], status: 400, reason: "BadTopic"),
+        Case(testDescription: "no payload", body: "", status: 400, reason: "PayloadEmpty"),
+        Case(testDescription: "what is not JSON", body: #"{"aps":"#, status: 400, reason: "PayloadEmpty"),
+        Case(testDescription: "JSON that is no object", body: "[1]", status: 400, reason: "PayloadEmpty"),
+        Case(
+            testDescription: "4097 bytes",
+            body: #"{"a":""# + String(repeating: "a", count: 4089) + #""}"#,
+            status: 413,
+            reason: "PayloadTooLarge"
+        ),
+    ]
+
+    @Test("Each is refused with its status and reason, and the next good push is taken")
+    func table() throws {
+        let gateway = try RunningGateway()
+        let body = gateway.folder.appendingPathComponent("body")
+        for each in Self.cases {
+            try Data(each.body.utf8).write(to: body)
+            let options = ["--include", "--request", each.method, "--data-binary", "@\(body.path)"]
+            let fields = each.fields.flatMap { ["-H", $0] }
+            let url = "https://\(gateway.edge)\(each.path)"
+            let ended = try ChildProcess.run("curl", gateway.curlOptions + options + fields + [url])
+            let answer = try Answer(curlOutput: ended.output)
+            #expect(answer.status == each.status, "\(each.testDescription)")
+            #expect(answer.reason == each.reason, "\(each.testDescription)")
+            #expect(answer.headers["apns-id"] != nil, "\(each.testDescription)")
+            #expect(answer.headers["content-type"] == "application/json", "\(each.testDescription)")
+            #expect(
+                try gateway.push(Case.token, topic: "com.example.bad").status == 200,
+                "after \(each.testDescription)"
+            )
+        }
+        let stats = try gateway.stats()
+        #expect(stats.integer("pushes", "accepted") == Self.cases.count)
+        #expect(stats.integer("pushes", "rejected", "BadDeviceToken") == 4)
+        #expect(stats.integer("pushes", "rejected", "PayloadTooLarge") == 1)
+    }
+
+    @Test("A token of another topic is refused, and stays with its own")
+    func otherTopic() throws {
+        let gateway = try RunningGateway()
+        #expect(try gateway.push(Case.token, topic: "com.example.one").status == 200)
+        let refused = try gateway.push(Case.token, topic: "com.example.two")
+        #expect(refused.status == 400)
+        #expect(refused.reason == "DeviceTokenNotForTopic")
+        #expect(try gateway.push(Case.token, topic: "com.example.one").status == 200)
+    }
+
+    @Test("A payload of exactly 4096 bytes is taken, and so is one that wakes nobody")
+    func limits() throws {
+        let gateway = try RunningGateway()
+        let longest = #"{"a":""# + String(repeating: "a", count: 4088) + #""}"#
+        let answer = try gateway.push(Case.token, topic: "com.example.bad", payload: longest)
+        #expect(longest.utf8.count == 4096)
+        #expect(answer.status == 200)
+        #expect(answer.headers["wakegate-disposition"] == "no-wake")
+        #expect(try gateway.stats().integer("pushes", "noWake") == 1)
+        #expect(try gateway.stats().integer("pushes", "accepted") == 0)
+    }
+
+    @Test("A body far past the limit is answered at once, and then stopped without an error")
+    func megabyte() throws {
+        let gateway = try RunningGateway()
+        let body = gateway.folder.appendingPathComponent("body")
+        try Data((#"{"a":""# + String(repeating: "a", count: 1_000_000) + #""}"#).utf8).write(to: body)
+        let url = "https://\(gateway.edge)/3/device/\(Case.token)"
+        let ended = try ChildProcess.run("nghttp", ["--verbose", "--data=\(body.path)", "-H", Self.topic, url])
+        #expect(ended.output.contains(":status: 413"))
+        #expect(ended.output.contains(#"{"reason":"PayloadTooLarge"}"#))
+        #expect(ended.output.contains("(error_code=NO_ERROR(0x00))"))
+        #expect(try gateway.push(Case.token, topic: "com.example.bad").status == 200)
+    }
+}

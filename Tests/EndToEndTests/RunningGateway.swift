@@ -1,0 +1,107 @@
+import Foundation
+import Glibc
+
+/// A real `wakegate dev` on free ports, in a folder of its own; ended with the last reference.
+final class RunningGateway {
+    static let payload = #"{"aps":{"content-available":1}}"#
+
+    /// The program that was built with these tests; it lies beside them.
+    static let program =
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+        .map { URL(fileURLWithPath: $0).deletingLastPathComponent().appendingPathComponent("wakegate").path } ?? ""
+    static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    static let python = RunningGateway.root.appendingPathComponent(".build/venv/bin/python").path
+
+    let folder: URL
+    let process: ChildProcess
+    /// HOST:PORT of each listener.
+    let edge: String
+    let admin: String
+    let plain: String
+
+    init(_ arguments: [String] = []) throws {
+        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--plain", "127.0.0.1:0"]
+        self.process = try ChildProcess(Self.program, ["dev"] + free + arguments, folder: self.folder)
+        guard let line = try self.process.line(),
+            let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+            ready["ready"] as? Bool == true, let edge = ready["edge"] as? String,
+            let admin = ready["admin"] as? String, let plain = ready["plain"] as? String
+        else { throw ChildProcess.Failure(description: "no ready line; standard error: \(self.process.errors)") }
+        self.edge = edge
+        self.admin = admin
+        self.plain = plain
+    }
+
+    deinit {
+        self.process.send(SIGKILL)
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    var certificateAuthority: String { self.folder.appendingPathComponent(".wakegate/ca.pem").path }
+
+    /// What makes curl speak HTTP/2 to the edge, and trust it.
+    var curlOptions: [String] {
+        ["--silent", "--show-error", "--noproxy", "*", "--max-time", "20", "--http2", "--cacert", self.certificateAuthority]
+    }
+
+    /// A request to the edge, over HTTP/2 and TLS.
+    func edge(_ path: String, _ arguments: String...) throws -> Answer {
+        try self.curl(self.curlOptions + arguments + ["https://\(self.edge)\(path)"])
+    }
+
+    /// A request to the admin listener, over HTTP/1.1.
+    func admin(_ path: String, _ arguments: String...) throws -> Answer {
+        try self.curl(["--silent", "--show-error", "--noproxy", "*", "--max-time", "20"] + arguments + ["http://\(self.admin)\(path)"])
+    }
+
+    /// A push as a provider sends it, with curl.
+    func push(_ token: String, topic: String, payload: String = RunningGateway.payload) throws -> Answer {
+        try self.edge(
+            "/3/device/\(token)",
+            "-H",
+            "apns-topic: \(topic)",
+            "-H",
+            "apns-push-type: background",
+            "-H",
+            "apns-priority: 5",
+            "--data-binary",
+            payload
+        )
+    }
+
+    func stats() throws -> Answer { try self.admin("/v1/stats") }
+
+    /// Runs `wakegate` where it finds this gateway by itself.
+    func wakegate(_ arguments: String..., input: String = "") throws -> ChildProcess.Ended {
+        try ChildProcess.run(Self.program, arguments, input: input, folder: self.folder)
+    }
+
+    /// A worker that is nothing but `curl -N`; it has been subscribed when this returns.
+    func curlWorker(topic: String, plain: Bool = false) throws -> EventStream {
+        let url = plain ? "http://\(self.plain)" : "https://\(self.edge)"
+        let options =
+            plain ? ["--silent", "--no-buffer"] : ["--silent", "--no-buffer"] + self.curlOptions.dropFirst(4)
+        return try EventStream(
+            ChildProcess("curl", options + ["--include", "\(url)/v1/topics/\(topic)/wakes?slots=4&name=curl"])
+        )
+    }
+
+    /// Asks again and again until the answer is as wanted, which must be within ten seconds.
+    func eventually(_ what: String, _ ask: () throws -> Bool) throws {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try !ask() {
+            guard ContinuousClock.now < deadline else {
+                throw ChildProcess.Failure(description: "not within 10 s: \(what); stats: \(try self.stats().body)")
+            }
+        }
+    }
+
+    private func curl(_ arguments: [String]) throws -> Answer {
+        let ended = try ChildProcess.run("curl", ["--include"] + arguments)
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: "curl: \(ended.errors)") }
+        return try Answer(curlOutput: ended.output)
+    }
+}
