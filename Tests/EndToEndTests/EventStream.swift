@@ -9,16 +9,9 @@ final class EventStream {
     }
 
     let process: ChildProcess
-    let status: Int
 
-    /// Waits for the response's head.
-    init(_ process: ChildProcess) throws {
+    init(_ process: ChildProcess) {
         self.process = process
-        guard let first = try process.line(),
-            let status = first.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
-        else { throw ChildProcess.Failure(description: "no response head: \(process.errors)") }
-        self.status = status
-        while let line = try process.line(), !line.trimmingCharacters(in: .whitespacesAndNewlines).isEmpty {}
     }
 
     /// The next event; comments are passed over. Nil when the stream has ended.

@@ -146,7 +146,10 @@ struct MalformedRequestTests {
         let expected = listener == "admin" ? 200 : 404
         for field in ["Host: attacker.example", "Origin: https://attacker.example", "Origin: null"] {
             for version in ["--http1.1", "--http2-prior-knowledge"] {
-                let refused = try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "--include", version, "-H", field, url])
+                let refused = try ChildProcess.run(
+                    "curl",
+                    ["--silent", "--noproxy", "*", "--include", version, "-H", field, url]
+                )
                 let answer = try Answer(curlOutput: refused.output)
                 #expect(answer.status == 403, "\(field) \(version)")
                 #expect(answer.reason == "Forbidden", "\(field) \(version)")

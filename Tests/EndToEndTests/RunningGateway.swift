@@ -44,7 +44,10 @@ final class RunningGateway {
 
     /// What makes curl speak HTTP/2 to the edge, and trust it.
     var curlOptions: [String] {
-        ["--silent", "--show-error", "--noproxy", "*", "--max-time", "20", "--http2", "--cacert", self.certificateAuthority]
+        [
+            "--silent", "--show-error", "--noproxy", "*", "--max-time", "20", "--http2", "--cacert",
+            self.certificateAuthority,
+        ]
     }
 
     /// A request to the edge, over HTTP/2 and TLS.
@@ -54,7 +57,11 @@ final class RunningGateway {
 
     /// A request to the admin listener, over HTTP/1.1.
     func admin(_ path: String, _ arguments: String...) throws -> Answer {
-        try self.curl(["--silent", "--show-error", "--noproxy", "*", "--max-time", "20"] + arguments + ["http://\(self.admin)\(path)"])
+        try self.curl(
+            ["--silent", "--show-error", "--noproxy", "*", "--max-time", "20"] + arguments + [
+                "http://\(self.admin)\(path)"
+            ]
+        )
     }
 
     /// A push as a provider sends it, with curl.
@@ -82,11 +89,13 @@ final class RunningGateway {
     /// A worker that is nothing but `curl -N`; it has been subscribed when this returns.
     func curlWorker(topic: String, plain: Bool = false) throws -> EventStream {
         let url = plain ? "http://\(self.plain)" : "https://\(self.edge)"
-        let options =
-            plain ? ["--silent", "--no-buffer"] : ["--silent", "--no-buffer"] + self.curlOptions.dropFirst(4)
-        return try EventStream(
-            ChildProcess("curl", options + ["--include", "\(url)/v1/topics/\(topic)/wakes?slots=4&name=curl"])
-        )
+        var options = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer"]
+        if !plain { options += ["--http2", "--cacert", self.certificateAuthority] }
+        let before = try self.stats().integer("workers", "connected") ?? 0
+        let path = "/v1/topics/\(topic)/wakes?slots=4&name=curl"
+        let stream = EventStream(try ChildProcess("curl", options + ["\(url)\(path)"]))
+        try self.eventually("a worker") { try self.stats().integer("workers", "connected") == before + 1 }
+        return stream
     }
 
     /// Asks again and again until the answer is as wanted, which must be within ten seconds.
