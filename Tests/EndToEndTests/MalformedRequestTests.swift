@@ -166,8 +166,8 @@ struct MalformedRequestTests {
         let gateway = try RunningGateway()
         for address in [gateway.edge, gateway.plain, gateway.admin] {
             let parts = address.split(separator: ":")
-            let script =
-                "exec 3<>/dev/tcp/\(parts[0])/\(parts[1]); printf 'PRI * NOISE\\r\\n\\r\\n\\0\\1' >&3; timeout 15 cat <&3"
+            let noise = #"printf 'PRI * NOISE\r\n\r\n\0\1' >&3; timeout 15 cat <&3"#
+            let script = "exec 3<>/dev/tcp/\(parts[0])/\(parts[1]); \(noise)"
             let ended = try ChildProcess.run("bash", ["-c", script])
             #expect(ended.status == 0, "\(address) left the connection open")
             #expect(try gateway.stats().status == 200)
