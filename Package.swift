@@ -84,6 +84,10 @@ let package = Package(
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient"]),
         // Depends on the program so that it lies, built, beside the tests.
         .testTarget(name: "EndToEndTests", dependencies: ["wakegate"], exclude: ["Clients"]),
+        .testTarget(
+            name: "WakeDispatchTests",
+            dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "WakeDispatch", "WakeGateTestKit"]
+        ),
         .testTarget(name: "BytesTests", dependencies: ["Bytes"]),
         .testTarget(name: "HTTPTransportTests", dependencies: ["Bytes", "HTTPTransport"]),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes"]),

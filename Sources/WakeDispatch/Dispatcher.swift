@@ -199,6 +199,12 @@ extension Dispatcher {
         package var connected = 0
         package var slots = 0
         package var busy = 0
+
+        package init(connected: Int = 0, slots: Int = 0, busy: Int = 0) {
+            self.connected = connected
+            self.slots = slots
+            self.busy = busy
+        }
     }
 
     /// - Parameter topic: nil for all topics together.

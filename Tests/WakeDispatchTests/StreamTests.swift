@@ -1,0 +1,221 @@
+import DeviceEngine
+import LaunchPolicy
+import Testing
+import WakeDispatch
+import WakeGateTestKit
+
+@Suite("Streams that end, stall, pause and drain", .timeLimit(.minutes(1)))
+struct StreamTests {
+    @Test("A stream's end loses its wakes, and they launch elsewhere in the same step")
+    func lost() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 3)
+        for device in 0..<3 { rig.push(device) }
+        let first = rig.takeDeliveries()
+        rig.subscribe(2, slots: 2)
+        rig.endStream(1)
+        let second = rig.takeDeliveries()
+        #expect(second.count == 2 && second.allSatisfy { $0.stream == DispatchRig.address(2) })
+        #expect(second.allSatisfy { $0.push.attempts == 2 })
+        #expect(Set(second.map(\.wake)).isDisjoint(with: first.map(\.wake)))
+        let books = rig.engine.totals
+        #expect(books.results[.lost] == 3 && books.pending == 1 && books.inFlight == 2)
+        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 2, busy: 2))
+        #expect(rig.report(.newData, first[0].wake) == .endedOtherwise(.lost))
+        // A second end of the same stream is none.
+        rig.endStream(1)
+        #expect(rig.engine.totals == books)
+    }
+
+    @Test("Subscribing again under one address ends the former stream")
+    func sameAddress() {
+        let rig = DispatchRig()
+        rig.subscribe(1)
+        rig.push(1)
+        _ = rig.takeDeliveries()
+        rig.subscribe(1, slots: 2)
+        #expect(rig.engine.totals.results[.lost] == 1)
+        #expect(rig.takeDeliveries().count == 1)
+        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 2, busy: 1))
+    }
+
+    /// A stream on which three wakes have expired; what waits is waiting for it.
+    private static func stalled() -> (DispatchRig, [Delivery]) {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 4)
+        for device in 0..<3 { rig.push(device) }
+        let deliveries = rig.takeDeliveries()
+        rig.advance(by: 30_000)
+        #expect(Set(rig.output.expirations) == Set(deliveries.map(\.wake)))
+        _ = rig.output.take()
+        rig.push(10)
+        return (rig, deliveries)
+    }
+
+    @Test("A stream on which three wakes in a row expired gets none")
+    func stalls() {
+        let (rig, _) = Self.stalled()
+        #expect(rig.takeDeliveries().isEmpty)
+        #expect(rig.engine.totals.held[.worker] == 1)
+        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 4, busy: 0))
+    }
+
+    @Test("Two in a row stall nothing, and an answer between them starts the count again")
+    func twoInARow() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 1)
+        for device in 0..<9 {
+            rig.push(device)
+            #expect(rig.output.deliveries.count == 1, "device \(device)")
+            guard let wake = rig.takeDeliveries().last?.wake else { return }
+            if device % 3 == 2 { rig.report(.failed, wake) } else { rig.advance(by: 30_000) }
+            _ = rig.output.take()
+        }
+    }
+
+    @Test("A late answer to any of them ends the stall", arguments: 0..<3)
+    func lateAnswer(which: Int) {
+        let (rig, deliveries) = Self.stalled()
+        #expect(rig.report(.newData, deliveries[which].wake) == .endedOtherwise(.expired))
+        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(10)])
+    }
+
+    @Test("A late answer to a wake that is forgotten ends the stall as well")
+    func forgotten() {
+        let (rig, deliveries) = Self.stalled()
+        rig.advance(by: 700_000)
+        _ = rig.output.take()
+        #expect(rig.report(.newData, deliveries[0].wake) == .unknown)
+        #expect(rig.takeDeliveries().map(\.token).contains(EngineRig.token(10)))
+    }
+
+    @Test("Somebody else's answer does not end the stall")
+    func othersAnswer() {
+        let (rig, _) = Self.stalled()
+        #expect(rig.report(.newData, WakeID(random: (1, 1))) == .unknown)
+        #expect(rig.takeDeliveries().isEmpty)
+    }
+
+    @Test("Subscribing again ends the stall")
+    func subscribesAgain() {
+        let (rig, _) = Self.stalled()
+        rig.endStream(1)
+        rig.subscribe(2)
+        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(10)])
+    }
+
+    @Test("A paused stream gets nothing until its peer reads again; its answers count")
+    func paused() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 2)
+        rig.push(1)
+        let wake = rig.takeDeliveries()[0].wake
+        rig.pause(1, true)
+        #expect(rig.push(2)?.held == .worker)
+        #expect(rig.report(.newData, wake) == .ended)
+        #expect(rig.takeDeliveries().isEmpty)
+        rig.pause(1, false)
+        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(2)])
+    }
+
+    @Test("While draining nothing is launched, and results are taken")
+    func drain() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 8)
+        rig.push(1)
+        rig.push(2)
+        let wakes = rig.takeDeliveries().map(\.wake)
+        rig.dispatcher.drain()
+        #expect(rig.push(3)?.held == .worker)
+        #expect(rig.dispatcher.simulateLaunch(rig.rig.index(3)) == .noWorker)
+        #expect(rig.report(.failed, wakes[0]) == .ended)
+        rig.subscribe(2)
+        rig.endStream(1)
+        rig.advance(by: 3_600_000)
+        #expect(rig.takeDeliveries().isEmpty)
+        #expect(rig.engine.totals.results[.failed] == 1 && rig.engine.totals.results[.lost] == 1)
+        #expect(rig.dispatcher.wakesHeld == 0)
+    }
+
+    @Test("Wakes that expire at one millisecond are told of in the order of their launches")
+    func expiryOrder() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 8)
+        for device in 0..<4 {
+            rig.push(device)
+            rig.advance(by: 1)
+        }
+        let wakes = rig.takeDeliveries().map(\.wake)
+        rig.advance(by: 40_000)
+        #expect(rig.output.expirations == wakes)
+    }
+
+    @Test("At one millisecond the wake ends, then the pending push expires, then nothing launches")
+    func oneMillisecond() {
+        let rig = DispatchRig(EngineRig.open([(.maxAttempts, 1)]))
+        rig.subscribe(1, slots: 8)
+        rig.rig.register(1)
+        rig.rig.conditions(1) { $0.appState = .active }
+        rig.push(1, .considerate, .at(rig.rig.instant + 30_000))
+        rig.push(1, .considerate, .at(rig.rig.instant + 30_000))
+        _ = rig.output.take()
+        rig.advance(by: 30_000)
+        let books = rig.engine.totals
+        #expect(books.results[.expired] == 1 && books.coalesced == 1 && books.discarded[.expired] == 1)
+        #expect(rig.takeDeliveries().isEmpty)
+    }
+
+    @Test("A wake whose deadline passed unseen expired before its answer, and that answer was late")
+    func answerAfterDeadline() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 3)
+        for device in 0..<3 { rig.push(device) }
+        let wakes = rig.takeDeliveries().map(\.wake)
+        rig.rig.pass(30_000)
+        #expect(!rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 0))
+        for wake in wakes { #expect(rig.report(.newData, wake) == .endedOtherwise(.expired)) }
+        rig.push(10)
+        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(10)])
+    }
+
+    @Test("Answering twice frees one slot once")
+    func doubleAnswer() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 1)
+        for device in 0..<3 { rig.push(device) }
+        let wake = rig.takeDeliveries()[0].wake
+        #expect(rig.report(.newData, wake) == .ended)
+        #expect(rig.report(.newData, wake) == .repeated)
+        #expect(rig.report(.noData, wake) == .endedOtherwise(.newData))
+        #expect(rig.takeDeliveries().count == 1)
+        #expect(rig.dispatcher.workerCounts(nil).busy == 1)
+    }
+
+    @Test("A simulated launch needs a free worker and no wake in flight")
+    func simulateLaunch() {
+        let rig = DispatchRig()
+        rig.rig.register(1)
+        let device = rig.rig.index(1)
+        #expect(rig.dispatcher.simulateLaunch(device) == .noWorker)
+        rig.subscribe(1, slots: 2)
+        #expect(rig.dispatcher.simulateLaunch(device) == .launched)
+        #expect(rig.takeDeliveries().map(\.apnsID) == [nil])
+        #expect(rig.dispatcher.simulateLaunch(device) == .wakeInFlight)
+        #expect(rig.dispatcher.simulateExpiration(device))
+        #expect(rig.output.expirations.count == 1)
+        #expect(!rig.dispatcher.simulateExpiration(device))
+        #expect(rig.engine.totals.accepted == 0 && rig.engine.totals.launched == 1)
+    }
+
+    @Test("A dry run tells of the free worker and takes no slot")
+    func dryRun() {
+        let rig = DispatchRig()
+        #expect(rig.push(1, isDryRun: true)?.held == .worker)
+        #expect(rig.rig.find(1) == nil)
+        rig.subscribe(1)
+        #expect(rig.push(1, isDryRun: true)?.disposition == .launched)
+        #expect(rig.rig.find(1) == nil && rig.takeDeliveries().isEmpty)
+        #expect(rig.push(1)?.disposition == .launched)
+        #expect(rig.push(2, isDryRun: true)?.held == .worker)
+    }
+}
