@@ -1,5 +1,6 @@
 import Bytes
 package import DeviceEngine
+import LaunchPolicy
 package import WakeDispatch
 
 /// Keeps what the dispatcher tells workers, in its order.
@@ -15,12 +16,15 @@ package final class RecordingOutput: DispatchOutput {
     package init() {}
 
     package func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress) {
+        // What the handle names is gone after the call, and it differs from run to run.
+        var push = wake.push
+        push.handle = .none
         let delivery = Delivery(
             wake: wake.id,
             stream: stream,
             token: wake.token,
             topic: wake.topic,
-            push: wake.push,
+            push: push,
             deadline: wake.deadline,
             apnsID: wake.content?.apnsID,
             payload: wake.content?.payload.array ?? []

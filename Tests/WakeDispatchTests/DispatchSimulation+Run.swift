@@ -1,0 +1,129 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+import WakeGateTestKit
+
+extension DispatchSimulation {
+    /// Faults first, then quiet with good workers until everything has ended.
+    ///
+    /// - Returns: the first fault that was found, and the step at which it was.
+    func run(steps: Int) -> String? {
+        for step in 0..<steps {
+            self.pass(self.someTime())
+            self.answer()
+            for _ in 0..<self.generator.number(in: 1...3) { self.act() }
+            if let fault = self.fault { return "step \(step): \(fault)" }
+        }
+        self.calm()
+        self.coverage.add(self.rig.engine.totals)
+        self.coverage.stalls += self.checker.stalls
+        self.coverage.exactLaunches += self.spacing.exact
+        return self.fault.map { "after the faults: \($0)" }
+    }
+
+    private func someTime() -> Int64 {
+        // Often to the very moment at which something is due, where rules meet.
+        if self.generator.once(in: 3), let due = self.rig.engine.nextDue {
+            return min(max(0, due.milliseconds - self.now.milliseconds), 600_000)
+        }
+        return self.generator.pick([0, 0, 1, 250, 1000, 5000, 30_000, 61_000, 240_000])
+    }
+
+    private func act() {
+        let device = self.generator.number(below: self.deviceCount)
+        switch self.generator.number(below: 40) {
+        case 0..<18: self.pushSomething(device)
+        case 18..<23: self.subscribeSomebody()
+        case 23..<26: if let stream = self.someStream() { self.endStream(stream) }
+        case 26..<28:
+            if let stream = self.someStream() { self.pause(stream, self.generator.once(in: 3)) }
+        case 28..<32: self.reportConditions(device)
+        case 32: self.unregister(device)
+        case 33..<35: self.register(device)
+        case 35..<37: self.simulateLaunch(device)
+        case 37: self.simulateExpiration(device)
+        default: self.misanswer()
+        }
+    }
+
+    private func pushSomething(_ device: Int) {
+        let expiration = self.generator.pick(
+            [
+                .absent, .absent, .nowOrNever, .at(self.now), .at(self.now + 1), .at(self.now + 40_000),
+                .at(self.now + 600_000),
+            ] as [ArrivingPush.Expiration]
+        )
+        let priority = self.generator.pick([.immediate, .considerate, .considerate, .passive] as [Priority])
+        self.push(device, priority, expiration, wakes: !self.generator.once(in: 20))
+    }
+
+    private func subscribeSomebody() {
+        guard self.workers.count < 6 else { return }
+        let topic = self.generator.number(below: self.topicCount)
+        let worker = self.generator.pick(SimulatedWorker.allCases)
+        let named = (0..<self.deviceCount).filter { self.topic(of: $0) == topic && $0 % 2 == 0 }
+        let devices = self.generator.once(in: 3) ? Array(named.prefix(self.generator.number(in: 1...4))) : []
+        self.subscribe(worker, topic: topic, slots: self.generator.number(in: 1...4), devices: devices)
+    }
+
+    /// One of the open streams, in an order that the seed determines.
+    private func someStream() -> StreamAddress? {
+        let streams = self.workers.keys.sorted { $0.connectionIndex < $1.connectionIndex }
+        return streams.isEmpty ? nil : self.generator.pick(streams)
+    }
+
+    private func reportConditions(_ device: Int) {
+        var report = ConditionsReport()
+        switch self.generator.number(below: 7) {
+        case 0: report.appState = .active
+        case 1: report.appState = .forceQuit
+        case 2: report.network = self.generator.once(in: 2)
+        case 3: report.batteryLevel = self.generator.pick([0.1, 0.9])
+        case 4: report.thermalState = self.generator.pick(Conditions.ThermalState.allCases)
+        case 5: report.lowPowerMode = self.generator.once(in: 2)
+        default: report = Self.wellBeing
+        }
+        self.conditions(device, report)
+    }
+
+    private static var wellBeing: ConditionsReport {
+        var report = ConditionsReport()
+        report.appState = .background
+        report.network = true
+        report.batteryLevel = 1
+        report.thermalState = .nominal
+        report.lowPowerMode = false
+        return report
+    }
+
+    /// Somebody answers a wake of long ago, or one that never was.
+    private func misanswer() {
+        let result = self.generator.pick(FetchResult.allCases)
+        guard self.generator.once(in: 2), !self.wakesSeen.isEmpty else {
+            return self.report(result, WakeID(random: (self.generator.next(), 1)))
+        }
+        self.report(result, self.generator.pick(self.wakesSeen))
+    }
+
+    /// No more faults: everything that was accepted must end.
+    private func calm() {
+        while let stream = self.someStream() { self.endStream(stream) }
+        for topic in 0..<self.topicCount { self.subscribe(.good, topic: topic, slots: 64, devices: []) }
+        for device in 0..<self.deviceCount { self.conditions(device, Self.wellBeing) }
+        var rounds = 0
+        while self.rig.engine.totals.pending + self.rig.engine.totals.inFlight > 0, self.fault == nil {
+            rounds += 1
+            let moments = [self.rig.engine.nextDue?.milliseconds, self.nextAnswer].compactMap { $0 }
+            guard rounds < 2000, let next = moments.min() else { return self.fail("something never ends") }
+            self.pass(max(0, next - self.now.milliseconds))
+            self.answer()
+        }
+        // Empty wakes too.
+        self.pass(60_000)
+        self.answer()
+        if self.rig.dispatcher.wakesHeld != 0 { self.fail("a wake is in flight for ever") }
+        if self.ledger.ends.count != self.ledger.accepted { self.fail("a push has no end") }
+        if self.checker.open.count != 0 { self.fail("a worker still holds a wake") }
+    }
+}

@@ -1,0 +1,308 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+import WakeGateTestKit
+
+/// The production dispatcher and engine among faulty workers, in virtual time, all from one seed.
+final class DispatchSimulation {
+    let deviceCount: Int
+    let topicCount: Int
+    let rig: DispatchRig
+    var generator: SeededGenerator
+    private let configuration: EngineConfiguration
+    private let tokens: [DeviceToken]
+
+    var checker = WakeChecker()
+    var ledger = PushLedger()
+    var spacing = SpacingChecker()
+    var coverage = SimulationCoverage()
+    /// What workers were told, in its order.
+    private(set) var log: [RecordingOutput.Event] = []
+    private(set) var fault: String?
+
+    private(set) var workers: [StreamAddress: SimulatedWorker] = [:]
+    private var streamCount = 0
+    private var answers: [(at: Int64, number: Int, wake: WakeID, result: FetchResult)] = []
+    private var answerCount = 0
+    private(set) var wakesSeen: [WakeID] = []
+    /// What the simulation itself knows of devices.
+    private var isActive: Set<DeviceToken> = []
+    private var removed: Set<DeviceToken> = []
+    /// The device an operator launches right now.
+    private var forced: DeviceToken?
+    private var states: [DeviceToken: DeviceState] = [:]
+
+    init(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        self.deviceCount = generator.number(in: 3...16)
+        self.topicCount = generator.number(in: 1...3)
+        self.configuration = Self.configuration(&generator)
+        self.tokens = (0..<self.deviceCount).map { EngineRig.token($0, bytes: 32) }
+        self.rig = DispatchRig(self.configuration, seed: generator.next())
+        self.generator = generator
+    }
+
+    private static func configuration(_ generator: inout SeededGenerator) -> EngineConfiguration {
+        var configuration = EngineRig.open([
+            (.launchInterval, Double(generator.number(in: 20...300))),
+            (.executionWindow, Double(generator.number(in: 5...30))),
+            (.dailyLaunches, Double(generator.number(in: 2...20))),
+            (.budgetWindow, Double(generator.number(in: 600...7200))),
+            (.immediateBurst, Double(generator.number(in: 1...3))),
+            (.immediateRefill, Double(generator.number(in: 30...900))),
+            (.maxAttempts, Double(generator.number(in: 1...4))),
+            (.maxInterval, Double(generator.number(in: 300...3600))),
+            (.defaultTTL, Double(generator.number(in: 300...7200))),
+        ])
+        let hasty = EngineRig.open([(.launchInterval, 15), (.maxAttempts, 2), (.defaultTTL, 900)]).policy
+        configuration.topicPolicies[EngineRig.topicName(1)] = hasty
+        return configuration
+    }
+
+    var now: Instant { self.rig.rig.instant }
+
+    func topic(of device: Int) -> Int { device % self.topicCount }
+
+    func parameters(_ topic: String) -> Parameters {
+        self.configuration.topicPolicies[topic] ?? self.configuration.policy
+    }
+
+    private func parameters(_ token: DeviceToken) -> Parameters {
+        guard let device = self.tokens.firstIndex(of: token) else { return self.configuration.policy }
+        return self.parameters(EngineRig.topicName(self.topic(of: device)))
+    }
+
+    func fail(_ what: String) { self.fault = self.fault ?? what }
+}
+
+// MARK: - What happens
+
+extension DispatchSimulation {
+    /// Time passes, and the dispatcher does what is due, a few devices at a time.
+    func pass(_ milliseconds: Int64) {
+        self.rig.rig.pass(milliseconds)
+        let devicesMax = self.generator.pick([1, 2, 5, 1000])
+        while !self.rig.dispatcher.advance(to: self.now, devicesMax: devicesMax) { self.checkBooks() }
+        self.took()
+        for token in self.tokens { self.ledger.expire(token, at: self.now) }
+        self.check()
+    }
+
+    func push(_ device: Int, _ priority: Priority, _ expiration: ArrivingPush.Expiration, wakes: Bool) {
+        let token = self.tokens[device]
+        let topic = EngineRig.topicName(self.topic(of: device))
+        let answer = self.rig.push(device, topic: self.topic(of: device), priority, expiration, wakes: wakes)
+        guard let answer else {
+            if !self.removed.contains(token) { self.fail("a push to a registered device was refused") }
+            return self.check()
+        }
+        let id = EngineRig.apnsID(self.rig.rig.lastPush)
+        let expiry: Instant =
+            switch expiration {
+            case .absent: self.now + self.parameters(topic).defaultTTL
+            case .nowOrNever: self.now
+            case .at(let moment): moment
+            }
+        let isDelivered = self.rig.output.deliveries.contains { $0.apnsID == id }
+        self.ledger.accepted(id, expiry: expiry, token, answer.disposition, deliveredAtOnce: isDelivered)
+        self.took()
+        self.check()
+    }
+
+    func subscribe(_ worker: SimulatedWorker, topic: Int, slots: Int, devices: [Int]) {
+        self.streamCount += 1
+        let address = DispatchRig.address(self.streamCount)
+        self.workers[address] = worker
+        let tokens = Set(devices.map { self.tokens[$0] })
+        let stream = WakeChecker.Stream(topic: EngineRig.topicName(topic), slots: slots, devices: tokens)
+        self.checker.subscribed(address, stream)
+        self.rig.subscribe(self.streamCount, topic: topic, slots: slots, devices: devices)
+        self.took()
+        self.check()
+    }
+
+    func endStream(_ address: StreamAddress) {
+        self.workers[address] = nil
+        self.rig.dispatcher.streamEnded(address)
+        for delivery in self.checker.ended(address) { self.ended(delivery, .lost) }
+        self.took()
+        self.check()
+    }
+
+    func pause(_ address: StreamAddress, _ isPaused: Bool) {
+        self.checker.paused(address, isPaused)
+        self.rig.dispatcher.streamPaused(address, isPaused)
+        self.took()
+        self.check()
+    }
+
+    func report(_ result: FetchResult, _ wake: WakeID) {
+        let outcome = self.rig.report(result, wake)
+        switch outcome {
+        case .ended: break
+        case .repeated: self.coverage.repeatedAnswers += 1
+        case .endedOtherwise: self.coverage.lateAnswers += 1
+        case .unknown: self.coverage.unknownAnswers += 1
+        }
+        if let delivery = self.checker.answered(wake, outcome) {
+            let ended: WakeOutcome =
+                switch result {
+                case .newData: .newData
+                case .noData: .noData
+                case .failed: .failed
+                }
+            self.ended(delivery, ended)
+        }
+        self.took()
+        self.check()
+    }
+
+    func conditions(_ device: Int, _ report: ConditionsReport) {
+        guard let index = self.rig.rig.find(device) else { return }
+        let token = self.tokens[device]
+        let before = self.rig.engine.snapshot(index).state.conditions.appState
+        let after = self.rig.dispatcher.conditions(report, index).appState
+        if after == .active { self.isActive.insert(token) } else { self.isActive.remove(token) }
+        if after == .forceQuit, before != .forceQuit { self.ledger.discarded(token, .forceQuit) }
+        self.took()
+        self.check()
+    }
+
+    func register(_ device: Int) {
+        let token = self.tokens[device]
+        let topic = EngineRig.topicName(self.topic(of: device))
+        let admission = topic.withByteView { self.rig.dispatcher.register(token, topic: $0) }
+        guard case .device = admission else { return self.fail("a registration was refused") }
+        if self.removed.remove(token) != nil { self.isActive.remove(token) }
+        self.took()
+        self.check()
+    }
+
+    func unregister(_ device: Int) {
+        guard let index = self.rig.rig.find(device) else { return }
+        let token = self.tokens[device]
+        self.rig.dispatcher.unregister(index)
+        if self.removed.insert(token).inserted {
+            self.coverage.removals += 1
+            self.ledger.discarded(token, .unregistered)
+            self.spacing.forgotten(token)
+            self.isActive.remove(token)
+        }
+        self.took()
+        self.check()
+    }
+
+    func simulateLaunch(_ device: Int) {
+        guard let index = self.rig.rig.find(device) else { return }
+        let token = self.tokens[device]
+        let isInFlight = self.checker.wakeInFlight(token) != nil
+        let couldTake = self.checker.couldTake(token, topic: EngineRig.topicName(self.topic(of: device)))
+        let expected: Dispatcher.SimulatedLaunch = isInFlight ? .wakeInFlight : couldTake ? .launched : .noWorker
+        let outcome = self.rig.dispatcher.simulateLaunch(index)
+        if outcome != expected { self.fail("simulate-launch answered \(outcome), and not \(expected)") }
+        self.forced = token
+        self.took()
+        self.forced = nil
+        self.check()
+    }
+
+    func simulateExpiration(_ device: Int) {
+        guard let index = self.rig.rig.find(device) else { return }
+        let isInFlight = self.checker.wakeInFlight(self.tokens[device]) != nil
+        let happened = self.rig.dispatcher.simulateExpiration(index)
+        if happened != isInFlight { self.fail("simulate-expiration answered \(happened)") }
+        if happened { self.coverage.simulatedExpirations += 1 }
+        self.took()
+        self.check()
+    }
+
+    /// Workers say what they have to say by now.
+    func answer() {
+        while let next = self.answers.indices.min(by: { left, right in
+            (self.answers[left].at, self.answers[left].number) < (self.answers[right].at, self.answers[right].number)
+        }), self.answers[next].at <= self.now.milliseconds {
+            let answer = self.answers.remove(at: next)
+            self.report(answer.result, answer.wake)
+        }
+    }
+
+    /// When a worker next has something to say.
+    var nextAnswer: Int64? { self.answers.map(\.at).min() }
+}
+
+// MARK: - What is seen of it
+
+extension DispatchSimulation {
+    private func ended(_ delivery: Delivery, _ outcome: WakeOutcome) {
+        if outcome == .lost { self.spacing.lost(delivery.token) }
+        self.ledger.ended(delivery.token, outcome, at: self.now, self.parameters(delivery.topic))
+    }
+
+    /// Takes what workers were told.
+    private func took() {
+        for event in self.rig.output.take() {
+            self.log.append(event)
+            switch event {
+            case .released: break
+            case .expired(let wake, let stream):
+                guard let delivery = self.checker.expired(wake, on: stream) else { break }
+                self.ended(delivery, .expired)
+                self.ledger.expire(delivery.token, at: self.now)
+            case .delivered(let delivery): self.delivered(delivery)
+            }
+        }
+    }
+
+    private func delivered(_ delivery: Delivery) {
+        let token = delivery.token
+        self.checker.delivered(delivery, at: self.now, isDraining: false)
+        self.ledger.launched(delivery.apnsID, token, attempt: delivery.push.attempts)
+        if delivery.apnsID == nil { self.coverage.emptyWakes += 1 }
+        if self.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.namedDeliveries += 1 }
+        if self.forced == token || self.isActive.contains(token) {
+            self.spacing.free(token)
+        } else {
+            self.spacing.charged(token, delivery.push.priority, at: self.now, self.parameters(delivery.topic))
+        }
+        self.wakesSeen.append(delivery.wake)
+        let window = self.parameters(delivery.topic).executionWindow
+        for answer in self.workers[delivery.stream]?.answers(&self.generator, window: window) ?? [] {
+            self.answerCount += 1
+            let at = self.now.milliseconds + answer.after
+            self.answers.append((at, self.answerCount, delivery.wake, answer.result))
+        }
+    }
+
+    private func checkBooks() {
+        let books = self.rig.engine.totals
+        if books.accepted != books.accountedFor { self.fail("the books do not conserve: \(books)") }
+        if books.launched != books.results.sum + Int64(self.rig.dispatcher.wakesHeld) {
+            self.fail("\(books.launched) launches are not \(books.results.sum) + \(self.rig.dispatcher.wakesHeld)")
+        }
+    }
+
+    /// What must hold after every step.
+    func check() {
+        guard self.fault == nil else { return }
+        self.checkBooks()
+        self.checker.stepEnded(at: self.now)
+        let changed = Set(self.rig.engine.takeStep().devices)
+        for (device, token) in self.tokens.enumerated() {
+            guard let index = self.rig.rig.find(device) else { continue }
+            let snapshot = self.rig.engine.snapshot(index)
+            if !changed.contains(index), let before = self.states[token], before != snapshot.state {
+                self.fail("device \(device) changed, and the step does not say so")
+            }
+            self.states[token] = snapshot.state
+            self.ledger.compare(token, pending: snapshot.pendingID, inFlight: snapshot.inFlightID)
+            if snapshot.wake != self.checker.wakeInFlight(token) { self.fail("device \(device) is in another wake") }
+            guard snapshot.held.contains(.worker) else { continue }
+            self.coverage.waits += 1
+            if self.checker.couldTake(token, topic: snapshot.topic) { self.fail("device \(device) waits for nothing") }
+        }
+        self.ledger.compare(self.rig.engine.totals)
+        let faults = self.checker.faults + self.ledger.faults + self.spacing.faults
+        if let first = faults.first { self.fail(first) }
+    }
+}

@@ -1,0 +1,46 @@
+import DeviceEngine
+import LaunchPolicy
+
+/// What happened in simulations, so that a property cannot hold because nothing did.
+struct SimulationCoverage {
+    var launched: Int64 = 0
+    var completed: Int64 = 0
+    var coalesced: Int64 = 0
+    var discarded = PerCase<DiscardReason>()
+    var results = PerCase<WakeOutcome>()
+    var stalls = 0
+    var repeatedAnswers = 0
+    var lateAnswers = 0
+    var unknownAnswers = 0
+    var namedDeliveries = 0
+    var emptyWakes = 0
+    var simulatedExpirations = 0
+    var removals = 0
+    /// Looks at a device that waited for a worker when no stream could take it.
+    var waits = 0
+    /// Launches that came at the first moment the interval allows.
+    var exactLaunches = 0
+
+    mutating func add(_ books: Books) {
+        self.launched += books.launched
+        self.completed += books.completed
+        self.coalesced += books.coalesced
+        self.discarded += books.discarded
+        self.results += books.results
+    }
+
+    /// What never happened, by name.
+    var missing: [String] {
+        var counts: [(String, Int64)] = [
+            ("launched", self.launched), ("completed", self.completed), ("coalesced", self.coalesced),
+            ("stalls", Int64(self.stalls)), ("repeated answers", Int64(self.repeatedAnswers)),
+            ("late answers", Int64(self.lateAnswers)), ("unknown answers", Int64(self.unknownAnswers)),
+            ("named deliveries", Int64(self.namedDeliveries)), ("empty wakes", Int64(self.emptyWakes)),
+            ("simulated expirations", Int64(self.simulatedExpirations)), ("removals", Int64(self.removals)),
+            ("waits", Int64(self.waits)), ("exact launches", Int64(self.exactLaunches)),
+        ]
+        counts += DiscardReason.allCases.map { ($0.rawValue, self.discarded[$0]) }
+        counts += WakeOutcome.allCases.map { ($0.rawValue, self.results[$0]) }
+        return counts.filter { $0.1 == 0 }.map(\.0)
+    }
+}

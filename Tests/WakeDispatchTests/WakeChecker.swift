@@ -1,0 +1,120 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+import WakeGateTestKit
+
+/// Watches from outside where wakes go: fed by what workers are told and by their answers alone.
+struct WakeChecker {
+    struct Stream {
+        let topic: String
+        let slots: Int
+        let devices: Set<DeviceToken>
+        var open: Set<WakeID> = []
+        var expiredInARow: Set<WakeID> = []
+        var isPaused = false
+
+        var isFree: Bool { !self.isPaused && self.expiredInARow.count < 3 && self.open.count < self.slots }
+
+        func takes(_ token: DeviceToken, topic: String) -> Bool {
+            self.topic == topic && (self.devices.isEmpty || self.devices.contains(token))
+        }
+    }
+
+    private(set) var streams: [StreamAddress: Stream] = [:]
+    private(set) var open: [WakeID: Delivery] = [:]
+    /// Streams that hold a wake, or let one expire since they last answered.
+    private var answerers: [WakeID: StreamAddress] = [:]
+    private var seen: Set<WakeID> = []
+    private var byDevice: [DeviceToken: WakeID] = [:]
+    private(set) var faults: [String] = []
+    private(set) var stalls = 0
+
+    mutating func subscribed(_ address: StreamAddress, _ stream: Stream) { self.streams[address] = stream }
+
+    mutating func paused(_ address: StreamAddress, _ isPaused: Bool) { self.streams[address]?.isPaused = isPaused }
+
+    mutating func ended(_ address: StreamAddress) -> [Delivery] {
+        let wakes = self.streams.removeValue(forKey: address)?.open ?? []
+        self.answerers = self.answerers.filter { $0.value != address }
+        return wakes.compactMap { self.close($0) }.sorted { $0.token.hex < $1.token.hex }
+    }
+
+    mutating func delivered(_ delivery: Delivery, at now: Instant, isDraining: Bool) {
+        let name = "wake \(delivery.wake)"
+        if !self.seen.insert(delivery.wake).inserted { self.faults.append("\(name) was delivered twice") }
+        if isDraining { self.faults.append("\(name) was launched while draining") }
+        if self.byDevice[delivery.token] != nil { self.faults.append("\(name) is its device's second in flight") }
+        if delivery.deadline <= now { self.faults.append("\(name) was past its deadline when it was launched") }
+        guard let stream = self.streams[delivery.stream] else {
+            self.faults.append("\(name) went to a stream that has ended")
+            return
+        }
+        if !stream.isFree { self.faults.append("\(name) went to a stream that is not free") }
+        if !stream.takes(delivery.token, topic: delivery.topic) {
+            self.faults.append("\(name) went to a stream that did not ask for it")
+        }
+        let isNamed = self.streams.values.contains {
+            $0.isFree && !$0.devices.isEmpty && $0.takes(delivery.token, topic: delivery.topic)
+        }
+        if stream.devices.isEmpty, isNamed { self.faults.append("\(name) passed a free stream that names its device") }
+        self.open[delivery.wake] = delivery
+        self.answerers[delivery.wake] = delivery.stream
+        self.byDevice[delivery.token] = delivery.wake
+        self.streams[delivery.stream]?.open.insert(delivery.wake)
+    }
+
+    /// - Returns: the wake, if it was in flight.
+    mutating func expired(_ wake: WakeID, on address: StreamAddress) -> Delivery? {
+        guard self.streams[address]?.open.contains(wake) == true else {
+            self.faults.append("wake \(wake) expired on a stream that does not hold it")
+            return nil
+        }
+        let delivery = self.close(wake)
+        self.streams[address]?.expiredInARow.insert(wake)
+        if self.streams[address]?.expiredInARow.count == 3 { self.stalls += 1 }
+        return delivery
+    }
+
+    /// The worker said something of a wake: its stream is alive.
+    ///
+    /// - Returns: the wake, if this ended it.
+    mutating func answered(_ wake: WakeID, _ outcome: ReportOutcome) -> Delivery? {
+        let address = self.answerers[wake]
+        var ended: Delivery?
+        switch outcome {
+        case .ended:
+            if self.open[wake] == nil { self.faults.append("wake \(wake) ended twice") }
+            ended = self.close(wake)
+            self.answerers[wake] = nil
+        case .repeated, .endedOtherwise, .unknown:
+            if self.open[wake] != nil { self.faults.append("wake \(wake) was in flight, and answered \(outcome)") }
+        }
+        if let address {
+            for expired in self.streams[address]?.expiredInARow ?? [] { self.answerers[expired] = nil }
+            self.streams[address]?.expiredInARow = []
+        }
+        return ended
+    }
+
+    /// What must hold once a step is done.
+    mutating func stepEnded(at now: Instant) {
+        for (wake, delivery) in self.open where delivery.deadline <= now {
+            self.faults.append("wake \(wake) is past its deadline and still in flight")
+        }
+    }
+
+    /// Whether a free stream could take the device.
+    func couldTake(_ token: DeviceToken, topic: String) -> Bool {
+        self.streams.values.contains { $0.isFree && $0.takes(token, topic: topic) }
+    }
+
+    func wakeInFlight(_ token: DeviceToken) -> WakeID? { self.byDevice[token] }
+
+    private mutating func close(_ wake: WakeID) -> Delivery? {
+        guard let delivery = self.open.removeValue(forKey: wake) else { return nil }
+        self.streams[delivery.stream]?.open.remove(wake)
+        self.byDevice[delivery.token] = nil
+        return delivery
+    }
+}
