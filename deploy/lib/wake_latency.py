@@ -18,6 +18,7 @@ import processes
 TOPIC = "com.example.latency"
 MEDIAN_TARGET_MS = 1.0
 WAIT_SECONDS = 10
+ROUND_SAMPLES = 25
 
 
 class Peer:
@@ -96,6 +97,10 @@ class Sampler:
         self.subscription = self.worker.request("GET", f"/v1/topics/{TOPIC}/wakes?slots=16&name=latency", [], None)
         wait_for_status(self.worker, self.subscription, "200")
 
+    def close(self) -> None:
+        self.provider.socket.close()
+        self.worker.socket.close()
+
     def sample(self, number: int, body: bytes) -> float:
         """Milliseconds from the arrival of the 200's last bytes to that of the wake's; a fresh device each time."""
         headers = [("apns-topic", TOPIC), ("apns-push-type", "background"), ("apns-priority", "5")]
@@ -137,11 +142,15 @@ class Sampler:
 
 
 def measure(products: str, folder: str, samples: int, body: bytes) -> dict:
+    values: list[float] = []
     with processes.Gateway(products, folder, [], []) as gateway:
-        sampler = Sampler(gateway)
-        for number in range(20):
-            sampler.sample(number, body)
-        values = sorted(sampler.sample(1000 + number, body) for number in range(samples))
+        # Connections stay on the loop that took them; new ones in each round cover same loops and different ones.
+        for start in range(0, samples, ROUND_SAMPLES):
+            sampler = Sampler(gateway)
+            sampler.sample(2 * samples + start, body)
+            values += [sampler.sample(number, body) for number in range(start, min(samples, start + ROUND_SAMPLES))]
+            sampler.close()
+    values.sort()
     median = statistics.median(values)
     return {
         "samples": samples,
