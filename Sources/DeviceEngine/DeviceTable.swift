@@ -41,13 +41,15 @@ struct DeviceTable: ~Copyable {
     }
 
     subscript(device: DeviceIndex) -> DeviceRecord {
-        _read {
+        // Addresses, not coroutines: in debug builds Swift 6.3 reads a field of what `_read` yielded after it has
+        // freed the coroutine's frame, which holds a copy.
+        unsafeAddress {
             precondition(Int(device.rawValue) < self.count, "no such device")
-            yield unsafe self.row(device).pointee
+            return unsafe UnsafePointer(self.row(device))
         }
-        _modify {
+        unsafeMutableAddress {
             precondition(Int(device.rawValue) < self.count, "no such device")
-            yield unsafe &self.row(device).pointee
+            return unsafe self.row(device)
         }
     }
 
