@@ -53,6 +53,36 @@ struct StartTests {
         #expect(ended.errors.contains("--admin"))
     }
 
+    @Test("A listener may be a list with a UNIX socket in it, which is for its owner and group alone")
+    func socket() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("plain").path
+        let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        let gateway = try ChildProcess(
+            RunningGateway.program,
+            ["dev"] + free + ["--plain", "unix:\(path)", "--plain", "127.0.0.1:0"],
+            folder: folder
+        )
+        let line = try #require(try gateway.line(), "\(gateway.errors)")
+        let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+        let plain = try #require(ready?["plain"] as? [String], "\(line)")
+        #expect(plain.count == 2)
+        #expect(plain.first == "unix:\(path)")
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o660)
+        for version in ["--http1.1", "--http2-prior-knowledge"] {
+            let ended = try ChildProcess.run(
+                "curl",
+                [
+                    "--silent", "--include", version, "--unix-socket", path, "-H", "apns-topic: t", "-d",
+                    RunningGateway.payload, "http://localhost/3/device/\(String(repeating: "5c", count: 32))",
+                ]
+            )
+            #expect(try Answer(curlOutput: ended.output).status == 200, "\(version)")
+        }
+    }
+
     @Test("The state folder is for its owner alone, and one that others may enter is refused")
     func stateFolder() throws {
         let gateway = try RunningGateway()

@@ -71,6 +71,7 @@ def show_latency(row: dict) -> None:
         f"  median {row['medianMilliseconds']:.3f}, p10 {row['p10Milliseconds']:.3f}, p90 {row['p90Milliseconds']:.3f}, "
         f"p99 {row['p99Milliseconds']:.3f} of {row['samples']} samples  {verdict(row['passed'])}"
     )
+    print(f"  (below 0 the wake came first; from sending the push to the wake: {row['medianMillisecondsFromSending']:.3f})")
 
 
 def main() -> int:

@@ -101,9 +101,10 @@ class Sampler:
         self.provider.socket.close()
         self.worker.socket.close()
 
-    def sample(self, number: int, body: bytes) -> float:
-        """Milliseconds from the arrival of the 200's last bytes to that of the wake's; a fresh device each time."""
+    def sample(self, number: int, body: bytes) -> tuple[float, float]:
+        """Milliseconds to the arrival of the wake, from that of the 200 and from sending the push; a fresh device."""
         headers = [("apns-topic", TOPIC), ("apns-push-type", "background"), ("apns-priority", "5")]
+        sent_at = time.monotonic()
         push = self.provider.request("POST", f"/3/device/{number:064x}", headers, body)
         accepted_at = woken_at = None
         arrived: list[tuple[Peer, float, bytes]] = []
@@ -130,7 +131,7 @@ class Sampler:
             arrived = []
         answer = self.worker.request("POST", f"/v1/wakes/{wake}", [], json.dumps({"result": "newData"}).encode())
         wait_for_status(self.worker, answer, "204")
-        return (woken_at - accepted_at) * 1000
+        return (woken_at - accepted_at) * 1000, (woken_at - sent_at) * 1000
 
     def read_ready(self, number: int) -> list[tuple[Peer, float, bytes]]:
         """What can be read now, each with the moment it was read; waits until there is something."""
@@ -142,19 +143,20 @@ class Sampler:
 
 
 def measure(products: str, folder: str, samples: int, body: bytes) -> dict:
-    values: list[float] = []
+    pairs: list[tuple[float, float]] = []
     with processes.Gateway(products, folder, [], []) as gateway:
         # Connections stay on the loop that took them; new ones in each round cover same loops and different ones.
         for start in range(0, samples, ROUND_SAMPLES):
             sampler = Sampler(gateway)
             sampler.sample(2 * samples + start, body)
-            values += [sampler.sample(number, body) for number in range(start, min(samples, start + ROUND_SAMPLES))]
+            pairs += [sampler.sample(number, body) for number in range(start, min(samples, start + ROUND_SAMPLES))]
             sampler.close()
-    values.sort()
+    values = sorted(pair[0] for pair in pairs)
     median = statistics.median(values)
     return {
         "samples": samples,
         "medianMilliseconds": round(median, 4),
+        "medianMillisecondsFromSending": round(statistics.median(pair[1] for pair in pairs), 4),
         "p10Milliseconds": round(values[samples // 10], 4),
         "p90Milliseconds": round(values[samples * 9 // 10], 4),
         "p99Milliseconds": round(values[samples * 99 // 100], 4),
