@@ -79,7 +79,10 @@ let package = Package(
             name: "DeviceEngineTests",
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeGateTestKit"]
         ),
-        .testTarget(name: "GatewayConfigurationTests", dependencies: ["Gateway", "LaunchPolicy"]),
+        .testTarget(
+            name: "GatewayConfigurationTests",
+            dependencies: ["DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy"]
+        ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient"]),
         // Depends on the program so that it lies, built, beside the tests.

@@ -15,10 +15,11 @@ package struct ConfigurationKey: Sendable {
 }
 
 extension ConfigurationKey {
-    /// Every key but those of the sections `topics` and `limits`.
+    /// Every key but those of the section `topics`.
     package static let all: [ConfigurationKey] =
         ConfigurationKey.listeners + ConfigurationKey.behaviour + ConfigurationKey.files + ConfigurationKey.logging
         + Parameters.Name.allCases.map { ConfigurationKey(parameter: $0) }
+        + GatewayLimit.all.map { ConfigurationKey(limit: $0) }
 
     private static let listeners = [
         ConfigurationKey(listen: "edge", \.edge, "where providers and workers connect (HTTP/2 over TLS)"),
@@ -111,6 +112,21 @@ extension ConfigurationKey {
         self.init(name: name, requirement: choices, summary: summary, isText: true) {
             guard case .string(let text) = $1, let choice = Choice(rawValue: text) else { return false }
             $0[keyPath: field] = choice
+            return true
+        }
+    }
+
+    private init(limit: GatewayLimit) {
+        self.init(
+            name: "limits.\(limit.name)",
+            requirement: limit.requirement,
+            summary: "\(limit.defaultValue) by default: \(limit.reason)",
+            isText: false
+        ) {
+            guard case .number(let number) = $1, let value = Int(exactly: number), limit.range.contains(value) else {
+                return false
+            }
+            $0.limits[keyPath: limit.field] = value
             return true
         }
     }

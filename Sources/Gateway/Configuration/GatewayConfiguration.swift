@@ -37,6 +37,9 @@ package struct GatewayConfiguration: Sendable {
     /// The launch policy of topics that override it, complete: what a topic does not name is as in `policy`.
     package var topicPolicies: [String: Parameters] = [:]
 
+    /// Every bound of the gateway.
+    package var limits = GatewayLimits()
+
     package var logLevel = LogLevel.info
     package var logFormat = LogFormat.text
 

@@ -28,16 +28,16 @@ package final class Gateway: Sendable {
             onIdle: onIdle
         )
         self.context = context
-        self.server = try HTTPServer(listeners: listeners, loopCount: loopCount) { loop in
+        self.server = try HTTPServer(
+            listeners: listeners,
+            limits: configuration.limits.transport,
+            loopCount: loopCount
+        ) { loop in
             LoopHandler(loop: loop, context: context)
         }
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
-        var engine = EngineConfiguration()
-        engine.policy = configuration.policy
-        engine.topicPolicies = configuration.topicPolicies
-        engine.openRegistration = configuration.registration == .open
         self.engine = EngineThread(
-            configuration: engine,
+            configuration: configuration.engine,
             mailbox: context.engine,
             loops: context.loops,
             makeStore: makeStore

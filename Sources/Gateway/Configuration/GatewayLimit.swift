@@ -1,0 +1,210 @@
+import HTTPTransport
+
+/// One bound as the configuration, the help and the manual know it: the key `limits.NAME`.
+package struct GatewayLimit: Sendable {
+    /// The name within `limits`, such as `devicesMax`.
+    package let name: String
+    /// What is counted, in the plural.
+    package let unit: String
+    /// The values an operator may set.
+    package let range: ClosedRange<Int>
+    /// Why the default is what it is, in one sentence.
+    package let reason: String
+    /// Where the value is kept.
+    package let field: any WritableKeyPath<GatewayLimits, Int> & Sendable
+
+    private init(
+        _ name: String,
+        _ unit: String,
+        _ range: ClosedRange<Int>,
+        _ field: any WritableKeyPath<GatewayLimits, Int> & Sendable,
+        _ reason: String
+    ) {
+        self.name = name
+        self.unit = unit
+        self.range = range
+        self.field = field
+        self.reason = reason
+    }
+
+    /// The value when nothing is set.
+    package var defaultValue: Int { GatewayLimits()[keyPath: self.field] }
+
+    /// What the value must be, for messages and manuals.
+    package var requirement: String {
+        "a whole number of \(self.unit) from \(self.range.lowerBound) to \(self.range.upperBound)"
+    }
+}
+
+extension GatewayLimit {
+    /// Every bound, by what it protects.
+    package static let all = GatewayLimit.counts + GatewayLimit.bytes + GatewayLimit.times + GatewayLimit.frames
+
+    private static let counts = [
+        GatewayLimit(
+            "devicesMax",
+            "devices",
+            1...1_000_000_000,
+            \.devicesMax,
+            "ten million take 3 GB idle, and 9 GB with a push waiting on each."
+        ),
+        GatewayLimit(
+            "topicsMax",
+            "topics",
+            1...1_000_000,
+            \.topicsMax,
+            "a topic is an app, and each worker names its own."
+        ),
+        GatewayLimit(
+            "connectionsMax",
+            "connections",
+            1...1_000_000,
+            \.transport.connectionsMax,
+            "each costs a descriptor and about 60 KiB with TLS; the descriptor limit holds as well."
+        ),
+        GatewayLimit(
+            "streamsPerConnectionMax",
+            "streams",
+            1...100_000,
+            \.transport.streamsPerConnectionMax,
+            "APNs announces it."
+        ),
+        GatewayLimit(
+            "streamsPerLoopMax",
+            "streams",
+            1...10_000_000,
+            \.transport.streamsPerLoopMax,
+            "a hundred connections with every stream open; each may hold a header list and a body."
+        ),
+        GatewayLimit(
+            "acceptsPerTurn",
+            "connections",
+            1...1_024,
+            \.transport.acceptsPerTurn,
+            "few at a time, so that the loops share a burst of connections."
+        ),
+    ]
+
+    private static let bytes = [
+        GatewayLimit(
+            "headerListBytesMax",
+            "bytes",
+            4_096...16_384,
+            \.transport.headerListBytesMax,
+            "APNs announces it."
+        ),
+        GatewayLimit(
+            "frameBytesMax",
+            "bytes",
+            16_384...16_777_215,
+            \.transport.frameBytesMax,
+            "the least that HTTP/2 allows, and three times the largest payload."
+        ),
+        GatewayLimit(
+            "streamWindowBytes",
+            "bytes",
+            16_384...2_147_483_647,
+            \.transport.streamWindowBytes,
+            "APNs announces it; the largest payload fits many times."
+        ),
+        GatewayLimit(
+            "connectionWindowBytes",
+            "bytes",
+            65_535...2_147_483_647,
+            \.transport.connectionWindowBytes,
+            "a thousand ordinary pushes."
+        ),
+        GatewayLimit(
+            "readBytesPerTurn",
+            "bytes",
+            16_384...16_777_216,
+            \.transport.readBytesPerTurn,
+            "four full frames, so that no connection keeps the others waiting."
+        ),
+        GatewayLimit(
+            "discardedBytesMax",
+            "bytes",
+            0...1_073_741_824,
+            \.transport.discardedBytesMax,
+            "enough for most clients to read why a body was too large."
+        ),
+        GatewayLimit(
+            "outputBytesMax",
+            "bytes",
+            16_384...16_777_216,
+            \.transport.outputBytesMax,
+            "about what a socket takes at once, and most of what a peer that stops reading costs."
+        ),
+        GatewayLimit(
+            "streamingBytesSoftMax",
+            "bytes",
+            16_384...1_073_741_824,
+            \.transport.streamingBytesSoftMax,
+            "past any burst of events that a reader that keeps up leaves waiting."
+        ),
+    ]
+
+    private static let times = [
+        GatewayLimit(
+            "handshakeSeconds",
+            "seconds",
+            1...600,
+            \.transport.handshakeSeconds,
+            "many round trips of the slowest network."
+        ),
+        GatewayLimit(
+            "requestSeconds",
+            "seconds",
+            1...3_600,
+            \.transport.requestSeconds,
+            "the largest request arrives in it at 220 bytes a second."
+        ),
+        GatewayLimit(
+            "responseSeconds",
+            "seconds",
+            1...3_600,
+            \.transport.responseSeconds,
+            "as long as a request may take; event streams are exempt."
+        ),
+        GatewayLimit(
+            "writeStallSeconds",
+            "seconds",
+            1...3_600,
+            \.transport.writeStallSeconds,
+            "as long as an answer may take."
+        ),
+        GatewayLimit("idleSeconds", "seconds", 1...604_800, \.transport.idleSeconds, "APNs keeps one for an hour."),
+        GatewayLimit("pingSeconds", "seconds", 1...600, \.transport.pingSeconds, "as long as a handshake may take."),
+        GatewayLimit(
+            "lingerSeconds",
+            "seconds",
+            0...60,
+            \.transport.lingerSeconds,
+            "a few round trips, so that the last bytes of a connection we end are not lost."
+        ),
+    ]
+
+    private static let frames = [
+        GatewayLimit(
+            "outputFramesMax",
+            "frames",
+            1...1_000_000,
+            \.transport.outputFramesMax,
+            "two for each stream that a connection may have open."
+        ),
+        GatewayLimit(
+            "controlFramesBurst",
+            "frames",
+            1...1_000_000,
+            \.transport.controlFramesBurst,
+            "a client may reset every stream it has open."
+        ),
+        GatewayLimit(
+            "controlFramesPerSecond",
+            "frames",
+            1...1_000_000,
+            \.transport.controlFramesPerSecond,
+            "far more than a client that keeps to the rules sends."
+        ),
+    ]
+}
