@@ -53,7 +53,7 @@ let package = Package(
         ),
         .target(
             name: "CommandLineTool",
-            dependencies: ["Gateway", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Simulation"]
+            dependencies: ["Gateway", "HTTPClient", "LaunchPolicy", "Simulation"]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
 

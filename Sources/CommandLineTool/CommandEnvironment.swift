@@ -9,16 +9,20 @@ package struct CommandEnvironment: Sendable {
     package var runGateway: @Sendable (GatewayConfiguration, @escaping OnReady) async throws -> Int32
     /// Makes the TLS material of development in a folder, and keeps what is there.
     package var makeCertificates: @Sendable (String) throws -> Void
+    /// Signs a message with the key in a file, by ES256; the signature is R and then S.
+    package var signES256: @Sendable (_ message: [UInt8], _ keyFile: String) throws -> [UInt8]
     /// How the program was called, for command lines to paste.
     package var programName: String
 
     package init(
         programName: String,
         runGateway: @escaping @Sendable (GatewayConfiguration, @escaping OnReady) async throws -> Int32,
-        makeCertificates: @escaping @Sendable (String) throws -> Void
+        makeCertificates: @escaping @Sendable (String) throws -> Void,
+        signES256: @escaping @Sendable (_ message: [UInt8], _ keyFile: String) throws -> [UInt8]
     ) {
         self.programName = programName
         self.runGateway = runGateway
         self.makeCertificates = makeCertificates
+        self.signES256 = signES256
     }
 }

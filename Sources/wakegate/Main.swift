@@ -9,7 +9,8 @@ struct Main {
         let environment = CommandEnvironment(
             programName: CommandLine.arguments.first ?? "wakegate",
             runGateway: GatewayProcess.run,
-            makeCertificates: DevelopmentCertificates.make
+            makeCertificates: DevelopmentCertificates.make,
+            signES256: { try ProviderKey.sign($0, keyFile: $1) }
         )
         // A reader that goes away is seen by the write that fails.
         _ = signal(SIGPIPE, SIG_IGN)

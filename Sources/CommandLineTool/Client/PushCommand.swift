@@ -17,6 +17,13 @@ extension CommandDefinition {
             OptionDefinition("--apns-id", "UUID", "apns-id; the gateway makes one otherwise"),
             OptionDefinition("--count", "N", "send it N times over one connection", value: .integer(1...10_000_000)),
             OptionDefinition("--dry-run", "", "ask for the answer and change nothing"),
+            OptionDefinition(
+                "--provider-key",
+                "FILE",
+                "sign a provider token with this .p8; needs --team and --key-id"
+            ),
+            OptionDefinition("--team", "TEAM", "the team that the provider token names"),
+            OptionDefinition("--key-id", "ID", "the key that the provider token names"),
         ] + OptionDefinition.client,
         example:
             "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
@@ -37,7 +44,10 @@ package enum PushCommand {
 
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let location = try GatewayLocation(parsed, side: .edge)
-        let request = try self.request(parsed, to: location)
+        var request = try self.request(parsed, to: location)
+        if let token = try ProviderToken(parsed) {
+            request.headers.append(("authorization", try token.header(now: time(nil), sign: environment.signES256)))
+        }
         let client = try location.client()
         let count = parsed.integer("--count") ?? 1
         var tally = PushTally()

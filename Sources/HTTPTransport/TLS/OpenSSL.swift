@@ -217,7 +217,7 @@ final class TLSSession {
     }
 }
 
-/// Keys and certificates of development, as far as they need the library.
+/// Keys and certificates, as far as they need the library.
 enum OpenSSL {
     /// The cause of the last failure, in the library's words.
     static func reason() -> String {
@@ -247,15 +247,32 @@ enum OpenSSL {
             return unsafe Key(pointer)
         }
 
-        init(pem: [UInt8], file: String) throws(TransportError) {
-            let pointer = unsafe OpenSSL.withInput(pem) { unsafe PEM_read_bio_PrivateKey($0, nil, nil, nil) }
+        /// - Parameter remedy: what to do about a file without a key.
+        init(pem: [UInt8], file: String, remedy: String = "remove it") throws(TransportError) {
+            // Without an answer of ours the library would ask the terminal for the password of an encrypted key.
+            let pointer = unsafe OpenSSL.withInput(pem) {
+                unsafe PEM_read_bio_PrivateKey($0, nil, { _, _, _, _ in -1 }, nil)
+            }
             guard let pointer = unsafe pointer else {
                 throw TransportError(
                     .privateKey,
-                    "\(file) holds no private key in PEM (\(OpenSSL.reason())); remove it."
+                    "\(file) holds no private key in PEM without a password (\(OpenSSL.reason())); \(remedy)."
                 )
             }
             unsafe self.pointer = unsafe pointer
+        }
+
+        var isP256: Bool { unsafe wakegate_is_p256(self.pointer) == 1 }
+
+        /// Signs with SHA-256.
+        ///
+        /// - Returns: R and then S, 32 bytes each.
+        func signES256(_ message: [UInt8]) throws(TransportError) -> [UInt8] {
+            var signature = [UInt8](repeating: 0, count: 64)
+            guard unsafe wakegate_sign_es256(self.pointer, message, message.count, &signature) == 1 else {
+                throw TransportError(.privateKey, "The key cannot sign: \(OpenSSL.reason()).")
+            }
+            return signature
         }
 
         /// PKCS#8 in PEM.
