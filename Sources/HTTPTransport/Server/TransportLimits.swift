@@ -7,8 +7,8 @@ package struct TransportLimits: Sendable {
     package var connectionsMax = 20_000
     /// Streams open at once on one connection; 1,000, as APNs announces it.
     package var streamsPerConnectionMax = 1_000
-    /// Streams open at once on one loop; 100,000, the full number of a hundred connections, since each may hold a header
-    /// list and a body. Others are refused, to be retried.
+    /// Streams open at once on one loop; 100,000, the full number of a hundred connections, since each may hold a
+    /// header list and a body. Others are refused, to be retried.
     package var streamsPerLoopMax = 100_000
     /// Connections accepted in one turn of one loop; 4, so that the loops share a burst of them.
     package var acceptsPerTurn = 4
