@@ -5,7 +5,7 @@ struct RandomBits {
     private static let blockCount = 512
     private var block: [UInt64] = []
 
-    /// 128 bits that nobody can foresee.
+    /// 128 unpredictable bits.
     mutating func next() -> (UInt64, UInt64) {
         if self.block.count < 2 {
             self.block = Array(repeating: 0, count: Self.blockCount)

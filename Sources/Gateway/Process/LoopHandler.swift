@@ -40,6 +40,7 @@ final class LoopHandler: RequestHandler {
     private var callers: CallerCheck
     private var effects = EffectBatch()
     private var random = RandomBits()
+    private var unique: UniqueBits
     private var isDraining = false
     private var countedConnections = 0
 
@@ -47,6 +48,7 @@ final class LoopHandler: RequestHandler {
         self.loop = loop
         self.context = context
         self.callers = CallerCheck(configuration: context.configuration)
+        self.unique = UniqueBits(seed: self.random.next())
         context.loops[loop.index].attach { [loop] in loop.wake() }
     }
 
@@ -177,7 +179,7 @@ final class LoopHandler: RequestHandler {
     }
 
     func newAPNsID() -> APNsID {
-        APNsID(random: self.random.next())
+        APNsID(random: self.unique.next())
     }
 
     func newDeviceToken() -> DeviceToken {

@@ -10,6 +10,9 @@ final class HTTP2Core {
     let response = Response()
     /// Monotonic milliseconds; the driver sets it once a turn.
     var now: Int64
+    /// Memory for the request that comes next. A request is over for us once the handler has had it, while its stream
+    /// waits for the answer: so that thousands that wait share what the last one left in the cache.
+    fileprivate var spare = StreamState()
     /// Set whenever the handler was told something outside of a request.
     var handlerWasTold = false
 
@@ -79,6 +82,7 @@ final class HTTP2Session {
     private var resetsPending: [Int32] = []
     private var drained: [StreamID] = []
     private var hasSentSettings = false
+    private var hasAnswered = false
     private var budget: ControlFrameBudget
     private var idleSince: Int64
 
@@ -263,7 +267,8 @@ final class HTTP2Session {
         for index in 0..<count {
             let field = response.field(at: index)
             var flags = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
-            if !field.isIndexed { flags |= UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
+            // A value that never comes again is not worth a place in the table, but its name is: the first takes one.
+            if !field.isIndexed && self.hasAnswered { flags |= UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
             if unsafe field.constant != nil { flags |= UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) }
             let value = response.value(of: field)
             // The library takes its input as mutable and does not change it.
@@ -276,6 +281,7 @@ final class HTTP2Session {
             unsafe line.flags = flags
             unsafe (self.core.fields + index).initialize(to: line)
         }
+        self.hasAnswered = true
         guard hasBody else {
             unsafe nghttp2_submit_response(self.session, number, self.core.fields, count, nil)
             return
@@ -347,6 +353,9 @@ final class HTTP2Session {
 
     private func slot(_ number: Int32) -> StreamSlot? {
         if let current = self.current, current.state.number == number { return current }
+        // Answers mostly come, and leave, in the order of the requests: the library need not search.
+        if let oldest = self.open.waiting.first, oldest.state.number == number { return oldest }
+        if let oldest = self.open.sending.first, oldest.state.number == number { return oldest }
         guard let data = unsafe nghttp2_session_get_stream_user_data(self.session, number) else { return nil }
         return unsafe StreamSlot(pointer: data.assumingMemoryBound(to: StreamState.self))
     }
@@ -385,6 +394,8 @@ final class HTTP2Session {
         } else {
             self.handler.requestReceived(self.request(slot))
         }
+        slot.state.dropRequest(keepingBytesMax: StreamPool.keptBytesMax)
+        slot.state.exchangeRequestMemory(with: &self.core.spare)
     }
 
     // MARK: What libnghttp2 reports
@@ -401,6 +412,7 @@ final class HTTP2Session {
             unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_REFUSED_STREAM.rawValue)
             return
         }
+        slot.state.exchangeRequestMemory(with: &self.core.spare)
         self.open.append(slot)
         self.current = slot
         unsafe nghttp2_session_set_stream_user_data(self.session, number, UnsafeMutableRawPointer(slot.pointer))

@@ -4,7 +4,7 @@ final class StreamPool {
     private static let chunkCount = 64
 
     /// The most bytes a free state keeps in each of its buffers.
-    private let keptBytesMax = 16_384
+    static let keptBytesMax = 16_384
     private let streamsMax: Int
     private var chunks: [UnsafeMutablePointer<StreamState>] = unsafe []
     private var free: StreamSlot?
@@ -39,7 +39,7 @@ final class StreamPool {
 
     func giveBack(_ slot: StreamSlot) {
         precondition(slot.state.phase != .free, "a stream state was given back twice")
-        slot.state.reset(keepingBytesMax: self.keptBytesMax)
+        slot.state.reset(keepingBytesMax: Self.keptBytesMax)
         slot.state.phase = .free
         slot.state.next = self.free
         self.free = slot

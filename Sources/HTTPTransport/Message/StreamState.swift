@@ -106,6 +106,16 @@ struct StreamState: ~Copyable {
         if self.output.count > keepingBytesMax { self.output.free() } else { self.output.removeAll() }
     }
 
+    /// Exchanges the memory that requests are kept in.
+    mutating func exchangeRequestMemory(with other: inout StreamState) {
+        swap(&self.received, &other.received)
+        let (fields, fieldCapacity) = unsafe (self.fields, self.fieldCapacity)
+        unsafe self.fields = other.fields
+        self.fieldCapacity = other.fieldCapacity
+        unsafe other.fields = fields
+        other.fieldCapacity = fieldCapacity
+    }
+
     /// Forgets the request: its bytes are needed no more.
     mutating func dropRequest(keepingBytesMax: Int) {
         if self.received.count > keepingBytesMax { self.received.free() } else { self.received.removeAll() }
