@@ -237,7 +237,8 @@ final class Poll {
         static let edge = Readiness(rawValue: EPOLLET.rawValue)
     }
 
-    private static let eventsMax = 256
+    /// Few a turn: what one turn reads should still be in the cache when its answers are written.
+    private static let eventsMax = 16
 
     private let descriptor: Int32
     private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: Poll.eventsMax)
