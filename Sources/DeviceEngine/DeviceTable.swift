@@ -34,7 +34,8 @@ struct DeviceTable: ~Copyable {
             unsafe record.pointee.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
             unsafe record.pointee.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
             unsafe record.pointee.token.deallocate()
-            unsafe record.pointee.memory?.deallocate()
+            unsafe record.pointee.recent.deallocate()
+            unsafe record.pointee.endedWakes.deallocate()
         }
         for number in unsafe self.blocks.indices { unsafe self.blocks[number].deallocate() }
         unsafe self.cells.deallocate()

@@ -92,20 +92,7 @@ extension EmbeddedEngine {
 
     func remember(_ device: DeviceIndex, _ kind: RecentEvent.Kind, _ apnsID: APNsID?) {
         let event = RecentEvent(at: self.now, kind: kind, apnsID: apnsID)
-        self.makeMemory(device)
-        _ = self.withMemory(device) { $0.recent.append(event) }
-    }
-
-    func makeMemory(_ device: DeviceIndex) {
-        guard unsafe self.devices[device].memory == nil else { return }
-        let memory = UnsafeMutablePointer<DeviceMemory>.allocate(capacity: 1)
-        unsafe memory.initialize(to: DeviceMemory())
-        unsafe self.devices[device].memory = memory
-    }
-
-    func withMemory<Result>(_ device: DeviceIndex, _ body: (inout DeviceMemory) -> Result?) -> Result? {
-        guard let memory = unsafe self.devices[device].memory else { return nil }
-        return unsafe body(&memory.pointee)
+        _ = self.devices[device].recent.change(from: Ring()) { $0.append(event) }
     }
 
     func parameters(_ topic: TopicIndex) -> Parameters {

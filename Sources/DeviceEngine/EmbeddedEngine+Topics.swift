@@ -57,7 +57,7 @@ extension EmbeddedEngine {
             pendingID: record.state.pending.flatMap { PushContent($0.handle)?.apnsID },
             inFlightID: record.state.inFlight.flatMap { PushContent($0.push.handle)?.apnsID },
             held: held,
-            recent: self.withMemory(device) { $0.recent.elements.reversed() } ?? []
+            recent: record.recent.value?.elements.reversed() ?? []
         )
     }
 }

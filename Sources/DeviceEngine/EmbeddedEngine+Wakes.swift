@@ -52,7 +52,7 @@ extension EmbeddedEngine {
         self.settleBeforeWakeEnds(device)
         let record = self.devices[device]
         guard record.wake == id, record.state.inFlight != nil else {
-            let before = self.withMemory(device) { $0.endedWakes.elements.first { $0.id == id } }
+            let before = record.endedWakes.value?.elements.first { $0.id == id }
             guard let before else { return .unknown }
             return before.outcome == outcome ? .repeated : .endedOtherwise(before.outcome)
         }
@@ -134,7 +134,8 @@ extension EmbeddedEngine {
         self.remember(device, .result(outcome), content?.apnsID)
         let ended = EndedWake(id: before.wake, outcome: outcome, at: self.now)
         self.ended.append((ended.id, device, ended.at))
-        if let forgotten = self.withMemory(device, { $0.endedWakes.append(ended) }) { self.wakes[forgotten.id] = nil }
+        let forgotten = self.devices[device].endedWakes.change(from: Ring()) { $0.append(ended) }
+        if let forgotten { self.wakes[forgotten.id] = nil }
         switch action {
         case .completed(let push):
             self.count(before.topic) { $0.completed += 1 }

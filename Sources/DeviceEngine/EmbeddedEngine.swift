@@ -97,9 +97,10 @@ extension EmbeddedEngine {
         while self.firstEnded < self.ended.count, self.ended[self.firstEnded].at <= horizon {
             let oldest = self.ended[self.firstEnded]
             self.firstEnded += 1
-            if self.withMemory(oldest.device, { $0.endedWakes.popFirst { $0.id == oldest.id } }) != nil {
-                self.wakes[oldest.id] = nil
+            let forgotten = self.devices[oldest.device].endedWakes.change(from: Ring()) { ended in
+                ended.popFirst { $0.id == oldest.id }
             }
+            if forgotten != nil { self.wakes[oldest.id] = nil }
         }
         if self.firstEnded > 1024, self.firstEnded * 2 > self.ended.count {
             self.ended.removeFirst(self.firstEnded)

@@ -33,3 +33,8 @@ package struct RecentEvent: Hashable, Sendable {
     /// The push it happened to, if it happened to one.
     package let apnsID: APNsID?
 }
+
+extension EmbeddedEngine {
+    /// The bytes a device's recent events cost, once a push has arrived for it.
+    package var recentBytes: Int { MemoryLayout<Ring<RecentEvent>>.stride }
+}

@@ -1,25 +1,3 @@
-package import LaunchPolicy
-
-/// A wake that ended, remembered for workers that answer late or twice.
-package struct EndedWake: Hashable, Sendable {
-    package let id: WakeID
-    package let outcome: WakeOutcome
-    package let at: Instant
-}
-
-/// What the engine remembers of a device besides its state: made when the first push arrives.
-struct DeviceMemory {
-    /// The most ended wakes remembered a device.
-    static let endedWakesMax = 4
-    /// The most events remembered a device; the history store keeps more.
-    static let recentMax = 4
-
-    /// The wakes that ended last, the oldest first.
-    var endedWakes = Ring<EndedWake>()
-    /// What happened last, the oldest first.
-    var recent = Ring<RecentEvent>()
-}
-
 /// The last four of something, the oldest first.
 struct Ring<Element> {
     static var capacity: Int { 4 }
@@ -53,9 +31,4 @@ struct Ring<Element> {
         self.slots[Self.capacity - 1] = element
         return first
     }
-}
-
-extension EmbeddedEngine {
-    /// The bytes a device's recent events cost, once a push has arrived for it.
-    package var recentBytes: Int { MemoryLayout<Ring<RecentEvent>>.stride }
 }
