@@ -28,6 +28,7 @@ let package = Package(
 
         // MARK: Pure: the standard library alone
         .target(name: "Bytes"),
+        .target(name: "Text"),
         .target(name: "LaunchPolicy"),
         .target(name: "APNSProtocol", dependencies: ["Bytes"]),
 
@@ -35,7 +36,7 @@ let package = Package(
         .target(name: "DeviceEngine", dependencies: ["Bytes", "LaunchPolicy"]),
         .target(name: "WakeDispatch", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy"]),
 
-        .target(name: "Simulation", dependencies: ["Bytes", "LaunchPolicy"]),
+        .target(name: "Simulation", dependencies: ["Bytes", "LaunchPolicy", "Text"]),
 
         // MARK: Drivers: sockets, TLS, HTTP
         .target(
@@ -48,12 +49,13 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "HTTPTransport", "LaunchPolicy", "WakeDispatch",
+                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "HTTPTransport", "LaunchPolicy", "Text",
+                "WakeDispatch",
             ]
         ),
         .target(
             name: "CommandLineTool",
-            dependencies: ["Gateway", "HTTPClient", "LaunchPolicy", "Simulation"]
+            dependencies: ["Gateway", "HTTPClient", "LaunchPolicy", "Simulation", "Text"]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
 
@@ -84,13 +86,14 @@ let package = Package(
             dependencies: ["DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy"]
         ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient"]),
-        .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient"]),
+        .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text"]),
         // Depends on the program so that it lies, built, beside the tests.
         .testTarget(name: "EndToEndTests", dependencies: ["wakegate"], exclude: ["Clients"]),
         .testTarget(
             name: "WakeDispatchTests",
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "WakeDispatch", "WakeGateTestKit"]
         ),
+        .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes"]),
         .testTarget(name: "HTTPTransportTests", dependencies: ["Bytes", "HTTPTransport"]),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes"]),

@@ -254,9 +254,18 @@ extension HTTPClient {
     }
 }
 
-/// libcurl's callbacks: `context` is the transfer that `HTTPClient.start` registered.
-private func transfer(at context: UnsafeMutableRawPointer) -> HTTPTransfer {
-    unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+/// Hands what libcurl received to the transfer that `HTTPClient.start` registered as `context`.
+///
+/// - Returns: the bytes taken; fewer than there are makes libcurl end the transfer.
+private func receive(
+    _ bytes: UnsafeMutablePointer<CChar>?,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?,
+    _ take: (HTTPTransfer, UnsafeRawBufferPointer) -> Bool
+) -> Int {
+    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+    let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+    return unsafe take(transfer, UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
 }
 
 private func receiveHeader(
@@ -265,10 +274,10 @@ private func receiveHeader(
     _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
-    let line = unsafe UnsafeRawBufferPointer(start: bytes, count: size * count)
-    unsafe transfer(at: context).headerReceived(String(decoding: line, as: UTF8.self))
-    return size * count
+    unsafe receive(bytes, size * count, context) { transfer, line in
+        unsafe transfer.headerReceived(String(decoding: line, as: UTF8.self))
+        return true
+    }
 }
 
 private func receiveBody(
@@ -277,7 +286,5 @@ private func receiveBody(
     _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
-    let chunk = unsafe UnsafeRawBufferPointer(start: bytes, count: size * count)
-    return unsafe transfer(at: context).bodyReceived(chunk) ? size * count : 0
+    unsafe receive(bytes, size * count, context) { transfer, chunk in unsafe transfer.bodyReceived(chunk) }
 }

@@ -1,4 +1,5 @@
 import LaunchPolicy
+import Text
 
 /// Runs the launch policy on a trace in virtual time (POLICY.md, "Trace format").
 ///
@@ -33,7 +34,7 @@ package struct Simulator {
             let key = key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key
             guard let name = Parameters.Name(rawValue: key) else {
                 let names = Parameters.Name.allCases.map(\.rawValue)
-                let remedy = NearestName.remedy(for: key, among: names)
+                let remedy = NearestMatch.remedy(for: key, among: names)
                 throw TraceError(line: nil, fault: "unknown key \"policy.\(key)\"", remedy: remedy)
             }
             do {

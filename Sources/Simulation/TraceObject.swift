@@ -1,4 +1,5 @@
 import LaunchPolicy
+import Text
 
 /// An object of a trace line, read field by field; each fault is told with its line, its field and a remedy.
 struct TraceObject {
@@ -23,7 +24,7 @@ struct TraceObject {
                     line: line,
                     fault: isKnown
                         ? "\"\(path)\(member.name)\" is there twice" : "unknown key \"\(path)\(member.name)\"",
-                    remedy: isKnown ? "leave one out" : NearestName.remedy(for: member.name, among: known)
+                    remedy: isKnown ? "leave one out" : NearestMatch.remedy(for: member.name, among: known)
                 )
             }
         }
@@ -78,7 +79,7 @@ struct TraceObject {
             throw TraceError(
                 line: self.line,
                 fault: "\"\(self.path)\(name)\" is \"\(text)\"",
-                remedy: NearestName.remedy(for: text, among: names)
+                remedy: NearestMatch.remedy(for: text, among: names)
             )
         }
         return choice

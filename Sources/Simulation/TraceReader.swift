@@ -1,4 +1,5 @@
 import LaunchPolicy
+import Text
 
 /// Reads the lines of a trace, one at a time.
 struct TraceReader {
@@ -75,7 +76,7 @@ struct TraceReader {
             else { throw object.wrong(name, "is no such pair", must: Self.stepRequirement) }
             guard let answer = WorkerScript.Answer(rawValue: answer) else {
                 let names = WorkerScript.Answer.allCases.map(\.rawValue)
-                let remedy = NearestName.remedy(for: answer, among: names)
+                let remedy = NearestMatch.remedy(for: answer, among: names)
                 throw TraceError(line: object.line, fault: "\"\(name)\" answers \"\(answer)\"", remedy: remedy)
             }
             steps.append(WorkerScript.Step(answer, delay: try object.time(name, seconds)))

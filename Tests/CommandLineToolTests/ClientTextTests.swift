@@ -3,6 +3,7 @@ import Foundation
 import Gateway
 import HTTPClient
 import Testing
+import Text
 
 @Suite("What client commands say")
 struct ClientTextTests {
@@ -70,7 +71,7 @@ struct ClientTextTests {
             "receivedAt":0,"expiresAt":1000},"inFlight":null,"held":["battery"],"nextEligibleAt":null,"penalty":1,
             "conditions":{"charging":false},"recent":[{"at":0,"event":"launched","apnsID":"X","detail":null}]}
             """
-        let text = ExplainText.text(try JSONValue.json5(Data(json.utf8)))
+        let text = ExplainText.text(try JSONReader.read(json))
         #expect(text.hasPrefix("It waits.\n"))
         #expect(text.contains("apns-id X, priority 5, attempts 0, coalesced 3, received 1970-01-01T00:00:00Z"))
         #expect(text.contains("held by             battery"))
@@ -84,7 +85,7 @@ struct ClientTextTests {
         let json =
             "{\"pushes\":{\"accepted\":14,\"discarded\":{\"expired\":2,\"exhausted\":0,\"forceQuit\":1}},"
             + "\"pushesPerLaunch\":1.75}"
-        let text = StatsText.totals(try JSONValue.json5(Data(json.utf8)))
+        let text = StatsText.totals(try JSONReader.read(json))
         #expect(text.contains("pushes accepted           14\n"))
         #expect(text.contains("3 (expired 2, forceQuit 1)"))
         #expect(text.contains("1.75"))

@@ -15,7 +15,7 @@ enum BannedWords {
     }
 
     static let pureModules: Set<String> = [
-        "APNSProtocol", "Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "WakeDispatch",
+        "APNSProtocol", "Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "Text", "WakeDispatch",
     ]
 
     static let all: [Ban] = [

@@ -3,11 +3,12 @@ enum ModuleImports {
     /// What each module may import; a module that is not named may import anything but C libraries it does not own.
     static let allowed: [String: Set<String>] = [
         "Bytes": [],
+        "Text": [],
         "LaunchPolicy": [],
         "APNSProtocol": ["Bytes"],
         "DeviceEngine": ["Bytes", "LaunchPolicy"],
         "WakeDispatch": ["Bytes", "DeviceEngine", "LaunchPolicy"],
-        "Simulation": ["Bytes", "LaunchPolicy"],
+        "Simulation": ["Bytes", "LaunchPolicy", "Text"],
         "HTTPTransport": ["Bytes", "CLinux", "CMicrohttpd", "CNghttp2", "COpenSSL", "Glibc", "Synchronization"],
         "HTTPClient": ["Bytes", "CLibcurl", "Glibc", "Synchronization"],
     ]

@@ -1,5 +1,5 @@
-import Gateway
 import HTTPClient
+import Text
 
 extension CommandDefinition {
     private static let token = ArgumentDefinition("TOKEN", "the device token, hexadecimal")

@@ -1,4 +1,4 @@
-package import Gateway
+package import Text
 
 /// What the gateway knows of one device, for people.
 package enum ExplainText {
@@ -18,7 +18,7 @@ package enum ExplainText {
         add("next eligible", self.instant(device["nextEligibleAt"]) ?? "at once")
         add("last launch", self.instant(device["lastLaunchAt"]) ?? "never")
         add("launches in window", self.launches(device))
-        add("penalty", device["penalty"]?.number.map { JSONValue.text(of: $0) })
+        add("penalty", device["penalty"]?.number.map { JSONNumber.text(of: $0) })
         let conditions = (device["conditions"] ?? .null).members
         add("conditions", conditions.map { "\($0.name)=\($0.value.text ?? $0.value.described)" }.joined(separator: " "))
         let recent = device["recent"]?.elements ?? []
@@ -33,7 +33,7 @@ package enum ExplainText {
     private static func launches(_ device: JSONValue) -> String? {
         guard let count = device["launchesInWindow"]?.number else { return nil }
         let end = self.instant(device["windowEndsAt"]).map { ", until \($0)" } ?? ""
-        return JSONValue.text(of: count) + end
+        return JSONNumber.text(of: count) + end
     }
 
     private static func push(_ value: JSONValue?) -> String {
@@ -43,7 +43,7 @@ package enum ExplainText {
             if let text = value[name]?.text { parts.append("\(label) \(text)") }
         }
         for (label, name) in [("priority", "priority"), ("attempts", "attempts"), ("coalesced", "coalesced")] {
-            if let number = value[name]?.number { parts.append("\(label) \(JSONValue.text(of: number))") }
+            if let number = value[name]?.number { parts.append("\(label) \(JSONNumber.text(of: number))") }
         }
         for (label, name) in [
             ("received", "receivedAt"), ("expires", "expiresAt"), ("launched", "launchedAt"), ("deadline", "deadline"),

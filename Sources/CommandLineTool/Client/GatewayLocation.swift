@@ -1,4 +1,3 @@
-import Gateway
 package import HTTPClient
 
 /// Where a client command finds its gateway, and how it shows who it is.

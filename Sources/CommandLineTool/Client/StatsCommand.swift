@@ -1,4 +1,3 @@
-import Gateway
 import HTTPClient
 
 extension CommandDefinition {

@@ -1,4 +1,4 @@
-package import Gateway
+package import Text
 
 /// The gateway's statistics, for people.
 package enum StatsText {
@@ -50,11 +50,11 @@ package enum StatsText {
         let sum = members.reduce(0) { $0 + ($1.value.number ?? 0) }
         guard !members.isEmpty else { return "0" }
         let parts = members.map { "\($0.name) \(self.number($0.value))" }
-        return "\(JSONValue.text(of: sum)) (\(parts.joined(separator: ", ")))"
+        return "\(JSONNumber.text(of: sum)) (\(parts.joined(separator: ", ")))"
     }
 
     private static func number(_ value: JSONValue?) -> String {
-        value?.number.map { JSONValue.text(of: ($0 * 1000).rounded() / 1000) } ?? "-"
+        value?.number.map { JSONNumber.text(of: ($0 * 1000).rounded() / 1000) } ?? "-"
     }
 
     private static func padded(_ text: String, to width: Int) -> String {

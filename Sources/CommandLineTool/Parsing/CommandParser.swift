@@ -1,4 +1,4 @@
-import Gateway
+import Text
 
 /// Reads command lines by the definitions of `CommandTable`.
 package struct CommandParser {

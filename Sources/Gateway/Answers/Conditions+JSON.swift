@@ -1,5 +1,6 @@
 import Bytes
 import LaunchPolicy
+import Text
 
 extension Conditions {
     /// An object of all fields, under the names that reports use.
@@ -36,7 +37,7 @@ extension ConditionsReport {
         guard case .object(let members) = value else {
             throw APIError(400, "BadCondition", "The body is not a JSON object; send the fields that changed.")
         }
-        for (field, value) in members.sorted(by: { $0.key < $1.key }) { try self.set(field, value) }
+        for member in members { try self.set(member.name, member.value) }
     }
 
     private mutating func set(_ field: String, _ value: JSONValue) throws(APIError) {
@@ -48,10 +49,10 @@ extension ConditionsReport {
         case "lowPowerMode": self.lowPowerMode = try Self.flag(field, value)
         case "network": self.network = try Self.flag(field, value)
         case "batteryLevel":
-            guard case .number(let level) = value, level >= 0, level <= 1 else {
+            guard case .number(let level) = value, (0...1).contains(level.double) else {
                 throw Self.fault(field, value, "a number from 0 to 1")
             }
-            self.batteryLevel = level
+            self.batteryLevel = level.double
         default:
             let nearest = NearestMatch.find(field, in: Self.fields).map { "; did you mean \($0)?" } ?? "."
             throw APIError(

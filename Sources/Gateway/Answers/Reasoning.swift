@@ -1,5 +1,6 @@
 import DeviceEngine
 import LaunchPolicy
+import Text
 
 /// Says in one sentence why a device is or is not being woken, and what would change that.
 struct Reasoning {
@@ -77,7 +78,7 @@ struct Reasoning {
         let seconds = Double(state.interval(pending.priority, parameters)) / 1000
         return "The push waits until \(self.time(eligibleAt)): the last launch was at "
             + "\(self.time(state.spacing.lastLaunch)), and launches of priority \(pending.priority.rawValue) are "
-            + "\(JSONValue.text(of: seconds)) s apart\(cause)."
+            + "\(JSONNumber.text(of: seconds)) s apart\(cause)."
     }
 
     private func time(_ instant: Instant) -> String {
@@ -85,6 +86,6 @@ struct Reasoning {
     }
 
     private static func percent(_ fraction: Double) -> String {
-        "\(JSONValue.text(of: (fraction * 1000).rounded() / 10)) %"
+        "\(JSONNumber.text(of: (fraction * 1000).rounded() / 10)) %"
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Text
 
 /// A value for one key, from the configuration file or from `--set`.
 struct ConfigurationAssignment: Sendable {

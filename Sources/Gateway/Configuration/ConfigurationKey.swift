@@ -1,4 +1,5 @@
 import LaunchPolicy
+import Text
 
 /// One key of the configuration: its name, what it takes, and where its value goes.
 package struct ConfigurationKey: Sendable {
@@ -43,7 +44,9 @@ extension ConfigurationKey {
             summary: "how long a shutdown waits for wakes in flight",
             isText: false
         ) { configuration, value in
-            guard case .number(let seconds) = value, seconds >= 0, seconds <= 3600 else { return false }
+            guard case .number(let number) = value else { return false }
+            let seconds = number.double
+            guard seconds >= 0, seconds <= 3600 else { return false }
             configuration.drainTimeoutMilliseconds = Int64((seconds * 1000).rounded())
             return true
         },
@@ -123,7 +126,8 @@ extension ConfigurationKey {
             summary: "\(limit.defaultValue) by default: \(limit.reason)",
             isText: false
         ) {
-            guard case .number(let number) = $1, let value = Int(exactly: number), limit.range.contains(value) else {
+            guard case .number(let number) = $1, let value = Int(exactly: number.double), limit.range.contains(value)
+            else {
                 return false
             }
             $0.limits[keyPath: limit.field] = value
@@ -140,7 +144,7 @@ extension ConfigurationKey {
         ) {
             guard case .number(let number) = $1 else { return false }
             do throws(Parameters.OutOfRange) {
-                try $0.policy.set(parameter, to: number)
+                try $0.policy.set(parameter, to: number.double)
                 return true
             } catch {
                 return false

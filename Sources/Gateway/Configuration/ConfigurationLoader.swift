@@ -1,5 +1,6 @@
 package import Foundation
 import LaunchPolicy
+import Text
 
 /// Reads a configuration and finds every fault in it, not only the first.
 package struct ConfigurationLoader {
@@ -117,8 +118,8 @@ extension ConfigurationLoader {
                 : "write an object: { ... }"
             return self.fault(assignment.name, "is \(assignment.value.described)", example)
         }
-        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
-            self.visit(ConfigurationAssignment(path: assignment.path + [name], value: value))
+        for member in members {
+            self.visit(ConfigurationAssignment(path: assignment.path + [member.name], value: member.value))
         }
         // A topic without a parameter of its own is known all the same.
         if assignment.path.count == 2 { self.topicAssignments.append(assignment) }
@@ -175,7 +176,7 @@ extension ConfigurationLoader {
         to assignment: ConfigurationAssignment
     ) {
         if case .number(let number) = assignment.value {
-            do throws(Parameters.OutOfRange) { return try policy.set(name, to: number) } catch {}
+            do throws(Parameters.OutOfRange) { return try policy.set(name, to: number.double) } catch {}
         }
         self.fault(assignment.name, "is \(assignment.value.described)", "write \(name.requirement)")
     }

@@ -1,3 +1,5 @@
+package import Text
+
 extension ListenSetting {
     /// What an address must be, for messages.
     package static let requirement =

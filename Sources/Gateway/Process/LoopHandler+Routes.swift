@@ -3,6 +3,7 @@ import Bytes
 import DeviceEngine
 import HTTPTransport
 import LaunchPolicy
+import Text
 import WakeDispatch
 
 extension LoopHandler {
@@ -61,7 +62,7 @@ extension LoopHandler {
         case .conditions(let token):
             let token = try Self.token(token)
             let report = try ConditionsReport(
-                .object(try RequestBody.object(request.body, reason: "BadCondition"))
+                try RequestBody.object(request.body, reason: "BadCondition")
             )
             self.batch.append(.conditions(reply: reply, token, report))
         case .statistics: self.batch.append(.statistics(reply: reply))
@@ -91,9 +92,9 @@ extension LoopHandler {
     }
 
     private static func result(_ body: ByteView) throws(APIError) -> FetchResult {
-        let members = try RequestBody.object(body, reason: "BadResult")
-        guard case .string(let text)? = members["result"], let result = FetchResult(rawValue: text) else {
-            let message = "result is \(members["result"]?.described ?? "missing"); send newData, noData or failed."
+        let object = try RequestBody.object(body, reason: "BadResult")
+        guard case .string(let text)? = object["result"], let result = FetchResult(rawValue: text) else {
+            let message = "result is \(object["result"]?.described ?? "missing"); send newData, noData or failed."
             throw APIError(400, "BadResult", message)
         }
         return result
@@ -102,11 +103,11 @@ extension LoopHandler {
     /// The token a registration names; nil when its body is empty or names none.
     private static func registrationToken(_ body: ByteView) throws(APIError) -> DeviceToken? {
         guard !body.isEmpty else { return nil }
-        let members = try RequestBody.object(body, reason: "BadDeviceToken")
-        if let other = members.keys.sorted().first(where: { $0 != "token" }) {
+        let object = try RequestBody.object(body, reason: "BadDeviceToken")
+        if let other = object.members.map(\.name).first(where: { $0 != "token" }) {
             throw APIError(400, "BadDeviceToken", "\(other) is not a member of a registration; it takes token alone.")
         }
-        switch members["token"] {
+        switch object["token"] {
         case nil, .null?: return nil
         case .string(let text)?: return try self.token(text)
         case .bool?, .number?, .array?, .object?: throw .badDeviceToken

@@ -1,4 +1,5 @@
 import Bytes
+import Text
 import WakeDispatch
 
 /// The query of a subscription: `slots=16&name=<label>&device=<token>&device=<token>`.

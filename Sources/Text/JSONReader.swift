@@ -1,13 +1,13 @@
 /// Reads one JSON text (RFC 8259). Numbers keep their text, members their order.
-struct JSONReader {
-    /// Deeper nesting than any trace line has; more would only cost stack.
+package struct JSONReader {
+    /// Deeper nesting than any trace line, request or answer has; more would only cost stack.
     static let depthMax = 16
 
     private let bytes: [UInt8]
     private var index = 0
 
     /// The value that `text` is, white space around it allowed.
-    static func read(_ text: String) throws(JSONFault) -> JSONValue {
+    package static func read(_ text: String) throws(JSONFault) -> JSONValue {
         var reader = JSONReader(bytes: Array(text.utf8))
         let value = try reader.value(depth: 0)
         guard reader.next() == nil else { throw reader.fault("there is more after the end of the value") }
@@ -40,7 +40,7 @@ struct JSONReader {
 
     private mutating func value(depth: Int) throws(JSONFault) -> JSONValue {
         guard depth < Self.depthMax else { throw self.fault("values are nested more than \(Self.depthMax) deep") }
-        guard let byte = self.next() else { throw self.fault("the line ends where a value should be") }
+        guard let byte = self.next() else { throw self.fault("the text ends where a value should be") }
         switch byte {
         case UInt8(ascii: "{"): return try self.object(depth: depth)
         case UInt8(ascii: "["): return try self.array(depth: depth)

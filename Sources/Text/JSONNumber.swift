@@ -1,13 +1,28 @@
 /// A JSON number as it was written, so that no decimal is lost.
-struct JSONNumber {
-    /// The number's text, as RFC 8259 allows it.
-    let text: String
+package struct JSONNumber: Hashable, Sendable {
+    /// The number's text, as RFC 8259 allows it; JSON5 has infinities and NaN besides.
+    package let text: String
+
+    /// - Parameter text: a number as RFC 8259 allows it.
+    init(text: String) {
+        self.text = text
+    }
+
+    package init(_ double: Double) {
+        self.text = Self.text(of: double)
+    }
+
+    /// A number without a fraction that says nothing.
+    package static func text(of double: Double) -> String {
+        let text = String(double)
+        return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+    }
 
     /// The nearest double; infinite when it is too large for one.
-    var double: Double { Double(self.text) ?? .infinity }
+    package var double: Double { Double(self.text) ?? .infinity }
 
     /// A number of seconds in whole milliseconds.
-    enum Milliseconds: Equatable {
+    package enum Milliseconds: Equatable {
         case exact(Int64)
         /// There are more than three decimals that are not zero.
         case tooFine
@@ -15,7 +30,7 @@ struct JSONNumber {
     }
 
     /// The number, taken as seconds, in milliseconds. Computed from the digits: a double would round.
-    var milliseconds: Milliseconds {
+    package var milliseconds: Milliseconds {
         var digits: [UInt8] = []
         var shift = 3
         var isNegative = false
