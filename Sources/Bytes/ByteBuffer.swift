@@ -143,6 +143,11 @@ package struct ByteBuffer: ~Copyable {
         self.end = 0
     }
 
+    /// Drops every byte, and the memory that held them if it is larger than `bytesMax`.
+    package mutating func removeAll(keepingBytesMax bytesMax: Int) {
+        if self.capacity > bytesMax { self.free() } else { self.removeAll() }
+    }
+
     /// Drops every byte and the memory that held them.
     package mutating func free() {
         unsafe self.base?.deallocate()

@@ -103,7 +103,7 @@ struct StreamState: ~Copyable {
         self.hasRequestEnded = false
         self.isAboveStreamingLimit = false
         self.dropRequest(keepingBytesMax: keepingBytesMax)
-        if self.output.count > keepingBytesMax { self.output.free() } else { self.output.removeAll() }
+        self.output.removeAll(keepingBytesMax: keepingBytesMax)
     }
 
     /// Exchanges the memory that requests are kept in.
@@ -118,7 +118,7 @@ struct StreamState: ~Copyable {
 
     /// Forgets the request: its bytes are needed no more.
     mutating func dropRequest(keepingBytesMax: Int) {
-        if self.received.count > keepingBytesMax { self.received.free() } else { self.received.removeAll() }
+        self.received.removeAll(keepingBytesMax: keepingBytesMax)
         self.bodyStart = 0
         self.bodyBytesMax = 0
         self.headerListBytes = 0
