@@ -12,7 +12,8 @@ static inline struct MHD_Daemon *wakegate_mhd_start(
     wakegate_uri_callback uri, void *context, unsigned timeout, size_t memory, unsigned connections
 ) {
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access, context,
+        MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        access, context,
         MHD_OPTION_NOTIFY_COMPLETED, completed, context, MHD_OPTION_NOTIFY_CONNECTION, connection, context,
         MHD_OPTION_URI_LOG_CALLBACK, uri, context, MHD_OPTION_CONNECTION_TIMEOUT, timeout,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_END
@@ -41,7 +42,9 @@ static inline struct MHD_Response *wakegate_mhd_stream(
 ) {
     return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, reader, context, forget);
 }
-static inline void wakegate_mhd_fields(struct MHD_Connection *connection, MHD_KeyValueIterator iterator, void *context) {
+static inline void wakegate_mhd_fields(
+    struct MHD_Connection *connection, MHD_KeyValueIterator iterator, void *context
+) {
     MHD_get_connection_values(connection, MHD_HEADER_KIND, iterator, context);
 }
 // Whether there is work that no descriptor will announce.
