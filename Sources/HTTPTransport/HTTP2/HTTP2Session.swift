@@ -34,6 +34,7 @@ final class HTTP2Core {
         }
         unsafe self.callbacks = unsafe callbacks
         unsafe self.options = unsafe options
+        unsafe nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, beginFrame)
         unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, beginHeaders)
         unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks, receiveHeader)
         unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, receiveData)
@@ -41,6 +42,8 @@ final class HTTP2Core {
         unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, closeStream)
         // Closed streams are only kept for priorities, which nobody uses any more.
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
+        // The library counts every part in which the head of a CONTINUATION frame comes as a frame of its own.
+        unsafe nghttp2_option_set_max_continuations(options, 64)
         // Our own budget ends a peer that resets too much, with the right error code.
         unsafe nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
         unsafe self.memory = .allocate(capacity: 1)
@@ -78,6 +81,7 @@ final class HTTP2Session {
     private var open = OpenStreams()
     /// The stream whose header block is being read, or whose data came last.
     private var current: StreamSlot?
+    private var numbers = StreamNumbers()
     /// Streams to reset with NO_ERROR after their answer: the rest of their request is not wanted.
     private var resetsPending: [Int32] = []
     private var drained: [StreamID] = []
@@ -86,9 +90,7 @@ final class HTTP2Session {
     private var budget: ControlFrameBudget
     private var idleSince: Int64
 
-    private var pingEveryMilliseconds: Int64?
-    private var pingSentAt: Int64
-    private var isPingUnanswered = false
+    private var ping: PingTimer
 
     /// Whether the peer has said anything valid yet.
     private(set) var hasReceivedFrame = false
@@ -107,15 +109,13 @@ final class HTTP2Session {
             now: core.now
         )
         self.idleSince = core.now
-        self.pingSentAt = core.now
+        self.ping = PingTimer(now: core.now)
         let this = unsafe Unmanaged.passUnretained(self).toOpaque()
         let made = unsafe nghttp2_session_server_new3(&self.session, core.callbacks, this, core.options, core.memory)
         self.hasFailed = made != 0 || !self.submitSettings()
     }
 
-    deinit {
-        self.end()
-    }
+    deinit { self.end() }
 
     /// The settings as APNs announces them.
     private func submitSettings() -> Bool {
@@ -161,7 +161,8 @@ final class HTTP2Session {
         )
         guard taken < 0 else { return }
         self.hasFailed = true
-        self.terminate(taken == Int(NGHTTP2_ERR_FLOODED.rawValue) ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR)
+        let isBadPreface = taken == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue)
+        self.terminate(isBadPreface ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM)
     }
 
     /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
@@ -308,8 +309,7 @@ final class HTTP2Session {
 
     /// - Parameter seconds: the time from one PING to the next; nil for none.
     func setPing(everySeconds seconds: Int?) {
-        if self.pingEveryMilliseconds == nil && !self.isPingUnanswered { self.pingSentAt = self.core.now }
-        self.pingEveryMilliseconds = seconds.map { Int64($0) * 1000 }
+        self.ping.set(everySeconds: seconds, now: self.core.now)
     }
 
     /// Lets time pass: refuses what took too long, sends PINGs.
@@ -324,11 +324,10 @@ final class HTTP2Session {
             self.idleSince = now
             self.goAway(debugData: ByteView())
         }
-        if self.isPingUnanswered { return now - self.pingSentAt <= Int64(limits.pingSeconds) * 1000 }
-        if let every = self.pingEveryMilliseconds, now - self.pingSentAt >= every {
-            self.pingSentAt = now
-            self.isPingUnanswered = true
-            unsafe nghttp2_submit_ping(self.session, 0, nil)
+        switch self.ping.timePassed(now: now, answerSeconds: limits.pingSeconds) {
+        case .wait: ()
+        case .send: unsafe nghttp2_submit_ping(self.session, 0, nil)
+        case .peerIsGone: return false
         }
         return true
     }
@@ -364,6 +363,7 @@ final class HTTP2Session {
         let phase = slot.state.phase
         let stream = StreamID(connection: self.id, number: slot.state.number)
         self.open.remove(slot)
+        if !slot.state.hasRequestEnded { self.numbers.cutShort(stream.number) }
         if self.current == slot { self.current = nil }
         if self.open.count == 0 { self.idleSince = self.core.now }
         self.core.streams.giveBack(slot)
@@ -400,15 +400,22 @@ final class HTTP2Session {
 
     // MARK: What libnghttp2 reports
 
+    fileprivate func headersAnnounced(_ number: Int32) {
+        guard self.numbers.isFaultUnlessOpen(number), self.slot(number) == nil else { return }
+        self.terminate(NGHTTP2_PROTOCOL_ERROR)
+    }
+
     fileprivate func headersBegan(_ frame: UnsafePointer<nghttp2_frame>) {
         guard unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else {
             self.current = nil
             return
         }
         let number = unsafe frame.pointee.hd.stream_id
+        self.numbers.opened(number)
         let isRoom = self.open.count < self.core.limits.streamsPerConnectionMax
         guard isRoom, let slot = self.core.streams.take(number: number, now: self.core.now) else {
             self.current = nil
+            self.numbers.cutShort(number)
             unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_REFUSED_STREAM.rawValue)
             return
         }
@@ -470,7 +477,7 @@ final class HTTP2Session {
             if !hasEndFlag {
                 self.controlFrameReceived()
             } else if unsafe UInt32(frame.pointee.hd.type) == NGHTTP2_PING.rawValue {
-                self.isPingUnanswered = false
+                self.ping.answered()
             }
         case NGHTTP2_RST_STREAM.rawValue, NGHTTP2_PRIORITY.rawValue:
             self.controlFrameReceived()
@@ -530,19 +537,22 @@ final class HTTP2Session {
     }
 }
 
-// MARK: C callbacks
+private typealias User = UnsafeMutableRawPointer
 
 /// Recovers the session from libnghttp2's user data, which outlives every call into the library.
 @inline(__always)
-private func withSession<Result>(_ user: UnsafeMutableRawPointer?, _ body: (HTTP2Session) -> Result) -> Result {
+private func withSession<Result>(_ user: User?, _ body: (HTTP2Session) -> Result) -> Result {
     unsafe Unmanaged<HTTP2Session>.fromOpaque(user.unsafelyUnwrapped)._withUnsafeGuaranteedRef { body($0) }
 }
 
-private func beginHeaders(
-    _: OpaquePointer?,
-    _ frame: UnsafePointer<nghttp2_frame>?,
-    _ user: UnsafeMutableRawPointer?
-) -> Int32 {
+private func beginFrame(_: OpaquePointer?, _ head: UnsafePointer<nghttp2_frame_hd>?, _ user: User?) -> Int32 {
+    let head = unsafe head.unsafelyUnwrapped
+    guard unsafe UInt32(head.pointee.type) == NGHTTP2_HEADERS.rawValue else { return 0 }
+    unsafe withSession(user) { unsafe $0.headersAnnounced(head.pointee.stream_id) }
+    return 0
+}
+
+private func beginHeaders(_: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ user: User?) -> Int32 {
     unsafe withSession(user) { unsafe $0.headersBegan(frame.unsafelyUnwrapped) }
     return 0
 }
@@ -576,21 +586,12 @@ private func receiveData(
     return 0
 }
 
-private func receiveFrame(
-    _: OpaquePointer?,
-    _ frame: UnsafePointer<nghttp2_frame>?,
-    _ user: UnsafeMutableRawPointer?
-) -> Int32 {
+private func receiveFrame(_: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ user: User?) -> Int32 {
     unsafe withSession(user) { unsafe $0.frameReceived(frame.unsafelyUnwrapped) }
     return 0
 }
 
-private func closeStream(
-    _: OpaquePointer?,
-    _ number: Int32,
-    _: UInt32,
-    _ user: UnsafeMutableRawPointer?
-) -> Int32 {
+private func closeStream(_: OpaquePointer?, _ number: Int32, _: UInt32, _ user: User?) -> Int32 {
     unsafe withSession(user) { $0.streamClosed(number) }
     return 0
 }

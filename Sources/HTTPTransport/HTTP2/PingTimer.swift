@@ -1,0 +1,37 @@
+/// When a connection's next PING is due, and whether its peer has answered the last one.
+struct PingTimer {
+    enum Action: Equatable {
+        case wait
+        case send
+        /// The answer is overdue.
+        case peerIsGone
+    }
+
+    private var everyMilliseconds: Int64?
+    private var sentAt: Int64
+    private var isUnanswered = false
+
+    /// - Parameter now: monotonic milliseconds, as everywhere here.
+    init(now: Int64) {
+        self.sentAt = now
+    }
+
+    /// - Parameter seconds: the time from one PING to the next; nil for none. The first is due that long after `now`.
+    mutating func set(everySeconds seconds: Int?, now: Int64) {
+        if self.everyMilliseconds == nil && !self.isUnanswered { self.sentAt = now }
+        self.everyMilliseconds = seconds.map { Int64($0) * 1000 }
+    }
+
+    mutating func answered() {
+        self.isUnanswered = false
+    }
+
+    /// - Parameter answerSeconds: the time the peer has for its answer.
+    mutating func timePassed(now: Int64, answerSeconds: Int) -> Action {
+        if self.isUnanswered { return now - self.sentAt <= Int64(answerSeconds) * 1000 ? .wait : .peerIsGone }
+        guard let everyMilliseconds, now - self.sentAt >= everyMilliseconds else { return .wait }
+        self.sentAt = now
+        self.isUnanswered = true
+        return .send
+    }
+}
