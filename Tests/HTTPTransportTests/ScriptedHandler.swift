@@ -57,6 +57,16 @@ final class ScriptedHandler: RequestHandler {
             #expect(self.loop.beginStreaming(request.stream, self.response))
             #expect(self.loop.write(request.stream, ByteView("first\n")) == 6)
             self.log.append("streaming \(request.stream.number)")
+        } else if request.path == "/fill" {
+            #expect(self.loop.beginStreaming(request.stream, self.response))
+            let waiting = [UInt8](repeating: 0x61, count: 20_000).withByteView {
+                self.loop.write(request.stream, $0)
+            }
+            #expect(waiting == 20_000)
+            self.log.append("filled \(request.stream.number)")
+        } else if request.path == "/certificate" {
+            let certificate = self.loop.peerCertificate(request.stream.connection) ?? []
+            _ = certificate.withByteView { self.loop.respond(request.stream, self.response, body: $0) }
         } else if request.path == "/goaway" {
             self.loop.goAway(request.stream.connection, debugData: ByteView("{\"reason\":\"Shutdown\"}"))
             self.loop.respond(request.stream, self.response)

@@ -9,6 +9,38 @@ final class ScriptedPeer {
         let stream: Int
         let payload: [UInt8]
 
+        /// The status of the first response of a connection; nil for what is not one.
+        ///
+        /// HPACK's static table has seven statuses; others come as a literal with the name of entry 8.
+        var status: Int? {
+            guard self.type == 1, let first = self.payload.first else { return nil }
+            let known = [200, 204, 206, 304, 400, 404, 500]
+            if first & 0x80 != 0 { return (0x88...0x8E).contains(first) ? known[Int(first) - 0x88] : nil }
+            guard [0x48, 0x08, 0x18].contains(first), self.payload.count > 1 else { return nil }
+            let count = Int(self.payload[1] & 0x7F)
+            guard self.payload.count >= 2 + count else { return nil }
+            let value = self.payload[2..<(2 + count)]
+            if self.payload[1] & 0x80 == 0 { return Int(String(decoding: value, as: UTF8.self)) }
+            return Self.huffmanNumber(value)
+        }
+
+        /// Digits in HPACK's Huffman code: 0 to 2 have five bits, 3 to 9 have six, and ones fill the last byte.
+        private static func huffmanNumber(_ bytes: ArraySlice<UInt8>) -> Int? {
+            var bits = bytes.flatMap { byte in (0..<8).map { Int(byte >> (7 - UInt8($0)) & 1) } }[...]
+            var number = 0
+            while bits.count >= 5, bits.contains(0) {
+                var code = bits.prefix(5).reduce(0) { $0 << 1 | $1 }
+                bits = bits.dropFirst(5)
+                if code > 2 {
+                    guard let bit = bits.popFirst() else { return nil }
+                    code = (code << 1 | bit) - 0b011001 + 3
+                }
+                guard (0...9).contains(code) else { return nil }
+                number = number * 10 + code
+            }
+            return number
+        }
+
         /// The error code of RST_STREAM or GOAWAY.
         var errorCode: Int? {
             switch self.type {
@@ -19,26 +51,64 @@ final class ScriptedPeer {
         }
     }
 
+    /// Nobody listens on a socket file.
+    struct Refused: Error {
+        let path: String
+    }
+
     static let preface = [UInt8]("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
     private let descriptor: Int32
     private var received: [UInt8] = []
+    private var isEndSeen = false
 
-    /// Connects to `address`, which is `127.0.0.1:PORT`.
-    init(_ address: String) throws {
-        let port = try #require(address.split(separator: ":").last)
-        var found: UnsafeMutablePointer<addrinfo>?
-        try #require(unsafe getaddrinfo("127.0.0.1", String(port), nil, &found) == 0)
-        let info = try unsafe #require(found)
-        defer { unsafe freeaddrinfo(info) }
-        self.descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    /// Connects to `address`, which is `HOST:PORT` or `unix:/path`.
+    ///
+    /// - Parameter host: another host to use than that of the address.
+    init(_ address: String, host: String = "127.0.0.1") throws {
+        if address.hasPrefix("unix:") {
+            self.descriptor = try Self.connected(unix: String(address.dropFirst(5)))
+        } else {
+            self.descriptor = try Self.connected(host, port: String(#require(address.split(separator: ":").last)))
+        }
         // No test waits longer than this for a byte.
         var limit = timeval(tv_sec: 20, tv_usec: 0)
         unsafe setsockopt(self.descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, UInt32(MemoryLayout<timeval>.size))
-        try #require(unsafe connect(self.descriptor, info.pointee.ai_addr, info.pointee.ai_addrlen) == 0)
     }
 
-    deinit { self.close() }
+    private static func connected(_ host: String, port: String) throws -> Int32 {
+        var found: UnsafeMutablePointer<addrinfo>?
+        try #require(unsafe getaddrinfo(host, port, nil, &found) == 0)
+        let info = try unsafe #require(found)
+        defer { unsafe freeaddrinfo(info) }
+        let descriptor = socket(unsafe info.pointee.ai_family, Int32(SOCK_STREAM.rawValue), 0)
+        try #require(unsafe connect(descriptor, info.pointee.ai_addr, info.pointee.ai_addrlen) == 0)
+        return descriptor
+    }
+
+    private static func connected(unix path: String) throws -> Int32 {
+        var name = sockaddr_un()
+        name.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &name.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let result = unsafe withUnsafePointer(to: &name) { pointer in
+            unsafe connect(
+                descriptor,
+                UnsafeRawPointer(pointer).assumingMemoryBound(to: sockaddr.self),
+                UInt32(MemoryLayout<sockaddr_un>.size)
+            )
+        }
+        guard result == 0 else {
+            _ = Glibc.close(descriptor)
+            throw Refused(path: path)
+        }
+        return descriptor
+    }
+
+    deinit {
+        self.close()
+        _ = Glibc.close(self.descriptor)
+    }
 
     func close() { _ = shutdown(self.descriptor, Int32(SHUT_RDWR)) }
 
@@ -70,6 +140,10 @@ final class ScriptedPeer {
         [UInt8(value >> 24), UInt8(value >> 16 & 255), UInt8(value >> 8 & 255), UInt8(value & 255)]
     }
 
+    static func update(stream: Int = 0, _ increment: UInt32) -> [UInt8] {
+        Self.frame(8, stream: stream, Self.bytes(increment))
+    }
+
     static func setting(_ identifier: UInt8, _ value: UInt32) -> [UInt8] { [0, identifier] + Self.bytes(value) }
 
     /// A header block without compression: method, scheme, path and host.
@@ -94,11 +168,14 @@ final class ScriptedPeer {
 
     // MARK: Reading
 
-    /// - Returns: false at the end of the connection.
+    /// - Returns: false at the end of the connection, or when nothing came in time.
     private func receive() -> Bool {
         var room = [UInt8](repeating: 0, count: 65_536)
         let count = unsafe recv(self.descriptor, &room, room.count, 0)
-        guard count > 0 else { return false }
+        guard count > 0 else {
+            self.isEndSeen = count == 0 || errno == ECONNRESET
+            return false
+        }
         self.received += room[..<count]
         return true
     }
@@ -106,21 +183,17 @@ final class ScriptedPeer {
     /// The next frame, or nil at the end of the connection.
     func nextFrame() -> Frame? {
         while true {
-            if self.received.count >= 9 {
-                let count = Self.number(self.received[0..<3])
-                if self.received.count >= 9 + count {
-                    let frame = Frame(
-                        type: self.received[3],
-                        flags: self.received[4],
-                        stream: Self.number(self.received[5..<9]),
-                        payload: Array(self.received[9..<(9 + count)])
-                    )
-                    self.received.removeFirst(9 + count)
-                    return frame
-                }
-            }
+            if let frame = Self.takeFrame(from: &self.received) { return frame }
             if !self.receive() { return nil }
         }
+    }
+
+    /// Reads on to the first frame that is `wanted`.
+    func nextFrame(_ wanted: (Frame) -> Bool) -> Frame? {
+        while let frame = self.nextFrame() {
+            if wanted(frame) { return frame }
+        }
+        return nil
     }
 
     /// Reads on to the first frame of a type, of a stream unless nil.
@@ -143,10 +216,38 @@ final class ScriptedPeer {
         return nil
     }
 
-    /// Reads on until the connection has ended.
+    /// Reads on until the connection has ended; false when it has not in the time a byte may take.
     func hasEnded() -> Bool {
         while self.receive() {}
-        return true
+        return self.isEndSeen
+    }
+
+    /// Whether something has come that was not read, or the end.
+    var hasNews: Bool {
+        var byte: UInt8 = 0
+        let count = unsafe recv(self.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+        return !self.received.isEmpty || count >= 0
+    }
+
+    /// The whole frames in `bytes`.
+    static func frames(in bytes: [UInt8]) -> [Frame] {
+        var rest = bytes
+        var frames: [Frame] = []
+        while let frame = Self.takeFrame(from: &rest) { frames.append(frame) }
+        return frames
+    }
+
+    private static func takeFrame(from bytes: inout [UInt8]) -> Frame? {
+        guard bytes.count >= 9 else { return nil }
+        let end = 9 + Self.number(bytes[0..<3])
+        guard bytes.count >= end else { return nil }
+        defer { bytes.removeFirst(end) }
+        return Frame(
+            type: bytes[3],
+            flags: bytes[4],
+            stream: Self.number(bytes[5..<9]),
+            payload: Array(bytes[9..<end])
+        )
     }
 
     /// Reads on until `text` has come; what is behind it stays.

@@ -98,6 +98,37 @@ struct TLSTests {
         #expect(try self.curl(server, certificates.folder, ["--http2"]).0 == 0)
     }
 
+    @Test("The handler sees the client certificate that was verified, and none when none was shown")
+    func goodClientCertificate() throws {
+        let certificates = try Certificates()
+        let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
+        let (key, csr, pem) = (folder + "/client.key", folder + "/client.csr", folder + "/client.pem")
+        let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=com.example.app"]
+        let ca = ["-CA", folder + "/ca.pem", "-CAkey", folder + "/ca.key", "-set_serial", "7", "-days", "2"]
+        for arguments in [
+            ["req"] + curve + ["-keyout", key, "-out", csr], ["x509", "-req", "-in", csr, "-out", pem] + ca,
+            ["x509", "-in", pem, "-outform", "DER", "-out", folder + "/client.der"],
+        ] {
+            let (status, output) = try self.run("/usr/bin/openssl", arguments)
+            try #require(status == 0, "\(output)")
+        }
+        let url = server.address.replacingOccurrences(of: "127.0.0.1", with: "https://localhost") + "/certificate"
+        let always = ["-s", "-S", "--max-time", "10", "--noproxy", "*", "--http2", "--cacert", folder + "/ca.pem"]
+        for (options, wanted) in [
+            (["--cert", pem, "--key", key], try Data(contentsOf: URL(fileURLWithPath: folder + "/client.der"))),
+            ([], Data()),
+        ] {
+            let seen = folder + "/seen.der"
+            #expect(FileManager.default.createFile(atPath: seen, contents: Data("stale".utf8)))
+            let (status, output) = try self.run(
+                "/usr/bin/curl",
+                always + options + ["-w", "%{http_code}", "-o", seen, url]
+            )
+            #expect(status == 0 && output == "200", "\(output)")
+            #expect(try Data(contentsOf: URL(fileURLWithPath: seen)) == wanted)
+        }
+    }
+
     @Test("Development certificates are made once, with keys for the owner alone")
     func developmentCertificates() throws {
         let certificates = try Certificates()

@@ -8,11 +8,16 @@ final class TestServer {
 
     var address: String { self.server.boundAddresses[0] }
 
-    init(_ limits: TransportLimits = TransportLimits(), tls: TLSContext? = nil, loopCount: Int = 1) throws {
+    init(
+        _ limits: TransportLimits = TransportLimits(),
+        addresses: [String] = ["127.0.0.1:0"],
+        tls: TLSContext? = nil,
+        loopCount: Int = 1
+    ) throws {
         let log = EventLog()
         self.log = log
         self.server = try HTTPServer(
-            listeners: [Listener(address: try .parse("127.0.0.1:0"), tls: tls)],
+            listeners: try addresses.map { Listener(address: try .parse($0), tls: tls) },
             limits: limits,
             loopCount: loopCount
         ) { ScriptedHandler($0, log) }
@@ -30,7 +35,11 @@ final class TestServer {
 
     /// Another connection is served as if nothing had happened.
     func expectServed(_ location: SourceLocation = #_sourceLocation) throws {
-        let peer = try self.peer()
+        Self.expectServed(try self.peer(), location)
+    }
+
+    /// A peer that has begun HTTP/2 and sent no request is served.
+    static func expectServed(_ peer: ScriptedPeer, _ location: SourceLocation = #_sourceLocation) {
         peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
         peer.send(ScriptedPeer.frame(0, flags: 1, stream: 1, [UInt8]("alive".utf8)))
         #expect(peer.body(stream: 1) == [UInt8]("alive".utf8), sourceLocation: location)

@@ -1,0 +1,95 @@
+import Bytes
+import Testing
+
+@testable import HTTPTransport
+
+/// The limits of time of one session, by a clock that the test sets.
+@Suite
+struct HTTP2SessionTimeTests {
+    @Test("A request has its time to arrive, to the second")
+    func request() {
+        let fixture = SessionFixture()
+        fixture.receive(ScriptedPeer.request("/echo", stream: 1, ended: false))
+        #expect(fixture.passSeconds(60))
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.passSeconds(1))
+        let frames = fixture.produce()
+        #expect(frames.map(\.type) == [3])
+        #expect(frames.first?.errorCode == 8)
+        #expect(fixture.core.streams.usedCount == 0)
+    }
+
+    @Test("An answer has its time to be taken; the handler and an open stream have as long as they like")
+    func answer() {
+        let fixture = SessionFixture(settings: ScriptedPeer.setting(4, 0))
+        for number in [1, 3, 5] { fixture.receive(ScriptedPeer.request("/wait", stream: number)) }
+        #expect(fixture.respond(1, body: "answer"))
+        #expect(fixture.session.beginStreaming(3, Response()))
+        _ = fixture.produce()
+        #expect(fixture.passSeconds(61))
+        let frames = fixture.produce()
+        #expect(frames.map(\.type) == [3])
+        #expect(frames.first?.stream == 1)
+        #expect(fixture.passSeconds(86_400))
+        #expect(fixture.core.streams.usedCount == 2)
+    }
+
+    @Test("A connection without requests is ended after its time, one with a request is not")
+    func idle() {
+        let fixture = SessionFixture()
+        fixture.receive(ScriptedPeer.request("/wait", stream: 1))
+        #expect(fixture.passSeconds(3_601))
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.respond(1))
+        _ = fixture.produce()
+        #expect(fixture.passSeconds(3_600))
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.passSeconds(1))
+        #expect(fixture.produce().map(\.type) == [7])
+        #expect(fixture.isOver)
+    }
+
+    @Test("PING comes as often as was asked, and its answer has its time")
+    func ping() {
+        var timer = PingTimer(now: 0)
+        func pass(to now: Int64) -> PingTimer.Action { timer.timePassed(now: now, answerSeconds: 10) }
+        #expect(pass(to: 100_000) == .wait)
+        timer.set(everySeconds: 30, now: 100_000)
+        #expect(pass(to: 129_999) == .wait)
+        #expect(pass(to: 130_000) == .send)
+        #expect(pass(to: 140_000) == .wait)
+        // Set anew while an answer is awaited: that answer is still owed.
+        timer.set(everySeconds: nil, now: 140_000)
+        #expect(pass(to: 140_001) == .peerIsGone)
+        timer.answered()
+        #expect(pass(to: 999_999) == .wait)
+    }
+
+    @Test("Control frames are paid from a budget that fills with time, and never above its size")
+    func budget() {
+        #expect(Self.taken([0, 0, 0, 0, 99]) == [true, true, true, false, false])
+        #expect(Self.taken([0, 0, 0, 100, 150]) == [true, true, true, true, false])
+        #expect(Self.taken([500, 500, 500, 500].map { $0 * 1000 }) == [true, true, true, false])
+        #expect(Self.taken([0, 0, 200, 200, 200, 200]) == [true, true, true, true, true, false])
+    }
+
+    /// Whether frames at these times are within a budget of three and ten a second.
+    private static func taken(_ times: [Int64]) -> [Bool] {
+        var budget = ControlFrameBudget(burst: 3, perSecond: 10, now: 0)
+        return times.map { budget.frameReceived(now: $0) }
+    }
+
+    @Test("HEADERS on a number that is used up are a fault, unless more of that request may be under way")
+    func numbers() {
+        var numbers = StreamNumbers()
+        #expect(!numbers.isFaultUnlessOpen(1))
+        numbers.opened(5)
+        #expect(numbers.isFaultUnlessOpen(3))
+        #expect(numbers.isFaultUnlessOpen(5))
+        #expect(!numbers.isFaultUnlessOpen(7))
+        numbers.cutShort(3)
+        #expect(!numbers.isFaultUnlessOpen(1))
+        #expect(!numbers.isFaultUnlessOpen(3))
+        #expect(numbers.isFaultUnlessOpen(5))
+    }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import HTTPTransport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct ListenerTests {
+    /// A folder for sockets, removed at the end.
+    private final class Folder {
+        let path = NSTemporaryDirectory() + "wakegate-" + UUID().uuidString
+
+        init() throws { try FileManager.default.createDirectory(atPath: self.path, withIntermediateDirectories: false) }
+
+        deinit { try? FileManager.default.removeItem(atPath: self.path) }
+    }
+
+    @Test("A socket file serves HTTP/2 and HTTP/1.1, and its owner and group alone may connect")
+    func unixSocket() throws {
+        let folder = try Folder()
+        let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+        #expect(server.address == "unix:\(folder.path)/s")
+        let mode = try FileManager.default.attributesOfItem(atPath: folder.path + "/s")[.posixPermissions] as? Int
+        #expect(mode == 0o660)
+        try server.expectServed()
+        let peer = try ScriptedPeer(server.address)
+        peer.send("GET /echo HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 200 ") == true)
+    }
+
+    @Test("A socket file that nobody listens on any more is replaced")
+    func staleSocket() throws {
+        let folder = try Folder()
+        do { _ = try TestServer(addresses: ["unix:\(folder.path)/s"]) }
+        // A file that is left over like this refuses whoever connects.
+        #expect(throws: ScriptedPeer.Refused.self) { try ScriptedPeer("unix:\(folder.path)/s") }
+        let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+        try server.expectServed()
+    }
+
+    @Test("A socket file that somebody listens on is refused, and that server goes on")
+    func liveSocket() throws {
+        let folder = try Folder()
+        let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+        let error = #expect(throws: TransportError.self) { try TestServer(addresses: ["unix:\(folder.path)/s"]) }
+        #expect(error?.code == .addressInUse)
+        #expect(error?.message.contains(folder.path) == true)
+        try server.expectServed()
+    }
+
+    @Test("A file that is not a socket is not replaced")
+    func ordinaryFile() throws {
+        let folder = try Folder()
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: folder.path + "/s"))
+        let error = #expect(throws: TransportError.self) { try TestServer(addresses: ["unix:\(folder.path)/s"]) }
+        #expect(error?.code == .addressInUse)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.path + "/s")) == Data("mine".utf8))
+    }
+
+    @Test("[::] takes IPv4 and IPv6")
+    func dualStack() throws {
+        let server = try TestServer(addresses: ["[::]:0"])
+        let hasIPv6 = FileManager.default.fileExists(atPath: "/proc/net/if_inet6")
+        for host in hasIPv6 ? ["127.0.0.1", "::1"] : ["127.0.0.1"] {
+            let peer = try ScriptedPeer(server.address, host: host)
+            peer.beginHTTP2()
+            TestServer.expectServed(peer)
+        }
+    }
+
+    @Test("Several listeners are served side by side by several loops")
+    func severalListeners() throws {
+        let folder = try Folder()
+        let server = try TestServer(
+            addresses: ["127.0.0.1:0", "unix:\(folder.path)/s", "127.0.0.1:0"],
+            loopCount: 2
+        )
+        #expect(Set(server.server.boundAddresses).count == 3)
+        for address in server.server.boundAddresses + server.server.boundAddresses {
+            let peer = try ScriptedPeer(address)
+            peer.beginHTTP2()
+            TestServer.expectServed(peer)
+        }
+    }
+
+    @Test("A list with an address that cannot be had binds none of them")
+    func allOrNothing() throws {
+        let folder = try Folder()
+        let taken = try TestServer()
+        let addresses = ["unix:\(folder.path)/s", taken.address]
+        let error = #expect(throws: TransportError.self) { try TestServer(addresses: addresses) }
+        #expect(error?.code == .addressInUse)
+        #expect(throws: ScriptedPeer.Refused.self) { try ScriptedPeer(addresses[0]) }
+    }
+
+    @Test("A connection over the limit waits until another ends; those that are open go on")
+    func connectionsMax() throws {
+        var limits = TransportLimits()
+        limits.connectionsMax = 2
+        let server = try TestServer(limits)
+        let (first, second) = (try server.peer(), try server.peer())
+        TestServer.expectServed(first)
+        TestServer.expectServed(second)
+        let third = try server.peer()
+        third.send(ScriptedPeer.request("/echo", stream: 1))
+        for number in 1...20 {
+            for peer in [first, second] {
+                peer.send(ScriptedPeer.request("/echo", stream: number * 2 + 1))
+                #expect(peer.body(stream: number * 2 + 1) == [])
+            }
+        }
+        #expect(!third.hasNews)
+        first.close()
+        #expect(third.frame(type: 1, stream: 1)?.status == 200)
+        second.send(ScriptedPeer.request("/echo", stream: 101))
+        #expect(second.body(stream: 101) == [])
+    }
+}
