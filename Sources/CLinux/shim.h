@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -121,4 +122,11 @@ static inline long wakegate_raise_descriptor_limit(void) {
     if (limit.rlim_cur < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
     return limit.rlim_cur > 1000000 ? 1000000 : (long)limit.rlim_cur;
 }
+
+// Waits until a descriptor is readable, at most so many milliseconds.
+static inline int wakegate_wait_readable(int descriptor, int milliseconds) {
+    struct pollfd entry = {descriptor, POLLIN, 0};
+    return poll(&entry, 1, milliseconds);
+}
+
 #endif

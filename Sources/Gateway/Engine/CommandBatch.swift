@@ -16,6 +16,9 @@ final class CommandBatch: @unchecked Sendable {
     /// How many pushes and commands there are.
     private(set) var count = 0
 
+    /// How many pushes there are: each is answered once.
+    private(set) var answersDue = 0
+
     var isEmpty: Bool { self.count == 0 }
 
     func append(_ command: EngineCommand) {
@@ -32,6 +35,7 @@ final class CommandBatch: @unchecked Sendable {
         self.items.append(collapseID)
         self.items.append(payload)
         self.count += 1
+        self.answersDue += 1
     }
 
     /// Takes over everything of another batch.
@@ -39,12 +43,14 @@ final class CommandBatch: @unchecked Sendable {
         self.items.append(other.items.view)
         self.commands.append(contentsOf: other.commands)
         self.count += other.count
+        self.answersDue += other.answersDue
     }
 
     func removeAll() {
         self.items.removeAll()
         self.commands.removeAll(keepingCapacity: true)
         self.count = 0
+        self.answersDue = 0
     }
 
     /// Hands over every item in order; the view holds a push's topic, collapse id and payload.

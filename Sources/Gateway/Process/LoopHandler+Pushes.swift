@@ -77,6 +77,7 @@ extension LoopHandler {
 
 extension LoopHandler {
     func answerPush(_ reply: PushReply) {
+        self.requestsAtEngine -= 1
         let stream = self.stream(reply.address)
         guard reply.reason == PushReply.accepted else {
             let timestamp = reply.timestamp == PushReply.noMoment ? nil : reply.timestamp

@@ -13,6 +13,9 @@ final class LoopHandler: RequestHandler {
     static let pingSeconds = (inFlight: 5, subscribed: 30)
     /// A stream with more bytes queued than this gets no new wakes until half of them have left.
     static let streamBytesMax = 262_144
+    /// A loop with so many requests at the engine reads no more until answers come: what waits is bounded, and what
+    /// was read is still in the cache when its answer is written.
+    static let requestsAtEngineMax = 512
 
     /// An open worker's stream.
     struct OpenStream {
@@ -42,6 +45,7 @@ final class LoopHandler: RequestHandler {
     private var random = RandomBits()
     private var unique: UniqueBits
     private var isDraining = false
+    var requestsAtEngine = 0
     private var countedConnections = 0
 
     init(loop: EventLoop, context: GatewayContext) {
@@ -97,7 +101,11 @@ final class LoopHandler: RequestHandler {
     }
 
     func turnEnded() {
-        if !self.batch.isEmpty { self.context.engine.submit(&self.batch) }
+        if !self.batch.isEmpty {
+            self.requestsAtEngine += self.batch.answersDue
+            self.context.engine.submit(&self.batch)
+        }
+        self.loop.isReadingPaused = self.requestsAtEngine >= Self.requestsAtEngineMax
         let change = self.loop.connectionCount - self.countedConnections
         guard change != 0 || self.isDraining else { return }
         self.countedConnections += change

@@ -30,6 +30,9 @@ package final class EventLoop: @unchecked Sendable {
     var areListenersWatched = false
     var acceptsAgainAt: Int64 = 0
 
+    /// Set by the handler while it has all it can take: no socket is read, though answers leave; `wake` ends each wait.
+    package var isReadingPaused = false
+
     /// The open connections of this loop.
     package internal(set) var connectionCount = 0
 
@@ -90,6 +93,10 @@ package final class EventLoop: @unchecked Sendable {
         self.core.now = System.monotonicMilliseconds
         self.nextSecond = self.core.now + 1000
         while !self.isStopRequested.load(ordering: .acquiring) {
+            if self.isReadingPaused {
+                self.waitForWake()
+                continue
+            }
             let count = self.poll.wait(milliseconds: self.waitMilliseconds)
             self.core.now = System.monotonicMilliseconds
             for index in 0..<count {
@@ -101,6 +108,15 @@ package final class EventLoop: @unchecked Sendable {
             self.endTurn()
         }
         self.closeAll()
+    }
+
+    /// A turn in which no socket is read.
+    private func waitForWake() {
+        System.wait(self.wakeEvent, milliseconds: Int32(clamping: max(0, self.nextSecond - self.core.now)))
+        self.core.now = System.monotonicMilliseconds
+        self.dispatch(.readable, Self.wakeToken)
+        if self.core.now >= self.nextSecond { self.secondPassed() }
+        self.endTurn()
     }
 
     private var waitMilliseconds: Int32 {

@@ -175,6 +175,11 @@ enum System {
         _ = eventfd_write(event, 1)
     }
 
+    /// Waits for a signal, at most so many milliseconds; leaves it for `clear`.
+    static func wait(_ event: Int32, milliseconds: Int32) {
+        _ = wakegate_wait_readable(event, milliseconds)
+    }
+
     static func clear(_ event: Int32) {
         var value: eventfd_t = 0
         _ = unsafe eventfd_read(event, &value)
