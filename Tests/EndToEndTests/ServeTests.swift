@@ -1,0 +1,85 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("A gateway as its configuration says", .serialized, .timeLimit(.minutes(2)))
+struct ServeTests {
+    private static let tokens = ["5c", "6d"].map { String(repeating: $0, count: 32) }
+
+    @Test("serve runs with a file that sets something in every section, and ends with 0 when it is told to")
+    func serve() throws {
+        // A development gateway leaves the certificate that serve needs.
+        let development = try RunningGateway()
+        let folder = development.folder
+        let state = folder.appendingPathComponent(".wakegate").path
+        let file = folder.appendingPathComponent("wakegate.json5")
+        let configuration = """
+            {
+              edge: "127.0.0.1:0", admin: ["127.0.0.1:0", "unix:\(folder.path)/admin"], plain: "127.0.0.1:0",
+              state: "\(folder.path)/state", store: "memory", registration: "open", drainTimeout: 1,
+              tls: { certificate: "\(state)/server.pem", key: "\(state)/server.key", clientCA: "\(state)/ca.pem" },
+              policy: { launchInterval: 600 }, topics: { "com.example.app": { policy: { launchInterval: 300 } } },
+              limits: { devicesMax: 1000, idleSeconds: 60 }, log: { level: "debug", format: "json" },
+            }
+            """
+        try Data(configuration.utf8).write(to: file)
+        let gateway = try ChildProcess(RunningGateway.program, ["serve", "--config", file.path], folder: folder)
+        let line = try #require(try gateway.line(), "\(gateway.errors)")
+        let ready = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        let edge = try #require(ready["edge"] as? String)
+        #expect((ready["admin"] as? [String])?.count == 2)
+        let pushed = try ChildProcess.run(
+            RunningGateway.program,
+            ["push", Self.tokens[0], "--topic", "t", "--gateway", "https://\(edge)", "--ca", "\(state)/ca.pem"]
+        )
+        #expect(pushed.status == 0, "\(pushed.errors)")
+        gateway.send(SIGTERM)
+        let ended = try gateway.finish()
+        #expect(ended.status == 0, "\(ended.errors)")
+    }
+
+    @Test("A bound of the engine holds: past devicesMax a new device is refused, a known one is not")
+    func devicesMax() throws {
+        let gateway = try RunningGateway(["--set", "limits.devicesMax=1"])
+        #expect(try gateway.push(Self.tokens[0], topic: "t").status == 200)
+        let refused = try gateway.push(Self.tokens[1], topic: "t")
+        #expect(refused.status == 429)
+        #expect(refused.body.contains("TooManyRequests"))
+        #expect(try gateway.push(Self.tokens[0], topic: "t").status == 200)
+    }
+
+    @Test("A bound of the transport holds: a header list is taken up to headerListBytesMax")
+    func headerListBytesMax() throws {
+        func statusOfLongHeader(_ gateway: RunningGateway) throws -> Int {
+            try gateway.edge(
+                "/3/device/\(Self.tokens[0])",
+                "-H",
+                "apns-topic: t",
+                "-H",
+                "x-long: \(String(repeating: "x", count: 5000))",
+                "-d",
+                RunningGateway.payload
+            ).status
+        }
+        #expect(try statusOfLongHeader(RunningGateway()) == 200)
+        #expect(try statusOfLongHeader(RunningGateway(["--set", "limits.headerListBytesMax=4096"])) == 431)
+    }
+
+    @Test("push signs with the key that dev made, and refuses a file that holds none")
+    func providerKey() throws {
+        let gateway = try RunningGateway()
+        let named = ["--team", "TEAM123456", "--key-id", "KEY1234567"]
+        func push(_ file: String, _ options: [String]) throws -> ChildProcess.Ended {
+            let line = ["push", Self.tokens[0], "--topic", "t", "--provider-key", ".wakegate/\(file)"] + options
+            return try ChildProcess.run(RunningGateway.program, line, folder: gateway.folder)
+        }
+        let signed = try push("provider.p8", named)
+        #expect(signed.status == 0, "\(signed.errors)")
+        let refused = try push("ca.pem", named)
+        #expect(refused.status == 1)
+        #expect(refused.errors.contains(".wakegate/ca.pem holds no private key"), "\(refused.errors)")
+        let incomplete = try push("provider.p8", Array(named.dropLast(2)))
+        #expect(incomplete.status == 64)
+        #expect(incomplete.errors.contains("--key-id is missing"), "\(incomplete.errors)")
+    }
+}
