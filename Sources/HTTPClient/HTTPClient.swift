@@ -146,6 +146,7 @@ extension HTTPClient {
 
     private func configure(_ handle: UnsafeMutableRawPointer, for request: HTTPRequest) throws(HTTPClientError) {
         let isCleartext = request.url.hasPrefix("http://")
+        let isAlone = isCleartext && self.settings.cleartextHTTP2 ? 1 : 0
         let version =
             !isCleartext
             ? CURL_HTTP_VERSION_2TLS
@@ -156,7 +157,10 @@ extension HTTPClient {
             unsafe wakegate_curl_set_long(handle, CURLOPT_NOSIGNAL, 1),
             unsafe wakegate_curl_set_long(handle, CURLOPT_HTTP_VERSION, version),
             // Requests wait for the connection that is being made rather than open one each.
-            unsafe wakegate_curl_set_long(handle, CURLOPT_PIPEWAIT, 1),
+            unsafe wakegate_curl_set_long(handle, CURLOPT_PIPEWAIT, 1 - isAlone),
+            // libcurl 7.88 begins HTTP/2 anew on a cleartext connection that it uses again, which breaks it.
+            unsafe wakegate_curl_set_long(handle, CURLOPT_FRESH_CONNECT, isAlone),
+            unsafe wakegate_curl_set_long(handle, CURLOPT_FORBID_REUSE, isAlone),
             unsafe wakegate_curl_set_long(
                 handle,
                 CURLOPT_CONNECTTIMEOUT_MS,

@@ -66,6 +66,33 @@ struct CommandTests {
         #expect(refused.output.hasPrefix("400 BadDeviceToken"))
     }
 
+    @Test("push --count and a worker that answers more than once work in cleartext, too")
+    func cleartext() throws {
+        let gateway = try RunningGateway()
+        let url = "http://\(gateway.plain)"
+        let many = try gateway.wakegate(
+            "push",
+            self.token,
+            "--topic",
+            self.topic,
+            "--count",
+            "250",
+            "--gateway",
+            url
+        )
+        #expect(many.status == 0, "\(many.errors)")
+        #expect(many.output.contains("250 pushes: 249 coalesced, 1 scheduled"))
+        for number in 1...3 {
+            let token = String(repeating: "0\(number)", count: 32)
+            #expect(try gateway.push(token, topic: self.topic).status == 200)
+        }
+        let line = ["worker", "--topic", self.topic, "--gateway", url, "--", "true"]
+        let worker = try ChildProcess(RunningGateway.program, line, folder: gateway.folder)
+        try gateway.eventually("four results") { try gateway.stats().integer("pushes", "completed") == 4 }
+        worker.send(SIGTERM)
+        #expect(try worker.finish().status == 0)
+    }
+
     @Test("stats --json is the gateway's own answer; --device explains in a sentence")
     func stats() throws {
         let gateway = try RunningGateway()
