@@ -72,7 +72,7 @@ extension GatewayLimit {
         GatewayLimit(
             "streamsPerLoopMax",
             "streams",
-            1...10_000_000,
+            100...10_000_000,
             \.transport.streamsPerLoopMax,
             "a hundred connections with every stream open; each may hold a header list and a body."
         ),
@@ -195,7 +195,7 @@ extension GatewayLimit {
         GatewayLimit(
             "controlFramesBurst",
             "frames",
-            1...1_000_000,
+            100...1_000_000,
             \.transport.controlFramesBurst,
             "a client may reset every stream it has open."
         ),
