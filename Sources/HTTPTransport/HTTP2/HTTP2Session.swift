@@ -427,25 +427,7 @@ final class HTTP2Session {
 
     fileprivate func headerReceived(_ name: ByteView, _ value: ByteView) {
         guard let slot = self.current, slot.state.phase == .receiving else { return }
-        slot.state.headerListBytes += name.count + value.count + 32
-        guard slot.state.headerListBytes <= self.core.limits.headerListBytesMax else {
-            slot.state.isHeaderListTooLarge = true
-            return
-        }
-        let field = slot.state.append(name: name, value: value)
-        guard name[0] == UInt8(ascii: ":") else {
-            slot.state.append(field)
-            if name.count == 4 && name == "host" { slot.state.host = field }
-            return
-        }
-        // The library has checked the names: these lengths tell the pseudo-header fields of a request apart.
-        if name.count == 5 {
-            slot.state.path = field
-        } else if name.count == 10 {
-            slot.state.authority = field
-        } else if name.count == 7 && name[1] == UInt8(ascii: "m") {
-            slot.state.method = field
-        }
+        slot.state.fieldReceived(name, value, headerListBytesMax: self.core.limits.headerListBytesMax)
     }
 
     fileprivate func dataReceived(_ number: Int32, _ bytes: ByteView) {

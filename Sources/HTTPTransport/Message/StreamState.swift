@@ -65,6 +65,29 @@ struct StreamState: ~Copyable {
         )
     }
 
+    /// Takes a field of HTTP/2, whose name and value the library has checked; of a list over the limit, none.
+    mutating func fieldReceived(_ name: ByteView, _ value: ByteView, headerListBytesMax: Int) {
+        self.headerListBytes += name.count + value.count + 32
+        guard self.headerListBytes <= headerListBytesMax else {
+            self.isHeaderListTooLarge = true
+            return
+        }
+        let field = self.append(name: name, value: value)
+        guard name[0] == UInt8(ascii: ":") else {
+            self.append(field)
+            if name.count == 4 && name == "host" { self.host = field }
+            return
+        }
+        // These lengths tell the pseudo-header fields of a request apart.
+        if name.count == 5 {
+            self.path = field
+        } else if name.count == 10 {
+            self.authority = field
+        } else if name.count == 7 && name[1] == UInt8(ascii: "m") {
+            self.method = field
+        }
+    }
+
     /// Copies a field whose name may have capitals, as HTTP/1.1 allows.
     mutating func appendField(nameInAnyCase name: ByteView, value: ByteView) {
         let start = self.received.count
