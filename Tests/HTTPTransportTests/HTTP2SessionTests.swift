@@ -143,6 +143,20 @@ struct HTTP2SessionTests {
         #expect(fixture.core.streams.usedCount == 0)
     }
 
+    @Test("A client that resets each stream once it has its answer is not taken for a flood")
+    func resetsAfterAnswers() {
+        var limits = TransportLimits()
+        limits.controlFramesBurst = 10
+        let fixture = SessionFixture(limits)
+        for number in stride(from: 1, to: 101, by: 2) {
+            fixture.receive(ScriptedPeer.request("/echo", stream: number))
+            _ = fixture.produce()
+            fixture.receive(ScriptedPeer.frame(3, stream: number, [0, 0, 0, 8]))
+        }
+        #expect(!fixture.isOver)
+        #expect(fixture.takeEvents().filter { $0.contains("POST /echo") || $0.contains("GET /echo") }.count == 50)
+    }
+
     @Test("Every stream that a loop cannot hold is refused, on whatever connection")
     func streamsPerLoop() {
         var limits = TransportLimits()

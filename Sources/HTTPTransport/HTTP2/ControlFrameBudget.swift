@@ -16,6 +16,12 @@ struct ControlFrameBudget {
         self.filledAt = now
     }
 
+    /// A request was answered in full: clients such as libcurl reset each stream once they have its answer, which is
+    /// as harmless as it is needless.
+    mutating func requestAnswered() {
+        self.left = min(self.burst, self.left + 1)
+    }
+
     /// - Returns: false when the budget is spent.
     mutating func frameReceived(now: Int64) -> Bool {
         let earned = Int(now - self.filledAt) * self.perSecond / 1000

@@ -491,7 +491,8 @@ final class HTTP2Session {
         if !self.budget.frameReceived(now: self.core.now) { self.terminate(NGHTTP2_ENHANCE_YOUR_CALM) }
     }
 
-    fileprivate func streamClosed(_ number: Int32) {
+    fileprivate func streamClosed(_ number: Int32, errorCode: UInt32) {
+        if errorCode == NGHTTP2_NO_ERROR.rawValue { self.budget.requestAnswered() }
         if let slot = self.slot(number) { self.close(slot) }
     }
 
@@ -573,8 +574,8 @@ private func receiveFrame(_: OpaquePointer?, _ frame: UnsafePointer<nghttp2_fram
     return 0
 }
 
-private func closeStream(_: OpaquePointer?, _ number: Int32, _: UInt32, _ user: User?) -> Int32 {
-    unsafe withSession(user) { $0.streamClosed(number) }
+private func closeStream(_: OpaquePointer?, _ number: Int32, _ errorCode: UInt32, _ user: User?) -> Int32 {
+    unsafe withSession(user) { $0.streamClosed(number, errorCode: errorCode) }
     return 0
 }
 
