@@ -38,7 +38,7 @@ package enum DevCommand {
     }
 
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
-        var configuration = try ServeCommand.configuration(parsed, file: nil, base: self.base)
+        var configuration = try ServeCommand.configuration(parsed, file: nil, base: self.base, isWhole: false)
         let folder = try StateFolder(configuration.stateFolder)
         configuration.stateFolder = folder.path
         let certificates = StateFolder.absolute(parsed.text("--certs") ?? folder.path)

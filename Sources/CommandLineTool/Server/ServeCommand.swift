@@ -25,7 +25,7 @@ extension CommandDefinition {
 package enum ServeCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let file = parsed.text("--config")
-        var configuration = try self.configuration(parsed, file: file, base: GatewayConfiguration())
+        var configuration = try self.configuration(parsed, file: file, base: GatewayConfiguration(), isWhole: true)
         try self.check(configuration)
         if parsed.isSet("--check") {
             Console.error("wakegate: the configuration is good")
@@ -40,15 +40,18 @@ package enum ServeCommand {
     }
 
     /// Reads file and command line.
+    ///
+    /// - Parameter isWhole: nothing is added to it afterwards, so that the faults of the combination are known at once.
     static func configuration(
         _ parsed: ParsedCommand,
         file: String?,
-        base: GatewayConfiguration
+        base: GatewayConfiguration,
+        isWhole: Bool
     ) throws(CommandFailure) -> GatewayConfiguration {
         do throws(ConfigurationError) {
             return try ConfigurationLoader.load(file: file, settings: ServerSettings.settings(parsed), base: base)
         } catch {
-            throw CommandFailure(.badConfiguration, self.message(error.faults))
+            throw CommandFailure(.badConfiguration, self.message(isWhole ? error.allFaults : error.faults))
         }
     }
 

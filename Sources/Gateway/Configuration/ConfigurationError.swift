@@ -3,8 +3,18 @@ package struct ConfigurationError: Error, CustomStringConvertible {
     /// At least one fault, in the order of the keys.
     package var faults: [ConfigurationFault]
 
-    package init(faults: [ConfigurationFault]) {
+    /// What could be read, with the defaults of the keys at fault; nil when nothing could.
+    package var rest: GatewayConfiguration?
+
+    package init(faults: [ConfigurationFault], rest: GatewayConfiguration? = nil) {
         self.faults = faults
+        self.rest = rest
+    }
+
+    /// The faults, and those of the combination of what could be read. A key at fault is not spoken of again.
+    package var allFaults: [ConfigurationFault] {
+        let keys = Set(self.faults.map(\.key))
+        return self.faults + (self.rest?.faults() ?? []).filter { !keys.contains($0.key) }
     }
 
     /// One line a fault.

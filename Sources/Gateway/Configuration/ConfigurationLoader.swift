@@ -43,7 +43,7 @@ package struct ConfigurationLoader {
         if let text { loader.read(text, name: name) }
         for setting in settings { loader.read(setting: setting) }
         loader.assignTopics()
-        guard loader.faults.isEmpty else { throw ConfigurationError(faults: loader.faults) }
+        guard loader.faults.isEmpty else { throw ConfigurationError(faults: loader.faults, rest: loader.configuration) }
         return loader.configuration
     }
 
