@@ -105,6 +105,18 @@ struct HTTP2FaultTests {
         try server.expectServed()
     }
 
+    @Test("An answer that comes after a fault ended its connection harms nobody")
+    func answerAfterFault() async throws {
+        let server = try TestServer()
+        let peer = try server.peer()
+        peer.send(Peer.request("/wait", stream: 1) + Peer.frame(0, [0x78]))
+        await server.log.wait(for: "closed 1")
+        let other = try server.peer()
+        other.send(Peer.request("/release", stream: 1))
+        #expect(other.frame(type: 1, stream: 1)?.status == 200)
+        try server.expectServed()
+    }
+
     @Test("A preface that goes wrong ends the connection")
     func badPreface() throws {
         let server = try TestServer()

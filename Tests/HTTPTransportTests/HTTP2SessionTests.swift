@@ -114,6 +114,20 @@ struct HTTP2SessionTests {
         #expect(fixture.core.streams.usedCount == 0)
     }
 
+    @Test("What is asked of a session that has ended comes to nothing")
+    func ended() {
+        let fixture = State.waiting.makeFixture()
+        fixture.session.end()
+        #expect(fixture.takeEvents() == ["closed 1"])
+        #expect(!fixture.respond(1))
+        #expect(!fixture.session.beginStreaming(1, Response()))
+        #expect(fixture.session.write(1, ByteView("abc")) == nil)
+        fixture.session.finish(1)
+        fixture.session.goAway(debugData: ByteView())
+        fixture.session.end()
+        #expect(fixture.takeEvents() == [])
+    }
+
     @Test("A fault of the connection ends it, and nothing of it is kept", arguments: HTTP2FaultTests.allFaults)
     func connectionFault(_ fault: HTTP2FaultTests.Fault) {
         let fixture = SessionFixture()

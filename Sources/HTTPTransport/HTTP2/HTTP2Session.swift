@@ -296,8 +296,9 @@ final class HTTP2Session {
 
     // MARK: The connection
 
-    /// Says that no further request is taken; open streams go on, then `isFinished`.
+    /// Says that no further request is taken; open streams go on, then `isFinished`. After `end` nothing happens.
     func goAway(debugData: ByteView) {
+        guard unsafe self.session != nil else { return }
         let last = unsafe nghttp2_session_get_last_proc_stream_id(self.session)
         let data = unsafe debugData.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
         unsafe nghttp2_submit_goaway(self.session, 0, last, NGHTTP2_NO_ERROR.rawValue, data, debugData.count)
@@ -340,7 +341,8 @@ final class HTTP2Session {
         }
     }
 
-    /// Forgets every stream, telling the handler of those it waits for, and frees the session.
+    /// Forgets every stream, telling the handler of those it waits for, and frees the session. Whatever the handler
+    /// asks of the session from then on comes to nothing.
     func end() {
         guard let session = unsafe self.session else { return }
         unsafe self.session = nil
@@ -351,6 +353,8 @@ final class HTTP2Session {
     // MARK: Streams
 
     private func slot(_ number: Int32) -> StreamSlot? {
+        // Answers still come while a connection whose session has ended waits for its peer to end too.
+        guard unsafe self.session != nil else { return nil }
         if let current = self.current, current.state.number == number { return current }
         // Answers mostly come, and leave, in the order of the requests: the library need not search.
         if let oldest = self.open.waiting.first, oldest.state.number == number { return oldest }
