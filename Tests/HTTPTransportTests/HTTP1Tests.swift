@@ -78,6 +78,16 @@ struct HTTP1Tests {
         try server.expectServed()
     }
 
+    @Test("A connection that is to end does so after its answer, also when that was given before")
+    func goAwayAfterAnswer() throws {
+        let server = try TestServer()
+        let peer = try ScriptedPeer(server.address)
+        peer.send("GET /last HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(peer.text(through: "last")?.hasPrefix("HTTP/1.1 200 ") == true)
+        #expect(peer.hasEnded())
+        try server.expectServed()
+    }
+
     @Test("The end of a peer that waits for its answer is noticed")
     func waitingPeerEnds() async throws {
         let server = try TestServer()

@@ -70,6 +70,9 @@ final class ScriptedHandler: RequestHandler {
         } else if request.path == "/goaway" {
             self.loop.goAway(request.stream.connection, debugData: ByteView("{\"reason\":\"Shutdown\"}"))
             self.loop.respond(request.stream, self.response)
+        } else if request.path == "/last" {
+            self.loop.respond(request.stream, self.response, body: ByteView("last"))
+            self.loop.goAway(request.stream.connection, debugData: ByteView())
         } else {
             self.response.begin(status: 404)
             self.loop.respond(request.stream, self.response, body: ByteView("no such path"))

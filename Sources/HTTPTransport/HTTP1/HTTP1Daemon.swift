@@ -307,6 +307,8 @@ final class HTTP1Connection {
             self.loop.handler.streamClosed(StreamID(connection: self.connection.id, number: self.requests))
         case .receiving, .sending, .free: ()
         }
+        // What was answered before the end was decided on did not tell the peer to close.
+        if self.isClosing { self.abandon() }
     }
 
     fileprivate func closed() {
