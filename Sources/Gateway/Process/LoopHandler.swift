@@ -11,8 +11,6 @@ final class LoopHandler: RequestHandler {
     static let keepAliveInterval: Int64 = 15_000
     /// Seconds between PINGs of a connection that carries a wake in flight, and of one that only subscribes.
     static let pingSeconds = (inFlight: 5, subscribed: 30)
-    /// A stream with more bytes queued than this gets no new wakes until half of them have left.
-    static let streamBytesMax = 262_144
     /// A loop with so many requests at the engine reads no more until answers come: what waits is bounded, and what
     /// was read is still in the cache when its answer is written.
     static let requestsAtEngineMax = 512
@@ -149,11 +147,13 @@ final class LoopHandler: RequestHandler {
 
     // MARK: Streams
 
-    /// Writes to a worker's stream; one whose peer does not read is paused.
+    /// Writes to a worker's stream. One whose peer does not read gets no new wakes until half of what it was sent has
+    /// left; the bound is the loop's own, since `streamDrained` is promised to streams that have passed that one alone.
     func write(_ stream: StreamID, _ bytes: ByteView) {
         guard let queued = self.loop.write(stream, bytes) else { return }
         self.streams[stream]?.lastWrite = SystemClock.monotonic
-        guard queued > Self.streamBytesMax, self.streams[stream]?.isPaused == false else { return }
+        let bytesMax = self.context.configuration.limits.transport.streamingBytesSoftMax
+        guard queued > bytesMax, self.streams[stream]?.isPaused == false else { return }
         self.streams[stream]?.isPaused = true
         self.batch.append(.streamPaused(self.address(stream), true))
     }
