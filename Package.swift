@@ -69,7 +69,7 @@ let package = Package(
         .testTarget(name: "LaunchPolicyTests", dependencies: ["LaunchPolicy"]),
         .testTarget(
             name: "SimulationTests",
-            dependencies: ["LaunchPolicy", "Simulation"],
+            dependencies: ["LaunchPolicy", "Simulation", "WakeGateTestKit"],
             resources: [.copy("Vectors")]
         ),
         .target(
@@ -85,7 +85,7 @@ let package = Package(
             name: "GatewayConfigurationTests",
             dependencies: ["DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy"]
         ),
-        .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient"]),
+        .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text"]),
         // Depends on the program so that it lies, built, beside the tests.
         .testTarget(name: "EndToEndTests", dependencies: ["wakegate"], exclude: ["Clients"]),
@@ -94,9 +94,9 @@ let package = Package(
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "WakeDispatch", "WakeGateTestKit"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
-        .testTarget(name: "BytesTests", dependencies: ["Bytes"]),
+        .testTarget(name: "BytesTests", dependencies: ["Bytes", "WakeGateTestKit"]),
         .testTarget(name: "HTTPTransportTests", dependencies: ["Bytes", "HTTPTransport"]),
-        .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes"]),
+        .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes", "WakeGateTestKit"]),
     ],
     swiftLanguageModes: [.v6]
 )

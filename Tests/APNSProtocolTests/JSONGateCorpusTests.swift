@@ -2,6 +2,7 @@ import APNSProtocol
 import Bytes
 import Foundation
 import Testing
+import WakeGateTestKit
 
 @Suite("JSON gate against Foundation's parser", .timeLimit(.minutes(2)))
 struct JSONGateCorpusTests {

@@ -1,5 +1,6 @@
 import Bytes
 import Testing
+import WakeGateTestKit
 
 @Suite("Buffers of bytes")
 struct ByteBufferTests {

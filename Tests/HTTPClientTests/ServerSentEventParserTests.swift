@@ -1,6 +1,7 @@
 import Foundation
 import HTTPClient
 import Testing
+import WakeGateTestKit
 
 @Suite("Reading an event stream")
 struct ServerSentEventParserTests {

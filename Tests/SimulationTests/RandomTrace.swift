@@ -1,14 +1,16 @@
+import WakeGateTestKit
+
 /// A random trace, made so that the corners of the policy are met often: few devices, round times, small limits.
 struct RandomTrace {
     private(set) var lines: [String] = []
     private(set) var facts = TraceFacts()
 
-    private var random: SplitMix64
+    private var random: SeededGenerator
     private var now: Int64 = 0
     private var devices: [String: DeviceFacts] = [:]
 
     init(seed: UInt64) {
-        self.random = SplitMix64(seed: seed)
+        self.random = SeededGenerator(seed: seed)
         self.addLimits()
         self.addWorker()
         let names = (0..<self.random.pick([1, 1, 2, 3])).map { "d\($0)" }

@@ -1,0 +1,8 @@
+import WakeGateTestKit
+
+extension SeededGenerator {
+    /// True `percent` times in a hundred, on average.
+    mutating func chance(_ percent: Int) -> Bool {
+        self.number(below: 100) < percent
+    }
+}
