@@ -13,7 +13,7 @@ final class HTTP2Core {
     /// Memory for the request that comes next. A request is over for us once the handler has had it, while its stream
     /// waits for the answer: so that thousands that wait share what the last one left in the cache.
     fileprivate var spare = StreamState()
-    /// Set whenever the handler was told something outside of a request.
+    /// Set whenever the handler was told something outside of a request, or a connection ended.
     var handlerWasTold = false
 
     fileprivate let callbacks: OpaquePointer

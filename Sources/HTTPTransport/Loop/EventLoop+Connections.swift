@@ -320,6 +320,8 @@ extension EventLoop {
         self.freeIndices.append(index)
         self.connectionCount -= 1
         self.server.connectionCount.subtract(1, ordering: .relaxed)
+        // The handler counts connections at the end of a turn, those that carried no request among them.
+        self.core.handlerWasTold = true
     }
 
     func tellClosed(_ connection: Connection) {
