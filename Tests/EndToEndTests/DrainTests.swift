@@ -38,6 +38,27 @@ struct DrainTests {
         #expect(try gateway.process.finish(within: 5).status == 0)
     }
 
+    @Test("A connection that comes during the shutdown and asks nothing does not hold it up")
+    func silentConnection() throws {
+        let gateway = try RunningGateway(["--set", "drainTimeout=60"])
+        let worker = try gateway.curlWorker(topic: self.topic)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let id = try #require(try worker.next()?.id)
+        gateway.process.send(SIGTERM)
+        try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
+
+        let port = try #require(gateway.plain.split(separator: ":").last)
+        let script = #"""
+            exec 3<>/dev/tcp/127.0.0.1/$0
+            printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0' >&3
+            head -c 9 <&3 >/dev/null && echo connected && cat <&3 >/dev/null
+            """#
+        let silent = try ChildProcess("bash", ["-c", script, String(port)])
+        #expect(try silent.line() == "connected")
+        #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
+        #expect(try gateway.process.finish(within: 15).status == 0)
+    }
+
     @Test("A wake that nobody answers holds the shutdown up for the drain time-out, not longer")
     func timeout() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=1"])

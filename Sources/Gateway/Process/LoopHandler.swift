@@ -43,6 +43,8 @@ final class LoopHandler: RequestHandler {
     private var random = RandomBits()
     private var unique: UniqueBits
     private var isDraining = false
+    /// Connections without a wake that were seen during a shutdown: true once they were told to end.
+    private var goodbyes: [ConnectionID: Bool] = [:]
     var requestsAtEngine = 0
     private var countedConnections = 0
 
@@ -90,6 +92,7 @@ final class LoopHandler: RequestHandler {
 
     func connectionClosed(_ connection: ConnectionID) {
         self.workerConnections[connection] = nil
+        self.goodbyes[connection] = nil
     }
 
     func streamDrained(_ stream: StreamID) {
@@ -121,6 +124,7 @@ final class LoopHandler: RequestHandler {
         for (stream, state) in self.streams where monotonicMilliseconds - state.lastWrite >= Self.keepAliveInterval {
             self.write(stream, ByteView(": keep-alive\n\n"))
         }
+        if self.isDraining { self.endSilentConnections() }
     }
 
     // MARK: Shutdown
@@ -134,8 +138,22 @@ final class LoopHandler: RequestHandler {
         for connection in idle { self.sayGoodbye(connection) }
     }
 
+    /// Ends connections that came during the shutdown and have asked nothing for a second: a worker's result may come
+    /// on a new connection, but one that stays silent must not hold the shutdown up.
+    private func endSilentConnections() {
+        var silent: [ConnectionID] = []
+        self.loop.forEachConnection { connection in
+            guard self.workerConnections[connection] == nil else { return }
+            let before = self.goodbyes[connection]
+            if before == nil { self.goodbyes[connection] = false }
+            if before == false { silent.append(connection) }
+        }
+        for connection in silent { self.sayGoodbye(connection) }
+    }
+
     /// Ends a connection's streams and then itself, once what is open on it has been answered.
     private func sayGoodbye(_ connection: ConnectionID) {
+        self.goodbyes[connection] = true
         for stream in self.workerConnections[connection]?.streams ?? [] {
             self.streams[stream] = nil
             self.batch.append(.streamEnded(self.address(stream)))
