@@ -22,6 +22,7 @@ struct DrainTests {
         #expect(refused.status == 503)
         #expect(refused.reason == "Shutdown")
         #expect(refused.headers["retry-after"] != nil)
+        #expect(try gateway.stats().integer("pushes", "rejected", "Shutdown") == 1)
         let subscription = try gateway.edge("/v1/topics/\(self.topic)/wakes?slots=1")
         #expect(subscription.status == 503)
         #expect(subscription.reason == "Shutdown")

@@ -31,6 +31,7 @@ final class EffectBatch: @unchecked Sendable {
         static let subscribed: UInt8 = 2
         static let event: UInt8 = 3
         static let released: UInt8 = 4
+        static let draining: UInt8 = 5
     }
 
     private struct Header: BitwiseCopyable {
@@ -69,6 +70,11 @@ final class EffectBatch: @unchecked Sendable {
         self.append(Tag.released, address, bytes: ByteView())
     }
 
+    /// Nothing is launched any more.
+    func appendDraining() {
+        self.items.append(Tag.draining)
+    }
+
     func append(_ other: EffectBatch) {
         self.items.append(other.items.view)
     }
@@ -87,6 +93,10 @@ final class EffectBatch: @unchecked Sendable {
             if tag == Tag.push {
                 taker.answerPush(bytes.load(PushReply.self, at: offset))
                 offset += MemoryLayout<PushReply>.size
+                continue
+            }
+            if tag == Tag.draining {
+                taker.startDraining()
                 continue
             }
             let header = bytes.load(Header.self, at: offset)
@@ -124,4 +134,5 @@ protocol EffectTaker {
     func subscribed(_ address: StreamAddress)
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView)
     func released(_ address: StreamAddress)
+    func startDraining()
 }

@@ -22,17 +22,16 @@ extension EngineCore {
         case .topicStatistics(let reply, let topic): self.topicStatistics(reply, topic)
         case .topics(let reply): self.topicList(reply)
         case .readiness(let reply): self.readiness(reply)
-        case .drain:
-            self.isDraining = true
-            self.dispatcher.drain()
+        case .drain: self.drain()
         }
     }
 
-    /// Questions are answered still, everything else is refused.
+    /// Questions are answered still, everything else but the shutdown is refused.
     func performAfterFailure(_ command: EngineCommand) {
         switch command {
         case .explain, .statistics, .topicStatistics, .topics, .readiness, .rejected: self.perform(command)
-        case .streamEnded, .streamPaused, .drain: break
+        case .streamEnded, .streamPaused: break
+        case .drain: self.drain()
         case .subscribe(let reply, _, _), .report(let reply, _, _), .register(let reply, _, _),
             .unregister(let reply, _), .conditions(let reply, _, _), .simulateLaunch(let reply, _),
             .simulateExpiration(let reply, _):

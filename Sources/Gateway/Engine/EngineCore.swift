@@ -53,7 +53,7 @@ final class EngineCore {
         self.offset = WallOffset(wall: SystemClock.wall, now: now)
         self.stage.offset = self.offset
         guard self.failure == nil else {
-            self.refuse(batch)
+            self.refuse(batch, wasPerformed: false)
             return 1000
         }
         let isDone = self.dispatcher.advance(to: now, devicesMax: Self.dueDevicesMax)
@@ -66,7 +66,7 @@ final class EngineCore {
         } catch {
             self.failure = error
             self.stage.removeAll()
-            self.refuse(batch)
+            self.refuse(batch, wasPerformed: true)
             return 1000
         }
         batch.removeAll()
@@ -78,10 +78,15 @@ final class EngineCore {
     }
 
     /// Answers every request of a batch that cannot be taken, and empties it.
-    private func refuse(_ batch: CommandBatch) {
+    ///
+    /// - Parameter wasPerformed: the batch was performed before its commit failed: what it counted is counted.
+    private func refuse(_ batch: CommandBatch, wasPerformed: Bool) {
         batch.forEach(
-            push: { push, _ in self.refuse(push, .serviceUnavailable) },
-            command: { self.performAfterFailure($0) }
+            push: { self.refuse($0, .serviceUnavailable, topic: $1[0..<Int($0.topicCount)]) },
+            command: { command in
+                if wasPerformed, case .rejected = command { return }
+                self.performAfterFailure(command)
+            }
         )
         batch.removeAll()
         self.release()
@@ -105,6 +110,13 @@ final class EngineCore {
         self.answer(address, status: error.status)
     }
 
+    /// Launches nothing more, and has the loops say goodbye.
+    func drain() {
+        self.isDraining = true
+        self.dispatcher.drain()
+        for batch in self.stage.batches { batch.appendDraining() }
+    }
+
     func answerSubscribed(_ address: StreamAddress) {
         self.stage.batches[Int(address.loop)].appendSubscribed(address)
     }
@@ -114,8 +126,8 @@ final class EngineCore {
 
 extension EngineCore {
     private func push(_ push: PushCommand, _ bytes: ByteView) {
-        guard !self.isDraining else { return self.refuse(push, .shutdown) }
         let topic = bytes[0..<Int(push.topicCount)]
+        guard !self.isDraining else { return self.refuse(push, .shutdown, topic: topic) }
         let collapseIDEnd = Int(push.topicCount) + Int(push.collapseIDCount)
         let incoming = IncomingPush(
             apnsID: push.apnsID,
@@ -160,11 +172,16 @@ extension EngineCore {
         case .otherTopic: reason = .deviceTokenNotForTopic
         case .full: reason = .tooManyRequests
         }
-        if !push.isDryRun { self.countRejected(reason.index, topic) }
-        self.refuse(push, reason, timestamp: timestamp)
+        self.refuse(push, reason, topic: topic, timestamp: timestamp)
     }
 
-    func refuse(_ push: PushCommand, _ reason: APNSReason, timestamp: Int64 = PushReply.noMoment) {
+    private func refuse(
+        _ push: PushCommand,
+        _ reason: APNSReason,
+        topic: ByteView,
+        timestamp: Int64 = PushReply.noMoment
+    ) {
+        if !push.isDryRun { self.countRejected(reason.index, topic) }
         let reply = PushReply(
             address: push.reply,
             apnsID: push.apnsID,

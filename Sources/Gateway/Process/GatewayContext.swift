@@ -39,13 +39,12 @@ final class GatewayContext: Sendable {
         if count == 0, self.isDraining { self.onIdle() }
     }
 
-    /// Starts the shutdown: nothing new is launched, and every loop says goodbye to its connections.
+    /// Starts the shutdown: nothing new is launched. The loops hear of it from the engine, behind the last wakes it
+    /// launched, and then say goodbye to their connections.
     func drain() {
         self.draining.store(true, ordering: .releasing)
         var batch = CommandBatch()
         batch.append(.drain)
         self.engine.submit(&batch)
-        var nothing = EffectBatch()
-        for loop in self.loops { loop.deliver(&nothing) }
     }
 }

@@ -117,7 +117,6 @@ final class LoopHandler: RequestHandler {
         self.context.loops[self.loop.index].take(into: &self.effects)
         self.effects.forEach(self)
         self.effects.removeAll()
-        if self.context.isDraining, !self.isDraining { self.startDraining() }
     }
 
     func secondPassed(_ monotonicMilliseconds: Int64) {
@@ -129,7 +128,8 @@ final class LoopHandler: RequestHandler {
 
     // MARK: Shutdown
 
-    private func startDraining() {
+    /// The engine launches nothing more, and every wake it launched has reached this loop.
+    func startDraining() {
         self.isDraining = true
         var idle: [ConnectionID] = []
         self.loop.forEachConnection { connection in
