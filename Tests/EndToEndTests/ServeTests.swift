@@ -50,18 +50,11 @@ struct ServeTests {
 
     @Test("A bound of the transport holds: a header list is taken up to headerListBytesMax")
     func headerListBytesMax() throws {
+        // Without a body: curl 7.88 takes the reset of a body that nobody wants for an error of the stream.
         func statusOfLongHeader(_ gateway: RunningGateway) throws -> Int {
-            try gateway.edge(
-                "/3/device/\(Self.tokens[0])",
-                "-H",
-                "apns-topic: t",
-                "-H",
-                "x-long: \(String(repeating: "x", count: 5000))",
-                "-d",
-                RunningGateway.payload
-            ).status
+            try gateway.edge("/v1/topics", "-H", "x-long: \(String(repeating: "x", count: 5000))").status
         }
-        #expect(try statusOfLongHeader(RunningGateway()) == 200)
+        #expect(try statusOfLongHeader(RunningGateway()) == 404)
         #expect(try statusOfLongHeader(RunningGateway(["--set", "limits.headerListBytesMax=4096"])) == 431)
     }
 
