@@ -132,9 +132,6 @@ extension Dispatcher {
     package func drain() {
         self.isDraining = true
     }
-
-    /// Wakes in flight on all streams.
-    package var wakesHeld: Int { self.workers.reduce(0) { $0 + $1.busy } }
 }
 
 // MARK: - Devices

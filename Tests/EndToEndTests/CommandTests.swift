@@ -57,10 +57,11 @@ struct CommandTests {
     @Test("push --count sends as many, counts the answers, and fails when one is refused")
     func count() throws {
         let gateway = try RunningGateway()
-        let many = try gateway.wakegate("push", self.token, "--topic", self.topic, "--count", "250")
-        #expect(many.status == 0)
-        #expect(many.output.contains("250 pushes: 249 coalesced, 1 scheduled"))
-        #expect(try gateway.stats().integer("pushes", "accepted") == 250)
+        // More than a loop leaves with the engine at a time, and more than the burst of resets a peer is allowed.
+        let many = try gateway.wakegate("push", self.token, "--topic", self.topic, "--count", "1200")
+        #expect(many.status == 0, "\(many.errors)")
+        #expect(many.output.contains("1200 pushes: 1199 coalesced, 1 scheduled"))
+        #expect(try gateway.stats().integer("pushes", "accepted") == 1200)
         let refused = try gateway.wakegate("push", "zz", "--topic", self.topic)
         #expect(refused.status == 1)
         #expect(refused.output.hasPrefix("400 BadDeviceToken"))

@@ -277,8 +277,9 @@ extension DispatchSimulation {
     private func checkBooks() {
         let books = self.rig.engine.totals
         if books.accepted != books.accountedFor { self.fail("the books do not conserve: \(books)") }
-        if books.launched != books.results.sum + Int64(self.rig.dispatcher.wakesHeld) {
-            self.fail("\(books.launched) launches are not \(books.results.sum) + \(self.rig.dispatcher.wakesHeld)")
+        let busy = self.rig.dispatcher.workerCounts(nil).busy
+        if books.launched != books.results.sum + Int64(busy) {
+            self.fail("\(books.launched) launches are not \(books.results.sum) + \(busy)")
         }
     }
 

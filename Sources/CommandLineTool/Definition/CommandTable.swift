@@ -9,11 +9,4 @@ package enum CommandTable {
         OptionDefinition("--help", "", "show this help; after a command, the help of that command"),
         OptionDefinition("--version", "", "show the version"),
     ]
-
-    /// The first words of all commands, each once.
-    package static var firstWords: [String] {
-        var words: [String] = []
-        for command in self.all where !words.contains(command.words[0]) { words.append(command.words[0]) }
-        return words
-    }
 }
