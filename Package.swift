@@ -24,6 +24,8 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CLinux"),
 
         // MARK: Pure: the standard library alone
@@ -37,6 +39,11 @@ let package = Package(
         .target(name: "WakeDispatch", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy"]),
 
         .target(name: "Simulation", dependencies: ["Bytes", "LaunchPolicy", "Text"]),
+
+        // MARK: Drivers: storage
+        .target(name: "SQLite", dependencies: ["Bytes", "CSQLite"]),
+        .target(name: "DeviceJournal", dependencies: ["Bytes", "CXXHash", "DeviceEngine", "SQLite"]),
+        .target(name: "History", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "SQLite"]),
 
         // MARK: Drivers: sockets, TLS, HTTP
         .target(
@@ -92,6 +99,15 @@ let package = Package(
         .testTarget(
             name: "WakeDispatchTests",
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "WakeDispatch", "WakeGateTestKit"]
+        ),
+        .testTarget(name: "SQLiteTests", dependencies: ["Bytes", "SQLite"]),
+        .testTarget(
+            name: "DeviceJournalTests",
+            dependencies: ["Bytes", "DeviceEngine", "DeviceJournal", "SQLite", "WakeGateTestKit"]
+        ),
+        .testTarget(
+            name: "HistoryTests",
+            dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite", "WakeGateTestKit"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "WakeGateTestKit"]),

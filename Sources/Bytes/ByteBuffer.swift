@@ -114,6 +114,13 @@ package struct ByteBuffer: ~Copyable {
         self.end += MemoryLayout<Value>.size
     }
 
+    /// Writes the memory of `value` over bytes that were appended before, from `offset` on.
+    @inlinable
+    package mutating func overwrite<Value: BitwiseCopyable>(memoryOf value: Value, at offset: Int) {
+        precondition(offset >= 0 && offset + MemoryLayout<Value>.size <= self.count, "no such bytes")
+        unsafe self.base.unsafelyUnwrapped.storeBytes(of: value, toByteOffset: self.start + offset, as: Value.self)
+    }
+
     /// Appends `value` in decimal.
     @inlinable
     package mutating func appendDecimal(_ value: Int64) {

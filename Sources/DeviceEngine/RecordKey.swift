@@ -1,0 +1,26 @@
+/// Names what a record is about; of several records with one key the newest counts.
+package struct RecordKey: Hashable, Sendable {
+    package enum Kind: UInt8, CaseIterable, Sendable {
+        /// Policy time and wall clock of the commit; one record, index 0.
+        case clock = 1
+        /// When the counters began; one record, index 0.
+        case origin = 2
+        /// A topic with its counters, by topic number.
+        case topic = 3
+        /// A device, by its place in the engine's table.
+        case device = 4
+        /// Refused pushes by reason, of one topic; `RecordKey.everyTopic` for those of all.
+        case rejections = 5
+    }
+
+    /// The index of what concerns all topics.
+    package static let everyTopic = UInt32.max
+
+    package let kind: Kind
+    package let index: UInt32
+
+    package init(_ kind: Kind, _ index: UInt32 = 0) {
+        self.kind = kind
+        self.index = index
+    }
+}

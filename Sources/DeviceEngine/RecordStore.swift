@@ -1,0 +1,19 @@
+package import Bytes
+
+/// Keeps records so that they outlive the process.
+///
+/// It has one user at a time, on any thread.
+package protocol RecordStore: AnyObject {
+    /// Hands over the newest record of every key, each once, in no particular order; a view is valid during the call.
+    ///
+    /// Called once, before the first commit.
+    ///
+    /// - Throws: `StoreError` when what is kept cannot be read whole; then nothing that was handed over may be used.
+    func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
+
+    /// Makes one batch durable: when this returns, a crash loses nothing of it.
+    ///
+    /// - Throws: `StoreError` when it could not. Whether the batch is found at the next start is then open: nothing of
+    ///   it may be told to anybody, and nothing more may be committed.
+    func commit(_ batch: borrowing RecordBatch) throws(StoreError)
+}

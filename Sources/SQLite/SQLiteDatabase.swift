@@ -1,0 +1,226 @@
+package import Bytes
+internal import CSQLite
+import Glibc
+
+/// One connection to an SQLite file. It has one user at a time, on any thread.
+@safe
+package final class SQLiteDatabase {
+    package enum Mode: Sendable {
+        case readOnly, readWrite
+        /// Made when it is not there.
+        case create
+    }
+
+    /// How far a checkpoint goes.
+    package enum Checkpoint: Sendable {
+        /// As far as it gets without waiting for anybody.
+        case passive
+        /// To the end, so that the next commit begins the log anew; waits for nobody, and is `busy` instead.
+        case restart
+    }
+
+    package let path: String
+    private let connection: OpaquePointer
+    /// Pages in the write-ahead log after the last commit of this connection.
+    package fileprivate(set) var logPages = 0
+
+    /// - Parameters:
+    ///   - path: the file, or ":memory:".
+    ///   - vfs: the name of the file system layer; nil for the machine's own.
+    package init(path: String, mode: Mode, vfs: String? = nil) throws(SQLiteError) {
+        self.path = path
+        var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        switch mode {
+        case .readOnly: flags |= SQLITE_OPEN_READONLY
+        case .readWrite: flags |= SQLITE_OPEN_READWRITE
+        case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        }
+        var connection: OpaquePointer?
+        let code = unsafe sqlite3_open_v2(path, &connection, flags, vfs)
+        guard code == SQLITE_OK, let opened = unsafe connection else {
+            let error = unsafe SQLiteError(code, connection)
+            unsafe sqlite3_close_v2(connection)
+            throw error
+        }
+        unsafe self.connection = opened
+        let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+        // The hook takes the place of SQLite's own checkpoints, which would run inside commits.
+        unsafe sqlite3_wal_hook(
+            self.connection,
+            { context, _, _, pages in
+                guard let context = unsafe context else { return SQLITE_OK }
+                unsafe Unmanaged<SQLiteDatabase>.fromOpaque(context).takeUnretainedValue().logPages = Int(pages)
+                return SQLITE_OK
+            },
+            context
+        )
+    }
+
+    deinit {
+        unsafe sqlite3_close_v2(self.connection)
+    }
+
+    /// Runs one or more statements that give no rows that matter.
+    package func execute(_ sql: String) throws(SQLiteError) {
+        try unsafe self.check(sqlite3_exec(self.connection, sql, nil, nil, nil))
+    }
+
+    /// The first column of the first row; nil when there is no row or the value is NULL.
+    package func integer(_ sql: String) throws(SQLiteError) -> Int64? {
+        let statement = try self.prepare(sql)
+        return try statement.step() ? statement.integerOrNil(0) : nil
+    }
+
+    /// The first column of the first row as text; nil when there is no row or the value is NULL.
+    package func text(_ sql: String) throws(SQLiteError) -> String? {
+        let statement = try self.prepare(sql)
+        return try statement.step() ? statement.bytes(0).string : nil
+    }
+
+    /// A statement to be run again and again; it must not outlive the connection.
+    package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+        var statement: OpaquePointer?
+        try unsafe self.check(
+            sqlite3_prepare_v3(self.connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+        )
+        guard let prepared = unsafe statement else {
+            throw SQLiteError(kind: .other, code: SQLITE_MISUSE, message: "no statement in \"\(sql)\"")
+        }
+        return unsafe SQLiteStatement(prepared, of: self)
+    }
+
+    /// The row id of the last INSERT.
+    package var lastInsertedRow: Int64 {
+        unsafe sqlite3_last_insert_rowid(self.connection)
+    }
+
+    /// Copies pages of the write-ahead log into the file, and syncs both.
+    ///
+    /// - Returns: the pages in the log, and how many of them are now in the file.
+    package func checkpoint(_ mode: Checkpoint) throws(SQLiteError) -> (logPages: Int, copiedPages: Int) {
+        var logPages: Int32 = 0
+        var copiedPages: Int32 = 0
+        let mode = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_RESTART
+        try unsafe self.check(
+            sqlite3_wal_checkpoint_v2(self.connection, nil, mode, &logPages, &copiedPages)
+        )
+        return (Int(logPages), Int(copiedPages))
+    }
+
+    /// Closing leaves the write-ahead log as it is; by default the last connection copies it into the file first.
+    package func keepLogOnClose() throws(SQLiteError) {
+        try unsafe self.check(wakegate_sqlite_keep_log_on_close(self.connection))
+    }
+
+    /// Copies the whole database, as it is at this moment, into a new file. Others may write meanwhile.
+    package func backUp(to path: String) throws(SQLiteError) {
+        let target = try SQLiteDatabase(path: path, mode: .create)
+        guard let backup = unsafe sqlite3_backup_init(target.connection, "main", self.connection, "main") else {
+            throw unsafe SQLiteError(sqlite3_extended_errcode(target.connection), target.connection)
+        }
+        let code = unsafe sqlite3_backup_step(backup, -1)
+        unsafe sqlite3_backup_finish(backup)
+        guard code == SQLITE_DONE else { throw unsafe SQLiteError(code, target.connection) }
+    }
+
+    fileprivate func check(_ code: Int32) throws(SQLiteError) {
+        guard code == SQLITE_OK else { throw unsafe SQLiteError(code, self.connection) }
+    }
+
+    fileprivate func error(_ code: Int32) -> SQLiteError {
+        unsafe SQLiteError(code, self.connection)
+    }
+}
+
+/// A prepared statement. Parameters are numbered from 1, columns from 0.
+@safe
+package final class SQLiteStatement {
+    private let statement: OpaquePointer
+    private let database: SQLiteDatabase
+
+    fileprivate init(_ statement: OpaquePointer, of database: SQLiteDatabase) {
+        unsafe self.statement = statement
+        self.database = database
+    }
+
+    deinit {
+        unsafe sqlite3_finalize(self.statement)
+    }
+
+    package func bind(_ parameter: Int, _ value: Int64) throws(SQLiteError) {
+        try unsafe self.database.check(sqlite3_bind_int64(self.statement, Int32(parameter), value))
+    }
+
+    /// Binds a blob; its bytes must stay as they are until the statement is reset.
+    package func bind(_ parameter: Int, _ bytes: ByteView) throws(SQLiteError) {
+        if bytes.isEmpty {
+            try unsafe self.database.check(sqlite3_bind_zeroblob(self.statement, Int32(parameter), 0))
+        } else {
+            let base = unsafe bytes.buffer.baseAddress
+            try unsafe self.database.check(
+                sqlite3_bind_blob64(self.statement, Int32(parameter), base, UInt64(bytes.count), nil)
+            )
+        }
+    }
+
+    /// Goes on to the next row.
+    ///
+    /// - Returns: false when there is none; a statement that changes something has then done it.
+    package func step() throws(SQLiteError) -> Bool {
+        let code = unsafe sqlite3_step(self.statement)
+        switch code {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        default: throw self.database.error(code)
+        }
+    }
+
+    /// Makes it ready to be run again, and lets go of what is bound.
+    package func reset() {
+        unsafe sqlite3_reset(self.statement)
+        unsafe sqlite3_clear_bindings(self.statement)
+    }
+
+    /// Runs it to its end, ignoring rows, and resets it whatever happens.
+    package func run() throws(SQLiteError) {
+        defer { self.reset() }
+        while try self.step() {}
+    }
+
+    package func integer(_ column: Int) -> Int64 {
+        unsafe sqlite3_column_int64(self.statement, Int32(column))
+    }
+
+    package func integerOrNil(_ column: Int) -> Int64? {
+        let isNull = unsafe sqlite3_column_type(self.statement, Int32(column)) == SQLITE_NULL
+        return isNull ? nil : self.integer(column)
+    }
+
+    /// A blob's or text's bytes, valid until the statement goes on or is reset.
+    package func bytes(_ column: Int) -> ByteView {
+        let base = unsafe sqlite3_column_blob(self.statement, Int32(column))
+        let count = unsafe Int(sqlite3_column_bytes(self.statement, Int32(column)))
+        return unsafe ByteView(UnsafeRawBufferPointer(start: base, count: count))
+    }
+}
+
+extension SQLiteError {
+    fileprivate init(_ code: Int32, _ connection: OpaquePointer?) {
+        let kind: Kind
+        switch code & 0xFF {
+        case SQLITE_FULL: kind = .full
+        case SQLITE_READONLY, SQLITE_PERM: kind = .readOnly
+        case SQLITE_CANTOPEN: kind = .cannotOpen
+        case SQLITE_NOTADB: kind = .notDatabase
+        case SQLITE_CORRUPT: kind = .corrupt
+        case SQLITE_BUSY, SQLITE_LOCKED: kind = .busy
+        case SQLITE_IOERR: kind = .io
+        default: kind = .other
+        }
+        var message = unsafe connection.flatMap { unsafe sqlite3_errmsg($0) }.map { unsafe String(cString: $0) } ?? ""
+        if message.isEmpty || message == "not an error" { message = unsafe String(cString: sqlite3_errstr(code)) }
+        let cause = unsafe connection.map { unsafe sqlite3_system_errno($0) } ?? 0
+        if cause != 0 { message += unsafe " (\(String(cString: strerror(cause))))" }
+        self.init(kind: kind, code: code, message: message)
+    }
+}

@@ -1,0 +1,2 @@
+import DeviceJournal
+import Testing

@@ -1,0 +1,2 @@
+import History
+import Testing
