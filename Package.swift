@@ -79,9 +79,10 @@ let package = Package(
             dependencies: ["LaunchPolicy", "Simulation", "WakeGateTestKit"],
             resources: [.copy("Vectors")]
         ),
+        .target(name: "CSimulatedDisk", dependencies: ["CSQLite"], linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "WakeGateTestKit",
-            dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeDispatch"]
+            dependencies: ["Bytes", "CSimulatedDisk", "DeviceEngine", "LaunchPolicy", "WakeDispatch"]
         ),
         .testTarget(name: "TidyTests"),
         .testTarget(
@@ -100,7 +101,7 @@ let package = Package(
             name: "WakeDispatchTests",
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "WakeDispatch", "WakeGateTestKit"]
         ),
-        .testTarget(name: "SQLiteTests", dependencies: ["Bytes", "SQLite"]),
+        .testTarget(name: "SQLiteTests", dependencies: ["Bytes", "SQLite", "WakeGateTestKit"]),
         .testTarget(
             name: "DeviceJournalTests",
             dependencies: ["Bytes", "DeviceEngine", "DeviceJournal", "SQLite", "WakeGateTestKit"]
