@@ -1,0 +1,175 @@
+"""An HTTP/2 client of one connection, many requests at once; made to lose its server at any moment."""
+
+import asyncio
+import json
+import logging
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import h2.config
+import h2.connection
+import h2.errors
+import h2.events
+import h2.exceptions
+
+READ_BYTES = 65536
+
+# It warns of writes to connections that are gone, which is what happens here all the time.
+logging.getLogger("asyncio").setLevel(logging.ERROR)
+
+
+class ConnectionLost(Exception):
+    """The connection ended before the answer came: whether the request counted is open."""
+
+
+@dataclass
+class Response:
+    status: int
+    headers: dict[str, str]
+    body: bytes = b""
+    is_whole: bool = False
+
+    def json(self) -> dict:
+        if not self.is_whole:
+            raise ConnectionLost
+        return json.loads(self.body)
+
+
+@dataclass
+class Exchange:
+    """One stream: `head` when the response headers came, then chunks of the body, and None at its end."""
+
+    head: asyncio.Future
+    is_whole: bool = False
+    chunks: asyncio.Queue = field(default_factory=asyncio.Queue)
+
+
+class Client:
+    """One connection. TLS when given an authority's file, else cleartext with prior knowledge."""
+
+    def __init__(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, scheme: str):
+        self.address, self.reader, self.writer, self.scheme = address, reader, writer, scheme
+        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+        self.exchanges: dict[int, Exchange] = {}
+        self.is_lost = False
+        self.window_opened = asyncio.Event()
+        self.h2.initiate_connection()
+        self.flush()
+        self.pump = asyncio.create_task(self.read_all())
+
+    @classmethod
+    async def connect(cls, address: str, ca: str | None = None) -> "Client":
+        host, port = address.rsplit(":", 1)
+        context = None
+        if ca:
+            context = ssl.create_default_context(cafile=ca)
+            context.set_alpn_protocols(["h2"])
+        try:
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+        except (OSError, ssl.SSLError) as error:
+            raise ConnectionLost from error
+        return cls(address, reader, writer, "https" if ca else "http")
+
+    async def close(self) -> None:
+        self.pump.cancel()
+        await asyncio.gather(self.pump, return_exceptions=True)
+        self.lose()
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, headers: list[tuple[str, str]] | None = None
+    ) -> Response:
+        exchange = await self.send(method, path, body, headers)
+        response = await exchange.head
+        while (chunk := await exchange.chunks.get()) is not None:
+            response.body += chunk
+        response.is_whole = exchange.is_whole
+        return response
+
+    async def events(self, path: str) -> AsyncIterator[tuple[str, dict]]:
+        """The server-sent events of a path, as names and JSON; ends with the stream, or the connection."""
+        exchange = await self.send("GET", path, None, None)
+        response = await exchange.head
+        if response.status != 200:
+            raise AssertionError(f"GET {path} was answered {response.status}")
+        yield "open", {}
+        text = b""
+        while (chunk := await exchange.chunks.get()) is not None:
+            text += chunk
+            *blocks, text = text.split(b"\n\n")
+            for block in blocks:
+                fields = [line.partition(b":")[::2] for line in block.split(b"\n") if not line.startswith(b":")]
+                data = b"\n".join(value.strip() for name, value in fields if name == b"data")
+                name = next((value.strip().decode() for key, value in fields if key == b"event"), "message")
+                if data:
+                    yield name, json.loads(data)
+
+    async def send(
+        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]] | None
+    ) -> Exchange:
+        if self.is_lost:
+            raise ConnectionLost
+        stream = self.h2.get_next_available_stream_id()
+        head = [(":method", method), (":scheme", self.scheme), (":authority", self.address), (":path", path)]
+        exchange = Exchange(asyncio.get_running_loop().create_future())
+        self.exchanges[stream] = exchange
+        self.h2.send_headers(stream, head + (headers or []), end_stream=body is None)
+        self.flush()
+        if body is not None:
+            while not self.is_lost and self.h2.local_flow_control_window(stream) < len(body):
+                self.window_opened.clear()
+                await self.window_opened.wait()
+            if self.is_lost:
+                raise ConnectionLost
+            self.h2.send_data(stream, body, end_stream=True)
+            self.flush()
+        return exchange
+
+    def flush(self) -> None:
+        if waiting := self.h2.data_to_send():
+            self.writer.write(waiting)
+
+    async def read_all(self) -> None:
+        try:
+            while received := await self.reader.read(READ_BYTES):
+                for event in self.h2.receive_data(received):
+                    self.take(event)
+                self.flush()
+        except (OSError, ssl.SSLError, h2.exceptions.ProtocolError):
+            pass
+        finally:
+            self.lose()
+
+    def take(self, event: h2.events.Event) -> None:
+        if isinstance(event, h2.events.WindowUpdated | h2.events.RemoteSettingsChanged):
+            self.window_opened.set()
+            return
+        exchange = self.exchanges.get(getattr(event, "stream_id", None) or 0)
+        if exchange is None:
+            return
+        if isinstance(event, h2.events.ResponseReceived):
+            headers = dict(event.headers)
+            if not exchange.head.done():
+                exchange.head.set_result(Response(int(headers[":status"]), headers))
+        elif isinstance(event, h2.events.DataReceived):
+            self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            exchange.chunks.put_nowait(event.data)
+        elif isinstance(event, h2.events.StreamEnded | h2.events.StreamReset):
+            exchange.is_whole = isinstance(event, h2.events.StreamEnded)
+            self.end(self.exchanges.pop(event.stream_id))
+
+    @staticmethod
+    def end(exchange: Exchange) -> None:
+        if not exchange.head.done():
+            exchange.head.set_exception(ConnectionLost())
+            # Nobody may be left to ask; then it is not an error that nobody was told.
+            exchange.head.exception()
+        exchange.chunks.put_nowait(None)
+
+    def lose(self) -> None:
+        self.is_lost = True
+        self.window_opened.set()
+        for exchange in self.exchanges.values():
+            self.end(exchange)
+        self.exchanges.clear()
+        self.writer.close()
