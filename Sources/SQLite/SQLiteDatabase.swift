@@ -112,9 +112,46 @@ package final class SQLiteDatabase {
         try unsafe self.check(wakegate_sqlite_keep_log_on_close(self.connection))
     }
 
+    /// Writes the valid part of the write-ahead log over itself and syncs it; it needs a transaction that has read.
+    ///
+    /// After a sync that failed the kernel may hold pages that are not on the disk and count as written. Written
+    /// again, they are synced in earnest, or fail.
+    package func rewriteLog() throws(SQLiteError) {
+        var found: UnsafeMutablePointer<sqlite3_file>?
+        try unsafe self.check(
+            sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found)
+        )
+        // The pointer has no methods while there is no log.
+        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+        let headerBytes = 32
+        var header = [UInt8](repeating: 0, count: headerBytes)
+        guard try unsafe self.check(read: methods.pointee.xRead(file, &header, Int32(headerBytes), 0)) else { return }
+        let pageBytes = header[8..<12].reduce(0) { $0 << 8 | Int($1) }
+        guard 512...65536 ~= pageBytes else { return }
+        var frame = [UInt8](repeating: 0, count: 24 + pageBytes)
+        var offset = Int64(headerBytes)
+        // A frame belongs to the log while it repeats the two salts of the log's header.
+        while try unsafe self.check(read: methods.pointee.xRead(file, &frame, Int32(frame.count), offset)),
+            frame[8..<16] == header[16..<24]
+        {
+            try unsafe self.check(methods.pointee.xWrite(file, frame, Int32(frame.count), offset))
+            offset += Int64(frame.count)
+        }
+        try unsafe self.check(methods.pointee.xWrite(file, header, Int32(headerBytes), 0))
+        try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+    }
+
+    /// False at the end of a file.
+    private func check(read code: Int32) throws(SQLiteError) -> Bool {
+        // SQLITE_IOERR_SHORT_READ is a macro with an operator, which Swift does not import.
+        if code == SQLITE_IOERR | (2 << 8) { return false }
+        try self.check(code)
+        return true
+    }
+
     /// Copies the whole database, as it is at this moment, into a new file. Others may write meanwhile.
-    package func backUp(to path: String) throws(SQLiteError) {
-        let target = try SQLiteDatabase(path: path, mode: .create)
+    package func backUp(to path: String, vfs: String? = nil) throws(SQLiteError) {
+        let target = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
         guard let backup = unsafe sqlite3_backup_init(target.connection, "main", self.connection, "main") else {
             throw unsafe SQLiteError(sqlite3_extended_errcode(target.connection), target.connection)
         }

@@ -1,0 +1,50 @@
+package import DeviceEngine
+import Glibc
+import SQLite
+
+/// Copies a journal while others commit to it.
+package enum JournalBackup {
+    /// Makes `copy`, a journal of its own that holds what was committed at one moment during the call.
+    ///
+    /// The copy appears under its name when it is whole, checked and on the disk.
+    ///
+    /// - Throws: `StoreError` when it cannot, or when `copy` is there already.
+    package static func make(of path: String, to copy: String, vfs: String? = nil) throws(StoreError) {
+        let partial = copy + ".partial"
+        guard unsafe access(copy, F_OK) != 0 else {
+            throw StoreError(message: "\(copy) is there already. Name another file for the backup.")
+        }
+        unsafe unlink(partial)
+        do throws(StoreError) {
+            let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
+            do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
+            try JournalReader.load(path: partial) { _, _ in }
+            try self.sync(partial, copy)
+        } catch {
+            for name in ["", "-wal", "-shm", "-journal"] { unsafe unlink(partial + name) }
+            throw error
+        }
+        for name in ["-wal", "-shm"] { unsafe unlink(partial + name) }
+        try JournalFile.syncFolder(of: copy)
+    }
+
+    private static func sync(_ partial: String, _ copy: String) throws(StoreError) {
+        let descriptor = unsafe open(partial, O_RDWR | O_CLOEXEC)
+        let isSynced = descriptor >= 0 && fsync(descriptor) == 0
+        let isRenamed = unsafe isSynced && rename(partial, copy) == 0
+        let cause = isRenamed ? "" : unsafe String(cString: strerror(errno))
+        if descriptor >= 0 { close(descriptor) }
+        guard isRenamed else {
+            throw StoreError(message: "The backup \(copy) cannot be written (\(cause)). Check the disk it lies on.")
+        }
+    }
+}
+
+extension StoreError {
+    fileprivate init(backup copy: String, _ error: SQLiteError) {
+        self.init(
+            message: "The backup \(copy) cannot be made (\(error.message)). Check that its folder exists, that the "
+                + "user that runs WakeGate may write there, and that there is space."
+        )
+    }
+}

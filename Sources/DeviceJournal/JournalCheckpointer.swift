@@ -1,0 +1,49 @@
+package import DeviceEngine
+import SQLite
+
+/// Copies the write-ahead log into the file, on its own connection and on a thread beside the one that commits.
+///
+/// It has one user at a time. It is `Sendable` without the compiler's proof: all it shares with the journal is
+/// `CheckpointProgress`, which locks, and its connection goes over to the one thread that uses it.
+package final class JournalCheckpointer: @unchecked Sendable {
+    /// Passes of one checkpoint. Each finds what was committed during the one before; that soon is little.
+    private static let passesMax = 8
+
+    private let database: SQLiteDatabase
+    private let progress: CheckpointProgress
+
+    init(_ database: SQLiteDatabase, _ progress: CheckpointProgress) {
+        self.database = database
+        self.progress = progress
+    }
+
+    /// Copies what is in the log, until what came meanwhile is so little that a commit can copy it in passing.
+    ///
+    /// - Throws: `StoreError` when it failed, now or before. The journal then commits nothing more.
+    package func checkpoint() throws(StoreError) {
+        if let failure = self.progress.failure { throw failure }
+        defer { self.progress.finish() }
+        for _ in 0..<Self.passesMax {
+            let generation = self.progress.beginPass()
+            guard let pages = try Self.copyLog(self.database, self.progress),
+                self.progress.copied(pages, generation: generation)
+            else { return }
+        }
+    }
+
+    /// One checkpoint, as far as it gets without waiting.
+    ///
+    /// - Returns: how many pages of the log are now in the file; nil when somebody else is at it.
+    /// - Throws: `StoreError` when it failed, after which the store counts as failed: pages the kernel could not
+    ///   write it may have dropped, so that a second try would succeed without them.
+    static func copyLog(_ database: SQLiteDatabase, _ progress: CheckpointProgress) throws(StoreError) -> Int? {
+        do throws(SQLiteError) {
+            return try database.checkpoint(.passive).copiedPages
+        } catch {
+            if error.kind == .busy { return nil }
+            let failure = StoreError(journal: database.path, error)
+            progress.fail(failure)
+            throw failure
+        }
+    }
+}

@@ -1,0 +1,21 @@
+/// How much work the journal puts into one commit, and when.
+package struct JournalLimits: Sendable {
+    /// The content of a row, unless one record is longer.
+    ///
+    /// With pages of 16 KiB a row of this size is four full overflow pages and 2 KiB in a leaf, so that next to
+    /// nothing of the file is padding.
+    package var rowBytesMax = 67_500
+    /// Rows of this many bytes in all are not compacted: the pages of a small file are not worth writing again.
+    package var compactionFloorBytes = 1 << 20
+    /// Pages in the write-ahead log that are not in the file yet, at which a checkpoint is asked for: 8 MiB.
+    package var checkpointPages = 512
+    /// Pages in the write-ahead log at which a commit copies the last of them itself, so that the next one begins the
+    /// log anew: 64 MiB.
+    package var restartPages = 4096
+    /// How many pages that may be.
+    package var restPages = 96
+    /// Pages in the write-ahead log at which a commit copies them however many they are: 512 MiB.
+    package var logPagesMax = 32768
+
+    package init() {}
+}

@@ -1,0 +1,82 @@
+import Bytes
+import DeviceEngine
+import SQLite
+
+/// Reads a journal from its newest row to its oldest, so that the first record of a key is its newest.
+struct JournalLoader: ~Copyable {
+    private(set) var records = LiveRecords()
+    private let path: String
+    /// From the newest to the oldest.
+    private var rows: [RowLedger.Row] = []
+    private var oldest: Int64 = 1
+    /// The oldest row there must be, as the newest one says.
+    private var first: Int64 = 1
+
+    private init(path: String) {
+        self.path = path
+    }
+
+    /// Hands over the newest record of each key, and returns where they lie.
+    static func load(
+        _ database: SQLiteDatabase,
+        _ take: (RecordKey, ByteView) throws(StoreError) -> Void
+    ) throws(StoreError) -> LiveRecords {
+        var loader = JournalLoader(path: database.path)
+        let statement = try JournalFile.explain(database.path) { () throws(SQLiteError) in
+            try database.prepare("SELECT id, checksum, content FROM rows ORDER BY id DESC")
+        }
+        while try JournalFile.explain(database.path, { () throws(SQLiteError) in try statement.step() }) {
+            try loader.read(statement.integer(0), checksum: statement.integer(1), statement.bytes(2), take)
+        }
+        return try loader.finish()
+    }
+
+    private mutating func read(
+        _ row: Int64,
+        checksum: Int64,
+        _ content: ByteView,
+        _ take: (RecordKey, ByteView) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        if let fault = JournalRow.fault(content, checksum: checksum, row: row) { throw self.damaged(fault) }
+        if self.rows.isEmpty { self.first = JournalRow.first(of: content) }
+        guard row > 0, self.rows.isEmpty || row == self.oldest - 1 else {
+            throw self.damaged("row \(self.oldest - 1) is missing")
+        }
+        var offset = JournalRow.headerBytes
+        var liveBytes = 0
+        while offset < content.count {
+            guard let (key, count) = RecordBatch.header(of: content, at: offset) else {
+                throw self.damaged("a record of row \(row) is malformed")
+            }
+            let bytes = RecordBatch.headerCount + count
+            guard LiveRecords.canHold(key, bytes: bytes) else {
+                throw self.damaged("a record of row \(row) is too large, or of no device there can be")
+            }
+            if let known = self.records.row(of: key) {
+                guard known > row else { throw self.damaged("row \(row) holds two records of one key") }
+            } else {
+                _ = self.records.exchange(key, row: row, bytes: bytes)
+                liveBytes += bytes
+                try take(key, content[offset + RecordBatch.headerCount..<offset + bytes])
+            }
+            offset += bytes
+        }
+        self.oldest = row
+        self.rows.append(
+            RowLedger.Row(bytes: UInt32(content.count + RowLedger.overheadBytes), liveBytes: UInt32(liveBytes))
+        )
+    }
+
+    private consuming func finish() throws(StoreError) -> LiveRecords {
+        guard self.rows.isEmpty || self.oldest == self.first else {
+            throw self.damaged("its oldest row is \(self.oldest), and the newest one says it is \(self.first)")
+        }
+        self.rows.reverse()
+        self.records.setRows(RowLedger(rows: self.rows, first: self.oldest))
+        return self.records
+    }
+
+    private func damaged(_ fault: String) -> StoreError {
+        StoreError(damaged: self.path, fault)
+    }
+}

@@ -1,0 +1,14 @@
+import Bytes
+internal import CXXHash
+
+/// The checksum of a row: its content cannot change, nor take another row's place, without being noticed.
+enum RowChecksum {
+    static func of(_ content: ByteView, row: Int64) -> Int64 {
+        let hash = unsafe XXH3_64bits_withSeed(
+            content.buffer.baseAddress,
+            content.count,
+            XXH64_hash_t(bitPattern: row)
+        )
+        return Int64(bitPattern: hash)
+    }
+}

@@ -1,0 +1,76 @@
+import Bytes
+import DeviceEngine
+import DeviceJournal
+import Foundation
+import SQLite
+
+/// A folder for one test's journal, removed with the object.
+final class JournalFolder {
+    private let folder: URL
+
+    init() throws {
+        self.folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-journal-\(UUID())")
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    var path: String { self.path("journal.sqlite") }
+
+    func path(_ name: String) -> String {
+        self.folder.appending(path: name).path
+    }
+
+    /// The names in the folder.
+    var names: [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: self.folder.path)) ?? []).sorted()
+    }
+
+    /// Opens the journal and reads what it holds.
+    func open(limits: JournalLimits = JournalLimits()) throws -> (Journal, [RecordKey: [UInt8]]) {
+        let journal = try Journal(path: self.path, limits: limits)
+        var records: [RecordKey: [UInt8]] = [:]
+        try journal.load { key, bytes in
+            precondition(records[key] == nil, "\(key) was handed over twice")
+            records[key] = bytes.array
+        }
+        return (journal, records)
+    }
+
+    /// What a reader finds in `name`.
+    func read(_ name: String = "journal.sqlite") throws -> [RecordKey: [UInt8]] {
+        var records: [RecordKey: [UInt8]] = [:]
+        try JournalReader.load(path: self.path(name)) { key, bytes in records[key] = bytes.array }
+        return records
+    }
+
+    /// Changes the file as a fault or another program would.
+    func change(_ sql: String) throws {
+        let database = try SQLiteDatabase(path: self.path, mode: .readWrite)
+        try database.execute(sql)
+    }
+
+    /// The message of the refusal to open and load the journal; nil when it is not refused.
+    func refusal() throws -> String? {
+        do {
+            _ = try self.open()
+            return nil
+        } catch let error as StoreError {
+            return error.message
+        }
+    }
+}
+
+extension Journal {
+    func commit(_ records: [(RecordKey, [UInt8])]) throws(StoreError) {
+        var batch = RecordBatch()
+        for (key, bytes) in records { batch.append(key) { $0.append(bytes) } }
+        try self.commit(batch)
+    }
+}
+
+extension RecordKey {
+    static func device(_ index: Int) -> RecordKey { RecordKey(.device, UInt32(index)) }
+}
