@@ -11,8 +11,6 @@ struct DeviceRecord {
     var registrationChangedAt: Instant
     /// The wake in flight; without meaning when there is none.
     var wake = WakeID(random: (0, 0))
-    /// What happened last; made by the first push.
-    var recent = LazyMemory<Ring<RecentEvent>>()
     /// The wakes that ended last; made when the first one ends.
     var endedWakes = LazyMemory<Ring<EndedWake>>()
     /// The neighbours in its topic's queue of devices that wait for a slot.

@@ -21,6 +21,10 @@ struct DeviceTable: ~Copyable {
     /// Keeps strangers from choosing tokens that collide.
     private let seed: UInt64
     private(set) var count = 0
+    /// Which rows were placed, until all are.
+    private var isPlaced: [Bool] = []
+    /// More rows than any configuration allows.
+    private static let placesMax = 1 << 30
 
     init(seed: UInt64) {
         self.seed = seed
@@ -34,7 +38,6 @@ struct DeviceTable: ~Copyable {
             unsafe record.pointee.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
             unsafe record.pointee.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
             unsafe record.pointee.token.deallocate()
-            unsafe record.pointee.recent.deallocate()
             unsafe record.pointee.endedWakes.deallocate()
         }
         for number in unsafe self.blocks.indices { unsafe self.blocks[number].deallocate() }
@@ -72,7 +75,7 @@ struct DeviceTable: ~Copyable {
 
     /// Adds a device whose token is not there yet.
     mutating func insert(_ record: DeviceRecord) -> DeviceIndex {
-        if unsafe (self.count + 1) * 4 > self.cells.count * 3 { self.growIndex() }
+        if unsafe (self.count + 1) * 4 > self.cells.count * 3 { unsafe self.makeIndex(capacity: self.cells.count * 2) }
         if unsafe self.count >> Self.blockShift == self.blocks.count {
             unsafe self.blocks.append(.allocate(capacity: Self.blockCount))
         }
@@ -81,6 +84,36 @@ struct DeviceTable: ~Copyable {
         unsafe self.row(device).initialize(to: record)
         self.link(device, hash: record.token.token.hash64(seed: self.seed))
         return device
+    }
+
+    /// Puts a record of a former life where it was, in any order; it is found after `finishPlacing`.
+    ///
+    /// - Returns: false when the place is taken, or farther than any table reaches.
+    mutating func place(_ record: DeviceRecord, at number: UInt32) -> Bool {
+        guard Int(number) < Self.placesMax else { return false }
+        while unsafe Int(number) >> Self.blockShift >= self.blocks.count {
+            unsafe self.blocks.append(.allocate(capacity: Self.blockCount))
+        }
+        if Int(number) >= self.isPlaced.count {
+            self.isPlaced.append(contentsOf: repeatElement(false, count: Int(number) + 1 - self.isPlaced.count))
+        }
+        guard !self.isPlaced[Int(number)] else { return false }
+        self.isPlaced[Int(number)] = true
+        unsafe self.row(DeviceIndex(rawValue: number)).initialize(to: record)
+        return true
+    }
+
+    /// Makes every placed record findable.
+    ///
+    /// - Returns: false when a place before the last was left out; the table is then of no use.
+    mutating func finishPlacing() -> Bool {
+        guard self.isPlaced.allSatisfy({ $0 }) else { return false }
+        self.count = self.isPlaced.count
+        self.isPlaced = []
+        var capacity = unsafe self.cells.count
+        while (self.count + 1) * 4 > capacity * 3 { capacity *= 2 }
+        self.makeIndex(capacity: capacity)
+        return true
     }
 
     private func row(_ device: DeviceIndex) -> UnsafeMutablePointer<DeviceRecord> {
@@ -95,8 +128,7 @@ struct DeviceTable: ~Copyable {
         unsafe self.cells[place] = Cell(row: device.rawValue + 1, hash: UInt32(truncatingIfNeeded: hash >> 32))
     }
 
-    private mutating func growIndex() {
-        let capacity = unsafe self.cells.count * 2
+    private mutating func makeIndex(capacity: Int) {
         unsafe self.cells.deallocate()
         unsafe self.cells = .allocate(capacity: capacity)
         unsafe self.cells.initialize(repeating: Cell(row: 0, hash: 0))

@@ -64,6 +64,7 @@ extension EmbeddedEngine {
     func insert(_ token: DeviceToken, topic: TopicIndex) -> DeviceIndex {
         let device = self.devices.insert(DeviceRecord(token: token, topic: topic, registeredAt: self.now))
         self.count(topic) { $0.registered += 1 }
+        self.remember(device, .registered, nil)
         self.noteChange(device)
         return device
     }

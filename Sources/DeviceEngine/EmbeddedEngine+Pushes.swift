@@ -39,7 +39,8 @@ extension EmbeddedEngine {
         self.count(topic) { $0.accepted += 1 }
         var wake: WakeID?
         let answer = Self.answer(action, self.devices[device].state, self.now, parameters)
-        self.remember(device, .push(answer.disposition), push.apnsID)
+        let absorbedID = action.absorbed.flatMap { PushContent($0)?.apnsID }
+        self.remember(device, .push(answer.disposition), push.apnsID, related: absorbedID)
         switch action {
         case .launched(let absorbed):
             self.absorb(absorbed, topic)

@@ -18,8 +18,14 @@ extension EmbeddedEngine {
         }
     }
 
-    /// Brings gauges, queue, due index and the list of changes up to date with the device's state.
+    /// Brings everything that is derived from a device's state up to date, and notes the change.
     func reconcile(_ device: DeviceIndex) {
+        self.derive(device)
+        self.noteChange(device)
+    }
+
+    /// Brings gauges, queue and due index up to date with the device's state.
+    func derive(_ device: DeviceIndex) {
         let record = self.devices[device]
         let state = record.state
         let parameters = self.parameters(record.topic)
@@ -44,7 +50,6 @@ extension EmbeddedEngine {
         }
         // A device that waits for a slot is launched by a claim; only the expiry of its push is left to time.
         self.due.set(device, to: isReady ? state.pending?.expiry : state.nextMoment(parameters))
-        self.noteChange(device)
     }
 
     func discard(_ push: PushHandle, _ reason: DiscardReason, _ device: DeviceIndex) {
@@ -90,9 +95,9 @@ extension EmbeddedEngine {
         self.changed.append(device)
     }
 
-    func remember(_ device: DeviceIndex, _ kind: RecentEvent.Kind, _ apnsID: APNsID?) {
-        let event = RecentEvent(at: self.now, kind: kind, apnsID: apnsID)
-        _ = self.devices[device].recent.change(from: Ring()) { $0.append(event) }
+    func remember(_ device: DeviceIndex, _ kind: RecentEvent.Kind, _ apnsID: APNsID?, related: APNsID? = nil) {
+        let event = RecentEvent(at: self.now, kind: kind, apnsID: apnsID, related: related)
+        self.events.append(DeviceEvent(device: device, event: event))
     }
 
     func parameters(_ topic: TopicIndex) -> Parameters {
@@ -100,6 +105,10 @@ extension EmbeddedEngine {
     }
 
     func count(_ topic: TopicIndex, _ change: (inout Books) -> Void) {
-        change(&self.topics[Int(topic.rawValue)].books)
+        let place = Int(topic.rawValue)
+        change(&self.topics[place].books)
+        guard !self.topics[place].isChanged else { return }
+        self.topics[place].isChanged = true
+        self.changedTopics.append(topic)
     }
 }

@@ -11,7 +11,10 @@ extension EmbeddedEngine {
         let text = name.string
         let parameters = self.configuration.topicPolicies[text] ?? self.configuration.policy
         self.topics.append(Topic(name: text, parameters: parameters))
-        return self.topicNames.insert(name)
+        let topic = self.topicNames.insert(name)
+        // Kept at once: topics are numbered without gaps.
+        self.count(topic) { _ in }
+        return topic
     }
 
     /// Whether a subscription may make the topic of this name.
@@ -56,8 +59,7 @@ extension EmbeddedEngine {
             wake: record.state.inFlight == nil ? nil : record.wake,
             pendingID: record.state.pending.flatMap { PushContent($0.handle)?.apnsID },
             inFlightID: record.state.inFlight.flatMap { PushContent($0.push.handle)?.apnsID },
-            held: held,
-            recent: record.recent.value?.elements.reversed() ?? []
+            held: held
         )
     }
 }

@@ -131,7 +131,7 @@ extension EmbeddedEngine {
     ) {
         self.count(before.topic) { $0.results[outcome] += 1 }
         let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
-        self.remember(device, .result(outcome), content?.apnsID)
+        self.remember(device, .result(outcome), content?.apnsID, related: self.heir(device, action))
         let ended = EndedWake(id: before.wake, outcome: outcome, at: self.now)
         self.ended.append((ended.id, device, ended.at))
         let forgotten = self.devices[device].endedWakes.change(from: Ring()) { $0.append(ended) }
@@ -144,6 +144,12 @@ extension EmbeddedEngine {
         case .discarded(let push, let reason): self.discard(push, reason, device)
         case .retries, .nothing: break
         }
+    }
+
+    /// The push that another one was coalesced into when its wake ended.
+    private func heir(_ device: DeviceIndex, _ action: WakeEndedAction) -> APNsID? {
+        guard case .absorbed = action else { return nil }
+        return self.devices[device].state.pending.flatMap { PushContent($0.handle)?.apnsID }
     }
 }
 

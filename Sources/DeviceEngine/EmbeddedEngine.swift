@@ -28,6 +28,11 @@ package final class EmbeddedEngine {
     var expiredWakes: [WakeID] = []
     private var firstExpiredWake = 0
     var changed: [DeviceIndex] = []
+    var changedTopics: [TopicIndex] = []
+    /// What happened and was not yet taken by a driver.
+    var events: [DeviceEvent] = []
+    /// Topics by number, until all records are there.
+    var restoredTopics: [UInt32: (name: [UInt8], books: Books)] = [:]
 
     /// An engine without devices.
     ///
@@ -83,13 +88,6 @@ extension EmbeddedEngine {
         }
         defer { self.firstNewlyReady += 1 }
         return self.newlyReady[self.firstNewlyReady]
-    }
-
-    /// Takes the changes since the last call: what a store has to make durable.
-    package func takeStep() -> EngineStep {
-        for device in self.changed { self.devices[device].isChanged = false }
-        defer { self.changed.removeAll(keepingCapacity: true) }
-        return EngineStep(now: self.now, devices: self.changed)
     }
 
     private func forgetEndedWakes() {

@@ -105,8 +105,6 @@ package struct DeviceSnapshot: Sendable {
     package let inFlightID: APNsID?
     /// Every hold that applies to the pending push, the deciding one first.
     package let held: [HoldCode]
-    /// The newest first.
-    package let recent: [RecentEvent]
 }
 
 /// One topic, at one moment.

@@ -32,9 +32,27 @@ package struct RecentEvent: Hashable, Sendable {
     package let kind: Kind
     /// The push it happened to, if it happened to one.
     package let apnsID: APNsID?
+    /// The push that was coalesced into that one, or, when a wake ended, that one was coalesced into.
+    package let related: APNsID?
+
+    package init(at: Instant, kind: Kind, apnsID: APNsID?, related: APNsID?) {
+        self.at = at
+        self.kind = kind
+        self.apnsID = apnsID
+        self.related = related
+    }
+}
+
+/// One thing that happened, and the device it happened to.
+package struct DeviceEvent: Hashable, Sendable {
+    package let device: DeviceIndex
+    package let event: RecentEvent
 }
 
 extension EmbeddedEngine {
-    /// The bytes a device's recent events cost, once a push has arrived for it.
-    package var recentBytes: Int { MemoryLayout<Ring<RecentEvent>>.stride }
+    /// Takes what happened since the last call, in its order.
+    package func takeEvents(_ body: (DeviceEvent) -> Void) {
+        for event in self.events { body(event) }
+        self.events.removeAll(keepingCapacity: true)
+    }
 }

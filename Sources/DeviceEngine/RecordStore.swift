@@ -16,4 +16,7 @@ package protocol RecordStore: AnyObject {
     /// - Throws: `StoreError` when it could not. Whether the batch is found at the next start is then open: nothing of
     ///   it may be told to anybody, and nothing more may be committed.
     func commit(_ batch: borrowing RecordBatch) throws(StoreError)
+
+    /// Hands over, as `load` does, what was durable when a commit failed, reading it anew. Only after a failure.
+    func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
 }

@@ -9,4 +9,6 @@ struct Topic {
     var firstReady = DeviceIndex.none
     var lastReady = DeviceIndex.none
     var readyCount = 0
+    /// It is among the changes of the step.
+    var isChanged = false
 }

@@ -16,6 +16,14 @@ package enum PushReceivedAction: Hashable, Sendable {
     case waits(absorbed: PushHandle?)
     /// It expired before it could launch; what was pending stays.
     case discarded
+
+    /// The push that was coalesced into it.
+    package var absorbed: PushHandle? {
+        switch self {
+        case .launched(let absorbed), .waits(let absorbed): absorbed
+        case .discarded: nil
+        }
+    }
 }
 
 /// What becomes of the push of a wake that ended.

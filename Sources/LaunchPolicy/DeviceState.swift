@@ -15,6 +15,21 @@ package struct DeviceState: Hashable, Sendable {
 
     /// A device that was just registered.
     package init() {}
+
+    /// A device as it was left: what a store kept of it.
+    package init(
+        pending: PendingPush?,
+        inFlight: WakeInFlight?,
+        spacing: Spacing,
+        conditions: Conditions,
+        penalty: UInt8
+    ) {
+        self.pending = pending
+        self.inFlight = inFlight
+        self.spacing = spacing
+        self.conditions = conditions
+        self.penalty = penalty
+    }
 }
 
 // MARK: - What may happen, and when

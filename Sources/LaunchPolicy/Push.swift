@@ -51,6 +51,24 @@ package struct PendingPush: Hashable, Sendable {
     /// The highest priority of all it stands for.
     package var priority: Priority
 
+    package init(
+        handle: PushHandle,
+        expiry: Instant,
+        receivedAt: Instant,
+        firstReceivedAt: Instant,
+        coalesced: UInt32,
+        attempts: UInt32,
+        priority: Priority
+    ) {
+        self.handle = handle
+        self.expiry = expiry
+        self.receivedAt = receivedAt
+        self.firstReceivedAt = firstReceivedAt
+        self.coalesced = coalesced
+        self.attempts = attempts
+        self.priority = priority
+    }
+
     /// Takes over the promises of `older`: its life, its urgency, its count.
     mutating func absorb(_ older: PendingPush) {
         self.expiry = max(self.expiry, older.expiry)
@@ -69,9 +87,23 @@ package struct WakeInFlight: Hashable, Sendable {
     /// When it expires: the outcome must come before.
     package var deadline: Instant
     /// What a lost wake puts back; nil when there is nothing to put back to.
-    var spacingBefore: Spacing?
+    package var spacingBefore: Spacing?
     /// The device was removed after the launch: what would be retried is discarded.
-    var discardsRetry = false
+    package var discardsRetry: Bool
+
+    package init(
+        push: PendingPush,
+        launchedAt: Instant,
+        deadline: Instant,
+        spacingBefore: Spacing?,
+        discardsRetry: Bool = false
+    ) {
+        self.push = push
+        self.launchedAt = launchedAt
+        self.deadline = deadline
+        self.spacingBefore = spacingBefore
+        self.discardsRetry = discardsRetry
+    }
 }
 
 /// What launches cost a device: the state that interval, allowance and budget are computed from.

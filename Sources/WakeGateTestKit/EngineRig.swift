@@ -124,6 +124,14 @@ package final class EngineRig {
 
     package func snapshot(_ device: Int) -> DeviceSnapshot { self.engine.snapshot(self.index(device)) }
 
+    /// What happened to a device since the last call; what happened to others is forgotten.
+    package func takeEvents(_ device: Int) -> [RecentEvent] {
+        var events: [RecentEvent] = []
+        let index = self.index(device)
+        self.engine.takeEvents { if $0.device == index { events.append($0.event) } }
+        return events
+    }
+
     /// Reports conditions that `change` sets.
     @discardableResult
     package func conditions(_ device: Int, _ change: (inout ConditionsReport) -> Void) -> Conditions {

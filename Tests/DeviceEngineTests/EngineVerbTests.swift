@@ -14,6 +14,7 @@ struct EngineVerbTests {
             let before = rig.snapshot(1)
             let books = rig.engine.totals
             _ = rig.engine.takeStep()
+            _ = rig.takeEvents(1)
             let foretold = rig.makePush(priority) {
                 rig.engine.acceptDryRun(
                     $0,
@@ -23,9 +24,9 @@ struct EngineVerbTests {
                 )
             }
             #expect(rig.engine.totals == books)
-            #expect(rig.engine.takeStep().devices.isEmpty)
+            #expect(rig.engine.takeStep().isEmpty && rig.takeEvents(1).isEmpty)
             let after = rig.snapshot(1)
-            #expect(after.state == before.state && after.recent == before.recent && after.held == before.held)
+            #expect(after.state == before.state && after.held == before.held)
             let answer = try #require(rig.push(1, priority, workerIsFree: workerIsFree))
             #expect(answer.disposition == foretold.disposition, "round \(round)")
             #expect(answer.eligibleAt == foretold.eligibleAt && answer.held == foretold.held, "round \(round)")
@@ -158,14 +159,16 @@ struct EngineVerbTests {
         let rig = EngineRig()
         for device in 0..<3 { rig.push(device) }
         rig.push(1)
-        #expect(rig.engine.takeStep().devices == (0..<3).map { rig.index($0) })
-        #expect(rig.engine.takeStep().devices.isEmpty)
+        let pushes = rig.engine.takeStep()
+        #expect(pushes.devices == (0..<3).map { rig.index($0) } && pushes.topics.count == 1)
+        #expect(rig.engine.takeStep().isEmpty)
         // To look at a device is no change.
         _ = rig.snapshot(2)
-        #expect(rig.engine.takeStep().devices.isEmpty)
+        #expect(rig.engine.takeStep().isEmpty && !rig.engine.hasChanges)
         rig.conditions(2) { $0.charging = true }
+        #expect(rig.engine.hasChanges)
         let step = rig.engine.takeStep()
-        #expect(step.devices == [rig.index(2)] && step.now == rig.instant)
+        #expect(step.devices == [rig.index(2)] && step.topics.isEmpty && step.now == rig.instant)
     }
 
     @Test("Time never runs backwards, and a step looks at no more devices than it may")
@@ -181,16 +184,27 @@ struct EngineVerbTests {
         #expect(rig.engine.totals.results[.expired] == 5)
     }
 
-    @Test("A device remembers what happened to it last, the newest first")
-    func recent() throws {
+    @Test("The engine tells what happened to a device, in its order, once")
+    func events() throws {
         let rig = EngineRig()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        rig.push(1)
         #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        rig.push(1)
         rig.conditions(1) { $0.charging = true }
-        let kinds = rig.snapshot(1).recent.map(\.kind)
+        let events = rig.takeEvents(1)
         #expect(
-            kinds == [.conditions, .result(.failed), .launch(attempt: 1, coalesced: 0), .push(.launched)]
+            events.map(\.kind) == [
+                .registered, .push(.launched), .launch(attempt: 1, coalesced: 0), .push(.scheduled), .result(.failed),
+                .push(.coalesced), .conditions,
+            ]
         )
-        #expect(rig.snapshot(1).recent.last?.apnsID == EngineRig.apnsID(1))
+        #expect(events.map(\.apnsID) == Self.ids(nil, 1, 1, 2, 1, 3, nil))
+        #expect(events.map(\.related) == Self.ids(nil, nil, nil, nil, 2, 2, nil))
+        #expect(rig.takeEvents(1).isEmpty)
+    }
+
+    private static func ids(_ numbers: UInt64?...) -> [APNsID?] {
+        numbers.map { number in number.map { EngineRig.apnsID($0) } }
     }
 }

@@ -57,7 +57,7 @@ struct RegistrationTests {
         rig.engine.unregister(rig.index(1))
         #expect(Self.admit(rig, 1) == .refused(.unregistered(removedAt)))
         #expect(rig.engine.totals == books)
-        #expect(rig.snapshot(1).recent.first?.kind == .discard(.unregistered))
+        #expect(rig.takeEvents(1).last?.kind == .discard(.unregistered))
     }
 
     @Test("A removed device is no longer claimed")

@@ -35,7 +35,6 @@ struct ConformanceTests {
         for line in trace { try driver.take(line) }
         driver.finish()
         #expect(!expected.isEmpty)
-        #expect(driver.overflows == 0, "a step did more to one device than it remembers")
         for (device, lines) in expected {
             #expect(driver.lines[device] == lines, "device \(device)")
         }

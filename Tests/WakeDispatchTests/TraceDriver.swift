@@ -6,7 +6,7 @@ import WakeDispatch
 import WakeGateTestKit
 
 /// Plays a trace of POLICY.md to the production dispatcher and engine, each device with a stream of its own, and
-/// reads what happened from what the engine remembers of each device.
+/// reads what happened from what the engine tells of it.
 final class TraceDriver {
     private struct Planned {
         let at: Int64
@@ -24,13 +24,10 @@ final class TraceDriver {
     private var streamCount = 0
     private var launches: [Int] = []
     private var planned: [Planned] = []
-    private var remembered: [[RecentEvent]] = []
     private var identifiers: [APNsID: String] = [:]
     /// What happened, by device.
     private(set) var lines: [String: [String]] = [:]
     private(set) var deliveryCount = 0
-    /// How often more happened to a device in one step than it remembers.
-    private(set) var overflows = 0
 
     var books: Books { self.rig.engine.totals }
 
@@ -86,7 +83,6 @@ extension TraceDriver {
         self.names.append(name)
         self.streams.append(0)
         self.launches.append(0)
-        self.remembered.append([])
         self.rig.rig.register(number)
         self.subscribe(number)
         return number
@@ -144,7 +140,7 @@ extension TraceDriver {
             while let first = self.planned.firstIndex(where: { $0.at <= self.rig.rig.now }) {
                 let planned = self.planned.remove(at: first)
                 self.answer(planned)
-                self.collect(planned.device)
+                self.collect()
             }
             _ = self.rig.dispatcher.advance(to: self.rig.rig.instant, devicesMax: .max)
             self.collect()
@@ -156,7 +152,7 @@ extension TraceDriver {
             self.rig.report(result, planned.wake)
         } else {
             self.rig.endStream(self.streams[planned.device])
-            self.collect(planned.device)
+            self.collect()
             self.subscribe(planned.device)
         }
     }
@@ -166,9 +162,7 @@ extension TraceDriver {
 
 extension TraceDriver {
     /// Notes what happened since the last call, and plans the answers to what was launched.
-    ///
-    /// - Parameter only: the one device it can have happened to; to look at another would do what is due of it.
-    private func collect(_ only: Int? = nil) {
+    private func collect() {
         // Late answers change nothing of a device, and keep its stream from stalling: the simulator's never does.
         for wake in self.rig.output.expirations { self.rig.report(.noData, wake) }
         for delivery in self.rig.takeDeliveries() {
@@ -182,15 +176,10 @@ extension TraceDriver {
             guard step.answer != "none", at < delivery.deadline.milliseconds else { continue }
             self.planned.append(Planned(at: at, device: device, wake: delivery.wake, answer: step.answer))
         }
-        for device in only.map({ $0..<$0 + 1 }) ?? self.names.indices {
-            let recent = self.rig.rig.snapshot(device).recent
-            let old = self.remembered[device]
-            let fresh = (0...recent.count).first { recent.dropFirst($0).elementsEqual(old.prefix(recent.count - $0)) }
-            let count = fresh ?? recent.count
-            // One event that was known must still be there, or others may have been pushed out unseen.
-            if count == recent.count, count > 3 { self.overflows += 1 }
-            self.remembered[device] = recent
-            for event in recent.prefix(count).reversed() { self.note(event, device) }
+        self.rig.engine.takeEvents { happened in
+            let token = self.rig.engine.identity(happened.device).token
+            guard let device = self.names.indices.first(where: { EngineRig.token($0) == token }) else { return }
+            self.note(happened.event, device)
         }
     }
 

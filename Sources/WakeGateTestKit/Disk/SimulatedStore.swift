@@ -77,6 +77,19 @@ package final class SimulatedStore: RecordStore {
         self.state = .loaded
     }
 
+    package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
+        if self.state != .failed { self.misuses.append("reload without a failure") }
+        try self.operate("reload")
+        for (key, content) in self.durable { try Self.hand(key, content, to: take) }
+    }
+
+    /// Commits what changed in an engine.
+    package func commit(from engine: EmbeddedEngine) throws(StoreError) {
+        var batch = RecordBatch()
+        engine.takeStep(into: &batch)
+        try self.commit(batch)
+    }
+
     private func operate(_ what: String) throws(StoreError) {
         defer { self.operations += 1 }
         guard self.failing.contains(self.operations) else { return }

@@ -1,0 +1,223 @@
+import Bytes
+import LaunchPolicy
+
+/// How a device is kept: flags, then the parts they name, all integers little-endian.
+///
+/// flags (2 bytes), penalty (1), token count (1), token, topic number (4), `registrationChangedAt` (8); then, by flag,
+/// spacing, conditions, pending push, wake in flight, ended wakes. The codes of enumerations are spelt out here: they
+/// must stay what they are as long as the journal's version does.
+extension DeviceRecord {
+    private struct Flags: OptionSet {
+        let rawValue: UInt16
+
+        static let isRegistered = Flags(rawValue: 1 << 0)
+        static let spacing = Flags(rawValue: 1 << 1)
+        static let conditions = Flags(rawValue: 1 << 2)
+        static let pending = Flags(rawValue: 1 << 3)
+        static let inFlight = Flags(rawValue: 1 << 4)
+        static let spacingBefore = Flags(rawValue: 1 << 5)
+        static let discardsRetry = Flags(rawValue: 1 << 6)
+        static let endedWakes = Flags(rawValue: 1 << 7)
+        /// The wake in flight carries a push.
+        static let content = Flags(rawValue: 1 << 8)
+    }
+
+    /// Appends the record as it is kept.
+    ///
+    /// - Parameter horizon: wakes that ended at or before it are left out.
+    func store(to buffer: inout ByteBuffer, endedAfter horizon: Instant) {
+        let state = self.state
+        var flags: Flags = self.isRegistered ? .isRegistered : []
+        if state.spacing != Spacing() { flags.insert(.spacing) }
+        if state.conditions != Conditions() { flags.insert(.conditions) }
+        if state.pending != nil { flags.insert(.pending) }
+        if let inFlight = state.inFlight {
+            flags.insert(.inFlight)
+            if inFlight.spacingBefore != nil { flags.insert(.spacingBefore) }
+            if inFlight.discardsRetry { flags.insert(.discardsRetry) }
+            if inFlight.push.handle != .none { flags.insert(.content) }
+        }
+        let ended = self.endedWakes.value?.elements.filter { $0.at > horizon } ?? []
+        if !ended.isEmpty { flags.insert(.endedWakes) }
+
+        buffer.appendLittleEndian(flags.rawValue)
+        buffer.append(state.penalty)
+        let token = self.token.token
+        buffer.append(UInt8(token.count))
+        token.withBytes { buffer.append($0) }
+        buffer.appendLittleEndian(self.topic.rawValue)
+        buffer.appendLittleEndian(self.registrationChangedAt.milliseconds)
+        if flags.contains(.spacing) { Self.store(state.spacing, to: &buffer) }
+        if flags.contains(.conditions) { Self.store(state.conditions, to: &buffer) }
+        if let pending = state.pending { Self.store(pending, to: &buffer) }
+        if let inFlight = state.inFlight {
+            buffer.appendLittleEndian(self.wake.first)
+            buffer.appendLittleEndian(self.wake.second)
+            buffer.appendLittleEndian(inFlight.launchedAt.milliseconds)
+            buffer.appendLittleEndian(inFlight.deadline.milliseconds)
+            if let before = inFlight.spacingBefore { Self.store(before, to: &buffer) }
+            Self.store(inFlight.push, to: &buffer)
+        }
+        if !ended.isEmpty {
+            buffer.append(UInt8(ended.count))
+            for wake in ended {
+                buffer.appendLittleEndian(wake.id.first)
+                buffer.appendLittleEndian(wake.id.second)
+                buffer.append(wake.outcome.storedCode)
+                buffer.appendLittleEndian(wake.at.milliseconds)
+            }
+        }
+    }
+
+    /// The record that `store` wrote, with memory of its own for its pushes; nil when it is none.
+    init?(stored bytes: ByteView) {
+        var reader = RecordReader(bytes)
+        let flags = Flags(rawValue: reader.integer())
+        let penalty: UInt8 = reader.integer()
+        guard let token = DeviceToken(bytes: reader.view(Int(reader.integer(UInt8.self)))) else { return nil }
+        let topic = TopicIndex(rawValue: reader.integer())
+        let registrationChangedAt = Instant(milliseconds: reader.integer())
+        let spacing = flags.contains(.spacing) ? Self.spacing(&reader) : Spacing()
+        guard let conditions = flags.contains(.conditions) ? Self.conditions(&reader) : Conditions() else { return nil }
+        var pushes: [PendingPush] = []
+        defer { for push in pushes { PushContent(push.handle)?.deallocate() } }
+        if flags.contains(.pending) {
+            guard let push = Self.push(&reader, hasContent: true) else { return nil }
+            pushes.append(push)
+        }
+        let pending = pushes.first
+        var wake = WakeID(random: (0, 0))
+        var inFlight: WakeInFlight?
+        if flags.contains(.inFlight) {
+            wake = WakeID(random: (reader.integer(), reader.integer()))
+            let launchedAt = Instant(milliseconds: reader.integer())
+            let deadline = Instant(milliseconds: reader.integer())
+            let before = flags.contains(.spacingBefore) ? Self.spacing(&reader) : nil
+            guard let push = Self.push(&reader, hasContent: flags.contains(.content)) else { return nil }
+            pushes.append(push)
+            inFlight = WakeInFlight(
+                push: push,
+                launchedAt: launchedAt,
+                deadline: deadline,
+                spacingBefore: before,
+                discardsRetry: flags.contains(.discardsRetry)
+            )
+        }
+        var endedWakes = LazyMemory<Ring<EndedWake>>()
+        if flags.contains(.endedWakes) {
+            for _ in 0..<min(Int(reader.integer(UInt8.self)), Ring<EndedWake>.capacity) {
+                let id = WakeID(random: (reader.integer(), reader.integer()))
+                let outcome = WakeOutcome(storedCode: reader.integer())
+                let ended = outcome.map { EndedWake(id: id, outcome: $0, at: Instant(milliseconds: reader.integer())) }
+                if let ended { _ = endedWakes.change(from: Ring()) { $0.append(ended) } }
+            }
+        }
+        guard reader.isWhole else {
+            endedWakes.deallocate()
+            return nil
+        }
+        self.init(token: token, topic: topic, registeredAt: registrationChangedAt)
+        self.state = DeviceState(
+            pending: pending,
+            inFlight: inFlight,
+            spacing: spacing,
+            conditions: conditions,
+            penalty: penalty
+        )
+        self.wake = wake
+        self.endedWakes = endedWakes
+        self.isRegistered = flags.contains(.isRegistered)
+        pushes.removeAll()
+    }
+}
+
+// MARK: - Parts
+
+extension DeviceRecord {
+    /// Three instants (8 bytes each) and the window's count (4).
+    private static func store(_ spacing: Spacing, to buffer: inout ByteBuffer) {
+        buffer.appendLittleEndian(spacing.lastLaunch.milliseconds)
+        buffer.appendLittleEndian(spacing.immediateTAT.milliseconds)
+        buffer.appendLittleEndian(spacing.windowStart.milliseconds)
+        buffer.appendLittleEndian(spacing.windowCount)
+    }
+
+    private static func spacing(_ reader: inout RecordReader) -> Spacing {
+        var spacing = Spacing()
+        spacing.lastLaunch = Instant(milliseconds: reader.integer())
+        spacing.immediateTAT = Instant(milliseconds: reader.integer())
+        spacing.windowStart = Instant(milliseconds: reader.integer())
+        spacing.windowCount = reader.integer()
+        return spacing
+    }
+
+    /// Battery level (8 bytes), app state, background refresh, thermal state, and three switches (1 each).
+    private static func store(_ conditions: Conditions, to buffer: inout ByteBuffer) {
+        buffer.appendLittleEndian(conditions.batteryLevel.bitPattern)
+        buffer.append(conditions.appState.storedCode)
+        buffer.append(conditions.backgroundRefresh.storedCode)
+        buffer.append(conditions.thermalState.storedCode)
+        buffer.append((conditions.charging ? 1 : 0) | (conditions.lowPowerMode ? 2 : 0) | (conditions.network ? 4 : 0))
+    }
+
+    private static func conditions(_ reader: inout RecordReader) -> Conditions? {
+        var conditions = Conditions()
+        conditions.batteryLevel = Double(bitPattern: reader.integer())
+        guard let appState = Conditions.AppState(storedCode: reader.integer()),
+            let backgroundRefresh = Conditions.BackgroundRefresh(storedCode: reader.integer()),
+            let thermalState = Conditions.ThermalState(storedCode: reader.integer())
+        else { return nil }
+        let switches: UInt8 = reader.integer()
+        conditions.appState = appState
+        conditions.backgroundRefresh = backgroundRefresh
+        conditions.thermalState = thermalState
+        conditions.charging = switches & 1 != 0
+        conditions.lowPowerMode = switches & 2 != 0
+        conditions.network = switches & 4 != 0
+        return conditions
+    }
+
+    /// Expiry, receivedAt, firstReceivedAt (8 bytes each), coalesced, attempts (4 each), priority (1), and with a
+    /// content apns-id (16 and 4), collapse id (1 and its bytes), payload (4 and its bytes).
+    private static func store(_ push: PendingPush, to buffer: inout ByteBuffer) {
+        buffer.appendLittleEndian(push.expiry.milliseconds)
+        buffer.appendLittleEndian(push.receivedAt.milliseconds)
+        buffer.appendLittleEndian(push.firstReceivedAt.milliseconds)
+        buffer.appendLittleEndian(push.coalesced)
+        buffer.appendLittleEndian(push.attempts)
+        buffer.append(push.priority.rawValue)
+        guard let content = PushContent(push.handle) else { return }
+        buffer.appendLittleEndian(content.apnsID.first)
+        buffer.appendLittleEndian(content.apnsID.second)
+        buffer.appendLittleEndian(content.apnsID.upperCase)
+        buffer.append(UInt8(content.collapseID.count))
+        buffer.append(content.collapseID)
+        buffer.appendLittleEndian(UInt32(content.payload.count))
+        buffer.append(content.payload)
+    }
+
+    private static func push(_ reader: inout RecordReader, hasContent: Bool) -> PendingPush? {
+        let expiry = Instant(milliseconds: reader.integer())
+        let receivedAt = Instant(milliseconds: reader.integer())
+        let firstReceivedAt = Instant(milliseconds: reader.integer())
+        let coalesced: UInt32 = reader.integer()
+        let attempts: UInt32 = reader.integer()
+        guard let priority = Priority(rawValue: reader.integer()) else { return nil }
+        var handle = PushHandle.none
+        if hasContent {
+            let apnsID = APNsID(first: reader.integer(), second: reader.integer(), upperCase: reader.integer())
+            let collapseID = reader.view(Int(reader.integer(UInt8.self)))
+            let payload = reader.view(Int(reader.integer(UInt32.self)))
+            handle = PushContent(apnsID: apnsID, collapseID: collapseID, payload: payload).handle
+        }
+        return PendingPush(
+            handle: handle,
+            expiry: expiry,
+            receivedAt: receivedAt,
+            firstReceivedAt: firstReceivedAt,
+            coalesced: coalesced,
+            attempts: attempts,
+            priority: priority
+        )
+    }
+}

@@ -1,0 +1,126 @@
+package import Bytes
+package import LaunchPolicy
+
+/// What one step of the engine changed.
+package struct EngineStep: Sendable {
+    /// Policy time at the step.
+    package let now: Instant
+    /// The devices whose state changed, each once.
+    package let devices: [DeviceIndex]
+    /// The topics whose counters changed, each once.
+    package let topics: [TopicIndex]
+
+    package var isEmpty: Bool { self.devices.isEmpty && self.topics.isEmpty }
+}
+
+// MARK: - Keeping
+
+extension EmbeddedEngine {
+    /// Something changed since `takeStep` was last called.
+    package var hasChanges: Bool { !self.changed.isEmpty || !self.changedTopics.isEmpty }
+
+    /// Takes the changes since the last call: what a store has to make durable.
+    package func takeStep() -> EngineStep {
+        for device in self.changed { self.devices[device].isChanged = false }
+        for topic in self.changedTopics { self.topics[Int(topic.rawValue)].isChanged = false }
+        defer {
+            self.changed.removeAll(keepingCapacity: true)
+            self.changedTopics.removeAll(keepingCapacity: true)
+        }
+        return EngineStep(now: self.now, devices: self.changed, topics: self.changedTopics)
+    }
+
+    /// Takes the changes since the last call as records, in `batch`: each device and topic as it is now.
+    package func takeStep(into batch: inout RecordBatch) {
+        let horizon = self.now - Self.endedWakeMemory
+        for topic in self.changedTopics {
+            self.topics[Int(topic.rawValue)].isChanged = false
+            batch.append(RecordKey(.topic, topic.rawValue)) { self.topics[Int(topic.rawValue)].store(to: &$0) }
+        }
+        for device in self.changed {
+            self.devices[device].isChanged = false
+            batch.append(RecordKey(.device, device.rawValue)) {
+                self.devices[device].store(to: &$0, endedAfter: horizon)
+            }
+        }
+        self.changed.removeAll(keepingCapacity: true)
+        self.changedTopics.removeAll(keepingCapacity: true)
+    }
+}
+
+// MARK: - Restoring
+
+extension EmbeddedEngine {
+    /// Takes one record of a topic or a device; others are not the engine's. Only before its first step.
+    ///
+    /// - Throws: `StoreError` when the record is not one that `takeStep` wrote.
+    package func restore(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
+        switch key.kind {
+        case .clock, .origin, .rejections: break
+        case .topic:
+            guard let stored = Topic.read(stored: content) else { throw Self.unreadable("topic \(key.index)") }
+            self.restoredTopics[key.index] = stored
+        case .device:
+            guard let record = DeviceRecord(stored: content), self.devices.place(record, at: key.index) else {
+                throw Self.unreadable("device \(key.index)")
+            }
+        }
+    }
+
+    /// Every record has been handed over: brings up to date what follows from them, and goes on at `now`.
+    ///
+    /// - Parameter losingWakes: the gateway restarted: wakes in flight are lost, their attempts taken back. Otherwise
+    ///   they stay in flight.
+    /// - Throws: `StoreError` when records are missing.
+    package func finishRestoring(now: Instant, losingWakes: Bool) throws(StoreError) {
+        self.now = now
+        for number in 0..<UInt32(self.restoredTopics.count) {
+            guard let stored = self.restoredTopics[number] else {
+                throw Self.unreadable("topic \(number), which is missing")
+            }
+            let topic = stored.name.withByteView { self.topic($0) }
+            guard topic.rawValue == number else { throw Self.unreadable("topic \(number), which is there twice") }
+            self.topics[Int(number)].books = stored.books
+        }
+        self.restoredTopics = [:]
+        guard self.devices.finishPlacing() else { throw Self.unreadable("a device, which is missing") }
+        for number in 0..<self.devices.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            let record = self.devices[device]
+            guard Int(record.topic.rawValue) < self.topics.count else {
+                throw Self.unreadable("device \(number): its topic is missing")
+            }
+            if record.isRegistered { self.count(record.topic) { $0.registered += 1 } }
+            for ended in record.endedWakes.value?.elements ?? [] {
+                self.wakes[ended.id] = device
+                self.ended.append((ended.id, device, ended.at))
+            }
+            if record.state.inFlight != nil { self.wakes[record.wake] = device }
+            if record.state.pending != nil || record.state.inFlight != nil { self.derive(device) }
+        }
+        self.ended.sort { $0.at < $1.at }
+        self.changed.removeAll(keepingCapacity: true)
+        self.changedTopics.removeAll(keepingCapacity: true)
+        for topic in self.topics.indices { self.topics[topic].isChanged = false }
+        if losingWakes { self.loseEveryWake() }
+    }
+
+    private func loseEveryWake() {
+        for number in 0..<self.devices.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            let record = self.devices[device]
+            guard record.state.inFlight != nil else { continue }
+            let action = self.devices[device].state.wakeLost(
+                at: self.now,
+                takingBackAttempt: true,
+                self.parameters(record.topic)
+            )
+            self.noteEnd(device, record, .lost, action)
+            self.settle(device)
+        }
+    }
+
+    private static func unreadable(_ what: String) -> StoreError {
+        StoreError(message: "The stored state does not hold together at \(what). Restore a backup.")
+    }
+}

@@ -1,0 +1,68 @@
+import LaunchPolicy
+
+/// A case that records keep as one byte, which never changes its meaning.
+protocol StoredCase: CaseIterable {
+    var storedCode: UInt8 { get }
+}
+
+extension StoredCase {
+    /// The case with this code; nil when there is none.
+    init?(storedCode: UInt8) {
+        guard let found = Self.allCases.first(where: { $0.storedCode == storedCode }) else { return nil }
+        self = found
+    }
+}
+
+extension WakeOutcome: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .newData: 1
+        case .noData: 2
+        case .failed: 3
+        case .expired: 4
+        case .lost: 5
+        }
+    }
+}
+
+extension DiscardReason: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .expired: 1
+        case .exhausted: 2
+        case .forceQuit: 3
+        case .unregistered: 4
+        }
+    }
+}
+
+extension Conditions.AppState: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .background: 1
+        case .active: 2
+        case .forceQuit: 3
+        }
+    }
+}
+
+extension Conditions.BackgroundRefresh: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .available: 1
+        case .denied: 2
+        case .restricted: 3
+        }
+    }
+}
+
+extension Conditions.ThermalState: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .nominal: 1
+        case .fair: 2
+        case .serious: 3
+        case .critical: 4
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import Bytes
+import LaunchPolicy
+
+/// How a topic is kept: name (2 bytes and its own), `accepted`, `noWake`, `completed`, `coalesced`, `launched`
+/// (8 each), then discards and results as pairs of a code (1) and a count (8), each list behind its length (1). What
+/// waits, is in flight, registered or held is counted from the devices.
+extension Topic {
+    /// Appends the topic as it is kept.
+    func store(to buffer: inout ByteBuffer) {
+        buffer.appendLittleEndian(UInt16(self.name.utf8.count))
+        buffer.append(self.name)
+        for count in [
+            self.books.accepted, self.books.noWake, self.books.completed, self.books.coalesced, self.books.launched,
+        ] {
+            buffer.appendLittleEndian(count)
+        }
+        Self.store(self.books.discarded, to: &buffer)
+        Self.store(self.books.results, to: &buffer)
+    }
+
+    /// The name and the books that `store` wrote; nil when it did not.
+    static func read(stored bytes: ByteView) -> (name: [UInt8], books: Books)? {
+        var reader = RecordReader(bytes)
+        let name = reader.view(Int(reader.integer(UInt16.self))).array
+        var books = Books()
+        books.accepted = reader.integer()
+        books.noWake = reader.integer()
+        books.completed = reader.integer()
+        books.coalesced = reader.integer()
+        books.launched = reader.integer()
+        guard Self.read(&books.discarded, &reader), Self.read(&books.results, &reader), reader.isWhole else {
+            return nil
+        }
+        return (name, books)
+    }
+
+    private static func store<Case: StoredCase>(_ counts: PerCase<Case>, to buffer: inout ByteBuffer) {
+        buffer.append(UInt8(Case.allCases.count))
+        for key in Case.allCases {
+            buffer.append(key.storedCode)
+            buffer.appendLittleEndian(counts[key])
+        }
+    }
+
+    private static func read<Case: StoredCase>(_ counts: inout PerCase<Case>, _ reader: inout RecordReader) -> Bool {
+        for _ in 0..<reader.integer(UInt8.self) {
+            guard let key = Case(storedCode: reader.integer()) else { return false }
+            counts[key] = reader.integer()
+        }
+        return true
+    }
+}

@@ -1,0 +1,2 @@
+import DeviceEngine
+import SQLite

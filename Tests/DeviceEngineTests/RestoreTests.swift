@@ -1,0 +1,199 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import Testing
+import WakeGateTestKit
+
+@Suite("An engine is restored from its records", .timeLimit(.minutes(1)))
+struct RestoreTests {
+    /// The engine that the next process makes of what a store keeps.
+    private static func restored(_ store: SimulatedStore, at rig: EngineRig, losingWakes: Bool) throws -> EngineRig {
+        let next = EngineRig(start: rig.now, seed: 99)
+        try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
+            try next.engine.restore(key, content)
+        }
+        try next.engine.finishRestoring(now: rig.instant, losingWakes: losingWakes)
+        return next
+    }
+
+    /// Everything about a device that must outlive the process.
+    private static func same(_ left: DeviceSnapshot, _ right: DeviceSnapshot) -> Bool {
+        left.token == right.token && left.topic == right.topic && left.isRegistered == right.isRegistered
+            && left.registrationChangedAt == right.registrationChangedAt && left.wake == right.wake
+            && left.pendingID == right.pendingID && left.inFlightID == right.inFlightID && left.held == right.held
+            && left.state.spacing == right.state.spacing && left.state.conditions == right.state.conditions
+            && left.state.penalty == right.state.penalty && left.state.pending?.expiry == right.state.pending?.expiry
+            && left.state.pending?.coalesced == right.state.pending?.coalesced
+            && left.state.pending?.attempts == right.state.pending?.attempts
+            && left.state.inFlight?.deadline == right.state.inFlight?.deadline
+    }
+
+    @Test("Random devices, in every state, come back as they were", arguments: 0..<20)
+    func roundTrip(seed: Int) throws {
+        var generator = SeededGenerator(seed: UInt64(seed))
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        var wakes: [WakeID] = []
+        for _ in 0..<400 {
+            let device = Int.random(in: 0..<40, using: &generator)
+            let topic = device % 3
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0..<5:
+                let priority = Priority.allCases.randomElement(using: &generator) ?? .passive
+                let isFree = Bool.random(using: &generator)
+                if let wake = rig.push(device, topic: topic, priority, workerIsFree: isFree)?.wake {
+                    wakes.append(wake)
+                }
+            case 5:
+                guard let wake = wakes.popLast() else { continue }
+                _ = rig.engine.report(.allCases.randomElement(using: &generator) ?? .failed, wake: wake)
+            case 6: if rig.find(device) != nil { rig.conditions(device) { $0.appState = .allCases.randomElement() } }
+            case 7: if rig.find(device) != nil { rig.conditions(device) { $0.batteryLevel = 0.1 } }
+            case 8: rig.find(device).map { rig.engine.unregister($0) }
+            default: rig.advance(by: Int64.random(in: 0..<100_000, using: &generator))
+            }
+            if Bool.random(using: &generator) { try store.commit(from: rig.engine) }
+        }
+        try store.commit(from: rig.engine)
+        let next = try Self.restored(store, at: rig, losingWakes: false)
+        #expect(next.engine.totals == rig.engine.totals)
+        #expect(next.engine.topicSnapshots.map(\.name) == rig.engine.topicSnapshots.map(\.name))
+        #expect(next.engine.topicSnapshots.map(\.books) == rig.engine.topicSnapshots.map(\.books))
+        #expect(!next.engine.hasChanges)
+        for device in 0..<40 {
+            #expect((rig.find(device) == nil) == (next.find(device) == nil))
+            guard rig.find(device) != nil else { continue }
+            #expect(Self.same(rig.snapshot(device), next.snapshot(device)), "device \(device)")
+        }
+    }
+
+    @Test("A wake in flight at the end of the process is lost: its launch never happened, its attempt does not count")
+    func lostWake() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let wake = try #require(rig.push(1, .immediate, workerIsFree: true)?.wake)
+        let before = try #require(rig.snapshot(1).state.inFlight)
+        try store.commit(from: rig.engine)
+        // Its deadline is long past when the gateway starts again: lost all the same.
+        rig.pass(60_000)
+        let next = try Self.restored(store, at: rig, losingWakes: true)
+        let books = next.engine.totals
+        #expect(books.results[.lost] == 1 && books.results[.expired] == 0)
+        #expect(books.accepted == 1 && books.pending == 1 && books.inFlight == 0 && books.launched == 1)
+        let after = next.snapshot(1).state
+        #expect(after.spacing == Spacing() && after.penalty == 0)
+        #expect(after.pending?.attempts == 0 && after.pending?.priority == .immediate)
+        #expect(after.pending?.expiry == before.push.expiry)
+        // That is a change, and has to be kept before anybody hears of it.
+        #expect(next.engine.hasChanges)
+        #expect(next.engine.report(.newData, wake: wake) == .endedOtherwise(.lost))
+        let again = try #require(next.engine.claim(next.index(1)))
+        #expect(again != wake && next.engine.wake(again)?.push.attempts == 1)
+        #expect(next.engine.wake(again)?.content?.apnsID == EngineRig.apnsID(1))
+    }
+
+    @Test("Ended wakes are remembered across a restart, for as long as without one")
+    func endedWakes() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let first = try #require(rig.push(1, workerIsFree: true)?.wake)
+        #expect(rig.engine.report(.newData, wake: first) == .ended)
+        rig.advance(by: 500_000)
+        let second = try #require(rig.push(2, workerIsFree: true)?.wake)
+        #expect(rig.engine.report(.noData, wake: second) == .ended)
+        try store.commit(from: rig.engine)
+        let next = try Self.restored(store, at: rig, losingWakes: true)
+        #expect(next.engine.report(.newData, wake: first) == .repeated)
+        #expect(next.engine.report(.newData, wake: second) == .endedOtherwise(.noData))
+        next.advance(by: 100_000)
+        #expect(next.engine.report(.newData, wake: first) == .unknown)
+        #expect(next.engine.report(.noData, wake: second) == .repeated)
+    }
+
+    @Test("A removed token stays removed, with its moment")
+    func tombstone() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        rig.push(1)
+        rig.advance(by: 5)
+        rig.engine.unregister(rig.index(1))
+        let removedAt = rig.instant
+        try store.commit(from: rig.engine)
+        rig.advance(by: 1000)
+        let next = try Self.restored(store, at: rig, losingWakes: true)
+        let admission = EngineRig.topicName(0).withByteView {
+            next.engine.admit(EngineRig.token(1), topic: $0, isDryRun: false)
+        }
+        #expect(admission == .refused(.unregistered(removedAt)))
+        #expect(next.engine.totals.registered == 0)
+    }
+
+    @Test("Content of the greatest size comes back byte for byte, on tokens of every length", arguments: [16, 33, 100])
+    func content(bytes: Int) throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let collapseID = [UInt8](repeating: 0x63, count: 64)
+        let payload = (0..<4096).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        let token = EngineRig.token(7, bytes: bytes)
+        payload.withByteView { payload in
+            collapseID.withByteView { collapseID in
+                let push = IncomingPush(
+                    apnsID: APNsID(first: 1, second: 2, upperCase: 3),
+                    priority: .considerate,
+                    expiration: .absent,
+                    collapseID: collapseID,
+                    payload: payload,
+                    wakes: true
+                )
+                let admission = rig.engine.admit(token, topic: ByteView("com.example"), isDryRun: false)
+                guard case .device(let device) = admission else { return }
+                _ = rig.engine.accept(push, device: device, workerIsFree: false)
+            }
+        }
+        try store.commit(from: rig.engine)
+        let next = try Self.restored(store, at: rig, losingWakes: true)
+        let device = try #require(next.engine.find(token))
+        let wake = try #require(next.engine.claim(device))
+        let content = try #require(next.engine.wake(wake)?.content)
+        #expect(content.apnsID == APNsID(first: 1, second: 2, upperCase: 3))
+        #expect(content.collapseID.array == collapseID && content.payload.array == payload)
+    }
+
+    @Test("A record that is cut, or longer than itself, is refused; so is one that is missing")
+    func damaged() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        rig.push(2, topic: 1)
+        rig.conditions(1) { $0.lowPowerMode = true }
+        try store.commit(from: rig.engine)
+        for (key, content) in store.durable {
+            for count in 0..<content.count {
+                let engine = EngineRig().engine
+                #expect(throws: StoreError.self, "\(key) cut at \(count)") {
+                    var buffer = ByteBuffer()
+                    buffer.append(Array(content[..<count]))
+                    try engine.restore(key, buffer.view)
+                }
+            }
+            let longer = EngineRig().engine
+            #expect(throws: StoreError.self) {
+                var buffer = ByteBuffer()
+                buffer.append(content + [0])
+                try longer.restore(key, buffer.view)
+            }
+            let incomplete = EngineRig().engine
+            for (other, content) in store.durable where other != key {
+                var buffer = ByteBuffer()
+                buffer.append(content)
+                try incomplete.restore(other, buffer.view)
+            }
+            // Without its last device an engine is whole; without any other record it is not.
+            guard key != RecordKey(.device, 1) else { continue }
+            #expect(throws: StoreError.self, "without \(key)") {
+                try incomplete.finishRestoring(now: rig.instant, losingWakes: true)
+            }
+        }
+    }
+}
