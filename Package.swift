@@ -56,8 +56,8 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "HTTPTransport", "LaunchPolicy", "Text",
-                "WakeDispatch",
+                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "DeviceJournal", "HTTPTransport", "History",
+                "LaunchPolicy", "Text", "WakeDispatch",
             ]
         ),
         .target(

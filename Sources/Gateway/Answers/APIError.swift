@@ -1,4 +1,5 @@
 import Bytes
+import DeviceEngine
 
 /// An error of the worker and admin API: `{"reason": "<Code>", "message": "<what to do>"}`.
 struct APIError: Error, Hashable, Sendable {
@@ -92,7 +93,9 @@ extension APIError {
         return error
     }
 
-    static func serviceUnavailable(_ cause: String) -> APIError {
-        APIError(503, "ServiceUnavailable", cause)
+    /// Nothing can be stored any more, for this cause.
+    static func storeFailed(_ cause: StoreError?) -> APIError {
+        let message = "The gateway takes nothing more until it is restarted, because it cannot store anything."
+        return APIError(503, "ServiceUnavailable", cause.map { "\(message) \($0.message)" } ?? message)
     }
 }

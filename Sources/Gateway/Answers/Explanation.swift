@@ -4,11 +4,16 @@ import LaunchPolicy
 
 /// Everything the policy knows of one device, as `GET /v1/devices/<token>` answers it.
 struct Explanation {
+    /// How many of the last things that happened to the device it shows.
+    static let recentMax = 32
+
     let device: DeviceSnapshot
     let now: Instant
     let offset: WallOffset
 
-    func write(to writer: inout JSONWriter) {
+    /// Appends everything up to the list of what happened, which is the history's: the list and the object's end are
+    /// left out.
+    func writeBeginning(to writer: inout JSONWriter) {
         let state = self.device.state
         writer.beginObject()
         writer.key("token")
@@ -44,10 +49,6 @@ struct Explanation {
         writer.key("why")
         writer.string(Reasoning(device: self.device, now: self.now, offset: self.offset).sentence)
         writer.key("recent")
-        writer.beginArray()
-        for event in self.device.recent { self.writeEvent(event, to: &writer) }
-        writer.endArray()
-        writer.endObject()
     }
 
     /// When the budget window that is open now ends.
@@ -83,31 +84,5 @@ struct Explanation {
         writer.key("deadline")
         writer.moment(inFlight.deadline, self.offset)
         writer.endObject()
-    }
-
-    private func writeEvent(_ event: RecentEvent, to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.key("at")
-        writer.moment(event.at, self.offset)
-        writer.key("event")
-        let (name, detail) = Self.text(event.kind)
-        writer.string(name)
-        writer.key("apnsID")
-        writer.optional(event.apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
-        writer.key("detail")
-        writer.optional(detail) { writer, detail in writer.string(detail) }
-        writer.endObject()
-    }
-
-    private static func text(_ kind: RecentEvent.Kind) -> (name: StaticString, detail: String?) {
-        switch kind {
-        case .registered: ("registered", nil)
-        case .removed: ("removed", nil)
-        case .push(let disposition): ("push", "\(disposition.name)")
-        case .launch(let attempt, let coalesced): ("launch", "attempt \(attempt), coalesced \(coalesced)")
-        case .result(let outcome): ("result", outcome.rawValue)
-        case .discard(let reason): ("discard", reason.rawValue)
-        case .conditions: ("conditions", nil)
-        }
     }
 }

@@ -3,8 +3,8 @@ import WakeDispatch
 
 /// What one loop has for the engine from one turn, in order.
 ///
-/// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `EngineMailbox`.
-final class CommandBatch: @unchecked Sendable {
+/// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.
+final class CommandBatch: MailboxBatch, @unchecked Sendable {
     private enum Tag {
         static let push: UInt8 = 0
         static let command: UInt8 = 1

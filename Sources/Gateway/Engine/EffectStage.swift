@@ -3,23 +3,18 @@ import DeviceEngine
 import LaunchPolicy
 import WakeDispatch
 
-/// Keeps what a step has for the loops until the step is durable; writes wakes as server-sent events.
+/// Collects what steps have for the loops until it is durable; writes wakes as server-sent events.
 final class EffectStage: DispatchOutput {
-    /// One batch a loop.
-    var batches: [EffectBatch]
+    /// What the next commit will let out.
+    var group: StepGroup
     /// Wall clock minus policy time.
     var offset: WallOffset
     private var writer = JSONWriter()
     private var event = ByteBuffer()
 
-    init(loopCount: Int, offset: WallOffset) {
-        self.batches = (0..<loopCount).map { _ in EffectBatch() }
+    init(group: StepGroup, offset: WallOffset) {
+        self.group = group
         self.offset = offset
-    }
-
-    /// Drops everything: the step did not become durable.
-    func removeAll() {
-        for batch in self.batches { batch.removeAll() }
     }
 
     func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress) {
@@ -40,11 +35,11 @@ final class EffectStage: DispatchOutput {
     }
 
     func released(_ stream: StreamAddress) {
-        self.batches[Int(stream.loop)].appendReleased(stream)
+        self.group.effects[Int(stream.loop)].appendReleased(stream)
     }
 
     private func send(isWake: Bool, _ stream: StreamAddress) {
-        self.batches[Int(stream.loop)].appendEvent(stream, isWake: isWake, self.event.view)
+        self.group.effects[Int(stream.loop)].appendEvent(stream, isWake: isWake, self.event.view)
         self.event.removeAll()
     }
 

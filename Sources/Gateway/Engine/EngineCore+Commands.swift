@@ -29,13 +29,19 @@ extension EngineCore {
     /// Questions are answered still, everything else but the shutdown is refused.
     func performAfterFailure(_ command: EngineCommand) {
         switch command {
-        case .explain, .statistics, .topicStatistics, .topics, .readiness, .rejected: self.perform(command)
+        case .explain(let reply, _), .statistics(let reply), .topicStatistics(let reply, _), .topics(let reply):
+            if let error = self.failure?.durableError {
+                self.answer(reply, .storeFailed(error))
+            } else {
+                self.perform(command)
+            }
+        case .readiness, .rejected: self.perform(command)
         case .streamEnded, .streamPaused: break
         case .drain: self.drain()
         case .subscribe(let reply, _, _), .report(let reply, _, _), .register(let reply, _, _),
             .unregister(let reply, _), .conditions(let reply, _, _), .simulateLaunch(let reply, _),
             .simulateExpiration(let reply, _):
-            self.answer(reply, .serviceUnavailable("The gateway cannot store anything: \(self.failure?.message ?? "")"))
+            self.answer(reply, .storeFailed(self.failure?.error))
         }
     }
 }
@@ -109,15 +115,23 @@ extension EngineCore {
     private func explain(_ reply: StreamAddress, _ token: DeviceToken) {
         guard let device = self.engine.find(token) else { return self.answer(reply, .unknownDevice) }
         let explanation = Explanation(device: self.engine.snapshot(device), now: self.engine.now, offset: self.offset)
-        explanation.write(to: &self.writer)
-        self.answer(reply, status: 200)
+        explanation.writeBeginning(to: &self.writer)
+        self.stage.group.history.questions.append(
+            ExplainQuestion(
+                reply: reply,
+                device: self.historyKey(device),
+                beginning: self.writer.buffer.view.array,
+                offset: self.offset
+            )
+        )
+        self.writer.removeAll()
     }
 
     private func statistics(_ reply: StreamAddress) {
         let statistics = Statistics(
             books: self.engine.totals,
-            rejected: self.rejected,
-            workers: self.dispatcher.workerCounts(nil),
+            rejected: self.rejections.total,
+            workers: self.workerCounts(nil),
             since: self.countingSince
         )
         statistics.write(to: &self.writer)
@@ -130,8 +144,8 @@ extension EngineCore {
         }
         let statistics = Statistics(
             books: self.engine.snapshot(topic).books,
-            rejected: self.rejectedByTopic[topic] ?? Array(repeating: 0, count: APNSReason.count),
-            workers: self.dispatcher.workerCounts(topic),
+            rejected: self.rejections[topic],
+            workers: self.workerCounts(topic),
             since: self.countingSince
         )
         statistics.write(to: &self.writer)
@@ -149,7 +163,7 @@ extension EngineCore {
             self.writer.key("devices")
             self.writer.integer(topic.books.registered)
             self.writer.key("workers")
-            self.writer.integer(self.dispatcher.workerCounts(topic.index).connected)
+            self.writer.integer(self.workerCounts(topic.index).connected)
             self.writer.key("pending")
             self.writer.integer(topic.books.pending)
             self.writer.key("inFlight")
@@ -163,7 +177,7 @@ extension EngineCore {
 
     private func readiness(_ reply: StreamAddress) {
         if let failure = self.failure {
-            self.answer(reply, .serviceUnavailable("The gateway cannot store anything: \(failure.message)"))
+            self.answer(reply, .storeFailed(failure.error))
         } else if self.isDraining {
             self.answer(reply, .shutdown)
         } else {
@@ -173,6 +187,11 @@ extension EngineCore {
             self.writer.endObject()
             self.answer(reply, status: 200)
         }
+    }
+
+    /// Workers of one topic, or of all; after a failure those there were.
+    private func workerCounts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
+        self.failure?.workers[topic] ?? self.dispatcher.workerCounts(topic)
     }
 
     private func answerAccepted(_ reply: StreamAddress) {

@@ -1,48 +1,83 @@
 import APNSProtocol
 import Bytes
 import DeviceEngine
+import History
 import LaunchPolicy
 import WakeDispatch
 
-/// What the engine's thread owns: engine, dispatcher, store, and the effects of the step under way.
+/// What the engine's thread owns: engine, dispatcher, and what the next commit will let out.
 ///
-/// One step: go on to the present, take every command in order, make the step durable, and only then let out what it
-/// has for the loops.
+/// One step: go on to the present, take every command in order, and hand what changed to the store if it is idle.
+/// Otherwise the changes wait for the steps to come; a device that changes again is written once.
 final class EngineCore {
     /// The most devices looked at in one step, so that pushes never wait long for a crowd that is due at once.
     private static let dueDevicesMax = 4096
+    /// How long refused pushes may stay unwritten, in milliseconds.
+    private static let rejectionsInterval: Int64 = 1000
 
-    let engine: EmbeddedEngine
-    let dispatcher: Dispatcher
+    private(set) var engine: EmbeddedEngine
+    private(set) var dispatcher: Dispatcher
     /// Wall clock minus policy time at the current step.
     var offset: WallOffset
-    /// Refused pushes by reason; of the topics that are known, also by topic number.
-    var rejected = Array(repeating: Int64(0), count: APNSReason.count)
-    var rejectedByTopic: [TopicIndex: [Int64]] = [:]
+    var rejections: Rejections
     /// When the counters began, in milliseconds since 1970.
     let countingSince: Int64
     var writer = JSONWriter()
-    private let store: any DeviceStore
-    private let clock: PolicyClock
-    private let mailboxes: [LoopMailbox]
-    private let stage: EffectStage
+    let stage: EffectStage
     var isDraining = false
     /// Why the engine takes nothing more: a commit failed.
-    var failure: StoreError?
+    private(set) var failure: StoreFailure?
+    private let configuration: EngineConfiguration
+    private let clock: PolicyClock
+    private let outlet: GroupOutlet
+    /// nil when nothing is kept.
+    private let pipeline: CommitPipeline?
+    private let onFailure: @Sendable (StoreError) -> Void
+    private var rejectionsStoredAt: Int64 = 0
 
-    init(configuration: EngineConfiguration, store: any DeviceStore, mailboxes: [LoopMailbox]) {
-        var random = RandomBits()
-        let wall = SystemClock.wall
-        let clock = PolicyClock(wall: wall, boot: SystemClock.boot)
-        let now = clock.now(boot: SystemClock.boot)
-        self.clock = clock
-        self.countingSince = wall
+    /// An engine as `store` kept it; the wakes that were in flight are lost, and that is durable.
+    ///
+    /// - Parameters:
+    ///   - store: nil to keep nothing.
+    ///   - ring: wakes the engine's thread.
+    ///   - onFailure: called once, when nothing can be stored any more.
+    init(
+        configuration: EngineConfiguration,
+        store: (any RecordStore)?,
+        outlet: GroupOutlet,
+        ring: @escaping @Sendable () -> Void,
+        onFailure: @escaping @Sendable (StoreError) -> Void
+    ) throws(StoreError) {
+        let (wall, boot) = (SystemClock.wall, SystemClock.boot)
+        var stored = StoredGateway(engine: Self.makeEngine(configuration, now: Instant(milliseconds: wall)))
+        try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
+        self.engine = stored.engine
+        self.configuration = configuration
+        self.clock =
+            stored.clock.map { PolicyClock(stored: $0.now, storedWall: $0.wall, wall: wall, boot: boot) }
+            ?? PolicyClock(wall: wall, boot: boot)
+        let now = self.clock.now(boot: boot)
+        try self.engine.finishRestoring(now: now, losingWakes: true)
+        self.countingSince = stored.countingSince ?? wall
+        self.rejections = stored.rejections
         self.offset = WallOffset(wall: wall, now: now)
-        self.store = store
-        self.mailboxes = mailboxes
-        self.engine = EmbeddedEngine(configuration: configuration, now: now) { random.next() }
-        self.stage = EffectStage(loopCount: mailboxes.count, offset: self.offset)
+        self.outlet = outlet
+        self.onFailure = onFailure
+        self.stage = EffectStage(group: outlet.makeGroup(), offset: self.offset)
         self.dispatcher = Dispatcher(engine: self.engine, output: self.stage)
+        if let store {
+            var beginning = RecordBatch()
+            beginning.append(RecordKey(.origin)) { $0.append(memoryOf: (stored.countingSince ?? wall).littleEndian) }
+            beginning.append(RecordKey(.clock)) { ClockRecord(now: now, wall: wall).store(to: &$0) }
+            self.engine.takeStep(into: &beginning)
+            try store.commit(beginning)
+        }
+        self.pipeline = store.map { CommitPipeline(store: $0, outlet: outlet, ring: ring) }
+    }
+
+    private static func makeEngine(_ configuration: EngineConfiguration, now: Instant) -> EmbeddedEngine {
+        var random = RandomBits()
+        return EmbeddedEngine(configuration: configuration, now: now) { random.next() }
     }
 
     /// Takes a batch, which is empty afterwards.
@@ -53,7 +88,7 @@ final class EngineCore {
         self.offset = WallOffset(wall: SystemClock.wall, now: now)
         self.stage.offset = self.offset
         guard self.failure == nil else {
-            self.refuse(batch, wasPerformed: false)
+            self.refuse(batch)
             return 1000
         }
         let isDone = self.dispatcher.advance(to: now, devicesMax: Self.dueDevicesMax)
@@ -61,46 +96,134 @@ final class EngineCore {
             push: { self.push($0, $1) },
             command: { self.perform($0) }
         )
-        do throws(StoreError) {
-            try self.store.commit(self.engine.takeStep())
-        } catch {
-            self.failure = error
-            self.stage.removeAll()
-            self.refuse(batch, wasPerformed: true)
-            return 1000
-        }
         batch.removeAll()
-        self.release()
+        self.flush()
         guard isDone else { return 0 }
         guard let next = self.engine.nextDue else { return 1000 }
         // A wait is never longer than a second, so that a suspended machine's wakes are late by no more than that.
         return max(0, min(1000, next.milliseconds - self.clock.now(boot: SystemClock.boot).milliseconds))
     }
 
-    /// Answers every request of a batch that cannot be taken, and empties it.
-    ///
-    /// - Parameter wasPerformed: the batch was performed before its commit failed: what it counted is counted.
-    private func refuse(_ batch: CommandBatch, wasPerformed: Bool) {
+    /// Makes the rest durable and lets it out; nothing is stepped afterwards.
+    func finish() {
+        guard let pipeline = self.pipeline else { return self.flush() }
+        self.rejectionsStoredAt = 0
+        for _ in 0..<2 where self.failure == nil {
+            _ = pipeline.waitUntilIdle()
+            self.flush()
+        }
+        pipeline.stop()
+    }
+}
+
+// MARK: - Commits
+
+extension EngineCore {
+    /// Hands what changed to the store, if it is idle; what needs no commit is let out when none is under way.
+    private func flush() {
+        guard let pipeline = self.pipeline else {
+            _ = self.engine.takeStep()
+            return self.release()
+        }
+        let storesRejections =
+            self.rejections.hasChanges
+            && SystemClock.monotonic - self.rejectionsStoredAt >= Self.rejectionsInterval
+        let hasRecords = self.engine.hasChanges || storesRejections
+        guard hasRecords || !self.stage.group.isEmpty else { return }
+        switch pipeline.statusRingingWhenIdle() {
+        case .busy: break
+        case .failed(let error): self.fail(error, pipeline)
+        case .idle:
+            guard hasRecords else { return self.release() }
+            self.takeHistory()
+            let clock = ClockRecord(now: self.engine.now, wall: self.offset.wall(self.engine.now))
+            self.stage.group.records.append(RecordKey(.clock)) { clock.store(to: &$0) }
+            self.engine.takeStep(into: &self.stage.group.records)
+            if storesRejections {
+                self.rejections.takeChanges(into: &self.stage.group.records)
+                self.rejectionsStoredAt = SystemClock.monotonic
+            }
+            pipeline.submit(&self.stage.group)
+        }
+    }
+
+    /// Lets out what waits, without a commit.
+    private func release() {
+        self.takeHistory()
+        self.outlet.release(self.stage.group)
+    }
+
+    /// The device, as the history names it.
+    func historyKey(_ device: DeviceIndex) -> UInt64 {
+        HistoryEvent.device(self.engine.identity(device).token)
+    }
+
+    private func takeHistory() {
+        self.engine.takeEvents { happened in
+            let event = HistoryEvent(device: self.historyKey(happened.device), happened.event)
+            self.stage.group.history.events.append(event)
+        }
+    }
+
+    /// Nothing is stepped or stored from now on: refuses what was not made durable, and goes back to what was.
+    private func fail(_ error: StoreError, _ pipeline: CommitPipeline) {
+        var failed = self.outlet.makeGroup()
+        let store = pipeline.takeFailure(&failed)
+        let workers = WorkersAtFailure(self.dispatcher, self.engine)
+        // The engine that went too far is let go of before another is filled.
+        self.replaceEngine()
+        var stored = StoredGateway(engine: self.engine)
+        var durableError: StoreError?
+        do throws(StoreError) {
+            try store.reload { key, content throws(StoreError) in try stored.take(key, content) }
+            try self.engine.finishRestoring(now: stored.clock?.now ?? self.engine.now, losingWakes: false)
+        } catch {
+            durableError = error
+        }
+        self.failure = StoreFailure(error: error, workers: workers, durableError: durableError)
+        self.refuse(failed)
+        self.refuse(self.stage.group)
+        self.outlet.release(failed)
+        self.release()
+        self.onFailure(error)
+    }
+
+    private func replaceEngine() {
+        self.engine = Self.makeEngine(self.configuration, now: self.engine.now)
+        self.dispatcher = Dispatcher(engine: self.engine, output: self.stage)
+    }
+
+    /// Turns everything a group has to say into refusals.
+    private func refuse(_ group: StepGroup) {
+        let error = APIError.storeFailed(self.failure?.error)
+        for loop in group.effects.indices {
+            let refusal = EffectRefusal(error)
+            group.effects[loop].forEach(refusal)
+            group.effects[loop] = refusal.refused
+            self.rejections.count(APNSReason.serviceUnavailable.index, nil, by: refusal.pushCount)
+        }
+        for question in group.history.questions { self.answer(question.reply, error) }
+        group.history.removeAll()
+        group.records.removeAll()
+    }
+
+    /// Answers every request of a batch after a failure, and empties it.
+    private func refuse(_ batch: CommandBatch) {
         batch.forEach(
             push: { self.refuse($0, .serviceUnavailable, topic: $1[0..<Int($0.topicCount)]) },
-            command: { command in
-                if wasPerformed, case .rejected = command { return }
-                self.performAfterFailure(command)
-            }
+            command: { self.performAfterFailure($0) }
         )
         batch.removeAll()
         self.release()
     }
+}
 
-    private func release() {
-        for loop in self.mailboxes.indices where !self.stage.batches[loop].isEmpty {
-            self.mailboxes[loop].deliver(&self.stage.batches[loop])
-        }
-    }
+// MARK: - Answers
 
+extension EngineCore {
     /// Answers with the JSON that `writer` holds, and empties it.
     func answer(_ address: StreamAddress, status: Int) {
-        self.stage.batches[Int(address.loop)].appendAnswer(address, status: status, body: self.writer.buffer.view)
+        self.stage.group.effects[Int(address.loop)].appendAnswer(address, status: status, body: self.writer.buffer.view)
         self.writer.removeAll()
     }
 
@@ -114,11 +237,11 @@ final class EngineCore {
     func drain() {
         self.isDraining = true
         self.dispatcher.drain()
-        for batch in self.stage.batches { batch.appendDraining() }
+        for effects in self.stage.group.effects { effects.appendDraining() }
     }
 
     func answerSubscribed(_ address: StreamAddress) {
-        self.stage.batches[Int(address.loop)].appendSubscribed(address)
+        self.stage.group.effects[Int(address.loop)].appendSubscribed(address)
     }
 }
 
@@ -149,7 +272,7 @@ extension EngineCore {
                 eligibleAt: answer.eligibleAt.map { self.offset.wallSecondsRoundedUp($0) } ?? PushReply.noMoment,
                 timestamp: PushReply.noMoment
             )
-            self.stage.batches[Int(push.reply.loop)].append(reply)
+            self.stage.group.effects[Int(push.reply.loop)].append(reply)
         }
     }
 
@@ -191,12 +314,10 @@ extension EngineCore {
             eligibleAt: PushReply.noMoment,
             timestamp: timestamp
         )
-        self.stage.batches[Int(push.reply.loop)].append(reply)
+        self.stage.group.effects[Int(push.reply.loop)].append(reply)
     }
 
     func countRejected(_ reason: Int, _ topic: ByteView) {
-        self.rejected[reason] += 1
-        guard let topic = self.engine.findTopic(topic) else { return }
-        self.rejectedByTopic[topic, default: Array(repeating: 0, count: APNSReason.count)][reason] += 1
+        self.rejections.count(reason, self.engine.findTopic(topic))
     }
 }

@@ -1,39 +1,70 @@
 import DeviceEngine
 import Foundation
+import Synchronization
 
 /// Runs the engine on a thread of its own.
 final class EngineThread: Sendable {
-    private let mailbox: EngineMailbox
+    private let mailbox: Mailbox<CommandBatch>
     private let ended = DispatchSemaphore(value: 0)
 
+    /// Waits until the engine has everything that was kept.
+    ///
     /// - Parameters:
     ///   - mailbox: what the loops have for it; closing it ends the thread.
-    ///   - loops: where it leaves what it has for the loops, by loop number.
-    ///   - makeStore: makes the store, on the thread that will use it.
+    ///   - outlet: where it leaves what it has for the loops and the history.
+    ///   - openStore: opens the store; nil to keep nothing.
+    ///   - onFailure: called once, when nothing can be stored any more.
+    /// - Throws: `StoreError` when what was kept cannot be read, or nothing can be stored.
     init(
         configuration: EngineConfiguration,
-        mailbox: EngineMailbox,
-        loops: [LoopMailbox],
-        makeStore: @escaping @Sendable () -> any DeviceStore
-    ) {
+        mailbox: Mailbox<CommandBatch>,
+        outlet: GroupOutlet,
+        openStore: @escaping @Sendable () throws(StoreError) -> (any RecordStore)?,
+        onFailure: @escaping @Sendable (StoreError) -> Void
+    ) throws(StoreError) {
         self.mailbox = mailbox
         let ended = self.ended
+        let begun = DispatchSemaphore(value: 0)
+        let error = SharedError()
         let thread = Thread {
-            let core = EngineCore(configuration: configuration, store: makeStore(), mailboxes: loops)
-            var batch = CommandBatch()
-            var wait: Int64 = 0
-            while mailbox.take(into: &batch, waitingAtMost: wait) {
-                wait = core.step(batch)
+            do throws(StoreError) {
+                let core = try EngineCore(
+                    configuration: configuration,
+                    store: try openStore(),
+                    outlet: outlet,
+                    ring: { mailbox.ring() },
+                    onFailure: onFailure
+                )
+                begun.signal()
+                Self.run(core, mailbox)
+            } catch let found {
+                error.value.withLock { $0 = found }
+                begun.signal()
             }
             ended.signal()
         }
         thread.name = "engine"
         thread.start()
+        begun.wait()
+        if let found = error.value.withLock({ $0 }) { throw found }
     }
 
     /// Ends the thread after what was left for it, and waits for that.
     func stop() {
         self.mailbox.close()
         self.ended.wait()
+    }
+
+    private static func run(_ core: EngineCore, _ mailbox: Mailbox<CommandBatch>) {
+        var batch = CommandBatch()
+        var wait: Int64 = 0
+        while mailbox.take(into: &batch, waitingAtMost: wait) {
+            wait = core.step(batch)
+        }
+        core.finish()
+    }
+
+    private final class SharedError: Sendable {
+        let value = Mutex<StoreError?>(nil)
     }
 }

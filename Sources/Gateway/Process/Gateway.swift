@@ -1,4 +1,4 @@
-package import DeviceEngine
+import DeviceEngine
 import Foundation
 import HTTPTransport
 
@@ -8,15 +8,19 @@ package final class Gateway: Sendable {
     package let addresses: BoundAddresses
     private let server: HTTPServer
     private let engine: EngineThread
+    private let history: HistoryThread
     private let context: GatewayContext
 
-    /// Binds every address; connections wait until `start`.
+    /// Binds every address and reads what was kept; connections wait until `start`.
     ///
-    /// - Parameter onIdle: called from a loop, during a shutdown, when the last connection has ended.
-    /// - Throws: `TransportError` that names the address, certificate or key at fault.
-    package init(
+    /// - Parameters:
+    ///   - log: hears of a store or a history that fails.
+    ///   - onIdle: called from a loop, during a shutdown, when the last connection has ended.
+    /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
+    ///   file.
+    init(
         _ configuration: GatewayConfiguration,
-        makeStore: @escaping @Sendable () -> any DeviceStore = { MemoryStore() },
+        log: GatewayLog,
         onIdle: @escaping @Sendable () -> Void
     ) throws {
         let (listeners, roles) = try Self.listeners(configuration)
@@ -36,11 +40,18 @@ package final class Gateway: Sendable {
             LoopHandler(loop: loop, context: context)
         }
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
-        self.engine = EngineThread(
+        let store = GatewayStore(configuration)
+        self.history = HistoryThread(
+            loops: context.loops,
+            onDropped: { log.warning("historyEventsDropped", ["events": "\($0)"]) },
+            makeFile: { store.openHistory { log.warning("historyTrouble", ["cause": $0]) } }
+        )
+        self.engine = try EngineThread(
             configuration: configuration.engine,
             mailbox: context.engine,
-            loops: context.loops,
-            makeStore: makeStore
+            outlet: GroupOutlet(loops: context.loops, history: self.history),
+            openStore: store.openJournal,
+            onFailure: { log.error("storeFailed", ["cause": $0.message]) }
         )
     }
 
@@ -61,6 +72,7 @@ package final class Gateway: Sendable {
     package func stop() {
         self.server.stop()
         self.engine.stop()
+        self.history.stop()
     }
 
     private static func listeners(_ configuration: GatewayConfiguration) throws -> ([Listener], [ListenerRole]) {

@@ -7,7 +7,7 @@ final class GatewayContext: Sendable {
     let roles: [ListenerRole]
     let rules: PushRules
     let configuration: GatewayConfiguration
-    let engine: EngineMailbox
+    let engine: Mailbox<CommandBatch>
     /// By loop number.
     let loops: [LoopMailbox]
     private let draining = Atomic(false)
@@ -26,7 +26,7 @@ final class GatewayContext: Sendable {
         self.roles = roles
         self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
         self.configuration = configuration
-        self.engine = EngineMailbox()
+        self.engine = Mailbox<CommandBatch>()
         self.loops = (0..<loopCount).map { _ in LoopMailbox() }
     }
 

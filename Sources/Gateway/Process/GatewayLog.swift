@@ -9,6 +9,9 @@ struct GatewayLog: Sendable {
 
     func info(_ event: StaticString, _ fields: [String: String]) { self.write(.info, event, fields) }
 
+    func warning(_ event: StaticString, _ fields: [String: String]) { self.write(.warning, event, fields) }
+    func error(_ event: StaticString, _ fields: [String: String]) { self.write(.error, event, fields) }
+
     private func write(_ level: GatewayConfiguration.LogLevel, _ event: StaticString, _ fields: [String: String]) {
         let levels = GatewayConfiguration.LogLevel.allCases
         guard let mine = levels.firstIndex(of: self.level), let its = levels.firstIndex(of: level), its >= mine else {

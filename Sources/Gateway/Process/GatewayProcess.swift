@@ -13,7 +13,8 @@ package enum GatewayProcess {
     ///
     /// - Parameter onReady: called once, when the gateway accepts.
     /// - Returns: the exit status.
-    /// - Throws: `TransportError` that names the address, certificate or key at fault.
+    /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
+    ///   file.
     package static func run(
         _ configuration: GatewayConfiguration,
         onReady: @escaping @Sendable (BoundAddresses) -> Void
@@ -23,7 +24,7 @@ package enum GatewayProcess {
         let signals = [SIGTERM, SIGINT].map { Self.watch($0) { happened.yield(.signalled) } }
         defer { for signal in signals { signal.cancel() } }
 
-        let gateway = try Gateway(configuration) { happened.yield(.idle) }
+        let gateway = try Gateway(configuration, log: log) { happened.yield(.idle) }
         try gateway.start()
         onReady(gateway.addresses)
         log.info("ready", ["edge": gateway.addresses.edge.text, "admin": gateway.addresses.admin.text])

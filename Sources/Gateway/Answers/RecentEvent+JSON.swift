@@ -1,0 +1,32 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+
+extension RecentEvent {
+    /// Appends the event as explanations show it.
+    func write(to writer: inout JSONWriter, _ offset: WallOffset) {
+        writer.beginObject()
+        writer.key("at")
+        writer.moment(self.at, offset)
+        writer.key("event")
+        let (name, detail) = self.text
+        writer.string(name)
+        writer.key("apnsID")
+        writer.optional(self.apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
+        writer.key("detail")
+        writer.optional(detail) { writer, detail in writer.string(detail) }
+        writer.endObject()
+    }
+
+    private var text: (name: StaticString, detail: String?) {
+        switch self.kind {
+        case .registered: ("registered", nil)
+        case .removed: ("removed", nil)
+        case .push(let disposition): ("push", "\(disposition.name)")
+        case .launch(let attempt, let coalesced): ("launch", "attempt \(attempt), coalesced \(coalesced)")
+        case .result(let outcome): ("result", outcome.rawValue)
+        case .discard(let reason): ("discard", reason.rawValue)
+        case .conditions: ("conditions", nil)
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import DeviceEngine
+import Foundation
+
+/// Makes groups durable on a thread of its own, one at a time, and lets out what they have to tell.
+///
+/// While it syncs one group, the engine steps on and collects the next: one sync covers all that arrived during the
+/// last one, and a group that finds the store idle waits for nobody.
+///
+/// `@unchecked Sendable`: `condition` guards every field that changes; the store is used by the pipeline's thread
+/// alone, until the engine takes over a failure.
+final class CommitPipeline: @unchecked Sendable {
+    /// What the store is at.
+    enum Status {
+        case idle, busy
+        /// A commit failed; nothing is committed any more.
+        case failed(StoreError)
+    }
+
+    private let store: any RecordStore
+    private let outlet: GroupOutlet
+    /// Wakes the engine.
+    private let ring: @Sendable () -> Void
+    private let condition = NSCondition()
+    private var group: StepGroup
+    private var status = Status.idle
+    private var ringsWhenIdle = false
+    private var isClosed = false
+    private var hasEnded = false
+
+    init(store: any RecordStore, outlet: GroupOutlet, ring: @escaping @Sendable () -> Void) {
+        self.store = store
+        self.outlet = outlet
+        self.ring = ring
+        self.group = outlet.makeGroup()
+        let thread = Thread { self.run() }
+        thread.name = "store"
+        thread.start()
+    }
+
+    /// What the store is at; when it is busy the engine is woken once it is not.
+    func statusRingingWhenIdle() -> Status {
+        self.condition.withLock {
+            if case .busy = self.status { self.ringsWhenIdle = true }
+            return self.status
+        }
+    }
+
+    /// Takes a group over, and gives an empty one for it. The store must be idle.
+    func submit(_ group: inout StepGroup) {
+        self.condition.withLock {
+            swap(&self.group, &group)
+            self.status = .busy
+            self.condition.broadcast()
+        }
+    }
+
+    /// Waits until nothing is being committed.
+    func waitUntilIdle() -> Status {
+        self.condition.withLock {
+            while case .busy = self.status { self.condition.wait() }
+            return self.status
+        }
+    }
+
+    /// After a failure: the group that failed, to be refused, in exchange for an empty one; and the store, to be
+    /// asked what is durable.
+    func takeFailure(_ group: inout StepGroup) -> any RecordStore {
+        self.condition.withLock {
+            swap(&self.group, &group)
+            return self.store
+        }
+    }
+
+    /// Ends the thread once it has committed what it was given, and waits for that.
+    func stop() {
+        self.condition.withLock {
+            self.isClosed = true
+            self.condition.broadcast()
+            while !self.hasEnded { self.condition.wait() }
+        }
+    }
+
+    private func run() {
+        while self.waitForGroup() {
+            var status = Status.idle
+            do throws(StoreError) {
+                // A group without records waits only for its place behind the one before it.
+                if !self.group.records.isEmpty { try self.store.commit(self.group.records) }
+                self.outlet.release(self.group)
+            } catch {
+                status = .failed(error)
+            }
+            let rings = self.condition.withLock {
+                self.status = status
+                self.condition.broadcast()
+                defer { self.ringsWhenIdle = false }
+                if case .failed = status { return true }
+                return self.ringsWhenIdle
+            }
+            if rings { self.ring() }
+        }
+        self.condition.withLock {
+            self.hasEnded = true
+            self.condition.broadcast()
+        }
+    }
+
+    private func waitForGroup() -> Bool {
+        self.condition.withLock {
+            while true {
+                if case .busy = self.status { return true }
+                if self.isClosed { return false }
+                self.condition.wait()
+            }
+        }
+    }
+}

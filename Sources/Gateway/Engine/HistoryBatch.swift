@@ -1,0 +1,46 @@
+import DeviceEngine
+import History
+import WakeDispatch
+
+/// What a group has for the history: what happened, and who asks what happened.
+///
+/// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.
+final class HistoryBatch: MailboxBatch, @unchecked Sendable {
+    /// The most events that wait for the history, about 20 MB; more are dropped and counted, and nothing else is.
+    private static let eventsMax = 262_144
+
+    var events: [HistoryEvent] = []
+    /// Explanations that lack what happened last.
+    var questions: [ExplainQuestion] = []
+    /// How many events were dropped because too many waited.
+    private(set) var droppedEvents = 0
+
+    init() {}
+
+    var isEmpty: Bool { self.events.isEmpty && self.questions.isEmpty }
+
+    func append(_ other: HistoryBatch) {
+        if self.events.count + other.events.count <= Self.eventsMax {
+            self.events.append(contentsOf: other.events)
+        } else {
+            self.droppedEvents += other.events.count
+        }
+        self.questions.append(contentsOf: other.questions)
+    }
+
+    func removeAll() {
+        self.events.removeAll(keepingCapacity: true)
+        self.questions.removeAll(keepingCapacity: true)
+        self.droppedEvents = 0
+    }
+}
+
+/// An explanation that lacks its last part: what happened to the device.
+struct ExplainQuestion {
+    let reply: StreamAddress
+    /// The device, as the history names it.
+    let device: UInt64
+    /// The answer up to what happened.
+    let beginning: [UInt8]
+    let offset: WallOffset
+}

@@ -1,0 +1,91 @@
+import Bytes
+import DeviceEngine
+import Foundation
+import History
+import WakeDispatch
+
+/// Writes the history, and answers from it, on a thread of its own.
+final class HistoryThread: Sendable {
+    /// How long events may lie in memory, in milliseconds.
+    private static let flushInterval: Int64 = 1000
+
+    private let mailbox = Mailbox<HistoryBatch>()
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// - Parameters:
+    ///   - loops: where answers go, by loop number.
+    ///   - onDropped: called, on the thread, with how many events were dropped because too many waited.
+    ///   - makeFile: opens the file, on the thread that will use it.
+    init(
+        loops: [LoopMailbox],
+        onDropped: @escaping @Sendable (Int) -> Void,
+        makeFile: @escaping @Sendable () -> HistoryFile
+    ) {
+        let mailbox = self.mailbox
+        let ended = self.ended
+        let thread = Thread {
+            Self.run(mailbox, loops, onDropped, makeFile())
+            ended.signal()
+        }
+        thread.name = "history"
+        thread.start()
+    }
+
+    /// Takes over everything of `batch`, which is empty afterwards.
+    func submit(_ batch: inout HistoryBatch) {
+        self.mailbox.submit(&batch)
+    }
+
+    /// Writes what it was given, ends the thread, and waits for that.
+    func stop() {
+        self.mailbox.close()
+        self.ended.wait()
+    }
+
+    private static func run(
+        _ mailbox: Mailbox<HistoryBatch>,
+        _ loops: [LoopMailbox],
+        _ onDropped: (Int) -> Void,
+        _ file: HistoryFile
+    ) {
+        var batch = HistoryBatch()
+        var isTidy = false
+        var flushAt: Int64?
+        while mailbox.take(into: &batch, waitingAtMost: isTidy ? self.wait(until: flushAt) : 0) {
+            if !batch.events.isEmpty {
+                file.append(batch.events)
+                flushAt = flushAt ?? SystemClock.monotonic + self.flushInterval
+            }
+            for question in batch.questions { self.answer(question, file, loops) }
+            if batch.droppedEvents > 0 { onDropped(batch.droppedEvents) }
+            batch.removeAll()
+            if self.wait(until: flushAt) == 0 {
+                file.flush()
+                flushAt = nil
+            }
+            isTidy = !file.tidy()
+        }
+        file.flush()
+    }
+
+    /// How many milliseconds remain until `moment`; ten minutes when there is none.
+    private static func wait(until moment: Int64?) -> Int64 {
+        moment.map { max(0, $0 - SystemClock.monotonic) } ?? 600_000
+    }
+
+    private static func answer(_ question: ExplainQuestion, _ file: HistoryFile, _ loops: [LoopMailbox]) {
+        var writer = JSONWriter()
+        writer.beginArray()
+        for event in file.recent(device: question.device, count: Explanation.recentMax) {
+            event.recent.write(to: &writer, question.offset)
+        }
+        writer.endArray()
+        var body = ByteBuffer()
+        body.append(question.beginning)
+        body.append(writer.buffer.view)
+        body.append("}")
+        var effects = EffectBatch()
+        effects.appendAnswer(question.reply, status: 200, body: body.view)
+        loops[Int(question.reply.loop)].deliver(&effects)
+    }
+}

@@ -1,0 +1,21 @@
+import Bytes
+import DeviceEngine
+
+/// What leaves the engine together: the records of one commit, and everything that may be told once they are durable.
+///
+/// `@unchecked Sendable`: a group has one owner at a time, and changes owners under the lock of `CommitPipeline`.
+final class StepGroup: @unchecked Sendable {
+    var records = RecordBatch()
+    /// By loop number.
+    var effects: [EffectBatch]
+    /// What happened, for the history.
+    var history = HistoryBatch()
+
+    init(loopCount: Int) {
+        self.effects = (0..<loopCount).map { _ in EffectBatch() }
+    }
+
+    var isEmpty: Bool {
+        self.records.isEmpty && self.history.isEmpty && self.effects.allSatisfy { $0.isEmpty }
+    }
+}

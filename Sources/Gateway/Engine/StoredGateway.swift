@@ -1,0 +1,36 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+
+/// What a store gives back at a start: an engine, and what the gateway keeps besides.
+struct StoredGateway {
+    let engine: EmbeddedEngine
+    /// The clocks at the last commit; nil at the first start.
+    private(set) var clock: ClockRecord?
+    /// When the counters began, in milliseconds since 1970; nil at the first start.
+    private(set) var countingSince: Int64?
+    private(set) var rejections = Rejections()
+
+    init(engine: EmbeddedEngine) {
+        self.engine = engine
+    }
+
+    /// Takes one record of the store.
+    mutating func take(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
+        switch key.kind {
+        case .topic, .device: try self.engine.restore(key, content)
+        case .clock:
+            self.clock = ClockRecord(stored: content)
+            if self.clock == nil { throw Self.unreadable("the clock") }
+        case .origin:
+            guard content.count == 8 else { throw Self.unreadable("the beginning of the counters") }
+            self.countingSince = Int64(littleEndian: content.load(Int64.self, at: 0))
+        case .rejections:
+            guard self.rejections.restore(key.index, content) else { throw Self.unreadable("the refused pushes") }
+        }
+    }
+
+    private static func unreadable(_ what: String) -> StoreError {
+        StoreError(message: "The stored state does not hold together at \(what). Restore a backup.")
+    }
+}
