@@ -30,6 +30,11 @@ SETTINGS = {
 class Crashes:
     """One state folder, one ledger, and any number of ends."""
 
+    # How often the gateway is killed once more while it starts.
+    starting_kills = 0.2
+    # How often it is shut down in between, when times may count.
+    shutdown_share = 0.1
+
     def __init__(self, gateway: ServedGateway, ledger: Ledger, verdicts: Verdicts, source: random.Random, sizes: Sizes):
         self.gateway, self.ledger, self.verdicts, self.source, self.sizes = gateway, ledger, verdicts, source, sizes
         self.kills = self.kills_while_starting = self.shutdowns = 0
@@ -71,14 +76,17 @@ class Crashes:
         waiting = asyncio.create_task(moment.wait())
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        self.end()
+        await self.end(load)
         ended_at = time.monotonic()
         await running
         return ended_at
 
-    def end(self) -> None:
+    async def end(self, load: Load) -> None:
         """How this kind of run ends the gateway; power loss does it another way."""
         self.gateway.process.kill()
+
+    def between(self) -> None:
+        """What happens between the end of the gateway and its next start."""
 
     def moment(self, load: Load, by_time: bool) -> asyncio.Event:
         """After a random number of events of a random kind; half the time a random while, when time may count."""
@@ -101,7 +109,7 @@ class Crashes:
     async def round(self, by_time: bool) -> bool:
         """Works, kills, starts, and compares; false when something does not hold."""
         load = self.load()
-        if by_time and self.source.random() < 0.1:
+        if by_time and self.source.random() < self.shutdown_share:
             await self.shut_down(load)
         else:
             ended_at = await self.work_until(self.moment(load, by_time), load)
@@ -109,8 +117,9 @@ class Crashes:
             self.kills += 1
             older = [value for seen, value in load.no_wake_seen if seen < ended_at - 2]
             self.no_wake_least = max([self.no_wake_least, *older])
-        if self.source.random() < 0.2:
+        if self.source.random() < self.starting_kills:
             self.kill_while_starting()
+        self.between()
         if not self.start():
             return False
         await self.audit()

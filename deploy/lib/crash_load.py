@@ -34,14 +34,16 @@ class Load:
         self.source, self.sizes = source, sizes
         # Whether workers answer every wake with newData, at once, so that everything comes to its end.
         self.is_settling = False
-        # Whether a shutdown is under way, so that refusals are in order.
+        # Whether a shutdown is under way, so that refusals are in order, and refused is refused.
         self.is_draining = False
+        # Whether the disk fails, so that refusals are in order; what is refused may yet be found at the next start.
+        self.is_failing = False
         self.clients: list[Client] = []
         self.background: set[asyncio.Task] = set()
         self.on_event: Callable[[str], None] = lambda kind: None
         # When each noWake counter was seen, the newest last.
         self.no_wake_seen: list[tuple[float, int]] = []
-        self.polls = 0
+        self.polls = self.refusals = 0
 
     async def run(self) -> None:
         tasks: list[Coroutine] = [self.poll_statistics()]
@@ -113,15 +115,11 @@ class Load:
         try:
             response = await client.request("POST", f"/3/device/{device.token}", body, head)
         except ConnectionLost:
-            ledger.unanswered += 1
-            if wakes:
-                device.perhaps += 1
-                ledger.perhaps[topic] += 1
-            else:
-                ledger.no_wake_perhaps += 1
+            self.leave_open(device, wakes)
             raise
-        if self.is_draining and response.status == 503:
-            await asyncio.sleep(REFUSED_PATIENCE_SECONDS)
+        if await self.is_refused(response):
+            if self.is_failing:
+                self.leave_open(device, wakes)
             return
         if not self.is_expected(device, response):
             return
@@ -133,6 +131,27 @@ class Load:
         else:
             ledger.no_wake += 1
         self.on_event("push")
+
+    def leave_open(self, device: Device, wakes: bool) -> None:
+        """Writes down a push that may have been accepted, or not."""
+        self.ledger.unanswered += 1
+        if wakes:
+            device.perhaps += 1
+            self.ledger.perhaps[device.topic] += 1
+        else:
+            self.ledger.no_wake_perhaps += 1
+
+    async def is_refused(self, response: Response) -> bool:
+        """Whether the answer is 503 and may be; waits a little then, as clients do."""
+        if response.status != 503 or not (self.is_draining or self.is_failing):
+            return False
+        self.refusals += 1
+        if self.is_failing:
+            name = "while the disk fails requests are answered 503 ServiceUnavailable"
+            self.verdicts.equal(name, "reason", json.loads(response.body or b"{}").get("reason"), "ServiceUnavailable")
+        self.on_event("refusal")
+        await asyncio.sleep(REFUSED_PATIENCE_SECONDS)
+        return True
 
     def is_expected(self, device: Device, response: Response) -> bool:
         """Whether the push was accepted; one to a device that is not registered must be refused for that reason."""
@@ -160,7 +179,10 @@ class Load:
             held: list[Wake] = []
             wakes_left = self.source.randint(50, 400)
             async for name, data in stream.events(path):
-                if name == "wake":
+                if name == "refused":
+                    refused = await self.is_refused(data["response"])
+                    self.verdicts.check("subscriptions are taken", refused, f"answered {data['response']}")
+                elif name == "wake":
                     wake = self.take_wake(data)
                     held.append(wake)
                     self.spawn(self.answer(client, wake))
@@ -240,7 +262,7 @@ class Load:
             self.on_event("result")
         elif response.status == 409:
             wake.outcome = response.json()["outcome"]
-        else:
+        elif not await self.is_refused(response):
             self.verdicts.check(
                 "results are taken, or answered with how the wake ended", False,
                 f"result of {wake.id} of device {wake.device.index} was answered {response.status} {response.body!r}",
@@ -285,7 +307,7 @@ class Load:
         device.registered = [*before, True]
         device.conditions = [*device.conditions, dict(crash_ledger.DEFAULT_CONDITIONS)]
         body = json.dumps({"token": device.token}).encode()
-        if self.confirm(await client.request("POST", f"/v1/topics/{device.topic}/devices", body), 201):
+        if await self.confirm(await client.request("POST", f"/v1/topics/{device.topic}/devices", body), 201):
             device.registered = [True]
             if before == [False]:
                 device.conditions = [dict(crash_ledger.DEFAULT_CONDITIONS)]
@@ -295,7 +317,7 @@ class Load:
     async def remove(self, client: Client, device: Device) -> None:
         before = list(device.registered)
         device.registered = [*before, False]
-        if self.confirm(await client.request("DELETE", f"/v1/devices/{device.token}"), 204):
+        if await self.confirm(await client.request("DELETE", f"/v1/devices/{device.token}"), 204):
             device.registered = [False]
         elif self.is_draining:
             device.registered = before
@@ -311,7 +333,7 @@ class Load:
         response = await client.request("PATCH", f"/v1/devices/{device.token}/conditions", body)
         if device.registered != [True] and response.status == 404:
             device.conditions = before
-        elif self.confirm(response, 200):
+        elif await self.confirm(response, 200):
             device.conditions = [conditions]
         elif self.is_draining:
             device.conditions = before
@@ -320,11 +342,11 @@ class Load:
         client = await self.connect(self.addresses.admin, None)
         response = await client.request("POST", f"/v1/devices/{device.token}/simulate-{what}")
         if response.status != 409:
-            self.confirm(response, 202)
+            await self.confirm(response, 202)
         await client.close()
 
-    def confirm(self, response: Response, expected: int) -> bool:
-        if self.is_draining and response.status == 503:
+    async def confirm(self, response: Response, expected: int) -> bool:
+        if await self.is_refused(response):
             return False
         self.ledger.changes_answered += 1
         self.on_event("change")

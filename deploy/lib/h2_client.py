@@ -87,12 +87,19 @@ class Client:
         return response
 
     async def events(self, path: str) -> AsyncIterator[tuple[str, dict]]:
-        """The server-sent events of a path, as names and JSON; ends with the stream, or the connection."""
+        """The server-sent events of a path, as names and JSON; ends with the stream, or the connection.
+
+        An answer other than 200 is one event, `refused`, with the response.
+        """
         exchange = await self.send("GET", path, None, None)
         response = await exchange.head
         if response.status != 200:
-            raise AssertionError(f"GET {path} was answered {response.status}")
-        yield "open", {}
+            while (chunk := await exchange.chunks.get()) is not None:
+                response.body += chunk
+            if response.status != 503:
+                raise AssertionError(f"GET {path} was answered {response.status}")
+            yield "refused", {"response": response}
+            return
         text = b""
         while (chunk := await exchange.chunks.get()) is not None:
             text += chunk
