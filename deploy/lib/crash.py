@@ -177,40 +177,46 @@ class Crashes:
         )
 
 
-async def run(options: argparse.Namespace, folder: str) -> int:
-    source = random.Random(options.seed)
-    verdicts = Verdicts()
-    gateway = ServedGateway(options.program, folder, {**SETTINGS, "store": options.store})
+async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.Namespace) -> None:
+    gateway = ServedGateway(program, folder, {**SETTINGS, "store": options.store})
     ledger = Ledger(options.devices * 3 // 4, options.devices // 4)
-    crashes = Crashes(gateway, ledger, verdicts, source, Sizes())
+    crashes = Crashes(gateway, ledger, verdicts, random.Random(options.seed), Sizes())
     try:
         await crashes.begin()
         rounds = 0
         while crashes.kills < options.kills and rounds < options.kills * 3:
             rounds += 1
-            if not await crashes.round(by_time=options.by_time):
+            if not await crashes.round(options.by_time):
                 break
         else:
             await crashes.settle()
     finally:
         gateway.end(signal.SIGKILL)
     verdicts.equal("as many kills as were asked for", "kills", crashes.kills, options.kills)
-    verdicts.print("crash")
-    print(f"      {crashes.summary()}; seed {options.seed}")
-    return 0 if verdicts.passed else 1
+    print(f"      {crashes.summary()}")
+
+
+def soak(program: str, options: argparse.Namespace) -> Verdicts:
+    verdicts = Verdicts()
+    everything = argparse.Namespace(**{"store": "sqlite", "devices": 240, "by_time": True, **vars(options)})
+    with tempfile.TemporaryDirectory(prefix="wakegate-crash.") as folder:
+        asyncio.run(run(program, folder, verdicts, everything))
+    return verdicts
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--program", required=True, help="the wakegate to run")
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--devices", type=int, default=240)
+    parser.add_argument("--kills", type=int, default=8)
+    parser.add_argument("--devices", type=int, default=80)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     parser.add_argument("--store", default="sqlite", help="the gateway's store; memory shows what the checks find")
     parser.add_argument("--by-time", action="store_true", help="kill after random times, too, and shut down between")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="wakegate-crash.") as folder:
-        return asyncio.run(run(options, folder))
+    print(f"      seed {options.seed}")
+    verdicts = soak(options.program, options)
+    verdicts.print("crash")
+    return 0 if verdicts.passed else 1
 
 
 if __name__ == "__main__":

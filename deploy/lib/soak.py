@@ -1,0 +1,46 @@
+"""Runs the long tests, prints a line for each thing they compare, and says the verdict. Called by deploy/soak."""
+
+import argparse
+import random
+import sys
+import time
+
+import crash
+import soak_full
+import soak_load
+import soak_power
+import soak_sync
+
+KINDS = {
+    "crash": crash.soak,
+    "power": soak_power.soak,
+    "sync": soak_sync.soak,
+    "full": soak_full.soak,
+    "load": soak_load.soak,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="deploy/soak", allow_abbrev=False)
+    parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=list(KINDS))
+    parser.add_argument("--kills", type=int, default=60, help="of the crash test; a quarter as many losses of power")
+    parser.add_argument("--minutes", type=float, default=3, help="of the load test")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    options = parser.parse_args()
+    all_passed = True
+    for kind, soak in KINDS.items():
+        if options.only not in (None, kind):
+            continue
+        started = time.monotonic()
+        print(f"== {kind}, seed {options.seed}", flush=True)
+        verdicts = soak(options.program, options)
+        verdicts.print(kind)
+        print(f"      {time.monotonic() - started:.0f} s\n", flush=True)
+        all_passed = all_passed and verdicts.passed
+    print("PASS: every check held" if all_passed else "FAIL: not every check held, or not every one was made")
+    return 0 if all_passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

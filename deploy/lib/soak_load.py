@@ -1,0 +1,101 @@
+"""Minutes of mixed load on one gateway: memory, descriptors and files stay as they are after the warm-up."""
+
+import argparse
+import asyncio
+import os
+import random
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+import crash
+import push_load
+from crash_ledger import Ledger
+from crash_load import Sizes
+from served_gateway import ServedGateway
+from verdicts import Verdicts
+
+DEVICES = 400
+PUSHES_A_SECOND = 4000
+CONNECTIONS = 10
+SAMPLE_SECONDS = 0.5
+GROWTH_MAX = 1.15
+MEGABYTE = 1_000_000
+
+
+@dataclass
+class Sample:
+    resident: int
+    descriptors: int
+    journal: int
+
+    @classmethod
+    def of(cls, gateway: ServedGateway) -> "Sample":
+        with open(f"/proc/{gateway.pid}/statm", encoding="ascii") as file:
+            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        descriptors = len(os.listdir(f"/proc/{gateway.pid}/fd"))
+        files = [entry for entry in os.scandir(gateway.state) if entry.name.startswith("journal")]
+        return cls(resident, descriptors, sum(entry.stat().st_size for entry in files))
+
+
+async def work(run: crash.Crashes, seconds: float, body: str, uris: str) -> list[Sample]:
+    """The crash tests' providers, workers and operators, and h2load beside them, for a while."""
+    load = run.load()
+    everybody = asyncio.create_task(load.run())
+    command = [
+        "h2load", "-t", "1", "-c", str(CONNECTIONS), "-m", "32", "-D", str(int(seconds)), "--warm-up-time", "0",
+        "--rps", str(PUSHES_A_SECOND // CONNECTIONS), "-d", body, "-i", uris,
+        "-B", f"https://{run.gateway.addresses.edge}", *push_load.headers(),
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as pushing:
+        samples = []
+        while pushing.poll() is None:
+            samples.append(Sample.of(run.gateway))
+            await asyncio.sleep(SAMPLE_SECONDS)
+        output = pushing.stdout.read().decode()
+    name = "every push of h2load is answered 200"
+    finished = [line for line in output.splitlines() if line.startswith(("requests:", "status codes:"))]
+    refused = any(f"{count} 4xx" not in line and "status" in line for count in (0,) for line in finished)
+    run.verdicts.check(name, bool(finished) and not refused and "0 5xx" in finished[-1], output[-400:])
+    run.verdicts.note(name, "; ".join(finished))
+    await load.stop()
+    await everybody
+    return samples
+
+
+def compare(samples: list[Sample], verdicts: Verdicts) -> None:
+    third = len(samples) // 3
+    for what, slack in (("resident", 8 * MEGABYTE), ("descriptors", 8), ("journal", 8 * MEGABYTE)):
+        before = max(getattr(sample, what) for sample in samples[third : 2 * third])
+        after = max(getattr(sample, what) for sample in samples[2 * third :])
+        name = f"{what} of the last third is no higher than of the second"
+        verdicts.check(name, after <= before * GROWTH_MAX + slack, f"{after:,} after {before:,}")
+        start = getattr(samples[0], what)
+        verdicts.note(name, f"at the start {start:,}, highest of the second third {before:,}, of the last {after:,}")
+
+
+async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.Namespace) -> None:
+    push_load.write_inputs(folder)
+    gateway = ServedGateway(program, folder, {**crash.SETTINGS, "registration": "open"})
+    ledger = Ledger(DEVICES * 3 // 4, DEVICES // 4)
+    crashes = crash.Crashes(gateway, ledger, verdicts, random.Random(options.seed), Sizes())
+    try:
+        await crashes.begin()
+        seconds = options.minutes * 60
+        body, uris = os.path.join(folder, "body"), os.path.join(folder, "gateway.uris")
+        compare(await work(crashes, seconds, body, uris), verdicts)
+        await crashes.audit(is_restart=False)
+        gateway.end(9)
+        if crashes.start():
+            await crashes.audit()
+            await crashes.settle()
+        print(f"      {crashes.summary()}")
+    finally:
+        gateway.end(9)
+
+
+def soak(program: str, options: argparse.Namespace) -> Verdicts:
+    verdicts = Verdicts()
+    with tempfile.TemporaryDirectory(prefix="wakegate-load.") as folder:
+        asyncio.run(run(program, folder, verdicts, options))
+    return verdicts
