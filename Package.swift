@@ -71,6 +71,10 @@ let package = Package(
             name: "wakegate-memory",
             dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy"]
         ),
+        .executableTarget(
+            name: "wakegate-history",
+            dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy"]
+        ),
 
         // MARK: Tests
         .testTarget(name: "LaunchPolicyTests", dependencies: ["LaunchPolicy"]),

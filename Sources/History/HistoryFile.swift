@@ -1,2 +1,200 @@
-import DeviceEngine
+package import Bytes
+package import DeviceEngine
+import Glibc
+package import LaunchPolicy
 import SQLite
+
+/// What happened to devices and pushes, in a file of its own that nothing depends on.
+///
+/// Events are collected in memory and written in large sorted lots. Nothing here throws: what cannot be written is
+/// counted and told, and a file that cannot be used is set aside. It has one user at a time, on any thread.
+package final class HistoryFile {
+    /// The most events an answer about one push has.
+    package static let pushEventsMax = 1024
+
+    private let path: String?
+    private let limits: HistoryLimits
+    private let vfs: String?
+    private let tell: (HistoryTrouble) -> Void
+    private var store: RunStore?
+    private var collected: [HistoryEvent] = []
+    /// Why the file has to be set aside before it is opened again.
+    private var damage: String?
+    private var isFailing = false
+    private var droppedWhileFailing = 0
+    /// Events that were appended and never written.
+    package private(set) var droppedEvents = 0
+
+    /// Opens the file, or makes it; when neither can be done it is tried again at every `flush`.
+    ///
+    /// - Parameters:
+    ///   - path: nil for a history in memory.
+    ///   - vfs: the name of SQLite's file system layer; nil for the machine's own.
+    ///   - onTrouble: called during the calls that meet trouble, here already.
+    package init(
+        path: String?,
+        limits: HistoryLimits = HistoryLimits(),
+        vfs: String? = nil,
+        onTrouble: @escaping (HistoryTrouble) -> Void
+    ) {
+        self.path = path
+        self.limits = limits
+        self.vfs = vfs
+        self.tell = onTrouble
+        self.open()
+    }
+
+    /// The sorted lots that the file holds; every question looks into each.
+    package var runCount: Int { self.store?.runs.count ?? 0 }
+
+    /// The events that are in memory alone.
+    package var collectedEvents: Int { self.collected.count }
+
+    /// Takes events, in the order they happened, and writes nothing before very many are collected.
+    package func append(_ events: Span<HistoryEvent>) {
+        for index in events.indices { self.append(events[index]) }
+    }
+
+    package func append(_ event: HistoryEvent) {
+        if self.collected.count >= self.limits.collectedMax {
+            self.flush()
+            // What could not be written makes room, so that trouble costs no more memory than none.
+            if !self.collected.isEmpty { self.dropCollected() }
+        }
+        self.collected.append(event)
+    }
+
+    /// Writes what is collected; meant to be called about once a second. After a fault events stay collected while
+    /// there is room.
+    package func flush() {
+        if self.store == nil { self.open() }
+        guard let store = self.store, !self.collected.isEmpty else { return }
+        self.attempt { () throws(SQLiteError) in
+            // The bound holds also when nobody finds the time to tidy.
+            while store.isFull, try store.tidy(now: .distantPast) {}
+            try store.add(self.collected)
+            self.collected.removeAll(keepingCapacity: true)
+            self.noteSuccess()
+        }
+    }
+
+    /// Does one piece of a few milliseconds of merging, or of dropping what is too old or too much.
+    ///
+    /// - Returns: whether there may be more to do.
+    package func tidy(now: Instant) -> Bool {
+        guard let store = self.store else { return false }
+        return self.attempt { () throws(SQLiteError) in try store.tidy(now: now) } ?? false
+    }
+
+    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of:)`.
+    package func recent(device: UInt64, count: Int) -> [HistoryEvent] {
+        var events: [HistoryEvent] = []
+        for index in self.collected.indices.reversed() where self.collected[index].device == device {
+            if events.count >= count { break }
+            events.append(self.collected[index])
+        }
+        guard let store = self.store, events.count < count else { return events }
+        var found = events
+        self.attempt { () throws(SQLiteError) in
+            try store.appendRecent(device, countMax: count, to: &found)
+        }
+        return found
+    }
+
+    /// What happened to a push, the oldest first, and to those it was coalesced with as far as the event names both;
+    /// of more than `pushEventsMax` events the last.
+    package func push(_ apnsID: APNsID) -> [HistoryEvent] {
+        let collected = self.collected.filter { $0.names(apnsID) }
+        guard let store = self.store else { return collected.suffix(Self.pushEventsMax) }
+        let written = self.attempt { () throws(SQLiteError) in
+            try store.pushEvents(apnsID, countMax: Self.pushEventsMax)
+        }
+        let events = ((written ?? []) + collected).enumerated().sorted {
+            ($0.element.at, $0.offset) < ($1.element.at, $1.offset)
+        }
+        return events.suffix(Self.pushEventsMax).map(\.element)
+    }
+
+    /// Lets the file grow to so many pages and no further, as if the disk were full then.
+    package func limitPages(to count: Int) {
+        try? self.store?.table.database.execute("PRAGMA max_page_count = \(count)")
+    }
+
+    // MARK: Trouble
+
+    private func open() {
+        if let reason = self.damage {
+            guard self.setAside(reason) else { return }
+            self.damage = nil
+        }
+        for _ in 0..<2 {
+            do throws(RunTable.OpeningFault) {
+                self.store = try RunStore(path: self.path, limits: self.limits, vfs: self.vfs)
+                return
+            } catch {
+                switch error {
+                case .failed(let error): return self.noteFailure(error.message)
+                case .unusable(let reason): guard self.setAside(reason) else { return }
+                }
+            }
+        }
+    }
+
+    /// Runs `body`, and deals with what it throws; nil is returned then.
+    @discardableResult
+    private func attempt<Result>(_ body: () throws(SQLiteError) -> Result) -> Result? {
+        do throws(SQLiteError) {
+            return try body()
+        } catch {
+            if RunTable.isDamage(error) {
+                // The callers still hold the store; at the next `flush` the file is closed, and can be renamed.
+                self.store = nil
+                self.damage = error.message
+            } else {
+                self.noteFailure(error.message)
+            }
+            return nil
+        }
+    }
+
+    /// Gives the file another name, in place of one that was set aside before.
+    ///
+    /// - Returns: whether the name is free now.
+    private func setAside(_ reason: String) -> Bool {
+        guard let path = self.path else {
+            self.tell(.setAside(path: "", reason: reason))
+            return true
+        }
+        let aside = path + ".set-aside"
+        // The log belongs to the file, and goes with it.
+        unsafe unlink(aside + "-wal")
+        unsafe rename(path + "-wal", aside + "-wal")
+        unsafe unlink(path + "-shm")
+        unsafe unlink(path + "-journal")
+        guard unsafe rename(path, aside) == 0 else {
+            self.noteFailure("\(reason), and it cannot be renamed: \(unsafe String(cString: strerror(errno)))")
+            return false
+        }
+        self.tell(.setAside(path: aside, reason: reason))
+        return true
+    }
+
+    private func noteFailure(_ reason: String) {
+        guard !self.isFailing else { return }
+        self.isFailing = true
+        self.tell(.failing(reason: reason))
+    }
+
+    private func noteSuccess() {
+        guard self.isFailing else { return }
+        self.isFailing = false
+        self.tell(.recovered(droppedEvents: self.droppedWhileFailing))
+        self.droppedWhileFailing = 0
+    }
+
+    private func dropCollected() {
+        self.droppedEvents += self.collected.count
+        self.droppedWhileFailing += self.collected.count
+        self.collected.removeAll(keepingCapacity: true)
+    }
+}

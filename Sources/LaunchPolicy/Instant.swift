@@ -3,7 +3,7 @@
 /// `distantPast` is the policy's minus infinity: adding to it leaves it as it is. Sums saturate, so that no
 /// configured duration can overflow.
 @usableFromInline
-package struct Instant: Hashable, Sendable {
+package struct Instant: BitwiseCopyable, Hashable, Sendable {
     /// Milliseconds since 1970 in the gateway, since the start of the trace in the simulator.
     @usableFromInline
     package var milliseconds: Int64

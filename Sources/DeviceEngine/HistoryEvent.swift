@@ -1,0 +1,130 @@
+package import Bytes
+package import LaunchPolicy
+
+/// One thing that happened to one device, as the history keeps it: 64 bytes of plain memory.
+package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
+    package typealias Kind = RecentEvent.Kind
+
+    /// Which device: what `device(of:)` gives for its token.
+    package let device: UInt64
+    /// When, in policy time.
+    package let at: Instant
+    /// The push it happened to, if it happened to one.
+    package let apnsID: APNsID?
+    /// What happened, as a number that files may keep: it never changes its meaning.
+    package let code: UInt8
+    /// Of a launch: which one of its push.
+    package let attempt: UInt16
+    /// The other push of a coalescing: the one this push took the place of, or the one it was coalesced into.
+    package let related: APNsID?
+    /// Of a launch: how many pushes were coalesced into its push.
+    package let coalesced: UInt16
+
+    package init(device: UInt64, at: Instant, kind: Kind, apnsID: APNsID? = nil, related: APNsID? = nil) {
+        self.device = device
+        self.at = at
+        self.apnsID = apnsID
+        self.related = related
+        self.code = kind.code
+        if case .launch(let attempt, let coalesced) = kind {
+            self.attempt = attempt
+            self.coalesced = coalesced
+        } else {
+            self.attempt = 0
+            self.coalesced = 0
+        }
+    }
+
+    /// An event from its stored parts; nil when no kind has this code.
+    package init?(
+        device: UInt64,
+        at: Instant,
+        code: UInt8,
+        attempt: UInt16,
+        coalesced: UInt16,
+        apnsID: APNsID?,
+        related: APNsID?
+    ) {
+        guard Kind.isCode(code) else { return nil }
+        self.device = device
+        self.at = at
+        self.apnsID = apnsID
+        self.related = related
+        self.code = code
+        self.attempt = attempt
+        self.coalesced = coalesced
+    }
+
+    package var kind: Kind {
+        guard let kind = Kind(code: self.code, attempt: self.attempt, coalesced: self.coalesced) else {
+            preconditionFailure("an event is made with the code of a kind")
+        }
+        return kind
+    }
+
+    /// The number the history knows a device by, the same in every process and on every machine.
+    ///
+    /// Whoever may choose tokens can find two with one number; such devices of their own then share their history.
+    package static func device(of token: borrowing DeviceToken) -> UInt64 {
+        token.hash64(seed: 0x5741_4B45_4741_5445)
+    }
+}
+
+extension RecentEvent.Kind {
+    /// The codes that have a meaning, one bit each.
+    static var codes: UInt32 { 0x0F1F_1F1E }
+
+    /// Whether `code` stands for a kind.
+    package static func isCode(_ code: UInt8) -> Bool {
+        code < 32 && Self.codes & (1 << UInt32(code)) != 0
+    }
+
+    /// The number that stands for it in files; below 32, and for ever the same.
+    package var code: UInt8 {
+        switch self {
+        case .registered: 1
+        case .removed: 2
+        case .conditions: 3
+        case .launch: 4
+        case .push(.launched): 8
+        case .push(.scheduled): 9
+        case .push(.coalesced): 10
+        case .push(.discarded): 11
+        case .push(.noWake): 12
+        case .result(.newData): 16
+        case .result(.noData): 17
+        case .result(.failed): 18
+        case .result(.expired): 19
+        case .result(.lost): 20
+        case .discard(.expired): 24
+        case .discard(.exhausted): 25
+        case .discard(.forceQuit): 26
+        case .discard(.unregistered): 27
+        }
+    }
+
+    /// The kind a code stands for; nil when it stands for none.
+    package init?(code: UInt8, attempt: UInt16, coalesced: UInt16) {
+        switch code {
+        case 1: self = .registered
+        case 2: self = .removed
+        case 3: self = .conditions
+        case 4: self = .launch(attempt: attempt, coalesced: coalesced)
+        case 8: self = .push(.launched)
+        case 9: self = .push(.scheduled)
+        case 10: self = .push(.coalesced)
+        case 11: self = .push(.discarded)
+        case 12: self = .push(.noWake)
+        case 16: self = .result(.newData)
+        case 17: self = .result(.noData)
+        case 18: self = .result(.failed)
+        case 19: self = .result(.expired)
+        case 20: self = .result(.lost)
+        case 24: self = .discard(.expired)
+        case 25: self = .discard(.exhausted)
+        case 26: self = .discard(.forceQuit)
+        case 27: self = .discard(.unregistered)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,9 @@
+/// What befell the history and should be told to whoever runs the gateway; the gateway itself goes on.
+package enum HistoryTrouble: Hashable, Sendable {
+    /// The file could not be used; it now has another name, and the history begins anew.
+    case setAside(path: String, reason: String)
+    /// Events cannot be written, or questions not be answered; told once, and tried again.
+    case failing(reason: String)
+    /// It works again; so many events were lost since the trouble began.
+    case recovered(droppedEvents: Int)
+}

@@ -1,0 +1,73 @@
+import Bytes
+
+/// Where events that name a push stand within one run: 32 bits of the identifier's hash, and the event chunk's number.
+///
+/// A few identifiers share their bits with others; whoever reads the chunk compares the whole identifier.
+struct PushEntry: Hashable {
+    /// The hash above, the chunk below: sorted words are sorted entries.
+    let word: UInt64
+
+    init(_ apnsID: APNsID, chunk: Int) {
+        self.word = UInt64(Self.hash(apnsID)) << 32 | UInt64(chunk)
+    }
+
+    init(hash: UInt32, chunk: UInt64) {
+        self.word = UInt64(hash) << 32 | chunk
+    }
+
+    static func hash(_ apnsID: APNsID) -> UInt32 {
+        let product = (apnsID.first ^ 0xA076_1D64_78BD_642F)
+            .multipliedFullWidth(by: apnsID.second ^ 0xE703_7ED1_A0B4_28DB)
+        return UInt32(truncatingIfNeeded: (product.high ^ product.low) >> 32)
+    }
+
+    var hash: UInt32 { UInt32(truncatingIfNeeded: self.word >> 32) }
+    var chunk: Int { Int(self.word & 0xFFFF_FFFF) }
+}
+
+/// Chunks of sorted entries: the seal, then for each entry the distance of its hash from the one before it (from 0
+/// for the first) and its chunk's number, both as varints.
+struct PushChunkWriter: ~Copyable {
+    private static let entryBytesMax = 5 + 5
+
+    private(set) var buffer = ByteBuffer()
+    private var previous: UInt32 = 0
+
+    var isEmpty: Bool { self.buffer.isEmpty }
+    var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.entryBytesMax }
+
+    mutating func append(_ entry: PushEntry) {
+        if self.isEmpty {
+            self.buffer.append(word: 0)
+            self.previous = 0
+        }
+        self.buffer.append(varint: UInt64(entry.hash - self.previous))
+        self.buffer.append(varint: UInt64(entry.chunk))
+        self.previous = entry.hash
+    }
+
+    mutating func close() {
+        ChunkSeal.close(&self.buffer)
+    }
+
+    mutating func removeAll() {
+        self.buffer.removeAll()
+    }
+}
+
+enum PushChunkReader {
+    /// Appends the numbers of the event chunks that may name a push with this hash.
+    ///
+    /// - Returns: false when the chunk is damaged.
+    static func read(_ chunk: ByteView, hash: UInt32, into chunks: inout [Int]) -> Bool {
+        guard let content = ChunkSeal.open(chunk) else { return false }
+        var reader = ByteReader(content)
+        var current: UInt64 = 0
+        while !reader.isAtEnd, current <= UInt64(hash) {
+            current &+= reader.varint()
+            let number = reader.varint()
+            if current == UInt64(hash), !reader.isDamaged { chunks.append(Int(truncatingIfNeeded: number)) }
+        }
+        return !reader.isDamaged
+    }
+}

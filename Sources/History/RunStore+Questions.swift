@@ -1,0 +1,54 @@
+import Bytes
+import DeviceEngine
+import SQLite
+
+extension RunStore {
+    /// Appends what happened to a device last, the newest first, until `events` holds `countMax`.
+    func appendRecent(_ device: UInt64, countMax: Int, to events: inout [HistoryEvent]) throws(SQLiteError) {
+        var found: [HistoryEvent] = []
+        for run in self.runs.reversed() {
+            var next = run.lastEventChunk(of: device)
+            while let number = next, events.count < countMax {
+                let chunk = run.eventChunks[number]
+                found.removeAll(keepingCapacity: true)
+                try self.table.readEvents(chunk.row, device: device, into: &found)
+                events += found.reversed().prefix(countMax - events.count)
+                // A chunk that begins with an earlier device holds all there is before it.
+                next = chunk.device == device && number > 0 ? number - 1 : nil
+            }
+            if events.count >= countMax { return }
+        }
+    }
+
+    /// The last events that name a push, in the order they were added.
+    func pushEvents(_ apnsID: APNsID, countMax: Int) throws(SQLiteError) -> [HistoryEvent] {
+        let hash = PushEntry.hash(apnsID)
+        var newestFirst: [HistoryEvent] = []
+        var chunks: [Int] = []
+        var found: [HistoryEvent] = []
+        for run in self.runs.reversed() {
+            chunks.removeAll(keepingCapacity: true)
+            for number in run.pushChunks(of: hash) {
+                let isWhole = try self.table.readChunk(run.pushChunks[number].row) {
+                    PushChunkReader.read($0, hash: hash, into: &chunks)
+                }
+                guard isWhole else { throw RunTable.damage("a chunk of the index of pushes is damaged") }
+            }
+            for number in chunks.sorted().reversed() {
+                guard number < run.eventChunks.count else { throw RunTable.damage("the index names no chunk") }
+                found.removeAll(keepingCapacity: true)
+                try self.table.readEvents(run.eventChunks[number].row, device: nil, into: &found)
+                newestFirst += found.reversed().lazy.filter { $0.names(apnsID) }
+                if newestFirst.count >= countMax { return newestFirst.prefix(countMax).reversed() }
+            }
+        }
+        return newestFirst.reversed()
+    }
+}
+
+extension HistoryEvent {
+    /// Whether it happened to this push, or to another that this one was coalesced with.
+    func names(_ apnsID: APNsID) -> Bool {
+        self.apnsID == apnsID || self.related == apnsID
+    }
+}

@@ -1,0 +1,207 @@
+import Bytes
+import SQLite
+
+/// The SQLite file: chunks of about a page each, and runs that name them.
+///
+/// Events lie in it sorted and in large pieces, not one a row: a row with two indexes over random keys dirties three
+/// pages an event, a chunk dirties one page for 270 events.
+final class RunTable {
+    /// Why a file cannot be opened.
+    enum OpeningFault: Error {
+        /// It never can be: it is damaged, or not ours, or newer.
+        case unusable(String)
+        /// Perhaps it can later.
+        case failed(SQLiteError)
+    }
+
+    /// What a run's row says of it.
+    enum RunState: Int64 {
+        case live = 0
+        /// A merge's result, not whole yet.
+        case unfinished = 1
+        /// Its chunks are being deleted.
+        case dead = 2
+    }
+
+    /// "WGHi": the file is a history of WakeGate.
+    static let applicationID: Int64 = 0x5747_4869
+    static let version: Int64 = 1
+    static let pageBytes = 8192
+    /// A chunk of this size and its row's header fill one page: no overflow pages, nothing left over.
+    static let chunkBytesMax = pageBytes - 48
+
+    let database: SQLiteDatabase
+    private let insertChunk: SQLiteStatement
+    private let selectChunk: SQLiteStatement
+    private let deleteChunk: SQLiteStatement
+    private let insertRun: SQLiteStatement
+    private let updateRun: SQLiteStatement
+    private let deleteRun: SQLiteStatement
+    /// Whether all that the log holds is in the file as well.
+    private var isLogCopied = false
+
+    /// - Parameters:
+    ///   - path: nil for a database in memory.
+    ///   - vfs: the name of the file system layer; nil for the machine's own.
+    init(path: String?, vfs: String?) throws(OpeningFault) {
+        do {
+            let database = try SQLiteDatabase(path: path ?? ":memory:", mode: .create, vfs: vfs)
+            try Self.checkOrigin(database)
+            try Self.prepare(database, isInMemory: path == nil)
+            self.database = database
+            self.insertChunk = try database.prepare("INSERT INTO chunk (content) VALUES (?)")
+            self.selectChunk = try database.prepare("SELECT content FROM chunk WHERE id = ?")
+            self.deleteChunk = try database.prepare("DELETE FROM chunk WHERE id = ?")
+            self.insertRun = try database.prepare("INSERT INTO run (state, content) VALUES (?, ?)")
+            self.updateRun = try database.prepare("UPDATE run SET state = ?, content = ? WHERE id = ?")
+            self.deleteRun = try database.prepare("DELETE FROM run WHERE id = ?")
+        } catch let fault as OpeningFault {
+            throw fault
+        } catch let error as SQLiteError {
+            throw Self.isDamage(error) ? .unusable(error.message) : .failed(error)
+        } catch {
+            throw .unusable("\(error)")
+        }
+    }
+
+    static func isDamage(_ error: SQLiteError) -> Bool {
+        error.kind == .corrupt || error.kind == .notDatabase
+    }
+
+    static func damage(_ message: String) -> SQLiteError {
+        SQLiteError(kind: .corrupt, code: 0, message: message)
+    }
+
+    private static func checkOrigin(_ database: SQLiteDatabase) throws {
+        if try database.integer("SELECT count(*) FROM sqlite_schema") == 0 { return }
+        guard try database.integer("PRAGMA application_id") == self.applicationID else {
+            throw OpeningFault.unusable("it is a file of another program")
+        }
+        let version = try database.integer("PRAGMA user_version") ?? 0
+        guard version == self.version else {
+            throw OpeningFault.unusable("its format is \(version), and this program knows format \(self.version)")
+        }
+    }
+
+    private static func prepare(_ database: SQLiteDatabase, isInMemory: Bool) throws(SQLiteError) {
+        // Nobody else opens the file while the gateway runs: no shared memory beside it, no lock a transaction.
+        try database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        try database.execute("PRAGMA page_size = \(self.pageBytes)")
+        // Pages that deleted runs leave can be given back to the file system when the history shrinks.
+        try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        // With the log a commit syncs nothing; the file is synced when the log is copied into it, once in several
+        // megabytes, so that a power loss takes the last events and never the file.
+        try database.execute("PRAGMA journal_mode = \(isInMemory ? "MEMORY" : "WAL")")
+        try database.execute("PRAGMA synchronous = \(isInMemory ? "OFF" : "NORMAL")")
+        // Debian's build overwrites whatever is deleted with zeros: that doubles what retention writes.
+        try database.execute("PRAGMA secure_delete = OFF")
+        try database.execute("PRAGMA cache_size = -1024")
+        try database.execute("PRAGMA temp_store = MEMORY")
+        try database.execute(
+            """
+            BEGIN IMMEDIATE;
+            PRAGMA application_id = \(self.applicationID);
+            PRAGMA user_version = \(self.version);
+            CREATE TABLE IF NOT EXISTS chunk (id INTEGER PRIMARY KEY, content BLOB NOT NULL);
+            CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, content BLOB NOT NULL);
+            COMMIT;
+            """
+        )
+    }
+
+    /// Does all of `body`, or nothing of it.
+    func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
+        try self.database.execute("BEGIN IMMEDIATE")
+        self.isLogCopied = false
+        do {
+            let result = try body()
+            try self.database.execute("COMMIT")
+            return result
+        } catch {
+            // After some faults SQLite has rolled back already, and says so with an error.
+            try? self.database.execute("ROLLBACK")
+            throw error
+        }
+    }
+
+    /// The pages in the write-ahead log that wait to be copied into the file.
+    var logPages: Int { self.isLogCopied ? 0 : self.database.logPages }
+
+    /// Copies the log into the file; the next transaction begins it anew.
+    func copyLog() throws(SQLiteError) {
+        let (logPages, copiedPages) = try self.database.checkpoint(.passive)
+        self.isLogCopied = logPages == copiedPages
+    }
+
+    /// Gives up to `count` free pages back to the file system.
+    func giveBack(_ count: Int) throws(SQLiteError) {
+        try self.transaction { () throws(SQLiteError) in
+            try self.database.execute("PRAGMA incremental_vacuum(\(count))")
+        }
+    }
+
+    /// The pages of the file, and how many of them are free.
+    func pages() throws(SQLiteError) -> (all: Int, free: Int) {
+        let all = try self.database.integer("PRAGMA page_count") ?? 0
+        return (Int(all), Int(try self.database.integer("PRAGMA freelist_count") ?? 0))
+    }
+
+    /// - Returns: its row.
+    func addChunk(_ content: ByteView) throws(SQLiteError) -> Int64 {
+        defer { self.insertChunk.reset() }
+        try self.insertChunk.bind(1, content)
+        _ = try self.insertChunk.step()
+        return self.database.lastInsertedRow
+    }
+
+    /// Calls `body` with the chunk's bytes, which are valid during the call.
+    func readChunk<Result>(
+        _ row: Int64,
+        _ body: (ByteView) throws(SQLiteError) -> Result
+    ) throws(SQLiteError) -> Result {
+        defer { self.selectChunk.reset() }
+        try self.selectChunk.bind(1, row)
+        guard try self.selectChunk.step() else { throw Self.damage("a chunk is missing") }
+        return try body(self.selectChunk.bytes(0))
+    }
+
+    func removeChunk(_ row: Int64) throws(SQLiteError) {
+        try self.deleteChunk.bind(1, row)
+        try self.deleteChunk.run()
+    }
+
+    /// Writes the run's row; a run without an id is given one.
+    func save(_ run: inout HistoryRun, _ state: RunState) throws(SQLiteError) {
+        var content = ByteBuffer()
+        run.write(to: &content)
+        if run.id == 0 {
+            try self.insertRun.bind(1, state.rawValue)
+            try self.insertRun.bind(2, content.view)
+            try self.insertRun.run()
+            run.id = self.database.lastInsertedRow
+        } else {
+            try self.updateRun.bind(1, state.rawValue)
+            try self.updateRun.bind(2, content.view)
+            try self.updateRun.bind(3, run.id)
+            try self.updateRun.run()
+        }
+    }
+
+    func removeRun(_ id: Int64) throws(SQLiteError) {
+        try self.deleteRun.bind(1, id)
+        try self.deleteRun.run()
+    }
+
+    /// Every run.
+    func runs() throws(SQLiteError) -> [(run: HistoryRun, state: RunState)] {
+        let select = try self.database.prepare("SELECT id, state, content FROM run")
+        var runs: [(HistoryRun, RunState)] = []
+        while try select.step() {
+            guard let state = RunState(rawValue: select.integer(1)),
+                let run = HistoryRun(id: select.integer(0), select.bytes(2))
+            else { throw Self.damage("the row of a run is damaged") }
+            runs.append((run, state))
+        }
+        return runs
+    }
+}

@@ -1,0 +1,113 @@
+import Bytes
+import DeviceEngine
+import Foundation
+import History
+import LaunchPolicy
+import WakeGateTestKit
+
+/// A history in a folder of its own, and beside it a plain list of everything that was appended.
+final class HistoryRig {
+    let folder: URL
+    let limits: HistoryLimits
+    private(set) var history: HistoryFile?
+    /// What the history was told, in order; what was never written is taken out by `reopen`.
+    private(set) var events: [HistoryEvent] = []
+    private(set) var troubles: [HistoryTrouble] = []
+    private var flushedCount = 0
+    var now = Instant(milliseconds: 1_700_000_000_000)
+
+    var path: String { self.folder.appending(path: "history.sqlite").path }
+    var asidePath: String { self.path + ".set-aside" }
+
+    init(limits: HistoryLimits = HistoryLimits(bytesMax: 4 << 20)) throws {
+        self.folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-history-\(UUID())")
+        self.limits = limits
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        self.history = nil
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    /// The history, opened at the first use.
+    func open() -> HistoryFile {
+        if let history = self.history { return history }
+        let history = HistoryFile(path: self.path, limits: self.limits) { [unowned self] in self.troubles.append($0) }
+        self.history = history
+        return history
+    }
+
+    func append(_ event: HistoryEvent) {
+        self.open().append(event)
+        self.events.append(event)
+        if self.open().collectedEvents == 1 { self.flushedCount = self.events.count - 1 }
+    }
+
+    func flush() {
+        self.open().flush()
+        self.flushedCount = self.events.count
+    }
+
+    func tidyAll() {
+        while self.open().tidy(now: self.now) {}
+    }
+
+    func close() {
+        self.history = nil
+        self.events.removeSubrange(self.flushedCount...)
+    }
+
+    func recent(_ device: UInt64, _ count: Int = 32) -> [HistoryEvent] {
+        Array(self.events.reversed().lazy.filter { $0.device == device }.prefix(count))
+    }
+
+    func push(_ apnsID: APNsID) -> [HistoryEvent] {
+        self.events.filter { $0.apnsID == apnsID || $0.related == apnsID }
+    }
+
+    /// The bytes of the file and its log.
+    func fileBytes() -> Int {
+        [self.path, self.path + "-wal"].reduce(0) {
+            let attributes = try? FileManager.default.attributesOfItem(atPath: $1)
+            return $0 + ((attributes?[.size] as? Int) ?? 0)
+        }
+    }
+
+    /// Appends a random event, some time after the one before it.
+    func appendRandom(_ random: inout SeededGenerator, devices: Int, millisecondsMax: Int = 2000) {
+        self.now = self.now + Int64(random.number(below: millisecondsMax))
+        let device = UInt64(random.number(below: devices)) &* 0x9E37_79B9_7F4A_7C15
+        self.append(
+            HistoryEvent(
+                device: device,
+                at: self.now,
+                kind: random.pick(Self.kinds),
+                apnsID: self.identifier(&random, device),
+                related: random.once(in: 8) ? self.identifier(&random, device) : nil
+            )
+        )
+    }
+
+    /// None, a new one, or one that the device's events named lately.
+    private func identifier(_ random: inout SeededGenerator, _ device: UInt64) -> APNsID? {
+        switch random.number(below: 4) {
+        case 0: nil
+        case 1: self.events.suffix(50).last { $0.device == device && $0.apnsID != nil }?.apnsID
+        default:
+            APNsID(
+                first: random.next(),
+                second: random.next(),
+                upperCase: random.once(in: 10) ? UInt32(truncatingIfNeeded: random.next()) : 0
+            )
+        }
+    }
+
+    static let kinds: [HistoryEvent.Kind] =
+        [
+            .registered, .removed, .conditions, .launch(attempt: 1, coalesced: 0),
+            .launch(attempt: 3, coalesced: .max), .launch(attempt: .max, coalesced: 7),
+        ]
+        + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
+        + DiscardReason.allCases.map { .discard($0) }
+}
