@@ -37,8 +37,8 @@ struct StartTests {
 
         let bad: [(configuration: String, names: [String])] = [
             (#"{store: "memory", polisy: {}, policy: {launchInterval: -1}}"#, ["polisy", "policy.launchInterval"]),
-            (#"{edge: "0.0.0.0:2197", store: "sqlite"}"#, ["edge", "store"]),
-            (#"{edge: "0.0.0.0:2197", polisy: {}}"#, ["polisy", "edge", "store", "tls.certificate"]),
+            (#"{edge: "0.0.0.0:2197", store: "sqlite"}"#, ["edge", "tls.certificate"]),
+            (#"{edge: "0.0.0.0:2197", polisy: {}}"#, ["polisy", "edge", "tls.certificate"]),
         ]
         for (configuration, names) in bad {
             let refused = try self.check(configuration, folder)

@@ -6,13 +6,12 @@ struct ConfigurationFaultsTests {
     private func local() -> GatewayConfiguration {
         var configuration = GatewayConfiguration()
         configuration.edge = ListenSetting("127.0.0.1:0")
-        configuration.store = .memory
         configuration.certificateFile = "/dev/null"
         configuration.privateKeyFile = "/dev/null"
         return configuration
     }
 
-    @Test("A gateway on loopback, in memory, with a certificate can start")
+    @Test("A gateway on loopback with a certificate can start")
     func good() {
         #expect(self.local().faults().isEmpty)
     }
@@ -49,8 +48,7 @@ struct ConfigurationFaultsTests {
 
     @Test("The defaults of serve name every remedy at once")
     func defaults() {
-        #expect(GatewayConfiguration().faults().map(\.key) == ["edge", "store", "tls.certificate", "tls.key"])
-        #expect(GatewayConfiguration().faults()[1].remedy == "set store: \"memory\"")
+        #expect(GatewayConfiguration().faults().map(\.key) == ["edge", "tls.certificate", "tls.key"])
     }
 
     @Test("A missing file, a port given twice, and no listener at all are found")

@@ -11,9 +11,9 @@ extension CommandDefinition {
         example: "wakegate dev --set policy.launchInterval=60",
         notes: [
             """
-            It listens on loopback only, asks nobody for proof, registers devices with their first push, and keeps
-            its state in memory. The state folder (default ./.wakegate) holds its authority and certificates; made
-            once, they are kept. Client commands find the gateway when they run in the folder where it was started.
+            It listens on loopback only, asks nobody for proof, and registers devices with their first push. The state
+            folder (default ./.wakegate) holds its authority and certificates, and every push it has answered for;
+            they outlive it. Client commands find the gateway when they run in the folder where it was started.
             """,
             """
             When it accepts it writes one line to standard output:
@@ -32,7 +32,6 @@ package enum DevCommand {
         var configuration = GatewayConfiguration()
         configuration.edge = ListenSetting("127.0.0.1:2197")
         configuration.stateFolder = "./\(GatewayFile.defaultFolder)"
-        configuration.store = .memory
         configuration.registration = .open
         return configuration
     }

@@ -5,17 +5,7 @@ extension GatewayConfiguration {
     ///
     /// Until callers can be asked for proof no listener may be reached from other machines.
     package func faults() -> [ConfigurationFault] {
-        var faults = self.addressFaults()
-        if self.store == .sqlite {
-            faults.append(
-                ConfigurationFault(
-                    key: "store",
-                    problem: "is \"sqlite\", and this build keeps state in memory only",
-                    remedy: "set store: \"memory\""
-                )
-            )
-        }
-        return faults + self.tlsFaults()
+        self.addressFaults() + self.tlsFaults()
     }
 
     private func addressFaults() -> [ConfigurationFault] {

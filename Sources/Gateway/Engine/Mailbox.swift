@@ -72,8 +72,8 @@ final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         unsafe pthread_cond_signal(self.bell)
     }
 
-    /// Waits until there is something or it is rung, at most `milliseconds`, and takes what there is into `batch`, which
-    /// must be empty.
+    /// Waits until there is something or it is rung, at most `milliseconds`, and takes what there is into `batch`,
+    /// which must be empty.
     ///
     /// - Returns: false once the mailbox is closed and empty.
     func take(into batch: inout Batch, waitingAtMost milliseconds: Int64) -> Bool {

@@ -50,7 +50,9 @@ package final class Gateway: Sendable {
             configuration: configuration.engine,
             mailbox: context.engine,
             outlet: GroupOutlet(loops: context.loops, history: self.history),
-            openStore: store.openJournal,
+            openStore: { () throws(StoreError) in
+                try store.openJournal { log.error("checkpointFailed", ["cause": $0.message]) }
+            },
             onFailure: { log.error("storeFailed", ["cause": $0.message]) }
         )
     }
