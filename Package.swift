@@ -76,6 +76,8 @@ let package = Package(
             dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy"]
         ),
 
+        .executableTarget(name: "wakegate-journal", dependencies: ["Bytes", "DeviceEngine", "DeviceJournal"]),
+
         // MARK: Tests
         .testTarget(name: "LaunchPolicyTests", dependencies: ["LaunchPolicy"]),
         .testTarget(

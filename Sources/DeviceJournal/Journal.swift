@@ -77,7 +77,7 @@ package final class Journal: RecordStore {
         let database = try JournalFile.open(self.path, mode: .readWrite, vfs: self.vfs)
         try JournalFile.explain(self.path) { () throws(SQLiteError) in
             // With FULL a checkpoint syncs the log before the file, and the file before the log may begin anew.
-            try database.execute("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0")
+            try database.execute("PRAGMA synchronous = FULL")
         }
         return JournalCheckpointer(database, self.progress)
     }

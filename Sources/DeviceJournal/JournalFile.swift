@@ -120,8 +120,6 @@ enum JournalFile {
         try database.execute("PRAGMA synchronous = FULL")
         // Debian compiles it in: every page of a deleted row would be written once more, full of zeros.
         try database.execute("PRAGMA secure_delete = OFF")
-        // SQLite's own checkpoints run inside commits; ours run beside them.
-        try database.execute("PRAGMA wal_autocheckpoint = 0")
         // A transaction that outgrows the cache would write pages before its end, and then once more.
         try database.execute("PRAGMA cache_spill = OFF")
         // Rows are written once and read once, long after: a larger cache finds nothing more, a small one stays warm.

@@ -31,6 +31,7 @@ struct LiveRecords: ~Copyable {
     /// Notes that the newest record of `key` now lies in `row`.
     mutating func put(_ key: RecordKey, row: Int64, bytes: Int) {
         let old = self.exchange(key, row: row, bytes: bytes)
+        precondition(old == 0 || Int64(old >> 20) != row, "a batch holds each key once")
         if old != 0 { self.rows.removeLive(Int(old & 0xF_FFFF), row: Int64(old >> 20)) }
         self.rows.addLive(bytes, row: row)
     }

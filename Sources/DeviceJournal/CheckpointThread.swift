@@ -1,0 +1,47 @@
+package import DeviceEngine
+import Foundation
+import Synchronization
+
+/// Makes a journal's checkpoints on a thread of its own. `stop` ends it.
+package final class CheckpointThread: Sendable {
+    private let isDue = DispatchSemaphore(value: 0)
+    private let ended = DispatchSemaphore(value: 0)
+    private let isStopping = Atomic(false)
+
+    /// Starts the thread, and has the journal call on it.
+    ///
+    /// - Parameter onFailure: called on the thread, at most once, when a checkpoint failed and the store with it.
+    package init(
+        _ journal: Journal,
+        onFailure: @escaping @Sendable (StoreError) -> Void = { _ in }
+    ) throws(StoreError) {
+        let checkpointer = try journal.makeCheckpointer()
+        let thread = Thread { [self] in
+            self.run(checkpointer, onFailure)
+            self.ended.signal()
+        }
+        thread.name = "checkpoint"
+        thread.start()
+        journal.onCheckpointDue = { [isDue = self.isDue] in isDue.signal() }
+    }
+
+    /// Ends the thread after the checkpoint it is at, and waits for that.
+    package func stop() {
+        self.isStopping.store(true, ordering: .releasing)
+        self.isDue.signal()
+        self.ended.wait()
+    }
+
+    private func run(_ checkpointer: JournalCheckpointer, _ onFailure: (StoreError) -> Void) {
+        while true {
+            self.isDue.wait()
+            if self.isStopping.load(ordering: .acquiring) { return }
+            do throws(StoreError) {
+                try checkpointer.checkpoint()
+            } catch {
+                onFailure(error)
+                return
+            }
+        }
+    }
+}

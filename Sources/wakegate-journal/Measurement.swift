@@ -1,0 +1,155 @@
+import Bytes
+import DeviceEngine
+import DeviceJournal
+import Foundation
+import Glibc
+
+/// What the journal costs: devices are written once, then random ones again and again, then all are loaded.
+@main
+struct Measurement: ~Copyable {
+    private let options: MeasurementOptions
+    private var random: UInt64 = 1
+    private var batch = RecordBatch()
+    private let content: [UInt8]
+    /// CPU that went into making the batches, which an engine would spend, not the journal.
+    private var batchNanoseconds: Int64 = 0
+
+    static func main() {
+        guard let options = MeasurementOptions(CommandLine.arguments.dropFirst()) else {
+            Self.write("usage: wakegate-journal \(MeasurementOptions.usage)\n", to: STDERR_FILENO)
+            exit(64)
+        }
+        let folder = URL(filePath: options.folder).appending(path: "wakegate-journal-\(getpid())")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        do {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            var measurement = Measurement(options: options)
+            try measurement.run(folder.appending(path: "journal.sqlite").path)
+        } catch {
+            Self.write("\((error as? StoreError)?.message ?? "\(error)")\n", to: STDERR_FILENO)
+            exit(1)
+        }
+    }
+
+    private init(options: MeasurementOptions) {
+        self.options = options
+        self.content = Array(repeating: 0x61, count: options.recordBytes - RecordBatch.headerCount)
+    }
+
+    private mutating func run(_ path: String) throws(StoreError) {
+        var latencies: [Int64] = []
+        latencies.reserveCapacity(self.options.commits)
+        var seconds = 0.0
+        var cpuNanoseconds: Int64 = 0
+        var sizes = (all: 0, live: 0)
+        do {
+            let journal = try Journal(path: path)
+            let thread = try CheckpointThread(journal)
+            defer { thread.stop() }
+            try self.fill(journal)
+            let start = Self.now(CLOCK_MONOTONIC)
+            let startCPU = Self.now(CLOCK_PROCESS_CPUTIME_ID)
+            self.batchNanoseconds = 0
+            for _ in 0..<self.options.commits {
+                self.makeBatch()
+                let begin = Self.now(CLOCK_MONOTONIC)
+                try journal.commit(self.batch)
+                latencies.append(Self.now(CLOCK_MONOTONIC) - begin)
+            }
+            cpuNanoseconds = Self.now(CLOCK_PROCESS_CPUTIME_ID) - startCPU - self.batchNanoseconds
+            seconds = Double(Self.now(CLOCK_MONOTONIC) - start) / 1e9
+            sizes = journal.bytes
+        }
+        let beginLoad = Self.now(CLOCK_MONOTONIC)
+        let journal = try Journal(path: path)
+        let opened = Self.now(CLOCK_MONOTONIC)
+        var found = 0
+        try journal.load { _, _ in found += 1 }
+        let loaded = Self.now(CLOCK_MONOTONIC)
+        precondition(found == self.options.devices, "every device is loaded")
+        latencies.sort()
+        self.report(
+            path,
+            latencies,
+            seconds: seconds,
+            cpuNanoseconds: cpuNanoseconds,
+            sizes,
+            load: (Double(opened - beginLoad) / 1e9, Double(loaded - opened) / 1e9)
+        )
+    }
+
+    /// Writes each device once.
+    private mutating func fill(_ journal: Journal) throws(StoreError) {
+        var device = 0
+        while device < self.options.devices {
+            self.batch.removeAll()
+            for index in device..<min(device + 4096, self.options.devices) { self.append(UInt32(index)) }
+            try journal.commit(self.batch)
+            device += 4096
+        }
+    }
+
+    private mutating func makeBatch() {
+        let begin = Self.now(CLOCK_THREAD_CPUTIME_ID)
+        self.batch.removeAll()
+        self.random = self.random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        let first = self.random >> 33
+        // Scattered devices, none of them twice: the step is a prime.
+        for number in 0..<UInt64(min(self.options.batch, self.options.devices)) {
+            self.append(UInt32((first + number * 2_147_483_647) % UInt64(self.options.devices)))
+        }
+        self.batchNanoseconds += Self.now(CLOCK_THREAD_CPUTIME_ID) - begin
+    }
+
+    private mutating func append(_ device: UInt32) {
+        let content = self.content
+        self.batch.append(RecordKey(.device, device)) { $0.append(content) }
+    }
+
+    private func report(
+        _ path: String,
+        _ latencies: [Int64],
+        seconds: Double,
+        cpuNanoseconds: Int64,
+        _ bytes: (all: Int, live: Int),
+        load: (open: Double, read: Double)
+    ) {
+        let records = Double(self.options.commits * self.options.batch)
+        let figures: [(String, Double)] = [
+            ("devices", Double(self.options.devices)),
+            ("batch", Double(self.options.batch)),
+            ("recordBytes", Double(self.options.recordBytes)),
+            ("recordsPerSecond", records / seconds),
+            ("cpuMicrosecondsPerRecord", Double(cpuNanoseconds) / 1000 / records),
+            ("commitMicrosecondsP50", Double(latencies[latencies.count / 2]) / 1000),
+            ("commitMicrosecondsP99", Double(latencies[latencies.count * 99 / 100]) / 1000),
+            ("commitMicrosecondsP999", Double(latencies[latencies.count * 999 / 1000]) / 1000),
+            ("commitMicrosecondsMax", Double(latencies[latencies.count - 1]) / 1000),
+            ("fileBytes", Double(Self.size(path))),
+            ("logBytes", Double(Self.size(path + "-wal"))),
+            ("rowBytes", Double(bytes.all)),
+            ("liveBytes", Double(bytes.live)),
+            ("openSeconds", load.open),
+            ("loadSeconds", load.read),
+        ]
+        let members = figures.map { name, value in
+            "\"\(name)\":" + (value >= 100 ? "\(Int(value))" : String(format: "%.3f", value))
+        }
+        Self.write("{\(members.joined(separator: ","))}\n", to: STDOUT_FILENO)
+    }
+
+    private static func size(_ path: String) -> Int64 {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 ? Int64(status.st_size) : 0
+    }
+
+    private static func now(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        unsafe clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    private static func write(_ text: String, to file: Int32) {
+        text.withByteView { view in _ = unsafe Glibc.write(file, view.buffer.baseAddress, view.count) }
+    }
+}
