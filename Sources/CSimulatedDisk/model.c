@@ -227,7 +227,7 @@ static void describe(
     static const char *const faults[] = {"no space", "input/output error", "loss of power", "kill"};
     snprintf(
         disk->first_fault, sizeof disk->first_fault, "%s at operation %lld: %s of %lld bytes at %lld of %s", faults[fault],
-        (long long)disk->operations, verb, (long long)count, (long long)offset, entry ? entry->name : "a temporary file"
+        (long long)disk->operations, verb, (long long)count, (long long)offset, entry ? entry->name : "/"
     );
 }
 
@@ -324,6 +324,16 @@ void wakegate_disk_describe_fault(wakegate_disk *disk, char *text, size_t count)
     pthread_mutex_lock(&disk->lock);
     snprintf(text, count, "%s", disk->first_fault);
     pthread_mutex_unlock(&disk->lock);
+}
+
+bool wakegate_disk_sync_folder(wakegate_disk *disk) {
+    pthread_mutex_lock(&disk->lock);
+    int fault;
+    bool fails = disk_meets_fault(disk, WAKEGATE_DISK_SYNC, "sync of the folder", NULL, 0, 0, &fault);
+    if (!fails) disk_sync_folder(disk);
+    if (fails && fault == WAKEGATE_DISK_POWER_LOSS) disk_crash(disk, disk->plan.seed, false);
+    pthread_mutex_unlock(&disk->lock);
+    return !fails;
 }
 
 void wakegate_disk_crash(wakegate_disk *disk, uint64_t seed, bool keeps_cache) {

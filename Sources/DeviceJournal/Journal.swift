@@ -26,14 +26,21 @@ package final class Journal: RecordStore {
 
     /// Opens the file, or makes it.
     ///
-    /// - Parameter vfs: the name of SQLite's file system layer; nil for the machine's own.
+    /// - Parameters:
+    ///   - vfs: the name of SQLite's file system layer; nil for the machine's own.
+    ///   - syncFolder: makes the names in the folder of a file durable; nil for the machine's own way.
     /// - Throws: `StoreError` when it cannot, when it is another program's, of a newer format or damaged. The file is
     ///   then as it was.
-    package init(path: String, vfs: String? = nil, limits: JournalLimits = JournalLimits()) throws(StoreError) {
+    package init(
+        path: String,
+        vfs: String? = nil,
+        limits: JournalLimits = JournalLimits(),
+        syncFolder: ((String) throws(StoreError) -> Void)? = nil
+    ) throws(StoreError) {
         self.path = path
         self.vfs = vfs
         self.limits = limits
-        let database = try JournalFile.openForCommits(path, vfs: vfs)
+        let database = try JournalFile.openForCommits(path, vfs: vfs, syncFolder: syncFolder)
         self.table = try JournalTable(database)
         self.progress = CheckpointProgress(limits: limits)
         self.pace = CompactionPace(limits: limits)
@@ -52,6 +59,12 @@ package final class Journal: RecordStore {
     package func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         self.records = try JournalLoader.load(self.table.database, take)
         self.isLoaded = true
+    }
+
+    package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
+        precondition(self.failure != nil, "a store that has not failed is read once")
+        // On a connection of its own: this one's sees what the failed commit has written.
+        try JournalReader.load(path: self.path, vfs: self.vfs, take)
     }
 
     package func commit(_ batch: borrowing RecordBatch) throws(StoreError) {

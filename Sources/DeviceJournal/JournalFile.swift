@@ -10,7 +10,13 @@ enum JournalFile {
     static let format: Int64 = 1
 
     /// A connection that commits; the file is made when it is not there.
-    static func openForCommits(_ path: String, vfs: String?) throws(StoreError) -> SQLiteDatabase {
+    ///
+    /// - Parameter syncFolder: makes the names in the folder of a file durable; nil for the machine's own way.
+    static func openForCommits(
+        _ path: String,
+        vfs: String?,
+        syncFolder: ((String) throws(StoreError) -> Void)?
+    ) throws(StoreError) -> SQLiteDatabase {
         let database = try self.explain(path) { () throws(SQLiteError) in
             try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
         }
@@ -18,12 +24,11 @@ enum JournalFile {
             try self.setUp(database)
             return try self.isEmpty(database)
         }
-        if isNew {
-            try self.explain(path) { () throws(SQLiteError) in try self.create(database) }
-            // The names of the new files are as durable as their content only when the folder is synced.
-            if vfs == nil { try self.syncFolder(of: path) }
-        }
+        if isNew { try self.explain(path) { () throws(SQLiteError) in try self.create(database) } }
         try self.checkIdentity(database)
+        // What is in a file is worth nothing while its name is not durable, and a process that died while it made the
+        // file may have left that undone: SQLite syncs the folder only after making a file itself.
+        if let syncFolder { try syncFolder(path) } else { try self.syncFolder(of: path) }
         try self.explain(path) { () throws(SQLiteError) in
             try self.setUpForCommits(database)
             if !isNew { try self.settle(database) }
@@ -80,8 +85,9 @@ enum JournalFile {
         // Half the system calls of 8 KiB pages in a large commit; a lone push writes one page and page 1.
         try database.execute("PRAGMA page_size = 16384")
         try database.execute("PRAGMA auto_vacuum = NONE")
-        // One sync a commit instead of three, and others may read and copy meanwhile.
-        _ = try database.text("PRAGMA journal_mode = WAL")
+        // One sync a commit instead of three, and others may read and copy meanwhile. It runs to its end, where the
+        // change is committed, so that a failure is seen.
+        try database.execute("PRAGMA journal_mode = WAL")
         try database.execute(
             """
             BEGIN IMMEDIATE;

@@ -6,7 +6,7 @@ struct FaultWorkload {
     private var generator: SeededGenerator
     private let deviceCount: Int
 
-    init(seed: UInt64, deviceCount: Int = 30) {
+    init(seed: UInt64, deviceCount: Int = 20) {
         self.generator = SeededGenerator(seed: seed)
         self.deviceCount = deviceCount
     }
@@ -17,7 +17,7 @@ struct FaultWorkload {
         var records: SimulatedStore.Records = [RecordKey(.clock): self.content(16)]
         // Now and then a batch of many rows.
         let isLarge = self.generator.once(in: 6)
-        for _ in 0..<(isLarge ? 25 : self.generator.number(in: 1...8)) {
+        for _ in 0..<(isLarge ? 12 : self.generator.number(in: 1...8)) {
             let key = RecordKey(.device, UInt32(self.generator.number(below: self.deviceCount)))
             let size = isLarge ? 5000 : self.generator.pick([0, 9, 120, 400, 400, 1500, 5000])
             records[key] = self.content(size)
@@ -27,17 +27,14 @@ struct FaultWorkload {
         return records
     }
 
+    /// Bytes that no other record of the run has.
     private mutating func content(_ count: Int) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(count + 8)
-        while bytes.count < count {
-            var word = self.generator.next()
-            for _ in 0..<8 {
-                bytes.append(UInt8(truncatingIfNeeded: word))
-                word >>= 8
-            }
+        var word = self.generator.next()
+        var bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: word), count: count)
+        for place in 0..<min(8, count) {
+            bytes[place] = UInt8(truncatingIfNeeded: word)
+            word >>= 8
         }
-        bytes.removeLast(bytes.count - count)
         return bytes
     }
 }

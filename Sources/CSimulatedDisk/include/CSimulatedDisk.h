@@ -57,6 +57,9 @@ int64_t wakegate_disk_faults(wakegate_disk *disk);
 // Describes the first operation that failed since the last plan; empty when none did. Always ends in NUL.
 void wakegate_disk_describe_fault(wakegate_disk *disk, char *text, size_t count);
 
+// Makes all names durable, as a sync of the folder does. It counts as a sync. Returns false when it failed.
+bool wakegate_disk_sync_folder(wakegate_disk *disk);
+
 // Ends every open file: its handle fails from now on, and its locks are gone.
 //
 // `keeps_cache`: the process was killed, and the page cache lives on. Otherwise the power was lost: with seed 0 all that

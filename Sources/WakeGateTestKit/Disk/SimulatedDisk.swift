@@ -138,6 +138,11 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C side guards i
 
     // MARK: Files
 
+    /// Makes the names of files durable, which a sync of a file alone does not.
+    ///
+    /// - Returns: false when it failed.
+    package func syncFolder() -> Bool { unsafe wakegate_disk_sync_folder(self.disk) }
+
     /// The bytes of a file; nil when there is none.
     package func size(of path: String) -> Int? {
         let size = unsafe wakegate_disk_file_size(self.disk, path)
