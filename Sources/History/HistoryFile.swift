@@ -1,7 +1,7 @@
 package import Bytes
-package import DeviceEngine
+import DeviceEngine
 import Glibc
-package import LaunchPolicy
+import LaunchPolicy
 import SQLite
 
 /// What happened to devices and pushes, in a file of its own that nothing depends on.
@@ -18,6 +18,8 @@ package final class HistoryFile {
     private let tell: (HistoryTrouble) -> Void
     private var store: RunStore?
     private var collected: [HistoryEvent] = []
+    /// The time of the newest event; age is counted from there.
+    private var newest = Instant.distantPast
     /// Why the file has to be set aside before it is opened again.
     private var damage: String?
     private var isFailing = false
@@ -51,8 +53,8 @@ package final class HistoryFile {
     package var collectedEvents: Int { self.collected.count }
 
     /// Takes events, in the order they happened, and writes nothing before very many are collected.
-    package func append(_ events: Span<HistoryEvent>) {
-        for index in events.indices { self.append(events[index]) }
+    package func append(_ events: [HistoryEvent]) {
+        for event in events { self.append(event) }
     }
 
     package func append(_ event: HistoryEvent) {
@@ -62,6 +64,7 @@ package final class HistoryFile {
             if !self.collected.isEmpty { self.dropCollected() }
         }
         self.collected.append(event)
+        self.newest = max(self.newest, event.at)
     }
 
     /// Writes what is collected; meant to be called about once a second. After a fault events stay collected while
@@ -80,13 +83,15 @@ package final class HistoryFile {
 
     /// Does one piece of a few milliseconds of merging, or of dropping what is too old or too much.
     ///
+    /// Age is counted from the newest event: where nothing happens nothing is dropped.
+    ///
     /// - Returns: whether there may be more to do.
-    package func tidy(now: Instant) -> Bool {
+    package func tidy() -> Bool {
         guard let store = self.store else { return false }
-        return self.attempt { () throws(SQLiteError) in try store.tidy(now: now) } ?? false
+        return self.attempt { () throws(SQLiteError) in try store.tidy(now: self.newest) } ?? false
     }
 
-    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of:)`.
+    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(_:)`.
     package func recent(device: UInt64, count: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         for index in self.collected.indices.reversed() where self.collected[index].device == device {

@@ -6,4 +6,13 @@ package enum HistoryTrouble: Hashable, Sendable {
     case failing(reason: String)
     /// It works again; so many events were lost since the trouble began.
     case recovered(droppedEvents: Int)
+
+    /// It, as a sentence without a full stop.
+    package var message: String {
+        switch self {
+        case .setAside(let path, let reason): "the history begins anew: \(reason); the old file is \(path)"
+        case .failing(let reason): "the history cannot be kept for now: \(reason)"
+        case .recovered(let droppedEvents): "the history is kept again; \(droppedEvents) events are missing from it"
+        }
+    }
 }

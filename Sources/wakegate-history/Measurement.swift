@@ -6,8 +6,8 @@ import LaunchPolicy
 
 /// What the history costs: processor time an event, bytes an event, and how long a question takes.
 ///
-/// A push of two events (it was launched; its worker said `newData`), one in eight with a third that follows it, goes to
-/// a device drawn at random; a lot of 65,536 events is flushed, and what is to be tidied is tidied.
+/// A push of two events (it came, and launched), one in eight with a third that follows, goes to a device drawn at
+/// random; every lot of 65,536 events is flushed, and then all is tidied.
 @main
 struct Measurement {
     static let lot = 65_536
@@ -44,14 +44,14 @@ struct Measurement {
         while written < events {
             last = self.makeLot(devices: devices, from: written)
             let start = Self.clock(CLOCK_PROCESS_CPUTIME_ID)
-            self.history.append(last.span)
+            self.history.append(last)
             let flush = Self.clock(CLOCK_MONOTONIC)
             self.history.flush()
             longestFlush = max(longestFlush, Self.clock(CLOCK_MONOTONIC) - flush)
             var isDone = false
             while !isDone {
                 let piece = Self.clock(CLOCK_MONOTONIC)
-                isDone = !self.history.tidy(now: last[last.count - 1].at)
+                isDone = !self.history.tidy()
                 longestTidy = max(longestTidy, Self.clock(CLOCK_MONOTONIC) - piece)
                 pieces += 1
             }

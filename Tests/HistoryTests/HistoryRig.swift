@@ -50,7 +50,7 @@ final class HistoryRig {
     }
 
     func tidyAll() {
-        while self.open().tidy(now: self.now) {}
+        while self.open().tidy() {}
     }
 
     func close() {

@@ -23,7 +23,7 @@ struct HistoryTests {
             }
             if !random.once(in: 5) { rig.flush() }
             let runs = rig.open().runCount
-            for _ in 0..<random.number(below: 6) { _ = rig.open().tidy(now: .distantPast) }
+            for _ in 0..<random.number(below: 6) { _ = rig.open().tidy() }
             if rig.open().runCount < runs { mergesSeen += 1 }
             if random.once(in: 30) {
                 rig.close()
@@ -116,10 +116,10 @@ struct HistoryTests {
         let events = (0..<5000).map {
             HistoryEvent(device: UInt64($0 % 50), at: Instant(milliseconds: Int64($0)), kind: .registered)
         }
-        history.append(events.span)
+        history.append(events)
         history.flush()
-        history.append(events.span)
-        while history.tidy(now: .distantPast) {}
+        history.append(events)
+        while history.tidy() {}
         let expected = Array((events + events).filter { $0.device == 3 }.reversed())
         #expect(history.recent(device: 3, count: .max) == expected)
     }

@@ -33,7 +33,9 @@ struct GatewayStore: Sendable {
 
     /// Opens the history, in memory when nothing is kept.
     func openHistory(onTrouble: @escaping @Sendable (String) -> Void) -> HistoryFile {
-        let path = self.kind == .memory ? nil : "\(self.folder)/history.sqlite"
-        return HistoryFile(path: path, limits: HistoryLimits(), onTrouble: onTrouble)
+        switch self.kind {
+        case .memory: HistoryFile(path: nil, limits: .inMemory) { onTrouble($0.message) }
+        case .sqlite: HistoryFile(path: "\(self.folder)/history.sqlite") { onTrouble($0.message) }
+        }
     }
 }
