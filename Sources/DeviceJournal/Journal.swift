@@ -81,10 +81,6 @@ package final class Journal: RecordStore {
         self.makeRoomInLog()
     }
 
-    package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
-        try JournalReader.load(path: self.path, vfs: self.vfs, take)
-    }
-
     /// A second connection, for checkpoints on another thread.
     package func makeCheckpointer() throws(StoreError) -> JournalCheckpointer {
         let database = try JournalFile.open(self.path, mode: .readWrite, vfs: self.vfs)
