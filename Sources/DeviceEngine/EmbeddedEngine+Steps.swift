@@ -95,9 +95,9 @@ extension EmbeddedEngine {
         self.changed.append(device)
     }
 
-    func remember(_ device: DeviceIndex, _ kind: RecentEvent.Kind, _ apnsID: APNsID?, related: APNsID? = nil) {
-        let event = RecentEvent(at: self.now, kind: kind, apnsID: apnsID, related: related)
-        self.events.append(DeviceEvent(device: device, event: event))
+    func remember(_ device: DeviceIndex, _ kind: HistoryEvent.Kind, _ apnsID: APNsID?, related: APNsID? = nil) {
+        let key = HistoryEvent.device(of: self.devices[device].token.token)
+        self.events.append(HistoryEvent(device: key, at: self.now, kind: kind, apnsID: apnsID, related: related))
     }
 
     func parameters(_ topic: TopicIndex) -> Parameters {

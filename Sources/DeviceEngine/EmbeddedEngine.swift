@@ -30,7 +30,7 @@ package final class EmbeddedEngine {
     var changed: [DeviceIndex] = []
     var changedTopics: [TopicIndex] = []
     /// What happened and was not yet taken by a driver.
-    var events: [DeviceEvent] = []
+    var events: [HistoryEvent] = []
     /// Topics by number, until all records are there.
     var restoredTopics: [UInt32: (name: [UInt8], books: Books)] = [:]
 

@@ -91,7 +91,7 @@ package final class HistoryFile {
         return self.attempt { () throws(SQLiteError) in try store.tidy(now: self.newest) } ?? false
     }
 
-    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(_:)`.
+    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of: _:)`.
     package func recent(device: UInt64, count: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         for index in self.collected.indices.reversed() where self.collected[index].device == device {

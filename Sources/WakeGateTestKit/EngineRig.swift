@@ -125,10 +125,10 @@ package final class EngineRig {
     package func snapshot(_ device: Int) -> DeviceSnapshot { self.engine.snapshot(self.index(device)) }
 
     /// What happened to a device since the last call; what happened to others is forgotten.
-    package func takeEvents(_ device: Int) -> [RecentEvent] {
-        var events: [RecentEvent] = []
-        let index = self.index(device)
-        self.engine.takeEvents { if $0.device == index { events.append($0.event) } }
+    package func takeEvents(_ device: Int) -> [HistoryEvent] {
+        var events: [HistoryEvent] = []
+        let key = HistoryEvent.device(of: Self.token(device))
+        self.engine.takeEvents { if $0.device == key { events.append($0) } }
         return events
     }
 

@@ -176,14 +176,13 @@ extension TraceDriver {
             guard step.answer != "none", at < delivery.deadline.milliseconds else { continue }
             self.planned.append(Planned(at: at, device: device, wake: delivery.wake, answer: step.answer))
         }
-        self.rig.engine.takeEvents { happened in
-            let token = self.rig.engine.identity(happened.device).token
-            guard let device = self.names.indices.first(where: { EngineRig.token($0) == token }) else { return }
-            self.note(happened.event, device)
+        self.rig.engine.takeEvents { event in
+            let device = self.names.indices.first { HistoryEvent.device(of: EngineRig.token($0)) == event.device }
+            if let device { self.note(event, device) }
         }
     }
 
-    private func note(_ event: RecentEvent, _ device: Int) {
+    private func note(_ event: HistoryEvent, _ device: Int) {
         let what: String
         switch event.kind {
         case .registered, .removed, .conditions: return

@@ -119,7 +119,7 @@ extension EngineCore {
         self.stage.group.history.questions.append(
             ExplainQuestion(
                 reply: reply,
-                device: self.historyKey(device),
+                device: HistoryEvent.device(of: token),
                 beginning: self.writer.buffer.view.array,
                 offset: self.offset
             )

@@ -1,7 +1,6 @@
 import APNSProtocol
 import Bytes
 import DeviceEngine
-import History
 import LaunchPolicy
 import WakeDispatch
 
@@ -153,16 +152,8 @@ extension EngineCore {
         self.outlet.release(self.stage.group)
     }
 
-    /// The device, as the history names it.
-    func historyKey(_ device: DeviceIndex) -> UInt64 {
-        HistoryEvent.device(self.engine.identity(device).token)
-    }
-
     private func takeHistory() {
-        self.engine.takeEvents { happened in
-            let event = HistoryEvent(device: self.historyKey(happened.device), happened.event)
-            self.stage.group.history.events.append(event)
-        }
+        self.engine.takeEvents { self.stage.group.history.events.append($0) }
     }
 
     /// Nothing is stepped or stored from now on: refuses what was not made durable, and goes back to what was.

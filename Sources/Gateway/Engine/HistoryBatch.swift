@@ -1,5 +1,4 @@
 import DeviceEngine
-import History
 import WakeDispatch
 
 /// What a group has for the history: what happened, and who asks what happened.

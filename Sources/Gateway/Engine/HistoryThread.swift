@@ -2,6 +2,7 @@ import Bytes
 import DeviceEngine
 import Foundation
 import History
+import LaunchPolicy
 import WakeDispatch
 
 /// Writes the history, and answers from it, on a thread of its own.
@@ -50,10 +51,14 @@ final class HistoryThread: Sendable {
     ) {
         var batch = HistoryBatch()
         var isTidy = false
+        // Policy time, as far as the history has heard: what is too old goes when something new has come.
+        var now = Instant.distantPast
         var flushAt: Int64?
         while mailbox.take(into: &batch, waitingAtMost: isTidy ? self.wait(until: flushAt) : 0) {
-            if !batch.events.isEmpty {
-                file.append(batch.events)
+            if let last = batch.events.last {
+                let events = batch.events
+                file.append(events.span)
+                now = last.at
                 flushAt = flushAt ?? SystemClock.monotonic + self.flushInterval
             }
             for question in batch.questions { self.answer(question, file, loops) }
@@ -63,7 +68,7 @@ final class HistoryThread: Sendable {
                 file.flush()
                 flushAt = nil
             }
-            isTidy = !file.tidy()
+            isTidy = !file.tidy(now: now)
         }
         file.flush()
     }
@@ -77,7 +82,7 @@ final class HistoryThread: Sendable {
         var writer = JSONWriter()
         writer.beginArray()
         for event in file.recent(device: question.device, count: Explanation.recentMax) {
-            event.recent.write(to: &writer, question.offset)
+            event.write(to: &writer, question.offset)
         }
         writer.endArray()
         var body = ByteBuffer()

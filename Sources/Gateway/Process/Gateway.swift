@@ -44,7 +44,7 @@ package final class Gateway: Sendable {
         self.history = HistoryThread(
             loops: context.loops,
             onDropped: { log.warning("historyEventsDropped", ["events": "\($0)"]) },
-            makeFile: { store.openHistory { log.warning("historyTrouble", ["cause": $0]) } }
+            makeFile: { store.openHistory { log.history($0) } }
         )
         self.engine = try EngineThread(
             configuration: configuration.engine,

@@ -1,4 +1,5 @@
 import Foundation
+import History
 
 /// Writes one line to standard error for each thing an operator would act on.
 ///
@@ -11,6 +12,11 @@ struct GatewayLog: Sendable {
 
     func warning(_ event: StaticString, _ fields: [String: String]) { self.write(.warning, event, fields) }
     func error(_ event: StaticString, _ fields: [String: String]) { self.write(.error, event, fields) }
+
+    /// The gateway goes on; what was lost of the history is said.
+    func history(_ trouble: HistoryTrouble) {
+        self.warning("history", ["trouble": trouble.message])
+    }
 
     private func write(_ level: GatewayConfiguration.LogLevel, _ event: StaticString, _ fields: [String: String]) {
         let levels = GatewayConfiguration.LogLevel.allCases

@@ -2,7 +2,7 @@ import Bytes
 import DeviceEngine
 import LaunchPolicy
 
-extension RecentEvent {
+extension HistoryEvent {
     /// Appends the event as explanations show it.
     func write(to writer: inout JSONWriter, _ offset: WallOffset) {
         writer.beginObject()

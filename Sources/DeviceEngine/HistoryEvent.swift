@@ -1,12 +1,19 @@
 package import Bytes
-package import DeviceEngine
 package import LaunchPolicy
 
 /// One thing that happened to one device, as the history keeps it: 64 bytes of plain memory.
 package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
-    package typealias Kind = RecentEvent.Kind
+    package enum Kind: Hashable, Sendable {
+        case registered
+        case removed
+        case push(Disposition)
+        case launch(attempt: UInt16, coalesced: UInt16)
+        case result(WakeOutcome)
+        case discard(DiscardReason)
+        case conditions
+    }
 
-    /// Which device: what `device(_:)` gives for its token.
+    /// Which device: what `device(of:)` gives for its token.
     package let device: UInt64
     /// When, in policy time.
     package let at: Instant
@@ -20,10 +27,6 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package let related: APNsID?
     /// Of a launch: how many pushes were coalesced into its push.
     package let coalesced: UInt16
-
-    package init(device: UInt64, _ event: RecentEvent) {
-        self.init(device: device, at: event.at, kind: event.kind, apnsID: event.apnsID, related: event.related)
-    }
 
     package init(device: UInt64, at: Instant, kind: Kind, apnsID: APNsID? = nil, related: APNsID? = nil) {
         self.device = device
@@ -60,11 +63,6 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         self.coalesced = coalesced
     }
 
-    /// The event without its device.
-    package var recent: RecentEvent {
-        RecentEvent(at: self.at, kind: self.kind, apnsID: self.apnsID, related: self.related)
-    }
-
     package var kind: Kind {
         guard let kind = Kind(code: self.code, attempt: self.attempt, coalesced: self.coalesced) else {
             preconditionFailure("an event is made with the code of a kind")
@@ -75,12 +73,20 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     /// The number the history knows a device by, the same in every process and on every machine.
     ///
     /// Whoever may choose tokens can find two with one number; such devices of their own then share their history.
-    package static func device(_ token: borrowing DeviceToken) -> UInt64 {
+    package static func device(of token: borrowing DeviceToken) -> UInt64 {
         token.hash64(seed: 0x5741_4B45_4741_5445)
     }
 }
 
-extension RecentEvent.Kind {
+extension EmbeddedEngine {
+    /// Takes what happened since the last call, in its order.
+    package func takeEvents(_ body: (HistoryEvent) -> Void) {
+        for event in self.events { body(event) }
+        self.events.removeAll(keepingCapacity: true)
+    }
+}
+
+extension HistoryEvent.Kind {
     /// The codes that have a meaning, one bit each.
     static var codes: UInt32 { 0x0F1F_1F1E }
 
