@@ -1,5 +1,5 @@
 package import Bytes
-import DeviceEngine
+package import DeviceEngine
 import Glibc
 import LaunchPolicy
 import SQLite
@@ -91,7 +91,7 @@ package final class HistoryFile {
         return self.attempt { () throws(SQLiteError) in try store.tidy(now: self.newest) } ?? false
     }
 
-    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of: _:)`.
+    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of:)`.
     package func recent(device: UInt64, count: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         for index in self.collected.indices.reversed() where self.collected[index].device == device {

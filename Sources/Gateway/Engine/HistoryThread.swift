@@ -2,7 +2,6 @@ import Bytes
 import DeviceEngine
 import Foundation
 import History
-import LaunchPolicy
 import WakeDispatch
 
 /// Writes the history, and answers from it, on a thread of its own.
@@ -51,14 +50,10 @@ final class HistoryThread: Sendable {
     ) {
         var batch = HistoryBatch()
         var isTidy = false
-        // Policy time, as far as the history has heard: what is too old goes when something new has come.
-        var now = Instant.distantPast
         var flushAt: Int64?
         while mailbox.take(into: &batch, waitingAtMost: isTidy ? self.wait(until: flushAt) : 0) {
-            if let last = batch.events.last {
-                let events = batch.events
-                file.append(events.span)
-                now = last.at
+            if !batch.events.isEmpty {
+                file.append(batch.events)
                 flushAt = flushAt ?? SystemClock.monotonic + self.flushInterval
             }
             for question in batch.questions { self.answer(question, file, loops) }
@@ -68,7 +63,7 @@ final class HistoryThread: Sendable {
                 file.flush()
                 flushAt = nil
             }
-            isTidy = !file.tidy(now: now)
+            isTidy = !file.tidy()
         }
         file.flush()
     }
