@@ -57,8 +57,8 @@ class Crashes:
 
     async def begin(self) -> None:
         """The first start, and every device registered, so that both topics are there."""
-        if self.start():
-            await self.load().register_all()
+        self.start_seconds.append(self.gateway.start(self.prefix, self.environment))
+        await self.load().register_all()
 
     async def audit(self, is_restart: bool = True) -> None:
         load = self.load()
