@@ -7,7 +7,10 @@ import platform
 import subprocess
 import sys
 import tempfile
+from functools import partial
 
+import durable_load
+import million
 import push_load
 import wake_latency
 
@@ -46,8 +49,8 @@ def verdict(passed: bool) -> str:
     return "PASS" if passed else "FAIL"
 
 
-def show_cpu(rows: list[dict]) -> None:
-    print(f"\nCPU microseconds a push, median; target: at most {push_load.RATIO_TARGET} times nghttpd")
+def show_cpu(rows: list[dict], kind: str) -> None:
+    print(f"\nCPU microseconds a {kind}, median; target: at most {rows[0]['target']} times nghttpd")
     print(f"  {'':40}{'gateway':>9}{'nghttpd':>9}{'ratio':>8}")
     for row in rows:
         print(
@@ -65,6 +68,35 @@ def show_memory(row: dict) -> None:
     )
 
 
+def show_durable(rows: list[dict]) -> None:
+    print("\nDurable pushes a second, everybody unpinned on one disk; target: ahead of both")
+    for row in rows:
+        rates = ", ".join(
+            f"{name} {rate:,} ({row['cpuMicroseconds'][name]:.1f} us CPU each)"
+            for name, rate in row["pushesPerSecond"].items()
+        )
+        factors = ", ".join(f"{factor:.2f} x {name}" for name, factor in row["factors"].items())
+        print(f"  {row['shape']:22} {rates}\n  {'':22} gateway = {factors}  {verdict(row['passed'])}")
+
+
+def show_commits(row: dict) -> None:
+    print(f"\nThe journal alone at {row['devices']:,} devices, {row['batch']} records a commit, compaction included")
+    print("  " + ", ".join(f"{name} {value:,}" for name, value in row["figures"].items()))
+    print(f"  commit p50 {row['p50']:,} us, p99 {row['p99']:,} us  {verdict(row['passed'])}")
+
+
+def show_million(row: dict) -> None:
+    print(f"\nThe gateway with {row['devices']:,} devices, a push waiting on each")
+    print(
+        f"  RSS {row['residentMegabytes']:,.0f} MB, after the restart {row['residentMegabytesAfterRestart']:,.0f} MB; "
+        f"journal {row['journalMegabytes']:,.0f} MB, history {row['historyMegabytes']:,.0f} MB"
+    )
+    print(
+        f"  from the start after SIGKILL to the ready line {row['readySeconds']:.2f} s; target: "
+        f"at most {million.READY_SECONDS_TARGET:g}  {verdict(row['passed'])}"
+    )
+
+
 def show_latency(row: dict) -> None:
     print(f"\nFrom the 200 of a push to its wake, ms; target: median under {wake_latency.MEDIAN_TARGET_MS:g}")
     print(
@@ -74,15 +106,39 @@ def show_latency(row: dict) -> None:
     print(f"  (below 0 the wake came first; from sending the push to the wake: {row['medianMillisecondsFromSending']:.3f})")
 
 
+def cpu(store: str, target: float, options: argparse.Namespace, folder: str) -> list[dict]:
+    return push_load.measure(options.products, folder, options.runs, options.requests, store, target)
+
+
+# What is measured, in this order: how, and how it is shown.
+KINDS = {
+    "cpu": (partial(cpu, "memory", push_load.RATIO_TARGET), partial(show_cpu, kind="push kept in memory")),
+    "durable-cpu": (partial(cpu, "sqlite", durable_load.RATIO_TARGET), partial(show_cpu, kind="durable push")),
+    "durable": (
+        lambda options, folder: durable_load.compare(options.products, folder, options.runs, options.requests),
+        show_durable,
+    ),
+    "commits": (lambda options, folder: million.commits(options.products, folder), show_commits),
+    "million": (lambda options, folder: million.measure(options.products, folder), show_million),
+    "memory": (lambda options, _: memory(options.products), show_memory),
+    "latency": (
+        lambda options, folder: wake_latency.measure(
+            options.products, folder, options.samples, push_load.payload()
+        ),
+        show_latency,
+    ),
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="deploy/bench", allow_abbrev=False)
     parser.add_argument("--products", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--runs", type=int, default=5, help="runs of each kind, of which the median counts")
     parser.add_argument("--requests", type=int, default=200_000, help="requests a run")
     parser.add_argument("--samples", type=int, default=1000, help="samples of the latency")
-    parser.add_argument("--only", choices=["cpu", "memory", "latency"])
+    parser.add_argument("--only", choices=list(KINDS))
     options = parser.parse_args()
-    wanted = [options.only] if options.only else ["cpu", "memory", "latency"]
+    wanted = [options.only] if options.only else list(KINDS)
     results: dict = {"machine": machine()}
     print(", ".join(f"{name} {value}" for name, value in results["machine"].items()), flush=True)
     passed = []
@@ -90,19 +146,11 @@ def main() -> int:
         for kind in wanted:
             place = os.path.join(folder, kind)
             os.mkdir(place)
-            if kind == "cpu":
-                results["cpu"] = push_load.measure(options.products, place, options.runs, options.requests)
-                show_cpu(results["cpu"])
-                passed += [row["passed"] for row in results["cpu"]]
-            elif kind == "memory":
-                results["memory"] = memory(options.products)
-                show_memory(results["memory"])
-                passed.append(results["memory"]["passed"])
-            else:
-                body = push_load.payload()
-                results["latency"] = wake_latency.measure(options.products, place, options.samples, body)
-                show_latency(results["latency"])
-                passed.append(results["latency"]["passed"])
+            measure, show = KINDS[kind]
+            results[kind] = measure(options, place)
+            show(results[kind])
+            rows = results[kind] if isinstance(results[kind], list) else [results[kind]]
+            passed += [row["passed"] for row in rows]
             sys.stdout.flush()
     with open(".build/bench.json", "w", encoding="utf-8") as file:
         json.dump(results, file, indent=2)

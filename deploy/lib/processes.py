@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 
 START_SECONDS = 20
 STOP_SECONDS = 15
@@ -26,13 +27,14 @@ def cpu_seconds(pid: int) -> float:
 class Server:
     """A child process in a folder of its own; ended when the block is left."""
 
-    def __init__(self, command: list[str], log: str, reads_output: bool = False):
+    def __init__(self, command: list[str], log: str, reads_output: bool = False, user: str | None = None):
         with open(log, "wb") as errors:
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if reads_output else errors,
                 stderr=errors,
+                user=user,
             )
         self.log = log
 
@@ -51,6 +53,14 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+
+    def wait_until(self, name: str, is_ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not is_ready():
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                self.__exit__()
+                self.fail(f"{name} did not start")
+            time.sleep(0.01)
 
     def fail(self, message: str) -> None:
         with open(self.log, encoding="utf-8", errors="replace") as file:
@@ -93,12 +103,7 @@ class Nghttpd(Server):
         command = [*prefix, "nghttpd", *options, "-d", root, "-n", "1", "-m", "256", str(port), *tls]
         super().__init__(command, os.path.join(folder, f"nghttpd-{port}.log"))
         self.address = f"127.0.0.1:{port}"
-        deadline = time.monotonic() + START_SECONDS
-        while not self.accepts(port):
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                self.__exit__()
-                self.fail("nghttpd did not start")
-            time.sleep(0.01)
+        self.wait_until("nghttpd", lambda: self.accepts(port))
 
     @staticmethod
     def accepts(port: int) -> bool:
