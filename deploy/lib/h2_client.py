@@ -114,6 +114,15 @@ class Client:
     async def send(
         self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]] | None
     ) -> Exchange:
+        try:
+            return await self.send_unguarded(method, path, body, headers)
+        except h2.exceptions.ProtocolError as error:
+            # The gateway said goodbye (GOAWAY), after which the session takes nothing more.
+            raise ConnectionLost from error
+
+    async def send_unguarded(
+        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]] | None
+    ) -> Exchange:
         if self.is_lost:
             raise ConnectionLost
         stream = self.h2.get_next_available_stream_id()

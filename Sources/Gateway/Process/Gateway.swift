@@ -71,9 +71,12 @@ package final class Gateway: Sendable {
     }
 
     /// Ends every connection and every thread.
+    ///
+    /// The engine first: that the gateway ends its workers' streams is no end of a stream to the policy. Wakes that are
+    /// still in flight are lost at the next start, which takes their attempt back.
     package func stop() {
-        self.server.stop()
         self.engine.stop()
+        self.server.stop()
         self.history.stop()
     }
 
