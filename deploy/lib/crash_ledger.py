@@ -36,8 +36,8 @@ class Wake:
     outcome: str | None = None
     # The result that was sent, whether it was answered or not.
     posted: str | None = None
-    # Its stream ended before the gateway did, so that `lost` leaves open which of the two ended it.
-    has_lost_stream: bool = False
+    # How many streams had been left by their worker when this one came.
+    streams_left: int = 0
 
 
 @dataclass
@@ -94,6 +94,8 @@ class Ledger:
         # All that was ever answered 200, and ever left without an answer.
         self.answered = self.unanswered = 0
         self.results_answered = self.changes_answered = 0
+        # How many streams their workers left, the gateway running on.
+        self.streams_left = 0
 
     def of(self, topic: str) -> list[Device]:
         return [device for device in self.devices if device.topic == topic]
@@ -103,6 +105,7 @@ class Ledger:
         sequence = int(data["apnsID"].rpartition("-")[2], 16) if data["apnsID"] else 0
         launched_at = data["deadline"] - POLICY["executionWindow"] * 1000
         wake = Wake(data["wake"], device, sequence, data["coalesced"], data["attempt"], launched_at)
+        wake.streams_left = self.streams_left
         device.wakes.append(wake)
         self.wakes[wake.id] = wake
         return wake

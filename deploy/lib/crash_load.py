@@ -192,9 +192,9 @@ class Load:
                 if wakes_left <= 0 and not self.is_settling:
                     break
             is_ours = not stream.is_lost
+            self.ledger.streams_left += is_ours
             await stream.close()
             for wake in held:
-                wake.has_lost_stream = is_ours
                 if is_ours and wake.outcome is None and wake.posted is None:
                     # Ended with the stream; ask while the gateway remembers how.
                     self.spawn(self.report(client, wake, "newData"))
@@ -218,7 +218,10 @@ class Load:
         return wake
 
     def check_launch(self, device: Device, before: Wake | None, wake: Wake) -> None:
-        """The launch interval and the attempts hold across restarts."""
+        """The launch interval and the attempts hold across restarts.
+
+        A worker that leaves its stream may leave wakes there that it never saw, and their attempts stay counted.
+        """
         ended = device.ended
         if before is None:
             return
@@ -231,7 +234,7 @@ class Load:
             )
         if before.sequence != wake.sequence or before.outcome is None:
             return
-        if before.outcome == "lost" and before.has_lost_stream:
+        if before.streams_left != wake.streams_left:
             return
         again = before.attempt + (0 if before.outcome == "lost" else 1)
         self.verdicts.equal(
