@@ -79,6 +79,16 @@ extension APIError {
         "NoWorker",
         "No worker subscribed to the topic has a free slot for this device; start one, or wait."
     )
+    static let badName = APIError(
+        400,
+        "BadName",
+        "name is 1 to 64 characters out of A-Z, a-z, 0-9, '.', '_' and '-', and begins with no '.'."
+    )
+    static let nothingStored = APIError(
+        409,
+        "NothingStored",
+        "The gateway keeps its state in memory alone; start it with store: \"sqlite\" to have something to copy."
+    )
     static let noWakeInFlight = APIError(409, "NoWakeInFlight", "No wake of this device is in flight.")
 
     static func unregistered(at timestamp: Int64) -> APIError {
@@ -91,6 +101,14 @@ extension APIError {
         var error = APIError(409, "WakeEnded", "The wake had ended before this answer: \(outcome).")
         error.outcome = outcome
         return error
+    }
+
+    static func backupExists(_ name: String) -> APIError {
+        APIError(409, "BackupExists", "There is a backup \(name) already; choose another name.")
+    }
+
+    static func backupFailed(_ cause: StoreError) -> APIError {
+        APIError(500, "BackupFailed", cause.message)
     }
 
     /// Nothing can be stored any more, for this cause.

@@ -10,6 +10,7 @@ final class GatewayContext: Sendable {
     let engine: Mailbox<CommandBatch>
     /// By loop number.
     let loops: [LoopMailbox]
+    let backups: BackupService
     private let draining = Atomic(false)
     /// Connections open on all loops, as of their last turns.
     private let connections = Atomic(0)
@@ -28,6 +29,7 @@ final class GatewayContext: Sendable {
         self.configuration = configuration
         self.engine = Mailbox<CommandBatch>()
         self.loops = (0..<loopCount).map { _ in LoopMailbox() }
+        self.backups = BackupService(store: GatewayStore(configuration), loops: self.loops)
     }
 
     /// The gateway is shutting down.

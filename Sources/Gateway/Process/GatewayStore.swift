@@ -12,7 +12,9 @@ struct GatewayStore: Sendable {
         self.kind = configuration.store
     }
 
-    var journalPath: String { "\(self.folder)/journal.sqlite" }
+    static let journalName = "journal.sqlite"
+
+    var journalPath: String { "\(self.folder)/\(Self.journalName)" }
 
     /// Opens the journal, with a thread beside it that makes its checkpoints and lives as long as the process; nil
     /// when nothing is kept.

@@ -73,6 +73,7 @@ extension LoopHandler {
         case .simulateLaunch(let token): self.batch.append(.simulateLaunch(reply: reply, try Self.token(token)))
         case .simulateExpiration(let token):
             self.batch.append(.simulateExpiration(reply: reply, try Self.token(token)))
+        case .backup: try self.context.backups.start(try Self.backupName(request.body), reply: reply)
         case .alive: self.answer(request.stream, status: 200, "{\"alive\":true}")
         case .ready: self.batch.append(.readiness(reply: reply))
         case .version: self.answer(request.stream, status: 200, Self.version)
@@ -98,6 +99,12 @@ extension LoopHandler {
             throw APIError(400, "BadResult", message)
         }
         return result
+    }
+
+    private static func backupName(_ body: ByteView) throws(APIError) -> String {
+        let object = try RequestBody.object(body, reason: "BadName")
+        guard case .string(let name)? = object["name"] else { throw .badName }
+        return name
     }
 
     /// The token a registration names; nil when its body is empty or names none.

@@ -13,6 +13,7 @@ enum Route: Hashable {
     case explain(token: String)
     case simulateLaunch(token: String)
     case simulateExpiration(token: String)
+    case backup
     case alive
     case ready
     case version
@@ -52,6 +53,7 @@ enum RouteMatch: Hashable {
         }
         switch segments.count {
         case 2 where segments[1] == "stats": return [("GET", .statistics)]
+        case 2 where segments[1] == "backup": return [("POST", .backup)]
         case 2 where segments[1] == "topics": return [("GET", .topics)]
         case 3 where segments[1] == "wakes": return [("POST", .report(wake: segments[2]))]
         case 3 where segments[1] == "devices":
@@ -80,8 +82,8 @@ enum RouteMatch: Hashable {
         switch route {
         case .register, .unregister, .conditions: true
         case .subscribe, .report: role != .admin
-        case .statistics, .topicStatistics, .topics, .explain, .simulateLaunch, .simulateExpiration, .alive, .ready,
-            .version:
+        case .statistics, .topicStatistics, .topics, .explain, .simulateLaunch, .simulateExpiration, .backup, .alive,
+            .ready, .version:
             role == .admin
         }
     }

@@ -1,0 +1,99 @@
+import Bytes
+import DeviceEngine
+import DeviceJournal
+import Dispatch
+import Glibc
+import WakeDispatch
+
+/// Copies the journal, while the gateway goes on, into folders that a gateway can be started on.
+///
+/// A copy appears under its name when it is whole and on the disk; a crash before that leaves nothing of that name.
+final class BackupService: Sendable {
+    private let store: GatewayStore
+    /// By loop number.
+    private let loops: [LoopMailbox]
+    /// One copy at a time.
+    private let queue = DispatchQueue(label: "backup")
+
+    init(store: GatewayStore, loops: [LoopMailbox]) {
+        self.store = store
+        self.loops = loops
+    }
+
+    /// Makes a copy and answers `reply` when it is done.
+    ///
+    /// - Throws: `APIError` when `name` is no name for a folder.
+    func start(_ name: String, reply: StreamAddress) throws(APIError) {
+        guard self.store.kind == .sqlite else { throw .nothingStored }
+        guard Self.isName(name) else { throw .badName }
+        self.queue.async {
+            var writer = JSONWriter()
+            var status = 201
+            do throws(APIError) {
+                let path = try self.make(name)
+                writer.beginObject()
+                writer.key("name")
+                writer.string(name)
+                writer.key("path")
+                writer.string(path)
+                writer.endObject()
+            } catch {
+                status = error.status
+                error.write(to: &writer)
+            }
+            var effects = EffectBatch()
+            effects.appendAnswer(reply, status: status, body: writer.buffer.view)
+            self.loops[Int(reply.loop)].deliver(&effects)
+        }
+    }
+
+    /// - Returns: the folder's path.
+    private func make(_ name: String) throws(APIError) -> String {
+        let backups = "\(self.store.folder)/backups"
+        let folder = "\(backups)/\(name)"
+        let partial = "\(backups)/.\(name).partial"
+        guard unsafe access(folder, F_OK) != 0 else { throw .backupExists(name) }
+        // What an earlier attempt left behind when the machine stopped.
+        unsafe unlink("\(partial)/\(GatewayStore.journalName)")
+        unsafe rmdir(partial)
+        do throws(StoreError) {
+            try Self.makeFolder(backups)
+            try Self.makeFolder(partial)
+            try JournalBackup.make(of: self.store.journalPath, to: "\(partial)/\(GatewayStore.journalName)")
+            guard unsafe rename(partial, folder) == 0 else { throw Self.error(folder) }
+            try Self.sync(backups)
+        } catch {
+            unsafe rmdir(partial)
+            throw .backupFailed(error)
+        }
+        return folder
+    }
+
+    private static func makeFolder(_ path: String) throws(StoreError) {
+        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw self.error(path) }
+    }
+
+    private static func sync(_ folder: String) throws(StoreError) {
+        let descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw self.error(folder) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw self.error(folder) }
+    }
+
+    private static func error(_ path: String) -> StoreError {
+        let cause = unsafe String(cString: strerror(errno))
+        return StoreError(message: "\(path) cannot be written (\(cause)); see to its permissions, and to free space.")
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        guard (1...64).contains(name.utf8.count), name.utf8.first != UInt8(ascii: ".") else { return false }
+        return name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }
+    }
+}
