@@ -40,8 +40,8 @@ final class RunMerge {
 
     var inputIDs: [Int64] { self.inputs.map(\.run.id) }
 
-    /// What is written so far; of interest for its row and its size.
-    var output: HistoryRun { self.writer.run }
+    /// What is committed so far; nil before anything is.
+    private(set) var output: HistoryRun?
 
     /// Moves one piece, in one transaction. After an error the merge is of no use any more.
     ///
@@ -59,6 +59,7 @@ final class RunMerge {
             }
             return run
         }
+        self.output = self.writer.run
         return finished
     }
 

@@ -44,7 +44,7 @@ final class RunStore {
 
     /// The bytes of all chunks that are in the file.
     private var heldBytes: Int {
-        (self.runs + self.dead).reduce(self.merge?.output.bytes ?? 0) { $0 + $1.bytes }
+        (self.runs + self.dead).reduce(self.merge?.output?.bytes ?? 0) { $0 + $1.bytes }
     }
 
     /// Writes events as a run of their own, in one transaction.
@@ -147,7 +147,7 @@ final class RunStore {
     /// Gives up a merge: what it wrote is deleted, its inputs stay.
     private func cancel(_ merge: RunMerge) {
         self.merge = nil
-        if merge.output.id != 0 { self.dead.append(merge.output) }
+        if let output = merge.output { self.dead.append(output) }
     }
 
     /// Gives pages back to the file system when most of the file is free.
@@ -156,7 +156,7 @@ final class RunStore {
         let pages = try self.table.pages()
         // Free pages are soon used again; only a file that stays far larger than what is in it is worth the work.
         let isTooLarge = pages.all * RunTable.pageBytes > self.limits.bytesMax
-        guard pages.free > Self.piecePages, pages.free > pages.all / 2 || isTooLarge else {
+        guard pages.free > 0 && isTooLarge || pages.free > max(Self.piecePages, pages.all / 2) else {
             self.mayShrink = false
             return false
         }

@@ -37,6 +37,9 @@ final class RunTable {
     private let insertRun: SQLiteStatement
     private let updateRun: SQLiteStatement
     private let deleteRun: SQLiteStatement
+    /// The row of the next chunk. A row that any run names, dead or alive, is never given again: deleting a dead run's
+    /// chunks once more after a restart must not meet those of another.
+    private var nextRow: Int64 = 1
     /// Whether all that the log holds is in the file as well.
     private var isLogCopied = false
 
@@ -49,7 +52,7 @@ final class RunTable {
             try Self.checkOrigin(database)
             try Self.prepare(database, isInMemory: path == nil)
             self.database = database
-            self.insertChunk = try database.prepare("INSERT INTO chunk (content) VALUES (?)")
+            self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
             self.selectChunk = try database.prepare("SELECT content FROM chunk WHERE id = ?")
             self.deleteChunk = try database.prepare("DELETE FROM chunk WHERE id = ?")
             self.insertRun = try database.prepare("INSERT INTO run (state, content) VALUES (?, ?)")
@@ -148,10 +151,12 @@ final class RunTable {
 
     /// - Returns: its row.
     func addChunk(_ content: ByteView) throws(SQLiteError) -> Int64 {
-        defer { self.insertChunk.reset() }
-        try self.insertChunk.bind(1, content)
-        _ = try self.insertChunk.step()
-        return self.database.lastInsertedRow
+        let row = self.nextRow
+        self.nextRow += 1
+        try self.insertChunk.bind(1, row)
+        try self.insertChunk.bind(2, content)
+        try self.insertChunk.run()
+        return row
     }
 
     /// Calls `body` with the chunk's bytes, which are valid during the call.
@@ -192,7 +197,7 @@ final class RunTable {
         try self.deleteRun.run()
     }
 
-    /// Every run.
+    /// Every run; to be called before a chunk is added.
     func runs() throws(SQLiteError) -> [(run: HistoryRun, state: RunState)] {
         let select = try self.database.prepare("SELECT id, state, content FROM run")
         var runs: [(HistoryRun, RunState)] = []
@@ -201,6 +206,7 @@ final class RunTable {
                 let run = HistoryRun(id: select.integer(0), select.bytes(2))
             else { throw Self.damage("the row of a run is damaged") }
             runs.append((run, state))
+            self.nextRow = max(self.nextRow, (run.rows.max() ?? 0) + 1)
         }
         return runs
     }

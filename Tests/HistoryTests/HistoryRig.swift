@@ -8,7 +8,7 @@ import WakeGateTestKit
 /// A history in a folder of its own, and beside it a plain list of everything that was appended.
 final class HistoryRig {
     let folder: URL
-    let limits: HistoryLimits
+    var limits: HistoryLimits
     private(set) var history: HistoryFile?
     /// What the history was told, in order; what was never written is taken out by `reopen`.
     private(set) var events: [HistoryEvent] = []
@@ -53,9 +53,24 @@ final class HistoryRig {
         while self.open().tidy() {}
     }
 
+    /// What was not flushed is lost.
     func close() {
         self.history = nil
         self.events.removeSubrange(self.flushedCount...)
+    }
+
+    func closeKeepingEvents() {
+        self.history = nil
+    }
+
+    /// The history is expected to be empty from now on.
+    func forget() {
+        self.events = []
+        self.flushedCount = 0
+    }
+
+    func forgetTroubles() {
+        self.troubles = []
     }
 
     func recent(_ device: UInt64, _ count: Int = 32) -> [HistoryEvent] {
