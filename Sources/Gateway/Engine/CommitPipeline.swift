@@ -37,10 +37,12 @@ final class CommitPipeline: @unchecked Sendable {
         thread.start()
     }
 
-    /// What the store is at; when it is busy the engine is woken once it is not.
-    func statusRingingWhenIdle() -> Status {
+    /// What the store is at.
+    ///
+    /// - Parameter ringingWhenIdle: when it is busy, the engine is woken once it is not. After a failure it always is.
+    func status(ringingWhenIdle: Bool) -> Status {
         self.condition.withLock {
-            if case .busy = self.status { self.ringsWhenIdle = true }
+            if case .busy = self.status, ringingWhenIdle { self.ringsWhenIdle = true }
             return self.status
         }
     }

@@ -128,8 +128,7 @@ extension EngineCore {
             self.rejections.hasChanges
             && SystemClock.monotonic - self.rejectionsStoredAt >= Self.rejectionsInterval
         let hasRecords = self.engine.hasChanges || storesRejections
-        guard hasRecords || !self.stage.group.isEmpty else { return }
-        switch pipeline.statusRingingWhenIdle() {
+        switch pipeline.status(ringingWhenIdle: hasRecords || !self.stage.group.isEmpty) {
         case .busy: break
         case .failed(let error): self.fail(error, pipeline)
         case .idle:
