@@ -105,7 +105,10 @@ let package = Package(
         .testTarget(name: "EndToEndTests", dependencies: ["wakegate"], exclude: ["Clients"]),
         .testTarget(
             name: "WakeDispatchTests",
-            dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "WakeDispatch", "WakeGateTestKit"]
+            dependencies: [
+                "Bytes", "DeviceEngine", "DeviceJournal", "LaunchPolicy", "Simulation", "WakeDispatch",
+                "WakeGateTestKit",
+            ]
         ),
         .testTarget(name: "SQLiteTests", dependencies: ["Bytes", "SQLite", "WakeGateTestKit"]),
         .testTarget(

@@ -8,7 +8,7 @@ package final class EngineRig {
     /// Policy time in milliseconds.
     package private(set) var now: Int64
     /// The number of the last push; its apns-id is made of it.
-    package private(set) var lastPush: UInt64 = 0
+    package var lastPush: UInt64 = 0
 
     /// - Parameter seed: wake ids are made of it.
     package init(

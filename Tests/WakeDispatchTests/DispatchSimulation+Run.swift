@@ -7,9 +7,13 @@ import WakeGateTestKit
 extension DispatchSimulation {
     /// Faults first, then quiet with good workers until everything has ended.
     ///
+    /// - Parameters:
+    ///   - deadStep: the step at which the gateway dies for certain.
+    ///   - death: how it then dies.
     /// - Returns: the first fault that was found, and the step at which it was.
-    func run(steps: Int) -> String? {
+    func run(steps: Int, dyingAt deadStep: Int? = nil, _ death: SimulatedDeath = .kill) -> String? {
         for step in 0..<steps {
+            if step == deadStep { self.die(death) }
             self.pass(self.someTime())
             self.answer()
             for _ in 0..<self.generator.number(in: 1...3) { self.act() }
@@ -17,8 +21,8 @@ extension DispatchSimulation {
         }
         self.calm()
         self.coverage.add(self.rig.engine.totals)
-        self.coverage.stalls += self.checker.stalls
-        self.coverage.exactLaunches += self.spacing.exact
+        self.coverage.stalls += self.models.checker.stalls
+        self.coverage.exactLaunches += self.models.spacing.exact
         return self.fault.map { "after the faults: \($0)" }
     }
 
@@ -31,6 +35,12 @@ extension DispatchSimulation {
     }
 
     private func act() {
+        if self.lives != nil {
+            if self.generator.once(in: 30) { self.setWallClock() }
+            // Workers come back to a gateway that was gone.
+            if self.workers.count < 2 { self.subscribeSomebody() }
+            if self.generator.once(in: 8) { return self.reanswer() }
+        }
         let device = self.generator.number(below: self.deviceCount)
         switch self.generator.number(below: 40) {
         case 0..<18: self.pushSomething(device)
@@ -54,8 +64,23 @@ extension DispatchSimulation {
                 .at(self.now + 600_000),
             ] as [ArrivingPush.Expiration]
         )
+        let moment = self.lives.map { lives in
+            // As the edge makes it of whole seconds on the wall clock.
+            let seconds = (lives.wall + self.generator.pick([1000, 40_000, 600_000])) / 1000
+            let expiry = WallOffset(wall: lives.wall, now: self.now).instant(wallSeconds: UInt64(seconds))
+            if expiry.milliseconds != self.now.milliseconds + seconds * 1000 - lives.wall {
+                self.fail("an expiry moved")
+            }
+            return expiry
+        }
         let priority = self.generator.pick([.immediate, .considerate, .considerate, .passive] as [Priority])
-        self.push(device, priority, expiration, wakes: !self.generator.once(in: 20))
+        let isAtEdge = moment != nil && self.generator.once(in: 4)
+        self.push(
+            device,
+            priority,
+            isAtEdge ? moment.map { .at($0) } ?? expiration : expiration,
+            wakes: !self.generator.once(in: 20)
+        )
     }
 
     private func subscribeSomebody() {
@@ -106,8 +131,20 @@ extension DispatchSimulation {
         self.report(result, self.generator.pick(self.wakesSeen))
     }
 
+    /// A worker says again what it had its answer for.
+    private func reanswer() {
+        guard let settled = self.lives?.settled, !settled.isEmpty else { return }
+        let newest = settled.values.sorted { ($0.at, $0.wake.first) < ($1.at, $1.wake.first) }.suffix(3)
+        let again = self.generator.pick(Array(newest))
+        self.report(self.generator.once(in: 4) ? self.generator.pick(FetchResult.allCases) : again.result, again.wake)
+    }
+
     /// No more faults: everything that was accepted must end.
     private func calm() {
+        self.lives?.faultsEvery = 0
+        self.lives?.medium.clearFaults()
+        // A checkpoint may have failed unseen: the store then refuses the next commit.
+        if self.lives != nil { self.die(.kill) }
         while let stream = self.someStream() { self.endStream(stream) }
         for topic in 0..<self.topicCount { self.subscribe(.good, topic: topic, slots: 64, devices: []) }
         for device in 0..<self.deviceCount { self.conditions(device, Self.wellBeing) }
@@ -122,8 +159,11 @@ extension DispatchSimulation {
         // Empty wakes too.
         self.pass(60_000)
         self.answer()
+        self.keepAll()
+        if self.lives?.underWay != nil || self.lives?.staged.isEmpty == false { self.fail("effects are kept for ever") }
+        if self.lives != nil { self.die(.powerLoss) }
         if self.rig.dispatcher.workerCounts(nil).busy != 0 { self.fail("a wake is in flight for ever") }
-        if self.ledger.ends.count != self.ledger.accepted { self.fail("a push has no end") }
-        if self.checker.open.count != 0 { self.fail("a worker still holds a wake") }
+        if self.models.ledger.ends.count != self.models.ledger.accepted { self.fail("a push has no end") }
+        if self.models.checker.open.count != 0 { self.fail("a worker still holds a wake") }
     }
 }

@@ -8,14 +8,14 @@ import WakeGateTestKit
 final class DispatchSimulation {
     let deviceCount: Int
     let topicCount: Int
-    let rig: DispatchRig
+    private(set) var rig: DispatchRig
     var generator: SeededGenerator
-    private let configuration: EngineConfiguration
-    private let tokens: [DeviceToken]
+    let configuration: EngineConfiguration
+    let tokens: [DeviceToken]
 
-    var checker = WakeChecker()
-    var ledger = PushLedger()
-    var spacing = SpacingChecker()
+    var models = SimulationModels()
+    /// Where its lives are kept; nil when it never ends.
+    var lives: SimulatedLives?
     var coverage = SimulationCoverage()
     /// What workers were told, in its order.
     private(set) var log: [RecordingOutput.Event] = []
@@ -26,12 +26,11 @@ final class DispatchSimulation {
     private var answers: [(at: Int64, number: Int, wake: WakeID, result: FetchResult)] = []
     private var answerCount = 0
     private(set) var wakesSeen: [WakeID] = []
-    /// What the simulation itself knows of devices.
-    private var isActive: Set<DeviceToken> = []
-    private var removed: Set<DeviceToken> = []
     /// The device an operator launches right now.
     private var forced: DeviceToken?
     private var states: [DeviceToken: DeviceState] = [:]
+    /// The payload of each push, by its apns-id.
+    private var payloads: [APNsID: String] = [:]
 
     init(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
@@ -82,11 +81,16 @@ extension DispatchSimulation {
     /// Time passes, and the dispatcher does what is due, a few devices at a time.
     func pass(_ milliseconds: Int64) {
         self.rig.rig.pass(milliseconds)
+        self.clocksPassed(milliseconds)
+        self.advance()
+        self.check()
+    }
+
+    private func advance() {
         let devicesMax = self.generator.pick([1, 2, 5, 1000])
         while !self.rig.dispatcher.advance(to: self.now, devicesMax: devicesMax) { self.checkBooks() }
         self.took()
-        for token in self.tokens { self.ledger.expire(token, at: self.now) }
-        self.check()
+        for token in self.tokens { self.models.ledger.expire(token, at: self.now) }
     }
 
     func push(_ device: Int, _ priority: Priority, _ expiration: ArrivingPush.Expiration, wakes: Bool) {
@@ -94,7 +98,7 @@ extension DispatchSimulation {
         let topic = EngineRig.topicName(self.topic(of: device))
         let answer = self.rig.push(device, topic: self.topic(of: device), priority, expiration, wakes: wakes)
         guard let answer else {
-            if !self.removed.contains(token) { self.fail("a push to a registered device was refused") }
+            if !self.models.removed.contains(token) { self.fail("a push to a registered device was refused") }
             return self.check()
         }
         let id = EngineRig.apnsID(self.rig.rig.lastPush)
@@ -104,8 +108,10 @@ extension DispatchSimulation {
             case .nowOrNever: self.now
             case .at(let moment): moment
             }
+        self.payloads[id] = "{\"aps\":{\"content-available\":1},\"n\":\(self.rig.rig.lastPush)}"
         let isDelivered = self.rig.output.deliveries.contains { $0.apnsID == id }
-        self.ledger.accepted(id, expiry: expiry, token, answer.disposition, deliveredAtOnce: isDelivered)
+        self.models.ledger.accepted(id, expiry: expiry, token, answer.disposition, deliveredAtOnce: isDelivered)
+        self.tell(.accepted(id))
         self.took()
         self.check()
     }
@@ -116,7 +122,7 @@ extension DispatchSimulation {
         self.workers[address] = worker
         let tokens = Set(devices.map { self.tokens[$0] })
         let stream = WakeChecker.Stream(topic: EngineRig.topicName(topic), slots: slots, devices: tokens)
-        self.checker.subscribed(address, stream)
+        self.models.checker.subscribed(address, stream)
         self.rig.subscribe(self.streamCount, topic: topic, slots: slots, devices: devices)
         self.took()
         self.check()
@@ -125,13 +131,13 @@ extension DispatchSimulation {
     func endStream(_ address: StreamAddress) {
         self.workers[address] = nil
         self.rig.dispatcher.streamEnded(address)
-        for delivery in self.checker.ended(address) { self.ended(delivery, .lost) }
+        for delivery in self.models.checker.ended(address) { self.ended(delivery, .lost) }
         self.took()
         self.check()
     }
 
     func pause(_ address: StreamAddress, _ isPaused: Bool) {
-        self.checker.paused(address, isPaused)
+        self.models.checker.paused(address, isPaused)
         self.rig.dispatcher.streamPaused(address, isPaused)
         self.took()
         self.check()
@@ -145,7 +151,8 @@ extension DispatchSimulation {
         case .endedOtherwise: self.coverage.lateAnswers += 1
         case .unknown: self.coverage.unknownAnswers += 1
         }
-        if let delivery = self.checker.answered(wake, outcome) {
+        self.checkRemembered(wake, result, outcome)
+        if let delivery = self.models.checker.answered(wake, outcome) {
             let ended: WakeOutcome =
                 switch result {
                 case .newData: .newData
@@ -153,6 +160,7 @@ extension DispatchSimulation {
                 case .failed: .failed
                 }
             self.ended(delivery, ended)
+            self.tell(.ended(delivery.token, wake, result, self.now))
         }
         self.took()
         self.check()
@@ -163,8 +171,8 @@ extension DispatchSimulation {
         let token = self.tokens[device]
         let before = self.rig.engine.snapshot(index).state.conditions.appState
         let after = self.rig.dispatcher.conditions(report, index).appState
-        if after == .active { self.isActive.insert(token) } else { self.isActive.remove(token) }
-        if after == .forceQuit, before != .forceQuit { self.ledger.discarded(token, .forceQuit) }
+        if after == .active { self.models.isActive.insert(token) } else { self.models.isActive.remove(token) }
+        if after == .forceQuit, before != .forceQuit { self.models.ledger.discarded(token, .forceQuit) }
         self.took()
         self.check()
     }
@@ -174,7 +182,7 @@ extension DispatchSimulation {
         let topic = EngineRig.topicName(self.topic(of: device))
         let admission = topic.withByteView { self.rig.dispatcher.register(token, topic: $0) }
         guard case .device = admission else { return self.fail("a registration was refused") }
-        if self.removed.remove(token) != nil { self.isActive.remove(token) }
+        if self.models.removed.remove(token) != nil { self.models.isActive.remove(token) }
         self.took()
         self.check()
     }
@@ -183,11 +191,11 @@ extension DispatchSimulation {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
         self.rig.dispatcher.unregister(index)
-        if self.removed.insert(token).inserted {
+        if self.models.removed.insert(token).inserted {
             self.coverage.removals += 1
-            self.ledger.discarded(token, .unregistered)
-            self.spacing.forgotten(token)
-            self.isActive.remove(token)
+            self.models.ledger.discarded(token, .unregistered)
+            self.models.spacing.forgotten(token)
+            self.models.isActive.remove(token)
         }
         self.took()
         self.check()
@@ -196,8 +204,8 @@ extension DispatchSimulation {
     func simulateLaunch(_ device: Int) {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
-        let isInFlight = self.checker.wakeInFlight(token) != nil
-        let couldTake = self.checker.couldTake(token, topic: EngineRig.topicName(self.topic(of: device)))
+        let isInFlight = self.models.checker.wakeInFlight(token) != nil
+        let couldTake = self.models.checker.couldTake(token, topic: EngineRig.topicName(self.topic(of: device)))
         let expected: Dispatcher.SimulatedLaunch = isInFlight ? .wakeInFlight : couldTake ? .launched : .noWorker
         let outcome = self.rig.dispatcher.simulateLaunch(index)
         if outcome != expected { self.fail("simulate-launch answered \(outcome), and not \(expected)") }
@@ -209,7 +217,7 @@ extension DispatchSimulation {
 
     func simulateExpiration(_ device: Int) {
         guard let index = self.rig.rig.find(device) else { return }
-        let isInFlight = self.checker.wakeInFlight(self.tokens[device]) != nil
+        let isInFlight = self.models.checker.wakeInFlight(self.tokens[device]) != nil
         let happened = self.rig.dispatcher.simulateExpiration(index)
         if happened != isInFlight { self.fail("simulate-expiration answered \(happened)") }
         if happened { self.coverage.simulatedExpirations += 1 }
@@ -234,9 +242,18 @@ extension DispatchSimulation {
 // MARK: - What is seen of it
 
 extension DispatchSimulation {
-    private func ended(_ delivery: Delivery, _ outcome: WakeOutcome) {
-        if outcome == .lost { self.spacing.lost(delivery.token) }
-        self.ledger.ended(delivery.token, outcome, at: self.now, self.parameters(delivery.topic))
+    /// - Parameter takingBackAttempt: the gateway restarted.
+    func ended(_ delivery: Delivery, _ outcome: WakeOutcome, takingBackAttempt: Bool = false) {
+        self.models.results[outcome] += 1
+        self.models.remember(delivery.wake, of: delivery.token)
+        if outcome == .lost { self.models.spacing.lost(delivery.token) }
+        self.models.ledger.ended(
+            delivery.token,
+            outcome,
+            at: self.now,
+            self.parameters(delivery.topic),
+            takingBackAttempt: takingBackAttempt
+        )
     }
 
     /// Takes what workers were told.
@@ -246,9 +263,9 @@ extension DispatchSimulation {
             switch event {
             case .released: break
             case .expired(let wake, let stream):
-                guard let delivery = self.checker.expired(wake, on: stream) else { break }
+                guard let delivery = self.models.checker.expired(wake, on: stream) else { break }
                 self.ended(delivery, .expired)
-                self.ledger.expire(delivery.token, at: self.now)
+                self.models.ledger.expire(delivery.token, at: self.now)
             case .delivered(let delivery): self.delivered(delivery)
             }
         }
@@ -256,15 +273,24 @@ extension DispatchSimulation {
 
     private func delivered(_ delivery: Delivery) {
         let token = delivery.token
-        self.checker.delivered(delivery, at: self.now, isDraining: false)
-        self.ledger.launched(delivery.apnsID, token, attempt: delivery.push.attempts)
+        self.models.checker.delivered(delivery, at: self.now, isDraining: false)
+        self.models.ledger.launched(delivery.apnsID, token, attempt: delivery.push.attempts)
         if delivery.apnsID == nil { self.coverage.emptyWakes += 1 }
-        if self.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.namedDeliveries += 1 }
-        if self.forced == token || self.isActive.contains(token) {
-            self.spacing.free(token)
+        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.namedDeliveries += 1 }
+        if self.forced == token || self.models.isActive.contains(token) {
+            self.models.spacing.free(token)
         } else {
-            self.spacing.charged(token, delivery.push.priority, at: self.now, self.parameters(delivery.topic))
+            self.models.spacing.charged(token, delivery.push.priority, at: self.now, self.parameters(delivery.topic))
         }
+        self.models.launched += 1
+        if let id = delivery.apnsID, self.payloads[id].map({ Array($0.utf8) }) != delivery.payload {
+            self.fail("wake \(delivery.wake) carries another push's payload")
+        }
+        if self.lives == nil { self.received(delivery) } else { self.tell(.delivered(delivery)) }
+    }
+
+    /// A worker has a wake in its hands.
+    func received(_ delivery: Delivery) {
         self.wakesSeen.append(delivery.wake)
         let window = self.parameters(delivery.topic).executionWindow
         for answer in self.workers[delivery.stream]?.answers(&self.generator, window: window) ?? [] {
@@ -281,29 +307,62 @@ extension DispatchSimulation {
         if books.launched != books.results.sum + Int64(busy) {
             self.fail("\(books.launched) launches are not \(books.results.sum) + \(busy)")
         }
+        // In the middle of a step the models are behind.
+        guard self.rig.output.events.isEmpty else { return }
+        if books.launched != self.models.launched || books.results != self.models.results {
+            self.fail("the books count \(books.launched) launches, and there were \(self.models.launched)")
+        }
     }
 
-    /// What must hold after every step.
+    /// What must hold after every step; then the step is kept.
     func check() {
+        self.verify()
+        self.keep()
+    }
+
+    private func verify() {
         guard self.fault == nil else { return }
         self.checkBooks()
-        self.checker.stepEnded(at: self.now)
-        let changed = Set(self.rig.engine.takeStep().devices)
+        self.models.checker.stepEnded(at: self.now)
+        // A store takes the changes when it has time.
+        let changed = self.lives == nil ? Set(self.rig.engine.takeStep().devices) : nil
         for (device, token) in self.tokens.enumerated() {
             guard let index = self.rig.rig.find(device) else { continue }
             let snapshot = self.rig.engine.snapshot(index)
-            if !changed.contains(index), let before = self.states[token], before != snapshot.state {
+            if let changed, !changed.contains(index), let before = self.states[token], before != snapshot.state {
                 self.fail("device \(device) changed, and the step does not say so")
             }
             self.states[token] = snapshot.state
-            self.ledger.compare(token, pending: snapshot.pendingID, inFlight: snapshot.inFlightID)
-            if snapshot.wake != self.checker.wakeInFlight(token) { self.fail("device \(device) is in another wake") }
+            self.models.ledger.compare(token, pending: snapshot.pendingID, inFlight: snapshot.inFlightID)
+            if snapshot.wake != self.models.checker.wakeInFlight(token) {
+                self.fail("device \(device) is in another wake")
+            }
             guard snapshot.held.contains(.worker) else { continue }
             self.coverage.waits += 1
-            if self.checker.couldTake(token, topic: snapshot.topic) { self.fail("device \(device) waits for nothing") }
+            if self.models.checker.couldTake(token, topic: snapshot.topic) {
+                self.fail("device \(device) waits for nothing")
+            }
         }
-        self.ledger.compare(self.rig.engine.totals)
-        let faults = self.checker.faults + self.ledger.faults + self.spacing.faults
+        self.models.ledger.compare(self.rig.engine.totals)
+        let faults = self.models.checker.faults + self.models.ledger.faults + self.models.spacing.faults
         if let first = faults.first { self.fail(first) }
+    }
+}
+
+// MARK: - Lives
+
+extension DispatchSimulation {
+    /// The gateway died and was started again: workers' streams ended with it.
+    func begin(_ rig: DispatchRig) {
+        self.rig = rig
+        self.workers = [:]
+        self.states = [:]
+    }
+
+    /// The first step of a life: what became due while the gateway was off.
+    func beginSteps() {
+        guard self.fault == nil else { return }
+        self.advance()
+        self.verify()
     }
 }

@@ -28,6 +28,8 @@ struct PushLedger {
     private var devices: [DeviceToken: Device] = [:]
     private(set) var ends: [APNsID: End] = [:]
     private(set) var accepted = 0
+    /// Every push that was answered 200.
+    private(set) var known: Set<APNsID> = []
     private(set) var faults: [String] = []
 
     func count(_ end: End) -> Int64 { Int64(self.ends.values.count { $0 == end }) }
@@ -45,6 +47,7 @@ struct PushLedger {
         _ disposition: Disposition,
         deliveredAtOnce: Bool
     ) {
+        self.known.insert(id)
         guard disposition != .noWake else { return }
         self.accepted += 1
         var push = Push(id: id, expiry: expiry)
@@ -70,8 +73,16 @@ struct PushLedger {
         self.devices[token]?.discardsRetry = false
     }
 
-    mutating func ended(_ token: DeviceToken, _ outcome: WakeOutcome, at now: Instant, _ parameters: Parameters) {
+    /// - Parameter takingBackAttempt: the gateway restarted: the launch does not count.
+    mutating func ended(
+        _ token: DeviceToken,
+        _ outcome: WakeOutcome,
+        at now: Instant,
+        _ parameters: Parameters,
+        takingBackAttempt: Bool = false
+    ) {
         guard var device = self.devices[token], var push = device.inFlight else { return }
+        if takingBackAttempt { push.attempts -= 1 }
         device.inFlight = nil
         defer { self.devices[token] = device }
         switch outcome {

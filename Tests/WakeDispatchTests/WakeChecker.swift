@@ -40,6 +40,13 @@ struct WakeChecker {
         return wakes.compactMap { self.close($0) }.sorted { $0.token.hex < $1.token.hex }
     }
 
+    /// The gateway restarted: every stream has ended.
+    ///
+    /// - Returns: the wakes that were in flight.
+    mutating func restarted() -> [Delivery] {
+        self.streams.keys.sorted { $0.connectionIndex < $1.connectionIndex }.flatMap { self.ended($0) }
+    }
+
     mutating func delivered(_ delivery: Delivery, at now: Instant, isDraining: Bool) {
         let name = "wake \(delivery.wake)"
         if !self.seen.insert(delivery.wake).inserted { self.faults.append("\(name) was delivered twice") }

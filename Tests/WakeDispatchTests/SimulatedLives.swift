@@ -1,0 +1,85 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeGateTestKit
+
+/// What the lives of a simulated gateway have in common: its records, the clocks, and what it told the world.
+struct SimulatedLives {
+    /// What leaves the gateway once the commit that covers it has returned.
+    enum Effect {
+        /// 200 to a push.
+        case accepted(APNsID)
+        /// 204 to a result.
+        case ended(DeviceToken, WakeID, FetchResult, Instant)
+        case delivered(Delivery)
+    }
+
+    /// A batch for the store, and the world as it is when that batch is durable.
+    struct Commit {
+        /// Kept among the records, so that a restart says which commit it found.
+        var number: UInt64 = 0
+        var models = SimulationModels()
+        var devices: [FrozenDevice?] = []
+        var books = Books()
+        var clock: ClockRecord?
+        var records: SimulatedStore.Records = [:]
+        var effects: [Effect] = []
+    }
+
+    struct Settled {
+        let wake: WakeID
+        let result: FetchResult
+        let at: Instant
+    }
+
+    let medium: any SimulatedMedium
+    var store: (any RecordStore)?
+    /// The newest commit that has returned.
+    var durable = Commit()
+    /// What the store was told to commit and has not yet.
+    var underWay: Commit?
+    /// What waits for the commit that covers it.
+    var staged: [Effect] = []
+    /// Commits are numbered through all lives.
+    var commits: UInt64 = 0
+    var wall: Int64 = 1_700_000_000_000
+    var boot: Int64 = 5_000_000
+    var clock: PolicyClock
+    /// How often, on average, something fails or dies: once in so many steps.
+    var faultsEvery: Int
+    /// Pushes that were answered 200.
+    var answered: Set<APNsID> = []
+    /// The last result of each device that was answered 204.
+    var settled: [DeviceToken: Settled] = [:]
+    /// Pushes that were never answered, as their commit failed or the gateway died.
+    var unanswered: Set<APNsID> = []
+    var coverage = CrashCoverage()
+
+    init(_ medium: any SimulatedMedium, faultsEvery: Int) {
+        self.medium = medium
+        self.faultsEvery = faultsEvery
+        self.clock = PolicyClock(wall: self.wall, boot: self.boot)
+    }
+}
+
+/// What happened to simulated gateways, so that a property cannot hold because nothing did.
+struct CrashCoverage {
+    enum Event: String, CaseIterable {
+        case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
+        case wakeLostAtRestart, wallJump, wallJumpBackAcrossRestart, answeredPushFound, unansweredPushFound
+        case repeatedAnswer, keptBackEffects, reload
+    }
+
+    private var counts: [Event: Int] = [:]
+
+    mutating func note(_ event: Event, _ count: Int = 1) {
+        if count > 0 { self.counts[event, default: 0] += count }
+    }
+
+    mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
+
+    subscript(event: Event) -> Int { self.counts[event] ?? 0 }
+
+    /// What never happened, by name.
+    var missing: [String] { Event.allCases.filter { self[$0] == 0 }.map(\.rawValue) }
+}

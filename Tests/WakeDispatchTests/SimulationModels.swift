@@ -1,0 +1,23 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeGateTestKit
+
+/// All that the simulation itself knows of what happened; a restart goes back to what it was at a commit.
+struct SimulationModels {
+    var checker = WakeChecker()
+    var ledger = PushLedger()
+    var spacing = SpacingChecker()
+    var isActive: Set<DeviceToken> = []
+    var removed: Set<DeviceToken> = []
+    var launched: Int64 = 0
+    var results = PerCase<WakeOutcome>()
+    /// The wakes of each device that ended last, as many as are remembered, the newest last.
+    private(set) var endedWakes: [DeviceToken: [WakeID]] = [:]
+
+    mutating func remember(_ wake: WakeID, of token: DeviceToken) {
+        var ended = self.endedWakes[token] ?? []
+        ended.append(wake)
+        self.endedWakes[token] = Array(ended.suffix(4))
+    }
+}
