@@ -20,6 +20,9 @@ package final class Journal: RecordStore {
     private let progress: CheckpointProgress
     private var records = LiveRecords()
     private var pace: CompactionPace
+    /// The oldest row of the file, and the bytes of the rows from it on of which nothing counts.
+    private var firstInFile: Int64 = 1
+    private var droppedBytes = 0
     /// The content of the row that is being filled.
     private var content = ByteBuffer()
     private var isLoaded: Bool
@@ -51,13 +54,17 @@ package final class Journal: RecordStore {
     }
 
     /// The bytes that the rows take in the file, and how many of them still count.
-    package var bytes: (all: Int, live: Int) { (self.records.rows.bytes, self.records.rows.liveBytes) }
+    package var bytes: (all: Int, live: Int) {
+        (self.droppedBytes + self.records.rows.bytes, self.records.rows.liveBytes)
+    }
 
     /// Why the store has failed, if it has.
     package var failure: StoreError? { self.progress.failure }
 
     package func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         self.records = try JournalLoader.load(self.table.database, take)
+        self.firstInFile = self.records.rows.first
+        self.droppedBytes = 0
         self.isLoaded = true
     }
 
@@ -93,13 +100,16 @@ package final class Journal: RecordStore {
 
     private func write(_ batch: ByteView) throws(StoreError) {
         try self.table.begin()
-        let oldest = self.records.rows.first
         let newest = self.records.rows.next
         self.beginRow()
         try self.append(batch)
         try self.compact(own: batch.count, before: newest)
+        if self.droppedBytes >= self.limits.deletionBytes {
+            self.firstInFile = self.records.rows.first
+            self.droppedBytes = 0
+            try self.table.delete(before: self.firstInFile)
+        }
         try self.endRow()
-        if self.records.rows.first != oldest { try self.table.delete(before: self.records.rows.first) }
         try self.table.commit()
     }
 
@@ -130,6 +140,7 @@ package final class Journal: RecordStore {
             self.pace.spend(on: row, self.records.rows)
         {
             if row.liveBytes > 0 { try self.copyLiveRecords(of: self.records.rows.first) }
+            self.droppedBytes += Int(row.bytes)
             self.records.dropOldestRow()
         }
     }
@@ -163,7 +174,7 @@ package final class Journal: RecordStore {
     }
 
     private func endRow() throws(StoreError) {
-        JournalRow.setFirst(self.records.rows.first, in: &self.content)
+        JournalRow.setFirst(self.firstInFile, in: &self.content)
         self.records.setNewestRow(contentBytes: self.content.count)
         try self.table.insert(self.records.rows.next - 1, self.content.view)
     }

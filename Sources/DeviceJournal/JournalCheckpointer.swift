@@ -25,9 +25,9 @@ package final class JournalCheckpointer: @unchecked Sendable {
         defer { self.progress.finish() }
         for _ in 0..<Self.passesMax {
             let generation = self.progress.beginPass()
-            guard let pages = try Self.copyLog(self.database, self.progress),
-                self.progress.copied(pages, generation: generation)
-            else { return }
+            guard let pages = try Self.copyLog(self.database, self.progress) else { return }
+            try Self.guarded(self.database, self.progress) { () throws(SQLiteError) in try self.database.syncFile() }
+            guard self.progress.copied(pages, generation: generation) else { return }
         }
     }
 
@@ -37,10 +37,20 @@ package final class JournalCheckpointer: @unchecked Sendable {
     /// - Throws: `StoreError` when it failed, after which the store counts as failed: pages the kernel could not
     ///   write it may have dropped, so that a second try would succeed without them.
     static func copyLog(_ database: SQLiteDatabase, _ progress: CheckpointProgress) throws(StoreError) -> Int? {
-        do throws(SQLiteError) {
-            return try database.checkpoint(.passive).copiedPages
-        } catch {
-            if error.kind == .busy { return nil }
+        try self.guarded(database, progress) { () throws(SQLiteError) in
+            do throws(SQLiteError) { return try database.checkpoint(.passive).copiedPages } catch {
+                if error.kind == .busy { return nil }
+                throw error
+            }
+        }
+    }
+
+    private static func guarded<Result>(
+        _ database: SQLiteDatabase,
+        _ progress: CheckpointProgress,
+        _ body: () throws(SQLiteError) -> Result
+    ) throws(StoreError) -> Result {
+        do throws(SQLiteError) { return try body() } catch {
             let failure = StoreError(journal: database.path, error)
             progress.fail(failure)
             throw failure

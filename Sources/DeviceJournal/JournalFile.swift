@@ -129,7 +129,7 @@ enum JournalFile {
         // A transaction that outgrows the cache would write pages before its end, and then once more.
         try database.execute("PRAGMA cache_spill = OFF")
         // Rows are written once and read once, long after: a larger cache finds nothing more, a small one stays warm.
-        try database.execute("PRAGMA cache_size = -2048")
+        try database.execute("PRAGMA cache_size = -4096")
         // Nothing needs temporary files; should a statement ever want one, a full /tmp shall not fail a commit.
         try database.execute("PRAGMA temp_store = MEMORY")
     }

@@ -7,6 +7,9 @@ package struct JournalLimits: Sendable {
     package var rowBytesMax = 67_500
     /// Rows of this many bytes in all are not compacted: the pages of a small file are not worth writing again.
     package var compactionFloorBytes = 1 << 20
+    /// Bytes of rows that are deleted together. Deleting the rows of each commit with it dirties as many pages again as
+    /// the commit's own records do, since SQLite evens out three leaves each time.
+    package var deletionBytes = 512 << 10
     /// Pages in the write-ahead log that are not in the file yet, at which a checkpoint is asked for: 8 MiB.
     package var checkpointPages = 512
     /// Pages in the write-ahead log at which a commit copies the last of them itself, so that the next one begins the

@@ -107,6 +107,17 @@ package final class SQLiteDatabase {
         return (Int(logPages), Int(copiedPages))
     }
 
+    /// Syncs the file, not the write-ahead log.
+    ///
+    /// A passive checkpoint syncs the file only when no commit came meanwhile. Without this, the checkpoint that
+    /// meets none would sync all that those before it wrote.
+    package func syncFile() throws(SQLiteError) {
+        var found: UnsafeMutablePointer<sqlite3_file>?
+        try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_FILE_POINTER, &found))
+        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+        try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+    }
+
     /// Closing leaves the write-ahead log as it is; by default the last connection copies it into the file first.
     package func keepLogOnClose() throws(SQLiteError) {
         try unsafe self.check(wakegate_sqlite_keep_log_on_close(self.connection))
