@@ -1,4 +1,5 @@
 import DeviceEngine
+import Foundation
 import Synchronization
 
 /// What the thread that commits and the one that makes checkpoints know of each other.
@@ -8,6 +9,8 @@ final class CheckpointProgress: Sendable {
         case nothing
         /// It tells the other thread to make a checkpoint.
         case ask
+        /// It waits until the other thread has copied what it is copying.
+        case wait
         /// It copies the rest of the log itself.
         case copyRest
     }
@@ -20,6 +23,9 @@ final class CheckpointProgress: Sendable {
         var generation = 0
         /// A checkpoint was asked for and is not finished.
         var isAsked = false
+        /// The other thread is copying, and a commit waits for that.
+        var isCopying = false
+        var isAwaited = false
         /// The log's pages at which the next checkpoint is asked for, and at which a commit copies the rest itself.
         var askPages: Int
         var restPages: Int
@@ -27,6 +33,7 @@ final class CheckpointProgress: Sendable {
 
     private let limits: JournalLimits
     private let state: Mutex<State>
+    private let passEnded = DispatchSemaphore(value: 0)
 
     init(limits: JournalLimits) {
         self.limits = limits
@@ -43,6 +50,13 @@ final class CheckpointProgress: Sendable {
         self.state.withLock { if $0.failure == nil { $0.failure = error } }
     }
 
+    /// How often the log was begun anew.
+    var generation: Int {
+        self.state.withLock { $0.generation }
+    }
+
+    // MARK: The thread that commits
+
     /// A commit has returned, after which the log holds `logPages`.
     func committed(logPages: Int) -> Step {
         self.state.withLock { state in
@@ -53,28 +67,38 @@ final class CheckpointProgress: Sendable {
                 state.restPages = self.limits.restartPages
             }
             state.logPages = logPages
-            let rest = logPages - state.copiedPages
-            let isSmall = rest <= self.limits.restPages && !state.isAsked
-            if logPages >= state.restPages, isSmall || logPages >= self.limits.logPagesMax {
-                // With a reader in its way it may not succeed; the next try is some pages later.
-                state.restPages = logPages + self.limits.checkpointPages
-                return .copyRest
-            }
-            guard !state.isAsked, logPages >= state.askPages else { return .nothing }
-            state.isAsked = true
-            return .ask
+            return self.nextStep(&state)
         }
     }
 
-    /// A checkpoint begins.
-    ///
-    /// - Returns: what `copied` is to be told.
-    func beginPass() -> Int {
-        self.state.withLock { $0.generation }
+    private func nextStep(_ state: inout State) -> Step {
+        let rest = state.logPages - state.copiedPages
+        if state.isCopying, rest > self.limits.waitPages || state.logPages >= self.limits.logPagesMax { return .wait }
+        let isSmall = rest <= self.limits.restPages && !state.isCopying
+        if state.logPages >= state.restPages, isSmall || state.logPages >= self.limits.logPagesMax {
+            // With a reader in its way it may not succeed; the next try is some pages later.
+            state.restPages = state.logPages + self.limits.checkpointPages
+            return .copyRest
+        }
+        guard !state.isAsked, state.logPages >= state.askPages else { return .nothing }
+        state.isAsked = true
+        return .ask
     }
+
+    /// Waits until the other thread has copied what it is copying.
+    func waitForPass() {
+        let isCopying = self.state.withLock { state in
+            state.isAwaited = state.isCopying
+            return state.isCopying
+        }
+        if isCopying { self.passEnded.wait() }
+    }
+
+    // MARK: Either thread
 
     /// A checkpoint has copied the log's first `pages`.
     ///
+    /// - Parameter generation: what it was when the checkpoint began.
     /// - Returns: whether another one would find much to copy.
     func copied(_ pages: Int, generation: Int) -> Bool {
         self.state.withLock { state in
@@ -94,5 +118,25 @@ final class CheckpointProgress: Sendable {
             let base = rest > self.limits.restPages ? state.logPages : state.copiedPages
             state.askPages = base + self.limits.checkpointPages
         }
+    }
+
+    // MARK: The thread that makes checkpoints
+
+    /// - Returns: the generation.
+    func beginPass() -> Int {
+        self.state.withLock { state in
+            state.isCopying = true
+            return state.generation
+        }
+    }
+
+    func endPass() {
+        let isAwaited = self.state.withLock { state in
+            let isAwaited = state.isAwaited
+            state.isCopying = false
+            state.isAwaited = false
+            return isAwaited
+        }
+        if isAwaited { self.passEnded.signal() }
     }
 }

@@ -136,9 +136,7 @@ package final class Journal: RecordStore {
     private func compact(own bytes: Int, before newest: Int64) throws(StoreError) {
         self.copiedBytesOfLastCommit = 0
         self.pace.earn(bytes, self.records.rows)
-        while self.records.rows.first < newest, let row = self.records.rows.oldest,
-            self.pace.spend(on: row, self.records.rows)
-        {
+        while self.records.rows.first < newest, let row = self.records.rows.oldest, self.pace.spend(on: row) {
             if row.liveBytes > 0 { try self.copyLiveRecords(of: self.records.rows.first) }
             self.droppedBytes += Int(row.bytes)
             self.records.dropOldestRow()
@@ -190,8 +188,11 @@ package final class Journal: RecordStore {
                 return
             }
         case .copyRest: ()
+        case .wait:
+            self.progress.waitForPass()
+            return
         }
-        let generation = self.progress.beginPass()
+        let generation = self.progress.generation
         // A failure is kept, and the next commit throws it: this one is durable.
         if let pages = try? JournalCheckpointer.copyLog(self.table.database, self.progress) {
             _ = self.progress.copied(pages, generation: generation)

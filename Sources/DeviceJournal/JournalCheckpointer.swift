@@ -25,6 +25,7 @@ package final class JournalCheckpointer: @unchecked Sendable {
         defer { self.progress.finish() }
         for _ in 0..<Self.passesMax {
             let generation = self.progress.beginPass()
+            defer { self.progress.endPass() }
             guard let pages = try Self.copyLog(self.database, self.progress) else { return }
             try Self.guarded(self.database, self.progress) { () throws(SQLiteError) in try self.database.syncFile() }
             guard self.progress.copied(pages, generation: generation) else { return }

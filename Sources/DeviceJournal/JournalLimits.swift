@@ -10,15 +10,18 @@ package struct JournalLimits: Sendable {
     /// Bytes of rows that are deleted together. Deleting the rows of each commit with it dirties as many pages again as
     /// the commit's own records do, since SQLite evens out three leaves each time.
     package var deletionBytes = 512 << 10
-    /// Pages in the write-ahead log that are not in the file yet, at which a checkpoint is asked for: 8 MiB.
-    package var checkpointPages = 512
+    /// Pages in the write-ahead log that are not in the file yet, at which a checkpoint is asked for: 2 MiB. Syncing
+    /// so few beside a commit makes it wait for a millisecond.
+    package var checkpointPages = 128
+    /// How many such pages make commits wait for the checkpoint that is being made: 32 MiB.
+    package var waitPages = 2048
     /// Pages in the write-ahead log at which a commit copies the last of them itself, so that the next one begins the
-    /// log anew: 64 MiB.
+    /// log anew: 64 MiB. A log that is written again and again is synced faster than one that grows.
     package var restartPages = 4096
     /// How many pages that may be.
     package var restPages = 96
-    /// Pages in the write-ahead log at which a commit copies them however many they are: 512 MiB.
-    package var logPagesMax = 32768
+    /// Pages in the write-ahead log at which a commit waits until all are copied: 128 MiB.
+    package var logPagesMax = 8192
 
     package init() {}
 }
