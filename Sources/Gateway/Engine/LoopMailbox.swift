@@ -3,11 +3,16 @@ import Synchronization
 /// Where the engine leaves what it has for one loop.
 final class LoopMailbox: Sendable {
     private let incoming = Mutex(EffectBatch())
-    private let wake = Mutex<(@Sendable () -> Void)?>(nil)
+    private let bell = Mutex(Bell())
+
+    /// A closure by itself would be wrapped anew, for good, each time it is read under the lock: a chain without end.
+    private struct Bell {
+        var ring: @Sendable () -> Void = {}
+    }
 
     /// Says how the loop is woken.
     func attach(wake: @escaping @Sendable () -> Void) {
-        self.wake.withLock { $0 = wake }
+        self.bell.withLock { $0.ring = wake }
     }
 
     /// Leaves everything of `batch`, which is empty afterwards, and wakes the loop.
@@ -20,8 +25,8 @@ final class LoopMailbox: Sendable {
                 batch.removeAll()
             }
         }
-        let wake = self.wake.withLock { $0 }
-        wake?()
+        let bell = self.bell.withLock { $0 }
+        bell.ring()
     }
 
     /// Takes everything there is into `batch`, which must be empty.
