@@ -17,6 +17,7 @@ enum JournalFile {
         vfs: String?,
         syncFolder: ((String) throws(StoreError) -> Void)?
     ) throws(StoreError) -> SQLiteDatabase {
+        if vfs == nil { try self.checkSizes(path) }
         let database = try self.explain(path) { () throws(SQLiteError) in
             try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
         }
@@ -34,6 +35,19 @@ enum JournalFile {
             if !isNew { try self.settle(database) }
         }
         return database
+    }
+
+    /// Refuses what SQLite would take for a file that is yet to be made: it would delete the log.
+    private static func checkSizes(_ path: String) throws(StoreError) {
+        let bytes = self.size(path)
+        if let bytes, 1..<512 ~= bytes { throw StoreError(damaged: path, "it is cut off after \(bytes) bytes") }
+        guard bytes ?? 0 == 0, self.size(path + "-wal") ?? 0 > 0 else { return }
+        throw StoreError(damaged: path, "it is \(bytes == nil ? "missing" : "empty"), and its log \(path)-wal is not")
+    }
+
+    private static func size(_ path: String) -> Int? {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 ? Int(status.st_size) : nil
     }
 
     /// A further connection to a file that is there.
