@@ -1,9 +1,11 @@
 import DeviceEngine
 import Foundation
-import Synchronization
 
 /// What the thread that commits and the one that makes checkpoints know of each other.
-final class CheckpointProgress: Sendable {
+///
+/// It is `Sendable` without the compiler's proof: `lock` guards `state`. The thread sanitizer sees such a lock, and not
+/// all that `Mutex` does.
+final class CheckpointProgress: @unchecked Sendable {
     /// What a commit does next.
     enum Step: Hashable {
         case nothing
@@ -23,43 +25,43 @@ final class CheckpointProgress: Sendable {
         var generation = 0
         /// A checkpoint was asked for and is not finished.
         var isAsked = false
-        /// The other thread is copying, and a commit waits for that.
+        /// The other thread is copying; how often it began to.
         var isCopying = false
-        var isAwaited = false
+        var passes = 0
         /// The log's pages at which the next checkpoint is asked for, and at which a commit copies the rest itself.
         var askPages: Int
         var restPages: Int
     }
 
     private let limits: JournalLimits
-    private let state: Mutex<State>
-    private let passEnded = DispatchSemaphore(value: 0)
+    private let lock = NSCondition()
+    private var state: State
 
     init(limits: JournalLimits) {
         self.limits = limits
-        self.state = Mutex(State(askPages: limits.checkpointPages, restPages: limits.restartPages))
+        self.state = State(askPages: limits.checkpointPages, restPages: limits.restartPages)
     }
 
     /// Why the store has failed; it stays failed.
     var failure: StoreError? {
-        self.state.withLock { $0.failure }
+        self.withLock { $0.failure }
     }
 
     /// The first failure counts.
     func fail(_ error: StoreError) {
-        self.state.withLock { if $0.failure == nil { $0.failure = error } }
+        self.withLock { if $0.failure == nil { $0.failure = error } }
     }
 
     /// How often the log was begun anew.
     var generation: Int {
-        self.state.withLock { $0.generation }
+        self.withLock { $0.generation }
     }
 
     // MARK: The thread that commits
 
     /// A commit has returned, after which the log holds `logPages`.
     func committed(logPages: Int) -> Step {
-        self.state.withLock { state in
+        self.withLock { state in
             if logPages < state.logPages {
                 state.generation += 1
                 state.copiedPages = 0
@@ -87,11 +89,10 @@ final class CheckpointProgress: Sendable {
 
     /// Waits until the other thread has copied what it is copying.
     func waitForPass() {
-        let isCopying = self.state.withLock { state in
-            state.isAwaited = state.isCopying
-            return state.isCopying
-        }
-        if isCopying { self.passEnded.wait() }
+        self.lock.lock()
+        let pass = self.state.passes
+        while self.state.isCopying, self.state.passes == pass { self.lock.wait() }
+        self.lock.unlock()
     }
 
     // MARK: Either thread
@@ -101,7 +102,7 @@ final class CheckpointProgress: Sendable {
     /// - Parameter generation: what it was when the checkpoint began.
     /// - Returns: whether another one would find much to copy.
     func copied(_ pages: Int, generation: Int) -> Bool {
-        self.state.withLock { state in
+        self.withLock { state in
             guard generation == state.generation else { return false }
             let isProgress = pages > state.copiedPages
             state.copiedPages = max(state.copiedPages, pages)
@@ -111,7 +112,7 @@ final class CheckpointProgress: Sendable {
 
     /// The checkpoint that was asked for is finished.
     func finish() {
-        self.state.withLock { state in
+        self.withLock { state in
             state.isAsked = false
             let rest = state.logPages - state.copiedPages
             // What a reader holds back is not tried again before more has come.
@@ -124,19 +125,21 @@ final class CheckpointProgress: Sendable {
 
     /// - Returns: the generation.
     func beginPass() -> Int {
-        self.state.withLock { state in
+        self.withLock { state in
             state.isCopying = true
+            state.passes += 1
             return state.generation
         }
     }
 
     func endPass() {
-        let isAwaited = self.state.withLock { state in
-            let isAwaited = state.isAwaited
-            state.isCopying = false
-            state.isAwaited = false
-            return isAwaited
-        }
-        if isAwaited { self.passEnded.signal() }
+        self.withLock { $0.isCopying = false }
+        self.lock.broadcast()
+    }
+
+    private func withLock<Result>(_ body: (inout State) -> Result) -> Result {
+        self.lock.lock()
+        defer { self.lock.unlock() }
+        return body(&self.state)
     }
 }
