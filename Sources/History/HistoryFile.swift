@@ -74,7 +74,7 @@ package final class HistoryFile {
         guard let store = self.store, !self.collected.isEmpty else { return }
         self.attempt { () throws(SQLiteError) in
             // The bound holds also when nobody finds the time to tidy.
-            while store.isFull, try store.tidy(now: .distantPast) {}
+            while store.isFull, try store.tidy(now: self.newest) {}
             try store.add(self.collected)
             self.collected.removeAll(keepingCapacity: true)
             self.noteSuccess()

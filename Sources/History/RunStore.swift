@@ -20,6 +20,8 @@ final class RunStore {
     /// The chunks of the first dead run that are deleted already.
     private var deletedChunks = 0
     private var merge: RunMerge?
+    /// When the file was last synced, in policy time.
+    private var syncedAt = Instant.distantPast
     /// Whether pages became free since it was last seen to that there are not too many.
     private var mayShrink = true
     private var sorter = HalfWordSorter()
@@ -70,7 +72,9 @@ final class RunStore {
         }
         if try self.dropOldest(now: now) { return true }
         if !self.isInMemory, self.table.logPages >= self.limits.logPagesMax {
-            try self.table.copyLog()
+            let isSynced = now >= self.syncedAt + self.limits.syncMillisecondsMin
+            try self.table.copyLog(isSynced: isSynced)
+            if isSynced { self.syncedAt = now }
             return true
         }
         if try self.mergePiece() { return true }

@@ -67,6 +67,11 @@ final class RunTable {
         }
     }
 
+    deinit {
+        // Closing copies the log for the last time.
+        try? self.database.execute("PRAGMA synchronous = NORMAL")
+    }
+
     static func isDamage(_ error: SQLiteError) -> Bool {
         error.kind == .corrupt || error.kind == .notDatabase
     }
@@ -92,8 +97,8 @@ final class RunTable {
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
         // Pages that deleted runs leave can be given back to the file system when the history shrinks.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        // With the log a commit syncs nothing; the file is synced when the log is copied into it, once in several
-        // megabytes, so that a power loss takes the last events and never the file.
+        // A commit syncs nothing: a killed process loses nothing, a power loss the last seconds. What is synced when the
+        // log is copied into the file is decided at each copy.
         try database.execute("PRAGMA journal_mode = \(isInMemory ? "MEMORY" : "WAL")")
         try database.execute("PRAGMA synchronous = \(isInMemory ? "OFF" : "NORMAL")")
         // Debian's build overwrites whatever is deleted with zeros: that doubles what retention writes.
@@ -131,7 +136,11 @@ final class RunTable {
     var logPages: Int { self.isLogCopied ? 0 : self.database.logPages }
 
     /// Copies the log into the file; the next transaction begins it anew.
-    func copyLog() throws(SQLiteError) {
+    ///
+    /// - Parameter isSynced: whether log and file are synced, so that a power loss cannot damage the file.
+    func copyLog(isSynced: Bool) throws(SQLiteError) {
+        // It stays so until the next copy, as the first commit into the new log has its part in the order of syncs.
+        try self.database.execute("PRAGMA synchronous = \(isSynced ? "NORMAL" : "OFF")")
         let (logPages, copiedPages) = try self.database.checkpoint(.passive)
         self.isLogCopied = logPages == copiedPages
     }

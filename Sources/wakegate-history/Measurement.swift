@@ -7,29 +7,29 @@ import LaunchPolicy
 /// What the history costs: processor time an event, bytes an event, and how long a question takes.
 ///
 /// A push of two events (it came, and launched), one in eight with a third that follows, goes to a device drawn at
-/// random; every lot of 65,536 events is flushed, and then all is tidied.
+/// random; every lot, of 65,536 events as a rule, is flushed, and then all is tidied.
 @main
 struct Measurement {
-    static let lot = 65_536
     static let questions = 2000
 
     private var state: UInt64 = 1
     private let history: HistoryFile
     private let path: String
+    private let lot: Int
 
     static func main() {
         let arguments = CommandLine.arguments
-        guard arguments.count == 4, let events = Int(arguments[2]), let devices = Int(arguments[3]), events > 0,
-            devices > 0
-        else {
-            Self.write("usage: wakegate-history FOLDER EVENTS DEVICES\n", to: STDERR_FILENO)
+        let numbers = arguments.dropFirst(2).compactMap { Int($0) }.filter { $0 > 0 }
+        guard numbers.count >= 2, numbers.count <= 3, arguments.count == numbers.count + 2 else {
+            Self.write("usage: wakegate-history FOLDER EVENTS DEVICES [EVENTS A LOT]\n", to: STDERR_FILENO)
             exit(64)
         }
-        var measurement = Measurement(folder: arguments[1])
-        measurement.run(events: events, devices: devices)
+        var measurement = Measurement(folder: arguments[1], lot: numbers.count == 3 ? numbers[2] : 65_536)
+        measurement.run(events: numbers[0], devices: numbers[1])
     }
 
-    private init(folder: String) {
+    private init(folder: String, lot: Int) {
+        self.lot = lot
         self.path = folder + "/history.sqlite"
         self.history = HistoryFile(path: self.path) { Self.write("\($0)\n", to: STDERR_FILENO) }
     }
@@ -110,8 +110,8 @@ struct Measurement {
 
     private mutating func makeLot(devices: Int, from number: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
-        events.reserveCapacity(Self.lot + 3)
-        while events.count < Self.lot {
+        events.reserveCapacity(self.lot + 3)
+        while events.count < self.lot {
             let device = self.device(devices)
             // 200,000 events a second.
             let at = Instant(milliseconds: 1_700_000_000_000 + Int64(number + events.count) / 200)

@@ -50,18 +50,23 @@ struct HistoryBoundsTests {
         #expect(rig.open().runCount < 64, "a question would have too many places to look at")
     }
 
-    @Test("However small the lots are that are written, and however far apart, a question has few places to look at")
-    func runs() throws {
-        let rig = try HistoryRig(limits: HistoryLimits(bytesMax: 4 << 20, ageMillisecondsMax: 1000))
-        for number in 0..<600 as Range<Int64> {
-            // A span no merge may have for its age, so that only the number of runs can cause one.
-            rig.now = rig.now + 200
-            rig.append(HistoryEvent(device: 1, at: rig.now, kind: .result(.newData)))
-            rig.flush()
-            if number == 500 { #expect(rig.open().runCount == 501) }
+    @Test("Whatever the size of the lots that are written, a question has few places to look at", arguments: [1, 520])
+    func runs(eventsPerLot: Int) throws {
+        let rig = try HistoryRig()
+        let history = rig.open()
+        var mostRuns = 0
+        for number in 0..<300 {
+            let at = rig.now + Int64(number)
+            history.append((0..<eventsPerLot).map { HistoryEvent(device: UInt64($0 % 9), at: at, kind: .conditions) })
+            history.flush()
+            mostRuns = max(mostRuns, history.runCount)
+            // Small lots are merged when there are eight; large ones stay as they are until there are too many.
+            if eventsPerLot > 1 { rig.tidyAll() }
         }
         rig.tidyAll()
-        #expect(rig.open().runCount < 20)
+        #expect(mostRuns > 250)
+        #expect(history.runCount <= (eventsPerLot == 1 ? 20 : 256))
+        #expect(history.recent(device: 0, count: .max).count == 300 * ((eventsPerLot + 8) / 9))
     }
 
     @Test("A file that was larger is made to fit a smaller size, and is given back to the disk")

@@ -8,7 +8,7 @@ import WakeGateTestKit
 @Suite("The history on a disk that fails", .timeLimit(.minutes(3)))
 struct HistoryFaultTests {
     private static let path = "/history.sqlite"
-    private static let limits = HistoryLimits(bytesMax: 4 << 20)
+    private static let limits = HistoryLimits(bytesMax: 4 << 20, syncMillisecondsMin: 0)
     private static let devices = 5
     /// Enough for one merge, and for several copies of the log into the file.
     private static let lots = 10
@@ -120,6 +120,28 @@ struct HistoryFaultTests {
             found += all.isEmpty ? 0 : 1
         }
         #expect(found > 10, "nothing was ever durable")
+    }
+
+    @Test("After a loss of power under a load that is not synced, damage is noticed and nothing wrong is answered")
+    func powerLossUnderLoad() {
+        let limits = HistoryLimits(bytesMax: 4 << 20, syncMillisecondsMin: .max)
+        var damaged = 0
+        for number in 0..<150 {
+            var trial = Trial(seed: UInt64(number + 1))
+            let disk = trial.disk
+            disk.failOperation(number * 4, .powerLoss, seed: UInt64(number + 7))
+            trial.work(HistoryFile(path: Self.path, limits: limits, vfs: disk.vfsName) { _ in })
+            if !disk.metFault { disk.losePower(seed: UInt64(number)) }
+            disk.count(.changes)
+            var isDamaged = false
+            let reopened = HistoryFile(path: Self.path, limits: limits, vfs: disk.vfsName) { _ in isDamaged = true }
+            for device in 0..<UInt64(Self.devices) {
+                #expect(trial.isPossible(reopened.recent(device: device, count: .max), device), "lost at \(number)")
+            }
+            reopened.flush()
+            damaged += isDamaged ? 1 : 0
+        }
+        #expect(damaged > 0, "it was synced after all")
     }
 
     @Test("A process that is killed at any moment leaves all that was flushed before")
