@@ -79,9 +79,9 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 }
 
 extension EmbeddedEngine {
-    /// Takes what happened since the last call, in its order.
-    package func takeEvents(_ body: (HistoryEvent) -> Void) {
-        for event in self.events { body(event) }
+    /// Appends to `events` what happened since the last call, in its order.
+    package func takeEvents(into events: inout [HistoryEvent]) {
+        if events.isEmpty { swap(&events, &self.events) } else { events += self.events }
         self.events.removeAll(keepingCapacity: true)
     }
 }

@@ -127,9 +127,9 @@ package final class EngineRig {
     /// What happened to a device since the last call; what happened to others is forgotten.
     package func takeEvents(_ device: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
+        self.engine.takeEvents(into: &events)
         let key = HistoryEvent.device(of: Self.token(device))
-        self.engine.takeEvents { if $0.device == key { events.append($0) } }
-        return events
+        return events.filter { $0.device == key }
     }
 
     /// Reports conditions that `change` sets.

@@ -85,7 +85,8 @@ struct Measurement {
     /// What a driver takes after each step.
     private static func takeChanges(_ engine: EmbeddedEngine) {
         _ = engine.takeStep()
-        engine.takeEvents { _ in }
+        var events: [HistoryEvent] = []
+        engine.takeEvents(into: &events)
     }
 
     /// VmRSS of this process.

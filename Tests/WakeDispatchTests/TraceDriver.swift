@@ -176,7 +176,9 @@ extension TraceDriver {
             guard step.answer != "none", at < delivery.deadline.milliseconds else { continue }
             self.planned.append(Planned(at: at, device: device, wake: delivery.wake, answer: step.answer))
         }
-        self.rig.engine.takeEvents { event in
+        var events: [HistoryEvent] = []
+        self.rig.engine.takeEvents(into: &events)
+        for event in events {
             let device = self.names.indices.first { HistoryEvent.device(of: EngineRig.token($0)) == event.device }
             if let device { self.note(event, device) }
         }

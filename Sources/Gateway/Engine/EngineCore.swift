@@ -152,7 +152,7 @@ extension EngineCore {
     }
 
     private func takeHistory() {
-        self.engine.takeEvents { self.stage.group.history.events.append($0) }
+        self.engine.takeEvents(into: &self.stage.group.history.events)
     }
 
     /// Nothing is stepped or stored from now on: refuses what was not made durable, and goes back to what was.
