@@ -99,6 +99,13 @@ let package = Package(
             name: "GatewayConfigurationTests",
             dependencies: ["DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy"]
         ),
+        .testTarget(
+            name: "GatewayEngineTests",
+            dependencies: [
+                "APNSProtocol", "Bytes", "DeviceEngine", "Gateway", "History", "LaunchPolicy", "WakeDispatch",
+                "WakeGateTestKit",
+            ]
+        ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text"]),
         // Depends on the program so that it lies, built, beside the tests.

@@ -1,0 +1,79 @@
+import DeviceEngine
+import LaunchPolicy
+import Testing
+import WakeGateTestKit
+
+@Suite("What the core tells the history", .timeLimit(.minutes(1)))
+struct CoreHistoryTests {
+    @Test("An explanation shows the push whose 200 was just seen, at once, the newest first")
+    func recent() throws {
+        let rig = try CoreRig()
+        defer { rig.stop() }
+        for request in stride(from: 1, to: 21, by: 2) {
+            try rig.ask(request) { $0.push(request, 1) }
+            let explained = try rig.ask(request + 1) { $0.explain(request + 1, 1) }
+            #expect(explained.recent.first?[1] == CoreRig.apnsID(request))
+            #expect(explained.recent.count == (request + 1) / 2 + 1, "with the registration")
+        }
+    }
+
+    @Test("At most 32 things are shown")
+    func count() throws {
+        let rig = try CoreRig()
+        defer { rig.stop() }
+        try rig.ask(1...50) { for request in 1...50 { $0.push(request, 1) } }
+        let explained = try rig.ask(51) { $0.explain(51, 1) }
+        #expect(explained.recent.map { $0[1] } == (19...50).reversed().map { CoreRig.apnsID($0) })
+    }
+
+    @Test("What happened in a failed commit, or behind it, never happened for the history")
+    func failed() throws {
+        let store = SimulatedStore()
+        store.failOperation(6)
+        let rig = try CoreRig(store)
+        defer { rig.stop() }
+        try rig.ask(1) { $0.push(1, 1) }
+        rig.gate.close()
+        rig.step { $0.push(2, 1) }
+        try rig.gate.waitForCommit()
+        rig.step { $0.push(3, 1) }
+        rig.gate.open()
+        #expect(try rig.answers(2...3).map(\.status) == [503, 503])
+        let explained = try rig.ask(4) { $0.explain(4, 1) }
+        #expect(explained.recent.map { $0[0] } == ["push", "registered"])
+        #expect(explained.recent.first?[1] == CoreRig.apnsID(1))
+        #expect(explained.string("pending", "apnsID") == CoreRig.apnsID(1))
+    }
+
+    @Test("The loss of a wake at a restart is in the history, once")
+    func lost() throws {
+        let rig = try CoreRig()
+        try rig.ask(1) { $0.subscribe(1) }
+        try rig.ask(2) { $0.push(2, 1) }
+        try rig.waitForWakes(1)
+        let killed = SimulatedStore(rig.store.durable)
+        rig.stop()
+        let next = try CoreRig(killed)
+        defer { next.stop() }
+        let explained = try next.ask(1) { $0.explain(1, 1) }
+        #expect(explained.recent.first == ["result", CoreRig.apnsID(2), "lost"])
+        let again = try next.ask(2) { $0.explain(2, 1) }
+        #expect(again.recent == explained.recent, "it is told once")
+    }
+
+    @Test("Too many events that wait are dropped, and that is said; questions are answered, later events are kept")
+    func dropped() throws {
+        let rig = HistoryRig()
+        func events(_ count: Int, device: UInt64) -> [HistoryEvent] {
+            let event = HistoryEvent(device: device, at: Instant(milliseconds: 1), kind: .conditions)
+            return Array(repeating: event, count: count)
+        }
+        rig.submit(events(200_000, device: 1), asking: 1, about: 1)
+        rig.submit(events(100_000, device: 2), asking: 2, about: 2)
+        rig.submit(events(5, device: 3), asking: 3, about: 3)
+        let answers = rig.finish()
+        #expect(rig.bell.droppedEvents == 100_000)
+        #expect(answers.map(\.request) == [1, 2, 3])
+        #expect(answers.map(\.recent.count) == [32, 0, 5])
+    }
+}

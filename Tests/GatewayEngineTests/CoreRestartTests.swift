@@ -1,0 +1,218 @@
+import APNSProtocol
+import Bytes
+import DeviceEngine
+import Foundation
+import LaunchPolicy
+import Testing
+import WakeGateTestKit
+
+@Suite("A core starts on what another one stored", .timeLimit(.minutes(1)))
+struct CoreRestartTests {
+    @Test("Counters, the moment they began, and refused pushes by reason and topic go on")
+    func counters() throws {
+        let rig = try CoreRig()
+        try rig.ask(1...6) {
+            $0.push(1, 1)
+            $0.push(2, 1)
+            $0.push(3, 2, topic: 1, wakes: false)
+            $0.rejected(.badTopic)
+            $0.rejected(.badTopic, topic: 1)
+            $0.push(4, 1, topic: 1)
+            $0.unregister(5, 1)
+            $0.push(6, 1)
+        }
+        let before = try rig.ask(10...12) {
+            $0.statistics(10)
+            $0.statistics(11, topic: 0)
+            $0.statistics(12, topic: 1)
+        }
+        #expect(before[0].integer("pushes", "rejected", "BadTopic") == 2)
+        #expect(before[2].integer("pushes", "rejected", "DeviceTokenNotForTopic") == 1)
+        rig.stop()
+        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        let after = try next.ask(10...12) {
+            $0.statistics(10)
+            $0.statistics(11, topic: 0)
+            $0.statistics(12, topic: 1)
+        }
+        #expect(after == before)
+    }
+
+    @Test("Killed, it forgets refused pushes of the last second and nothing else")
+    func rejections() throws {
+        let rig = try CoreRig()
+        try rig.ask(1) {
+            $0.rejected(.badTopic)
+            $0.push(1, 1)
+        }
+        // The first are stored with the first commit, the next only a second later.
+        try rig.ask(2) {
+            $0.rejected(.badTopic)
+            $0.rejected(.badPriority)
+            $0.push(2, 1)
+        }
+        let next = try CoreRig(SimulatedStore(rig.store.durable))
+        rig.stop()
+        defer { next.stop() }
+        let statistics = try next.ask(1) { $0.statistics(1) }
+        #expect(statistics.integer("pushes", "accepted") == 2)
+        #expect(statistics.integer("pushes", "coalesced") == 1)
+        let rejected = try #require(statistics.integer("pushes", "rejected", "BadTopic"))
+        #expect((1...2).contains(rejected))
+    }
+
+    @Test("A wake in flight is lost, its attempt taken back, and that is durable before anything is answered")
+    func lostWake() throws {
+        let rig = try CoreRig()
+        try rig.ask(1) { $0.subscribe(1) }
+        try rig.ask(2) { $0.push(2, 1, .immediate) }
+        try rig.waitForWakes(1)
+        let wake = try rig.lastWake()
+        let ended = try rig.ask(3) { $0.simulateLaunch(3, 1) }
+        #expect(ended.string("reason") == "WakeInFlight")
+        let killed = SimulatedStore(rig.store.durable)
+        rig.stop()
+
+        let next = try CoreRig(killed)
+        #expect(killed.commits == 1)
+        // Killed again before it was asked anything: the loss is there, once.
+        let third = try CoreRig(SimulatedStore(killed.durable))
+        next.stop()
+        defer { third.stop() }
+        let before = try third.ask(1...3) {
+            $0.statistics(1)
+            $0.report(2, wake, .newData)
+            $0.report(3, WakeID(random: (5, 6)), .newData)
+        }
+        #expect(before[0].integer("wakes", "results", "lost") == 1)
+        #expect(before[0].integer("pushes", "pending") == 1 && before[0].integer("pushes", "inFlight") == 0)
+        #expect(before[1].status == 409 && before[1].string("outcome") == "lost")
+        #expect(before[2].status == 404)
+        try third.ask(4) { $0.subscribe(4) }
+        try third.waitForWakes(1)
+        #expect(third.wakes[0].integer("attempt") == 1)
+        #expect(third.wakes[0].string("apnsID") == CoreRig.apnsID(2))
+        #expect(third.wakes[0].string("wake") != third.answer(2)?.string("wake"))
+        #expect(try third.lastWake() != wake)
+    }
+
+    @Test("Ended wakes are known: the same result again is 204, another is 409")
+    func endedWakes() throws {
+        let rig = try CoreRig()
+        try rig.ask(1) { $0.subscribe(1) }
+        try rig.ask(2) { $0.push(2, 1) }
+        try rig.waitForWakes(1)
+        let wake = try rig.lastWake()
+        #expect(try rig.ask(3) { $0.report(3, wake, .noData) }.status == 204)
+        rig.stop()
+        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        let answers = try next.ask(1...2) {
+            $0.report(1, wake, .noData)
+            $0.report(2, wake, .newData)
+        }
+        #expect(answers[0].status == 204)
+        #expect(answers[1].status == 409 && answers[1].string("outcome") == "noData")
+    }
+
+    @Test("Budget, penalty, conditions, registration and removal of devices are as they were")
+    func devices() throws {
+        let rig = try CoreRig()
+        try rig.ask(1) { $0.subscribe(1) }
+        try rig.ask(2) { $0.push(2, 1, .immediate) }
+        try rig.waitForWakes(1)
+        try rig.ask(3...8) {
+            $0.simulateExpiration(3, 1)
+            $0.conditions(4, 1) {
+                $0.batteryLevel = 0.75
+                $0.thermalState = .serious
+            }
+            $0.push(5, 1)
+            $0.register(6, 2)
+            $0.unregister(7, 2)
+            $0.push(8, 2)
+        }
+        let before = try rig.ask(9) { $0.explain(9, 1) }
+        let removed = try #require(rig.answer(8))
+        #expect(removed.status == 410)
+        rig.stop()
+
+        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        let after = try next.ask(1...2) {
+            $0.explain(1, 1)
+            $0.push(2, 2)
+        }
+        #expect(before.integer("penalty") == 1 && before.integer("launchesInWindow") == 1)
+        #expect(before.integer("pending", "coalesced") == 1)
+        let parts = [
+            "token", "topic", "conditions", "penalty", "launchesInWindow", "held",
+        ]
+        for part in parts { #expect(after[0].part(part) == before.part(part), "\(part)") }
+        for count in ["priority", "attempts", "coalesced"] {
+            #expect(after[0].integer("pending", count) == before.integer("pending", count), "\(count)")
+        }
+        #expect(after[0].string("pending", "apnsID") == CoreRig.apnsID(5))
+        #expect(after[1].status == 410)
+        // Moments are told by the wall clock; between two processes it and the uptime may differ by a millisecond.
+        let moments: [(Int64?, Int64?)] = [
+            (removed.timestamp, after[1].timestamp), (before.integer("lastLaunchAt"), after[0].integer("lastLaunchAt")),
+            (before.integer("windowEndsAt"), after[0].integer("windowEndsAt")),
+            (before.integer("nextEligibleAt"), after[0].integer("nextEligibleAt")),
+            (before.integer("registeredAt"), after[0].integer("registeredAt")),
+        ]
+        for (left, right) in moments {
+            #expect(abs(try #require(left) - (try #require(right))) <= 5)
+        }
+    }
+
+    @Test("The policy's clock goes on: an hour on the wall clock between is an hour, one set back is none")
+    func clock() throws {
+        for (hours, isDue) in [(1, true), (-1, false), (0, false)] as [(Int64, Bool)] {
+            let rig = try CoreRig()
+            try rig.ask(1) { $0.subscribe(1) }
+            try rig.ask(2) { $0.push(2, 1) }
+            try rig.waitForWakes(1)
+            let wake = try rig.lastWake()
+            try rig.ask(3...4) {
+                $0.report(3, wake, .newData)
+                $0.push(4, 1)
+            }
+            rig.stop()
+
+            let store = SimulatedStore(rig.store.durable)
+            try Self.setWallClock(by: hours * 3_600_000, since: store)
+            let next = try CoreRig(store)
+            defer { next.stop() }
+            try next.ask(1) { $0.subscribe(1) }
+            let explained = try next.ask(2) { $0.explain(2, 1) }
+            if isDue {
+                try next.waitForWakes(1)
+                #expect(next.wakes[0].string("apnsID") == CoreRig.apnsID(4))
+            } else {
+                #expect(next.wakes.isEmpty, "\(hours) hours")
+                let wall = Int64(Date(timeIntervalSinceNow: 0).timeIntervalSince1970 * 1000)
+                let left = try #require(explained.integer("nextEligibleAt")) - wall
+                #expect((840_000...900_000).contains(left), "\(hours) hours: \(left) ms are left")
+            }
+        }
+    }
+
+    @Test("A store that is read or written in vain ends the start with its cause", arguments: 0...2)
+    func startFails(operation: Int) {
+        let store = SimulatedStore()
+        store.failOperation(operation)
+        #expect(throws: StoreError.self) { try CoreRig(store) }
+        #expect(store.misuses.isEmpty)
+    }
+
+    /// What is stored seems to come from a wall clock that stood `milliseconds` behind the one there is now.
+    private static func setWallClock(by milliseconds: Int64, since store: SimulatedStore) throws {
+        let key = RecordKey(.clock)
+        let clock = try #require(store.durable[key]?.withByteView { ClockRecord(stored: $0) })
+        var batch = RecordBatch()
+        batch.append(key) { ClockRecord(now: clock.now, wall: clock.wall - milliseconds).store(to: &$0) }
+        try store.commit(batch)
+    }
+}

@@ -1,0 +1,319 @@
+import APNSProtocol
+import Bytes
+import DeviceEngine
+import Foundation
+import History
+import LaunchPolicy
+import WakeDispatch
+import WakeGateTestKit
+
+@testable import Gateway
+
+/// The gateway's core over a store that waits and fails on command, stepped by the thread of the test.
+///
+/// Requests and streams have numbers; a push's apns-id is made of its request's.
+final class CoreRig {
+    let store: SimulatedStore
+    let gate = Gate()
+    let bell = Bell()
+    private let core: EngineCore
+    private let loop = LoopMailbox()
+    private let history: HistoryThread
+    /// Everything that was let out, in its order.
+    private(set) var told: [Told] = []
+
+    /// - Throws: `StoreError` when the core cannot start.
+    init(
+        _ store: SimulatedStore = SimulatedStore(),
+        _ configuration: EngineConfiguration = EngineRig.open()
+    ) throws {
+        self.store = store
+        let (gate, bell) = (self.gate, self.bell)
+        store.whileCommitting = { _ in gate.pass() }
+        self.loop.attach { bell.deliver() }
+        self.history = HistoryThread(
+            loops: [self.loop],
+            onDropped: { bell.drop($0) },
+            makeFile: { HistoryFile(path: nil, limits: .inMemory) { _ in } }
+        )
+        do {
+            self.core = try EngineCore(
+                configuration: configuration,
+                store: store,
+                outlet: GroupOutlet(loops: [self.loop], history: self.history),
+                ring: { bell.ring() },
+                onFailure: { bell.fail($0.message) }
+            )
+        } catch {
+            self.history.stop()
+            throw error
+        }
+    }
+
+    /// Stops as a gateway does that is told to: what was taken is made durable first.
+    func stop() {
+        self.gate.open()
+        self.core.finish()
+        self.history.stop()
+        self.takeTold()
+    }
+
+    /// Everything of the batch is taken in one step, as the engine's thread takes it.
+    func step(_ fill: (Requests) -> Void = { _ in }) {
+        let requests = Requests()
+        fill(requests)
+        _ = self.core.step(requests.batch)
+    }
+
+    /// Runs the core, without requests of its own, until `isDone` holds of what was let out.
+    ///
+    /// - Throws: when it does not within ten seconds.
+    func run(_ what: String, until isDone: (CoreRig) -> Bool) throws {
+        let limit = Date(timeIntervalSinceNow: 10)
+        self.takeTold()
+        while !isDone(self) {
+            guard let isRung = self.bell.wait(until: limit) else {
+                throw RigFailure("not within 10 s: \(what); told were \(self.told)")
+            }
+            if isRung { self.step() }
+            self.takeTold()
+        }
+    }
+
+    /// Takes requests in one step, and waits until each has its answer.
+    @discardableResult
+    func ask(_ requests: ClosedRange<Int>, _ fill: (Requests) -> Void) throws -> [Told] {
+        self.step(fill)
+        return try self.answers(requests)
+    }
+
+    /// Takes one request, and waits for its answer.
+    @discardableResult
+    func ask(_ request: Int, _ fill: (Requests) -> Void) throws -> Told {
+        try self.ask(request...request, fill)[0]
+    }
+
+    /// The answers to requests, waited for; the first of each.
+    @discardableResult
+    func answers(_ requests: ClosedRange<Int>) throws -> [Told] {
+        try self.run("answers to \(requests)") { rig in requests.allSatisfy { rig.answer($0) != nil } }
+        return requests.compactMap { self.answer($0) }
+    }
+
+    /// The answer a request has got so far.
+    func answer(_ request: Int) -> Told? { self.told.first { $0.isAnswer && $0.request == request } }
+
+    /// How many answers a request has got.
+    func answerCount(_ request: Int) -> Int { self.told.count { $0.isAnswer && $0.request == request } }
+
+    /// The wakes that were delivered, in order.
+    var wakes: [Told] { self.told.filter { $0.kind == .wake } }
+
+    /// The id of the last wake that was delivered.
+    func lastWake() throws -> WakeID {
+        guard let text = self.wakes.last?.string("wake"), let id = Array(text.utf8).withByteView({ WakeID($0) })
+        else { throw RigFailure("no wake was delivered") }
+        return id
+    }
+
+    /// Waits until so many wakes have been delivered.
+    func waitForWakes(_ count: Int) throws {
+        try self.run("\(count) wakes") { $0.wakes.count >= count }
+    }
+
+    /// Takes what lies in the mailbox; nothing is waited for.
+    func takeTold() {
+        var effects = EffectBatch()
+        self.loop.take(into: &effects)
+        let reader = EffectReader()
+        effects.forEach(reader)
+        self.told += reader.told
+    }
+
+    static func apnsID(_ request: Int) -> String {
+        var text = ByteBuffer()
+        EngineRig.apnsID(UInt64(request)).write(to: &text)
+        return text.view.string
+    }
+}
+
+/// Requests as loops hand them over, in one batch.
+final class Requests {
+    fileprivate let batch = CommandBatch()
+
+    static func address(_ request: Int) -> StreamAddress {
+        StreamAddress(loop: 0, connectionIndex: UInt32(request), connectionGeneration: 1, stream: 1)
+    }
+
+    /// - Parameter expiration: seconds since 1970; nil for none, 0 for now or never.
+    func push(
+        _ request: Int,
+        _ device: Int,
+        topic: Int = 0,
+        _ priority: Priority = .considerate,
+        expiration: Int64? = nil,
+        wakes: Bool = true,
+        isDryRun: Bool = false
+    ) {
+        let name = EngineRig.topicName(topic)
+        let payload = "{\"aps\":{\"content-available\":1},\"n\":\(request)}"
+        let push = PushCommand(
+            reply: Self.address(request),
+            token: EngineRig.token(device),
+            apnsID: EngineRig.apnsID(UInt64(request)),
+            expiration: expiration ?? PushCommand.expirationAbsent,
+            priority: priority.rawValue,
+            wakes: wakes,
+            isDryRun: isDryRun,
+            topicCount: UInt8(name.utf8.count),
+            collapseIDCount: 0,
+            payloadCount: UInt16(payload.utf8.count)
+        )
+        name.withByteView { topic in
+            payload.withByteView { self.batch.append(push, topic: topic, collapseID: ByteView(), payload: $0) }
+        }
+    }
+
+    func subscribe(_ request: Int, topic: Int = 0, slots: Int = 4) {
+        let subscription = SubscriptionRequest(slots: slots, devices: [])
+        self.batch.append(.subscribe(reply: Self.address(request), topic: Self.topic(topic), subscription))
+    }
+
+    func endStream(_ request: Int) { self.batch.append(.streamEnded(Self.address(request))) }
+
+    func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
+        self.batch.append(.report(reply: Self.address(request), wake, result))
+    }
+
+    func register(_ request: Int, _ device: Int, topic: Int = 0) {
+        self.batch.append(
+            .register(reply: Self.address(request), EngineRig.token(device), topic: Self.topic(topic))
+        )
+    }
+
+    func unregister(_ request: Int, _ device: Int) {
+        self.batch.append(.unregister(reply: Self.address(request), EngineRig.token(device)))
+    }
+
+    func conditions(_ request: Int, _ device: Int, _ change: (inout ConditionsReport) -> Void) {
+        var report = ConditionsReport()
+        change(&report)
+        self.batch.append(.conditions(reply: Self.address(request), EngineRig.token(device), report))
+    }
+
+    func simulateLaunch(_ request: Int, _ device: Int) {
+        self.batch.append(.simulateLaunch(reply: Self.address(request), EngineRig.token(device)))
+    }
+
+    func simulateExpiration(_ request: Int, _ device: Int) {
+        self.batch.append(.simulateExpiration(reply: Self.address(request), EngineRig.token(device)))
+    }
+
+    func explain(_ request: Int, _ device: Int) {
+        self.batch.append(.explain(reply: Self.address(request), EngineRig.token(device)))
+    }
+
+    func statistics(_ request: Int) { self.batch.append(.statistics(reply: Self.address(request))) }
+
+    func statistics(_ request: Int, topic: Int) {
+        self.batch.append(.topicStatistics(reply: Self.address(request), topic: Self.topic(topic)))
+    }
+
+    func topics(_ request: Int) { self.batch.append(.topics(reply: Self.address(request))) }
+
+    func readiness(_ request: Int) { self.batch.append(.readiness(reply: Self.address(request))) }
+
+    /// A push that a loop has refused by itself.
+    func rejected(_ reason: APNSReason, topic: Int = 0) {
+        self.batch.append(.rejected(reason: reason.index, topic: Self.topic(topic)))
+    }
+
+    func drain() { self.batch.append(.drain) }
+
+    private static func topic(_ number: Int) -> [UInt8] { Array(EngineRig.topicName(number).utf8) }
+}
+
+/// Puts effects into plain words.
+private final class EffectReader: EffectTaker {
+    var told: [Told] = []
+
+    func answerPush(_ reply: PushReply) {
+        let request = Int(reply.address.connectionIndex)
+        guard reply.reason == PushReply.accepted else {
+            let reason = APNSReason.allCases[Int(reply.reason)]
+            let timestamp = reply.timestamp == PushReply.noMoment ? nil : reply.timestamp
+            self.told.append(
+                Told(kind: .push, request: request, status: reason.status, text: reason.rawValue, timestamp: timestamp)
+            )
+            return
+        }
+        let disposition = Disposition(rawValue: reply.disposition).map { "\($0.name)" } ?? ""
+        self.told.append(Told(kind: .push, request: request, status: 200, text: disposition))
+    }
+
+    func answer(_ address: StreamAddress, status: Int, body: ByteView) {
+        self.tell(.answer, address, status: status, body.string)
+    }
+
+    func subscribed(_ address: StreamAddress) { self.tell(.subscribed, address, status: 200) }
+
+    func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
+        let data = bytes.string.split(separator: "\n").first { $0.hasPrefix("data: ") }
+        self.tell(isWake ? .wake : .expired, address, String(data?.dropFirst(6) ?? ""))
+    }
+
+    func released(_ address: StreamAddress) { self.tell(.released, address) }
+
+    func startDraining() { self.told.append(Told(kind: .draining)) }
+
+    private func tell(_ kind: Told.Kind, _ address: StreamAddress, status: Int = 0, _ text: String = "") {
+        self.told.append(Told(kind: kind, request: Int(address.connectionIndex), status: status, text: text))
+    }
+}
+
+/// A history's thread alone, whose file is not there until it is let go on.
+final class HistoryRig {
+    let bell = Bell()
+    private let loop = LoopMailbox()
+    private let mayOpen = DispatchSemaphore(value: 0)
+    private let thread: HistoryThread
+
+    init() {
+        let (bell, mayOpen) = (self.bell, self.mayOpen)
+        self.loop.attach { bell.deliver() }
+        self.thread = HistoryThread(
+            loops: [self.loop],
+            onDropped: { bell.drop($0) },
+            makeFile: {
+                mayOpen.wait()
+                return HistoryFile(path: nil, limits: .inMemory) { _ in }
+            }
+        )
+    }
+
+    /// Hands over events, and a question about a device.
+    func submit(_ events: [HistoryEvent], asking request: Int, about device: UInt64) {
+        var batch = HistoryBatch()
+        batch.events = events
+        batch.questions.append(
+            ExplainQuestion(
+                reply: Requests.address(request),
+                device: device,
+                beginning: Array("{\"recent\":".utf8),
+                offset: WallOffset(wall: 0, now: Instant(milliseconds: 0))
+            )
+        )
+        self.thread.submit(&batch)
+    }
+
+    /// Lets the file open, waits until everything was taken and the thread has ended, and gives what was answered.
+    func finish() -> [Told] {
+        self.mayOpen.signal()
+        self.thread.stop()
+        var effects = EffectBatch()
+        self.loop.take(into: &effects)
+        let reader = EffectReader()
+        effects.forEach(reader)
+        return reader.told
+    }
+}
