@@ -49,6 +49,9 @@ final class RunTable {
     init(path: String?, vfs: String?) throws(OpeningFault) {
         do {
             let database = try SQLiteDatabase(path: path ?? ":memory:", mode: .create, vfs: vfs)
+            // Nobody else opens the file while the gateway runs: no lock a transaction, and, said before the file is
+            // first looked at, no shared memory beside it.
+            try database.execute("PRAGMA locking_mode = EXCLUSIVE")
             try Self.checkOrigin(database)
             try Self.prepare(database, isInMemory: path == nil)
             self.database = database
@@ -92,8 +95,6 @@ final class RunTable {
     }
 
     private static func prepare(_ database: SQLiteDatabase, isInMemory: Bool) throws(SQLiteError) {
-        // Nobody else opens the file while the gateway runs: no shared memory beside it, no lock a transaction.
-        try database.execute("PRAGMA locking_mode = EXCLUSIVE")
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
         // Pages that deleted runs leave can be given back to the file system when the history shrinks.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")

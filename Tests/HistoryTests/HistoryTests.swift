@@ -39,6 +39,7 @@ struct HistoryTests {
         #expect(mergesSeen > 3 && restarts > 3, "seed \(seed): nothing was merged, or never restarted")
         #expect(rig.troubles == [])
         #expect(rig.open().droppedEvents == 0)
+        #expect(!FileManager.default.fileExists(atPath: rig.path + "-shm"))
     }
 
     @Test("The newest 32 events of a device are found however many runs they are spread over")
