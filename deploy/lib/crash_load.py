@@ -43,7 +43,9 @@ class Load:
         self.on_event: Callable[[str], None] = lambda kind: None
         # When each noWake counter was seen, the newest last.
         self.no_wake_seen: list[tuple[float, int]] = []
-        self.polls = self.refusals = 0
+        # Whether the disk cannot even be read any more.
+        self.is_disk_gone = False
+        self.refusals = 0
 
     async def run(self) -> None:
         tasks: list[Coroutine] = [self.poll_statistics()]
@@ -359,9 +361,13 @@ class Load:
         """Reads the totals again and again: they balance in every answer, and no counter ever falls."""
         client = await self.connect(self.addresses.admin, None)
         while not client.is_lost:
-            stats = (await client.request("GET", "/v1/stats")).json()
-            self.take_statistics(stats)
-            self.polls += 1
+            response = await client.request("GET", "/v1/stats")
+            if response.status == 200:
+                self.take_statistics(response.json())
+            else:
+                name = "statistics are answered, but for a disk that cannot be read any more"
+                found = (self.is_disk_gone, response.status)
+                self.verdicts.check(name, found == (True, 503), f"answered {response.status} {response.body!r}")
             await asyncio.sleep(0.01)
 
     def take_statistics(self, stats: dict) -> None:
