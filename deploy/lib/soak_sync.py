@@ -23,15 +23,18 @@ CALLS = "fdatasync,fsync,write,pwrite64,writev,pwritev,ftruncate,fallocate,unlin
 WRITES = re.compile(r"\b(?:write|pwrite64|writev|pwritev|ftruncate|fallocate|fdatasync|fsync|unlink|rename)\(")
 
 
-def tracing(log: str, state: str, number: int, call: str = "fdatasync,fsync", name: str = "journal.sqlite") -> list[str]:
-    """A prefix under which the n-th sync of the file, its log or its folder fails. The process stays our child."""
-    paths = [word for path in (name, f"{name}-wal") for word in ("-P", os.path.join(state, path))]
-    if name.startswith("journal"):
-        paths += ["-P", state]
+def tracing(log: str, paths: list[str], number: int, calls: str = "fdatasync,fsync") -> list[str]:
+    """A prefix under which the n-th of these calls fails that a thread makes on these files. The process stays ours."""
+    words = [word for path in paths for word in ("-P", path)]
     return [
-        "strace", "-D", "-f", "-qq", "-y", "-o", log, "-e", "signal=none", *paths, "-e", f"trace={CALLS}",
-        "-e", f"inject={call}:error=EIO:when={number}",
+        "strace", "-D", "-f", "-qq", "-y", "-o", log, "-e", "signal=none", *words, "-e", f"trace={CALLS}",
+        "-e", f"inject={calls}:error=EIO:when={number}",
     ]  # fmt: skip
+
+
+def database(state: str, name: str) -> list[str]:
+    """The files of one database: its own, and its log."""
+    return [os.path.join(state, f"{name}.sqlite{end}") for end in ("", "-wal")]
 
 
 def injected(log: str) -> list[int]:
@@ -57,7 +60,7 @@ class SyncFailures(crash.Crashes):
         """Starts under strace, works until the sync fails, and compares; none when nothing ever failed."""
         self.gateway.end(9)
         log = self.log = os.path.join(self.gateway.folder, f"strace.{number}")
-        self.prefix = tracing(log, self.gateway.state, number)
+        self.prefix = tracing(log, database(self.gateway.state, "journal"), number)
         is_started = self.start_or_explain(number)
         self.prefix = []
         if is_started:
@@ -104,9 +107,17 @@ async def run(program: str, folder: str, verdicts: Verdicts, seed: int) -> None:
         # On an empty folder first: every sync of the making of the files.
         for number in range(1, STARTING_MAX + 1):
             shutil.rmtree(gateway.state, ignore_errors=True)
-            failures.prefix = tracing(os.path.join(folder, "strace"), gateway.state, number)
+            failures.prefix = tracing(os.path.join(folder, "strace"), database(gateway.state, "journal"), number)
             if failures.start_or_explain(number):
                 break
+            gateway.end(9)
+        gateway.end(9)
+        # The names of new files must be durable, too. (SQLite syncs the folder with fdatasync, and passes over errors;
+        # the journal syncs it with fsync.)
+        shutil.rmtree(gateway.state, ignore_errors=True)
+        failures.prefix = tracing(os.path.join(folder, "strace"), [gateway.state], 1, "fsync")
+        started = failures.start_or_explain(1)
+        verdicts.check("a folder that cannot be synced ends the start", not started, "it started")
         gateway.end(9)
         shutil.rmtree(gateway.state, ignore_errors=True)
         failures.prefix = []
@@ -125,7 +136,7 @@ async def history(failures: SyncFailures) -> None:
     """A history that cannot be written touches no push: every request is answered as ever."""
     failures.gateway.end(9)
     log = os.path.join(failures.gateway.folder, "strace.history")
-    failures.prefix = tracing(log, failures.gateway.state, 1, "fdatasync,fsync,pwrite64", "history.sqlite")
+    failures.prefix = tracing(log, database(failures.gateway.state, "history"), 1, "fdatasync,fsync,pwrite64")
     failures.start()
     failures.prefix = []
     await failures.round(by_time=False)
