@@ -23,7 +23,11 @@ MEGABYTES, MEGABYTES_AFTER = 64, 256
 LANES = 32
 TOPIC = "com.example.full"
 DEVICES = 40
-REMEDIES = {"full": "space", "read-only": "writ", "damaged": "backup", "other program": "other"}
+# A word of the remedy, by how the case's name begins.
+REMEDIES = {
+    "full": "ree space", "read-only": "writable", "damaged": "backup", "newer": "Install", "other program": "move",
+    "in use": "stop it",
+}  # fmt: skip
 
 
 class MemoryFolder:
@@ -113,7 +117,7 @@ async def fill(gateway: ServedGateway, disk: MemoryFolder, verdicts: Verdicts, s
     everybody = asyncio.create_task(load.run())
     filling = Filling(load)
     await filling.run()
-    cause = await failing_gateway.look(load, gateway.state)
+    cause = await failing_gateway.look(load, gateway.state, (len(filling.answered), filling.number))
     gateway.end(9)
     await everybody
     verdicts.note("a full disk is met", f"after {len(filling.answered):,} pushes of 4 KiB; /readyz: {cause}")
@@ -134,7 +138,8 @@ def start_fails(gateway: ServedGateway, verdicts: Verdicts, why: str, file: str)
         gateway.end(9)
         verdicts.check(name, False, "it started")
     except StartFailed as failure:
-        holds = failure.status == 1 and file in failure.errors and REMEDIES.get(why, "") in failure.errors
+        remedy = next(word for start, word in REMEDIES.items() if why.startswith(start))
+        holds = failure.status == 1 and file in failure.errors and remedy in failure.errors
         verdicts.check(name, holds, str(failure))
         verdicts.note(name, f"it says: {failure.errors.strip().splitlines()[-1] if failure.errors.strip() else ''}")
 
@@ -142,24 +147,23 @@ def start_fails(gateway: ServedGateway, verdicts: Verdicts, why: str, file: str)
 def starts(gateway: ServedGateway, verdicts: Verdicts, disk: MemoryFolder) -> None:
     """Disks and files a gateway must not start on, and must not touch."""
     journal = os.path.join(gateway.state, "journal.sqlite")
-    filler = disk.fill()
-    shutil.rmtree(gateway.state)
-    disk.fill()
-    start_fails(gateway, verdicts, "full", gateway.state)
-    os.unlink(filler)
-    shutil.rmtree(gateway.state, ignore_errors=True)
-    gateway.start()
-    gateway.end(15)
+    fold_log(journal)
+    with open(journal, "rb") as file:
+        whole = file.read()
     disk.remount("ro")
     start_fails(gateway, verdicts, "read-only", gateway.state)
     disk.remount("rw")
-    with open(journal, "rb") as file:
-        whole = file.read()
+
+    middle = len(whole) // 2
     cases: dict[str, Callable[[], None]] = {
-        "damaged": lambda: write(journal, whole[:5000] + bytes(byte ^ 0x55 for byte in whole[5000:]), log=False),
-        "damaged, cut short": lambda: write(journal, whole[: len(whole) // 2], log=False),
+        "damaged": lambda: write(journal, whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]),
+        "damaged, its first page": lambda: write(journal, whole[:100] + bytes(8000) + whole[8100:]),
+        "damaged, cut short": lambda: write(journal, whole[:middle]),
+        "damaged, without its last page": lambda: write(journal, whole[:-16384]),
+        "damaged, a row missing": lambda: without_row(journal, whole),
+        "newer": lambda: newer(journal, whole),
         "other program": lambda: other_program(journal),
-        "other program, no database": lambda: write(journal, b"Dear diary,\n" * 1000, log=False),
+        "other program, no database": lambda: write(journal, b"Dear diary,\n" * 1000),
     }
     for why, prepare in cases.items():
         prepare()
@@ -168,23 +172,51 @@ def starts(gateway: ServedGateway, verdicts: Verdicts, disk: MemoryFolder) -> No
         start_fails(gateway, verdicts, why, journal)
         with open(journal, "rb") as file:
             verdicts.check("files that are refused are left as they are", file.read() == before, f"{why}: it changed")
-    write(journal, whole, log=False)
+    write(journal, whole)
     gateway.start()
     second = ServedGateway(gateway.command[0], gateway.folder, {}, state=gateway.state)
     start_fails(second, verdicts, "in use by another process", gateway.state)
     gateway.end(15)
 
+    shutil.rmtree(gateway.state)
+    disk.fill()
+    start_fails(gateway, verdicts, "full from the beginning", gateway.state)
 
-def write(path: str, content: bytes, log: bool) -> None:
-    for suffix in () if log else ("-wal", "-shm"):
+
+def fold_log(path: str) -> None:
+    """Moves everything from the log into the file, so that there is one place to damage."""
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+
+
+def write(path: str, content: bytes) -> None:
+    """Replaces the file, and takes its log away."""
+    for suffix in ("-wal", "-shm"):
         if os.path.exists(path + suffix):
             os.unlink(path + suffix)
     with open(path, "wb") as file:
         file.write(content)
 
 
+def without_row(path: str, whole: bytes) -> None:
+    write(path, whole)
+    with sqlite3.connect(path) as database:
+        database.execute("DELETE FROM rows WHERE id = (SELECT (min(id) + max(id)) / 2 FROM rows)")
+    database.close()
+    fold_log(path)
+
+
+def newer(path: str, whole: bytes) -> None:
+    write(path, whole)
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    fold_log(path)
+
+
 def other_program(path: str) -> None:
-    write(path, b"", log=False)
+    write(path, b"")
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA application_id = 77")
         database.execute("CREATE TABLE recipes(name)")

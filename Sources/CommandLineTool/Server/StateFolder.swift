@@ -19,7 +19,11 @@ package struct StateFolder: Sendable {
         let lockFile = "\(self.path)/lock"
         self.lock = unsafe open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard self.lock >= 0 else {
-            throw CommandFailure(.failed, "\(lockFile) cannot be opened: \(Self.reason(errno))")
+            throw CommandFailure(
+                .failed,
+                "\(lockFile) cannot be opened: \(Self.reason(errno)); make the folder writable for the user that runs "
+                    + "WakeGate, free space there, or choose another with --state DIR"
+            )
         }
         guard flock(self.lock, LOCK_EX | LOCK_NB) == 0 else {
             close(self.lock)
