@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -131,6 +132,8 @@ KINDS = {
 
 
 def main() -> int:
+    # An end from outside shall leave nothing behind, either: no process, no mount.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(prog="deploy/bench", allow_abbrev=False)
     parser.add_argument("--products", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--runs", type=int, default=5, help="runs of each kind, of which the median counts")

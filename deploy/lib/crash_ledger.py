@@ -70,7 +70,7 @@ class Device:
     @property
     def ended(self) -> list[Wake]:
         """The wakes that counted, in order: a lost one never happened."""
-        return [wake for wake in self.wakes if wake.outcome not in (None, "lost")]
+        return [wake for wake in self.wakes if wake.outcome not in (None, "lost", "forgotten")]
 
     @property
     def completed(self) -> list[Wake]:
@@ -80,7 +80,7 @@ class Device:
 class Ledger:
     def __init__(self, kept: int, mixed: int):
         topics = [KEPT] * kept + [MIXED] * mixed
-        source = random.Random(1)
+        source = random.Random(5)
         self.devices = [Device(index, topic, "%064x" % source.getrandbits(256)) for index, topic in enumerate(topics)]
         self.by_token = {device.token: device for device in self.devices}
         self.wakes: dict[str, Wake] = {}
@@ -111,7 +111,8 @@ class Ledger:
         return wake
 
     def outcomes(self, topic: str | None = None) -> dict[str, int]:
-        counts = dict.fromkeys(OUTCOMES, 0)
+        # Forgotten are those of which the gateway remembers no end, and never told any.
+        counts = dict.fromkeys((*OUTCOMES, "forgotten"), 0)
         for wake in self.wakes.values():
             if wake.outcome and topic in (None, wake.device.topic):
                 counts[wake.outcome] += 1

@@ -1,6 +1,7 @@
 """Concurrent providers, workers and operators of one gateway, who write down in a ledger what they are told."""
 
 import asyncio
+import contextlib
 import json
 import random
 import time
@@ -14,6 +15,8 @@ from served_gateway import Addresses
 from verdicts import Verdicts
 
 REFUSED_PATIENCE_SECONDS = 0.02
+# How many ended wakes of a device the gateway remembers.
+REMEMBERED = 4
 
 
 @dataclass
@@ -63,8 +66,10 @@ class Load:
 
     async def stop(self) -> None:
         """Ends every connection."""
+        self.ledger.streams_left += 1
         for client in list(self.clients):
             await client.close()
+        self.ledger.streams_left += 1
 
     async def connect(self, address: str, ca: str | None) -> Client:
         client = await Client.connect(address, ca)
@@ -202,8 +207,11 @@ class Load:
                     self.spawn(self.report(client, wake, "newData"))
 
     def spawn(self, task: Coroutine) -> None:
-        running = asyncio.create_task(task)
-        self.background.add(running)
+        async def run() -> None:
+            with contextlib.suppress(ConnectionLost):
+                await task
+
+        self.background.add(asyncio.create_task(run()))
 
     def take_wake(self, data: dict) -> Wake:
         previous = self.ledger.by_token[data["device"]].wakes
@@ -267,6 +275,8 @@ class Load:
             self.on_event("result")
         elif response.status == 409:
             wake.outcome = response.json()["outcome"]
+        elif response.status == 404 and wake not in wake.device.wakes[-REMEMBERED:]:
+            wake.outcome = "forgotten"
         elif not await self.is_refused(response):
             self.verdicts.check(
                 "results are taken, or answered with how the wake ended", False,

@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import signal
 import sys
 import time
 
@@ -21,6 +22,8 @@ KINDS = {
 
 
 def main() -> int:
+    # An end from outside shall leave nothing behind, either: no process, no mount.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(prog="deploy/soak", allow_abbrev=False)
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--only", choices=list(KINDS))
