@@ -52,7 +52,8 @@ struct GatewayLimitsTests {
     func complete() {
         let transport = Mirror(reflecting: TransportLimits()).children.compactMap(\.label)
         #expect(transport.count > 20)
-        #expect(Set(GatewayLimit.all.map(\.name)) == Set(transport + ["devicesMax", "topicsMax"]))
+        let others = ["devicesMax", "topicsMax", "historyBytesMax", "historySeconds"]
+        #expect(Set(GatewayLimit.all.map(\.name)) == Set(transport + others))
         for child in Mirror(reflecting: TransportLimits()).children {
             let limit = GatewayLimit.all.first { $0.name == child.label }
             #expect(limit?.defaultValue == child.value as? Int)

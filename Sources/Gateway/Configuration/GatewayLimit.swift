@@ -142,6 +142,13 @@ extension GatewayLimit {
             \.transport.streamingBytesSoftMax,
             "past any burst of events that a reader that keeps up leaves waiting."
         ),
+        GatewayLimit(
+            "historyBytesMax",
+            "bytes",
+            4_194_304...1_099_511_627_776,
+            \.historyBytesMax,
+            "six million events, at about 40 bytes each."
+        ),
     ]
 
     private static let times = [
@@ -175,6 +182,13 @@ extension GatewayLimit {
         ),
         GatewayLimit("idleSeconds", "seconds", 1...604_800, \.transport.idleSeconds, "APNs keeps one for an hour."),
         GatewayLimit("pingSeconds", "seconds", 1...600, \.transport.pingSeconds, "as long as a handshake may take."),
+        GatewayLimit(
+            "historySeconds",
+            "seconds",
+            60...315_360_000,
+            \.historySeconds,
+            "a week, to look back at what happened over a weekend."
+        ),
         GatewayLimit(
             "lingerSeconds",
             "seconds",

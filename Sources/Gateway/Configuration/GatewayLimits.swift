@@ -1,5 +1,6 @@
 import DeviceEngine
 package import HTTPTransport
+import History
 
 /// Every bound of the gateway that an operator can set, with its value.
 package struct GatewayLimits: Sendable {
@@ -9,6 +10,11 @@ package struct GatewayLimits: Sendable {
     package var devicesMax = EngineConfiguration().devicesMax
     /// The most topics kept.
     package var topicsMax = EngineConfiguration().topicsMax
+
+    /// The bytes that the history's file stays within.
+    package var historyBytesMax = HistoryLimits().bytesMax
+    /// How long the history keeps an event.
+    package var historySeconds = Int(HistoryLimits().ageMillisecondsMax / 1000)
 
     package init() {}
 }

@@ -6,10 +6,15 @@ import History
 struct GatewayStore: Sendable {
     let folder: String
     let kind: GatewayConfiguration.Store
+    private let historyLimits: HistoryLimits
 
     init(_ configuration: GatewayConfiguration) {
         self.folder = configuration.stateFolder
         self.kind = configuration.store
+        self.historyLimits = HistoryLimits(
+            bytesMax: configuration.limits.historyBytesMax,
+            ageMillisecondsMax: Int64(configuration.limits.historySeconds) * 1000
+        )
     }
 
     static let journalName = "journal.sqlite"
@@ -33,7 +38,8 @@ struct GatewayStore: Sendable {
     func openHistory(onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
         switch self.kind {
         case .memory: HistoryFile(path: nil, limits: .inMemory, onTrouble: onTrouble)
-        case .sqlite: HistoryFile(path: "\(self.folder)/history.sqlite", onTrouble: onTrouble)
+        case .sqlite:
+            HistoryFile(path: "\(self.folder)/history.sqlite", limits: self.historyLimits, onTrouble: onTrouble)
         }
     }
 }
