@@ -98,8 +98,8 @@ final class RunTable {
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
         // Pages that deleted runs leave can be given back to the file system when the history shrinks.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        // A commit syncs nothing: a killed process loses nothing, a power loss the last seconds. What is synced when the
-        // log is copied into the file is decided at each copy.
+        // A commit syncs nothing: a killed process loses nothing, a power loss the last seconds. What is synced when
+        // the log is copied into the file is decided at each copy.
         try database.execute("PRAGMA journal_mode = \(isInMemory ? "MEMORY" : "WAL")")
         try database.execute("PRAGMA synchronous = \(isInMemory ? "OFF" : "NORMAL")")
         // Debian's build overwrites whatever is deleted with zeros: that doubles what retention writes.

@@ -68,8 +68,8 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C side guards i
     package let vfsName: String
     private let disk: OpaquePointer
 
-    /// - Parameter seed: decides what happens between syncs: which sectors are written early, how much a failed write or
-    ///   sync has done. With 0 nothing of the kind happens.
+    /// - Parameter seed: decides what happens between syncs: which sectors are written early, how much a failed write
+    ///   or sync has done. With 0 nothing of the kind happens.
     package init(seed: UInt64 = 0) {
         let number = Self.count.add(1, ordering: .relaxed).newValue
         self.vfsName = "simulated-disk-\(number)"
