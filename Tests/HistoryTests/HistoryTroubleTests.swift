@@ -42,8 +42,9 @@ struct HistoryTroubleTests {
     @Test("A file of another program is set aside, as it was")
     func foreignDatabase() throws {
         let rig = try HistoryRig()
-        let other = try SQLiteDatabase(path: rig.path, mode: .create)
-        try other.execute("PRAGMA journal_mode = WAL; CREATE TABLE t (x); INSERT INTO t VALUES (42)")
+        try SQLiteDatabase(path: rig.path, mode: .create).execute(
+            "PRAGMA journal_mode = WAL; CREATE TABLE t (x); INSERT INTO t VALUES (42)"
+        )
         try self.expectNewStart(rig, "another program")
         let aside = try SQLiteDatabase(path: rig.asidePath, mode: .readWrite)
         #expect(try aside.integer("SELECT x FROM t") == 42)
