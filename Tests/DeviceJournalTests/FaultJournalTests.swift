@@ -69,4 +69,33 @@ struct FaultJournalTests {
         let missing = kind.outcomes.filter { counts[$0] == nil }
         #expect(missing.isEmpty, "what never happened proves nothing")
     }
+
+    @Test("A start after a failed sync may lose the power at any moment", arguments: [false, true])
+    func startAfterFailedSync(isOld: Bool) {
+        var wrongs: [String] = []
+        var losses = 0
+        for number in 0... {
+            var metFault = false
+            for second in 0... {
+                // An exact disk, on which a sync that failed has written nothing.
+                let seed = UInt64(number % 3) * 2
+                var trial = FaultTrial(
+                    .failedSync,
+                    isLasting: false,
+                    number: number,
+                    seed: seed,
+                    isOld: isOld,
+                    secondLoss: second
+                )
+                trial.run()
+                wrongs += trial.wrongs
+                metFault = trial.metFault
+                guard metFault, trial.metSecondLoss else { break }
+                losses += 1
+            }
+            guard metFault else { break }
+        }
+        #expect(wrongs.isEmpty, "\(wrongs.count): \(wrongs.prefix(3).joined(separator: "\n"))")
+        #expect(losses > 100)
+    }
 }

@@ -22,6 +22,8 @@ struct FaultTrial {
     let seed: UInt64
     /// Whether there is a journal before faults begin.
     let isOld: Bool
+    /// The operation of the life after the fault at which the power is lost, too.
+    let secondLoss: Int?
 
     let disk: SimulatedDisk
     private var workload: FaultWorkload
@@ -39,12 +41,20 @@ struct FaultTrial {
         case compacted, checkpointed
     }
 
-    init(_ fault: SimulatedDisk.Fault, isLasting: Bool, number: Int, seed: UInt64, isOld: Bool) {
+    init(
+        _ fault: SimulatedDisk.Fault,
+        isLasting: Bool,
+        number: Int,
+        seed: UInt64,
+        isOld: Bool,
+        secondLoss: Int? = nil
+    ) {
         self.fault = fault
         self.isLasting = isLasting
         self.number = number
         self.seed = seed
         self.isOld = isOld
+        self.secondLoss = secondLoss
         // Every other disk is an exact one, on which nothing happens that was not asked for.
         self.disk = SimulatedDisk(seed: seed % 2 == 0 ? 0 : seed)
         self.workload = FaultWorkload(seed: seed)
@@ -53,7 +63,12 @@ struct FaultTrial {
     private var name: String {
         "\(self.fault) \(self.isLasting ? "lasting " : "")at operation \(self.number), seed \(self.seed)"
             + "\(self.isOld ? ", old file" : ""), \(self.firstFault)"
+            + (self.secondLoss.map { ", then a loss of power at operation \($0)" } ?? "")
     }
+
+    private(set) var metSecondLoss = false
+    /// The life in which the fault was to come is over.
+    private var isFaultNoted = false
 
     var metFault: Bool { !self.firstFault.isEmpty }
 
@@ -61,17 +76,25 @@ struct FaultTrial {
 
     mutating func run() {
         if self.isOld {
-            self.live(commits: 12, mayFail: false)
+            self.live(commits: self.secondLoss == nil ? 12 : 4, mayFail: false)
             self.die(.powerLoss, seed: self.seed)
         }
         self.disk.failOperation(self.number, self.fault, isLasting: self.isLasting, seed: self.seed)
-        self.live(commits: 14, mayFail: true)
+        self.live(commits: self.secondLoss == nil ? 14 : 5, mayFail: true)
         self.noteFault()
+        self.isFaultNoted = true
         let isUncertain = self.promises.possible.count > 1
         let before = self.promises.current
         self.disk.count(.changes)
         let deaths = Death.allCases
         self.die(deaths[(self.number + Int(self.seed)) % deaths.count], seed: self.seed &+ 1)
+        if let secondLoss = self.secondLoss {
+            self.disk.failOperation(secondLoss, .powerLoss, seed: self.seed)
+            self.live(commits: 2, mayFail: true)
+            self.metSecondLoss = self.disk.metFault
+            self.disk.count(.changes)
+            self.die(.powerLoss, seed: self.seed)
+        }
         self.live(commits: 3, mayFail: false)
         if isUncertain {
             let kept = self.firstFound == before
@@ -83,7 +106,7 @@ struct FaultTrial {
     }
 
     private mutating func noteFault() {
-        if self.disk.metFault { self.firstFault = self.disk.firstFault }
+        if !self.isFaultNoted, self.disk.metFault { self.firstFault = self.disk.firstFault }
     }
 
     /// What the last life found when it began.
@@ -150,7 +173,8 @@ struct FaultTrial {
     private mutating func checkFailed(_ journal: FaultSubject) {
         self.noteFault()
         // A dead process's journal has nothing to say.
-        guard self.fault != .kill, self.fault != .powerLoss else { return }
+        let isDead = self.fault == .kill || self.fault == .powerLoss || self.secondLoss != nil
+        guard !isDead else { return }
         self.disk.count(.changes)
         for _ in 0..<2 where (try? journal.store.commit(self.workload.batch())) != nil {
             self.wrong("a commit succeeded after a failure")
