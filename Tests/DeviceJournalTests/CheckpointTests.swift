@@ -101,4 +101,43 @@ struct CheckpointTests {
             #expect(found == [.device(1): [1], .device(2): [2]], "\(fault)")
         }
     }
+
+    @Test("A start after a failed sync may lose power at any moment: what was committed is there", arguments: 1...12)
+    func powerLossInStart(seed: UInt64) throws {
+        let old = (0..<60).map { (RecordKey.device($0), [UInt8](repeating: 1, count: 1000)) }
+        let new = (30..<300).map { (RecordKey.device($0), [UInt8](repeating: 2, count: 1000)) }
+        let before = Dictionary(uniqueKeysWithValues: old)
+        let after = before.merging(new) { $1 }
+        var losses = 0
+        while true {
+            let disk = SimulatedDisk()
+            do {
+                let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
+                try journal.commit(old)
+                // The next commit is the first of a new log, so that no older frame covers the pages it changes.
+                try journal.makeCheckpointer().checkpoint()
+                try journal.commit([(.device(0), [UInt8](repeating: 1, count: 1000))])
+                try journal.makeCheckpointer().checkpoint()
+                disk.failOperation(1, .failedSync)
+                #expect(throws: StoreError.self) { try journal.commit(new) }
+            }
+            // The kernel still shows what the disk does not have.
+            disk.killProcess()
+            disk.failOperation(losses, .powerLoss, seed: seed)
+            _ = try? Self.load(disk)
+            guard disk.metFault else { break }
+            disk.count(.changes)
+            losses += 1
+            let found = try Self.load(disk)
+            #expect(found == before || found == after, "seed \(seed), operation \(losses)")
+        }
+        #expect(losses > 10)
+    }
+
+    private static func load(_ disk: SimulatedDisk) throws -> [RecordKey: [UInt8]] {
+        let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
+        var found: [RecordKey: [UInt8]] = [:]
+        try journal.load { key, bytes in found[key] = bytes.array }
+        return found
+    }
 }
