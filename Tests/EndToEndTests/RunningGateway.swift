@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A real `wakegate dev` on free ports, in a folder of its own; ended with the last reference.
+/// A real `wakegate dev` on free ports, in a folder of its own or one that is given; ended with the last reference.
 final class RunningGateway {
     static let payload = #"{"aps":{"content-available":1}}"#
 
@@ -19,12 +19,19 @@ final class RunningGateway {
     let edge: String
     let admin: String
     let plain: String
+    private let isFolderKept: Bool
 
-    init(_ arguments: [String] = []) throws {
-        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+    /// - Parameters:
+    ///   - kept: a folder that is there, and outlives this gateway; nil for one of its own.
+    ///   - launcher: a command and its first arguments, which runs the program that the rest of its arguments name.
+    init(_ arguments: [String] = [], in kept: URL? = nil, under launcher: [String] = []) throws {
+        self.folder =
+            kept ?? FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        self.isFolderKept = kept != nil
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--plain", "127.0.0.1:0"]
-        self.process = try ChildProcess(Self.program, ["dev"] + free + arguments, folder: self.folder)
+        let command = launcher + [Self.program, "dev"] + free + arguments
+        self.process = try ChildProcess(command[0], Array(command.dropFirst()), folder: self.folder)
         guard let line = try self.process.line(),
             let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
             ready["ready"] as? Bool == true, let edge = ready["edge"] as? String,
@@ -37,7 +44,7 @@ final class RunningGateway {
 
     deinit {
         self.process.send(SIGKILL)
-        try? FileManager.default.removeItem(at: self.folder)
+        if !self.isFolderKept { try? FileManager.default.removeItem(at: self.folder) }
     }
 
     var certificateAuthority: String { self.folder.appendingPathComponent(".wakegate/ca.pem").path }

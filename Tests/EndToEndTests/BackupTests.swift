@@ -1,0 +1,100 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("A backup of a gateway that goes on", .serialized, .timeLimit(.minutes(3)))
+struct BackupTests {
+    private let topic = "com.example.backup"
+    private let token = String(repeating: "ba", count: 32)
+
+    @Test("A copy made while pushes arrive holds every push acknowledged before, and a gateway starts on it")
+    func copy() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        let pushed = try gateway.push(self.token, topic: self.topic)
+        #expect(pushed.status == 200)
+        let load = try ChildProcess(
+            RunningGateway.program,
+            ["push", String(repeating: "10ad", count: 16), "--topic", self.topic, "--count", "20000"],
+            folder: folder.folder
+        )
+        try gateway.eventually("pushes arrive") { (try gateway.stats().integer("pushes", "accepted") ?? 0) > 100 }
+        let before = try #require(try gateway.stats().integer("pushes", "accepted"))
+        let backup = try gateway.wakegate("backup", "first")
+        #expect(backup.status == 0, "\(backup.errors)")
+        let after = try #require(try gateway.stats().integer("pushes", "accepted"))
+        let path = backup.output.trimmingCharacters(in: .newlines)
+        #expect(path == folder.state.appendingPathComponent("backups/first").path)
+        load.send(SIGKILL)
+
+        let again = try gateway.wakegate("backup", "first")
+        #expect(again.status != 0)
+        #expect(again.errors.contains("first"), "\(again.errors)")
+        try folder.end(gateway, SIGKILL)
+
+        // The copy is a state folder as it is; serve needs nothing but the certificate, which is no state.
+        let serve = try ChildProcess(
+            RunningGateway.program,
+            [
+                "serve", "--state", path, "--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--set",
+                "tls.certificate=\(folder.state.path)/server.pem", "--set",
+                "tls.key=\(folder.state.path)/server.key",
+            ],
+            folder: folder.folder
+        )
+        let line = try #require(try serve.line(), "\(serve.errors)")
+        let ready = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        let admin = try #require(ready["admin"] as? String)
+        func ask(_ path: String) throws -> Answer {
+            let url = "http://\(admin)\(path)"
+            let ended = try ChildProcess.run(
+                "curl",
+                ["--silent", "--include", "--noproxy", "*", "--max-time", "20", url]
+            )
+            return try Answer(curlOutput: ended.output)
+        }
+        let device = try ask("/v1/devices/\(self.token)")
+        #expect(device.value("pending", "apnsID") as? String == pushed.headers["apns-id"])
+        #expect(device.recent.isEmpty, "the history is no part of a backup")
+        let stats = try ask("/v1/stats")
+        let accepted = try #require(stats.integer("pushes", "accepted"))
+        #expect((before...after).contains(accepted), "\(before)...\(after)")
+        let counts = ["completed", "coalesced", "pending", "inFlight"].compactMap { stats.integer("pushes", $0) }
+        #expect(counts.reduce(0, +) == accepted)
+        serve.send(SIGTERM)
+        #expect(try serve.finish().status == 0)
+    }
+
+    @Test("A name that is taken is 409, one that is none is 400, and nothing is left of it")
+    func names() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        func backUp(_ body: String) throws -> Answer {
+            try gateway.admin("/v1/backup", "--data-binary", body)
+        }
+        #expect(try backUp(#"{"name":"one"}"#).status == 201)
+        let taken = try backUp(#"{"name":"one"}"#)
+        #expect(taken.status == 409)
+        #expect(taken.reason == "BackupExists")
+        let names = ["", ".", "..", ".hidden", "a/b", "../a", #"a\\b"#, "a b", "ä", String(repeating: "x", count: 65)]
+        for body in names.map({ #"{"name":"\#($0)"}"# }) + [#"{"name":1}"#, "{}", "[]", "not JSON", ""] {
+            let refused = try backUp(body)
+            #expect(refused.status == 400, "\(body)")
+            #expect(refused.reason == "BadName", "\(body): \(refused.body)")
+        }
+        #expect(try backUp(#"{"name":"\#(String(repeating: "x", count: 64))"}"#).status == 201)
+        let made = try FileManager.default.contentsOfDirectory(atPath: folder.state.path + "/backups").sorted()
+        #expect(made == ["one", String(repeating: "x", count: 64)])
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.state.path + "/backups/one")
+        #expect(files == ["journal.sqlite"])
+        #expect(try gateway.edge("/v1/backup", "-d", #"{"name":"two"}"#).status == 404, "operators alone may ask")
+    }
+
+    @Test("Without a store there is nothing to copy")
+    func memory() throws {
+        let gateway = try RunningGateway(["--set", "store=memory"])
+        let refused = try gateway.admin("/v1/backup", "-d", #"{"name":"one"}"#)
+        #expect(refused.status == 409)
+        #expect(refused.reason == "NothingStored")
+    }
+}

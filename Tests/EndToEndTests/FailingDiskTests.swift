@@ -1,0 +1,87 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("A gateway whose disk takes no more", .serialized, .timeLimit(.minutes(3)))
+struct FailingDiskTests {
+    private let topic = "com.example.disk"
+
+    private static func token(_ number: Int) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 64 - digits.count) + digits
+    }
+
+    @Test("It refuses what it cannot keep, says why, still answers questions; a restart finds all that it took")
+    func fullDisk() throws {
+        let folder = try RestartFolder()
+        // Files of this process end at half a mebibyte, and writing past that is an error and no signal.
+        let limit = ["bash", "-c", #"trap "" XFSZ; ulimit -f 512; exec "$@""#, "limited"]
+        let gateway = try folder.start(under: limit)
+        var accepted: [String: String] = [:]
+        var refusal: Answer?
+        for number in 0..<2000 where refusal == nil {
+            let pushed = try gateway.push(Self.token(number), topic: self.topic)
+            if pushed.status == 200 {
+                accepted[Self.token(number)] = pushed.headers["apns-id"]
+            } else {
+                refusal = pushed
+            }
+        }
+        let refused = try #require(refusal, "the disk never failed")
+        #expect(refused.status == 503)
+        #expect(refused.reason == "ServiceUnavailable")
+        #expect(refused.headers["retry-after"] != nil)
+        #expect(accepted.count > 2)
+
+        let ready = try gateway.admin("/readyz")
+        #expect(ready.status == 503)
+        #expect((ready.value("message") as? String)?.contains(folder.journal.path) == true, "\(ready.body)")
+        #expect(try gateway.admin("/healthz").status == 200)
+        #expect(try gateway.push(Self.token(0), topic: self.topic).status == 503)
+        #expect(try gateway.edge("/v1/wakes/\(Self.token(1).suffix(32))", "-d", #"{"result":"noData"}"#).status == 503)
+        #expect(try gateway.edge("/v1/topics/\(self.topic)/wakes?slots=1").status == 503)
+        let stats = try gateway.stats()
+        #expect(stats.status == 200)
+        #expect(stats.integer("pushes", "accepted") == accepted.count)
+        #expect(stats.integer("pushes", "pending") == accepted.count)
+        #expect(stats.integer("pushes", "rejected", "ServiceUnavailable") == 2)
+        #expect(try gateway.admin("/v1/devices/\(Self.token(0))").status == 200)
+        #expect(gateway.process.errors.contains("error storeFailed"), "\(gateway.process.errors)")
+        #expect(try folder.end(gateway, SIGTERM).status == 0)
+
+        let next = try folder.start()
+        for (token, id) in accepted {
+            let device = try next.admin("/v1/devices/\(token)")
+            #expect(device.value("pending", "apnsID") as? String == id, "\(token)")
+        }
+        // The one that was refused may be found, and then counts once.
+        let found = try #require(try next.stats().integer("pushes", "accepted"))
+        #expect((accepted.count...accepted.count + 1).contains(found))
+        #expect(try next.admin("/readyz").status == 200)
+        #expect(try next.push(Self.token(0), topic: self.topic).status == 200)
+    }
+
+    @Test("Starting where nothing can be written ends with 1, the file and the remedy")
+    func fullAtStart() throws {
+        let folder = try RestartFolder()
+        try folder.end(try folder.start(), SIGTERM)
+        for file in try FileManager.default.contentsOfDirectory(atPath: folder.state.path) {
+            guard file.hasPrefix("journal") || file.hasPrefix("history") else { continue }
+            try FileManager.default.removeItem(at: folder.state.appendingPathComponent(file))
+        }
+        let limit = #"trap "" XFSZ; ulimit -f 8; exec "$@""#
+        let ended = try ChildProcess.run(
+            "bash",
+            [
+                "-c", limit, "limited", RunningGateway.program, "dev", "--edge", "127.0.0.1:0", "--admin",
+                "127.0.0.1:0",
+            ],
+            folder: folder.folder
+        )
+        #expect(ended.status == 1)
+        #expect(ended.errors.contains(folder.journal.path), "\(ended.errors)")
+        #expect(ended.errors.contains("start WakeGate again"), "\(ended.errors)")
+        #expect(ended.output.isEmpty)
+        #expect(try folder.start().push(Self.token(1), topic: self.topic).status == 200)
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Files in the state folder that are not as the gateway left them", .serialized, .timeLimit(.minutes(3)))
+struct RestartFilesTests {
+    /// What befell a journal.
+    enum Fault: String, CaseIterable {
+        case alteredRow, missingRow, cutShort, overwritten, otherDatabase, noDatabase, newerFormat
+
+        /// What the message must name besides the file: what is wrong, and what to do.
+        var words: [String] {
+            switch self {
+            case .alteredRow, .missingRow, .cutShort: ["is damaged", "backup"]
+            case .overwritten: ["journal.sqlite"]
+            case .otherDatabase, .noDatabase: ["is not a journal of WakeGate", "move the file away"]
+            case .newerFormat: ["format 99", "newer"]
+            }
+        }
+    }
+
+    private let topic = "com.example.files"
+    private let token = String(repeating: "f1", count: 32)
+
+    @Test("A journal that cannot be used ends the start with 1, the file and the remedy, and stays as it is")
+    func journal() throws {
+        for fault in Fault.allCases {
+            let folder = try RestartFolder()
+            let gateway = try folder.start()
+            for _ in 0..<5 { #expect(try gateway.push(self.token, topic: self.topic).status == 200) }
+            try folder.end(gateway, SIGTERM)
+            try Self.make(fault, folder)
+            let before = try Data(contentsOf: folder.journal)
+            let ended = try folder.startInVain()
+            #expect(ended.status == 1, "\(fault)")
+            #expect(ended.errors.contains(folder.journal.path), "\(fault): \(ended.errors)")
+            for word in fault.words { #expect(ended.errors.contains(word), "\(fault): \(ended.errors)") }
+            #expect(ended.output.isEmpty, "\(fault)")
+            #expect(try Data(contentsOf: folder.journal) == before, "\(fault)")
+        }
+    }
+
+    @Test("A history that was deleted begins anew, and nothing else does")
+    func deletedHistory() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        let pushed = try first.push(self.token, topic: self.topic)
+        let stats = try first.stats()
+        try folder.end(first, SIGTERM)
+        for end in ["", "-wal", "-shm"] {
+            try? FileManager.default.removeItem(atPath: folder.history.path + end)
+        }
+        let second = try folder.start()
+        let device = try second.admin("/v1/devices/\(self.token)")
+        #expect(device.recent.isEmpty)
+        #expect(device.value("pending", "apnsID") as? String == pushed.headers["apns-id"])
+        #expect(try second.stats().body == stats.body)
+        #expect(try second.push(self.token, topic: self.topic).status == 200)
+        #expect(try second.admin("/v1/devices/\(self.token)").recent.map { $0[0] } == ["push"])
+        #expect(!second.process.errors.contains("warning"), "\(second.process.errors)")
+    }
+
+    @Test("A history that is no history is set aside, with a warning, and begins anew")
+    func garbageHistory() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        #expect(try first.push(self.token, topic: self.topic).status == 200)
+        try folder.end(first, SIGTERM)
+        let garbage = Data(String(repeating: "this is no database\n", count: 2000).utf8)
+        try garbage.write(to: folder.history)
+        let second = try folder.start()
+        #expect(try second.admin("/v1/devices/\(self.token)").recent.isEmpty)
+        #expect(try second.stats().integer("pushes", "accepted") == 1)
+        #expect(try second.push(self.token, topic: self.topic).status == 200)
+        #expect(try second.admin("/v1/devices/\(self.token)").recent.count == 1)
+        #expect(second.process.errors.contains("warning history"), "\(second.process.errors)")
+        let aside = folder.history.path + ".set-aside"
+        #expect(second.process.errors.contains(aside))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: aside)) == garbage)
+        try folder.end(second, SIGTERM)
+        #expect(try folder.start().admin("/v1/devices/\(self.token)").recent.count == 1)
+    }
+
+    @Test("A state folder that cannot be written ends the start with 1 and says so")
+    func readOnly() throws {
+        // Root may write everywhere; what nobody may write is a file in the folder's place.
+        let folder = try RestartFolder()
+        try Data("a file".utf8).write(to: folder.state)
+        let ended = try folder.startInVain()
+        #expect(ended.status == 1)
+        #expect(ended.errors.contains(folder.state.path), "\(ended.errors)")
+        #expect(try Data(contentsOf: folder.state) == Data("a file".utf8))
+    }
+
+    private static func make(_ fault: Fault, _ folder: RestartFolder) throws {
+        switch fault {
+        case .alteredRow:
+            try folder.changeJournal(
+                "UPDATE rows SET content = CAST(substr(content, 1, 20) || x'00ff' || substr(content, 23) AS BLOB)"
+            )
+        case .missingRow:
+            try folder.changeJournal("DELETE FROM rows WHERE id = (SELECT max(id) - 1 FROM rows)")
+        case .cutShort:
+            try folder.changeJournal("")
+            let file = try FileHandle(forWritingTo: folder.journal)
+            let size = try file.seekToEnd()
+            try file.truncate(atOffset: size - 16384)
+            try file.close()
+        case .overwritten:
+            try folder.changeJournal("")
+            let file = try FileHandle(forWritingTo: folder.journal)
+            try file.seek(toOffset: 16384)
+            try file.write(contentsOf: Data(repeating: 0x5A, count: 16384))
+            try file.close()
+        case .otherDatabase:
+            for end in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: folder.journal.path + end)
+            }
+            try folder.changeJournal("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup')")
+        case .noDatabase:
+            for end in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: folder.journal.path + end) }
+            try Data(String(repeating: "Dear diary, this is a text of mine.\n", count: 50).utf8).write(
+                to: folder.journal
+            )
+        case .newerFormat:
+            try folder.changeJournal("PRAGMA user_version = 99")
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import Glibc
+
+/// A folder in which one gateway after another runs; removed with the last reference.
+final class RestartFolder {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+
+    init() throws {
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    /// Where the gateways keep their state.
+    var state: URL { self.folder.appendingPathComponent(".wakegate") }
+    var journal: URL { self.state.appendingPathComponent("journal.sqlite") }
+    var history: URL { self.state.appendingPathComponent("history.sqlite") }
+
+    /// The next gateway; the one before must have ended.
+    func start(_ arguments: [String] = [], under launcher: [String] = []) throws -> RunningGateway {
+        try RunningGateway(["--set", "drainTimeout=1"] + arguments, in: self.folder, under: launcher)
+    }
+
+    /// Ends a gateway with a signal, and waits until it is gone.
+    @discardableResult
+    func end(_ gateway: RunningGateway, _ signal: Int32) throws -> ChildProcess.Ended {
+        gateway.process.send(signal)
+        return try gateway.process.finish()
+    }
+
+    /// Starts a gateway that cannot start, and gives its end.
+    func startInVain(_ command: [String] = ["dev"]) throws -> ChildProcess.Ended {
+        let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state", self.state.path]
+        return try ChildProcess.run(RunningGateway.program, command + free, folder: self.folder)
+    }
+
+    /// Does something to the journal as another program would that knows SQLite; nobody has it open.
+    func changeJournal(_ statements: String) throws {
+        let script = """
+            import sqlite3, sys
+            database = sqlite3.connect(sys.argv[1])
+            database.executescript(sys.argv[2])
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            """
+        let ended = try ChildProcess.run("python3", ["-c", script, self.journal.path, statements])
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
+    }
+}
+
+extension Answer {
+    /// Of an explanation: what happened, the newest first, as event, apns-id and detail.
+    var recent: [[String]] {
+        let events = self.value("recent") as? [[String: Any]] ?? []
+        return events.map { event in
+            ["event", "apnsID", "detail"].map { event[$0] as? String ?? "" }
+        }
+    }
+
+    /// Everything at a path as one text, in the order of its keys.
+    func part(_ path: String...) -> String? {
+        var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.body.utf8))
+        for key in path { value = (value as? [String: Any])?[key] }
+        guard let value,
+            let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
+        else { return nil }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
