@@ -1,4 +1,6 @@
+import Dispatch
 import SQLite
+import Synchronization
 import Testing
 import WakeGateTestKit
 
@@ -43,6 +45,17 @@ struct SimulatedDiskTests {
             // The caller looks at what is there.
         }
         return acknowledged
+    }
+
+    /// Time does not pass on this disk, so that nobody waits for a lock: who is refused tries again.
+    private static func retrying<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
+        while true {
+            do throws(SQLiteError) {
+                return try body()
+            } catch {
+                guard error.kind == .busy else { throw error }
+            }
+        }
     }
 
     /// - Returns: how many rows there are; nil when the database is damaged.
@@ -163,6 +176,30 @@ struct SimulatedDiskTests {
         #expect(try other.integer("SELECT count(*) FROM rows") == 1)
         try other.execute("BEGIN IMMEDIATE; INSERT INTO rows VALUES (randomblob(6000)); COMMIT")
         #expect(try writer.integer("SELECT count(*) FROM rows") == 2)
+    }
+
+    @Test("Connections of several threads take turns, and nothing of any is lost with the power")
+    func threads() throws {
+        let disk = SimulatedDisk(seed: 9)
+        try Self.open(disk, Keeping.log.pragmas).execute("CREATE TABLE rows (content BLOB)")
+        let failures = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 3) { _ in
+            do {
+                let database = try Self.retrying { () throws(SQLiteError) in
+                    try SQLiteDatabase(path: "/db", mode: .readWrite, vfs: disk.vfsName)
+                }
+                for _ in 0..<40 {
+                    try Self.retrying { () throws(SQLiteError) in
+                        try database.execute("BEGIN IMMEDIATE; INSERT INTO rows VALUES (randomblob(6000)); COMMIT")
+                    }
+                }
+            } catch {
+                failures.withLock { $0.append("\(error)") }
+            }
+        }
+        #expect(failures.withLock { $0 } == [])
+        disk.losePower(seed: 3)
+        #expect(Self.rows(disk) == 120)
     }
 
     @Test("A plan counts operations, and meets its fault once or from then on")
