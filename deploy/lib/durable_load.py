@@ -2,18 +2,17 @@
 
 import os
 import random
-import re
 import statistics
-import subprocess
 
 import durable_peers
+import h2load
 import processes
 import push_load
 
 RATIO_TARGET = 1.6
 DEVICES = 100_000
-CONNECTIONS, STREAMS = 100, 32
-SINGLE_CONNECTIONS = 64
+# Connections, and how much each has on its way; PostgreSQL gets as many rows at once, 100 a statement.
+SHAPES = [(16, 200), (64, 1)]
 
 
 class DurableGateway(processes.Gateway):
@@ -24,22 +23,17 @@ class DurableGateway(processes.Gateway):
     def __init__(self, products: str, folder: str):
         super().__init__(products, folder, [], ["store=sqlite"])
         source = random.Random(3)
-        self.uris, self.body = os.path.join(folder, "uris"), os.path.join(folder, "body")
-        with open(self.uris, "w", encoding="ascii") as file:
-            file.writelines(f"http://127.0.0.1/3/device/{source.getrandbits(256):064x}\n" for _ in range(DEVICES))
+        self.folder, self.body = folder, os.path.join(folder, "body")
+        paths = [f"/3/device/{source.getrandbits(256):064x}" for _ in range(DEVICES)]
+        for connections, _ in SHAPES:
+            h2load.write_paths(folder, f"uris{connections}", paths, connections)
         with open(self.body, "wb") as file:
             file.write(push_load.payload())
 
     def rate(self, pushes: int, connections: int, streams: int) -> float:
-        command = [
-            "h2load", "-t", "1", "-c", str(connections), "-m", str(streams), "-n", str(pushes), "-d", self.body,
-            "-i", self.uris, "-B", f"http://{self.plain}", *push_load.headers(),
-        ]  # fmt: skip
-        output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300).stdout
-        codes = re.search(r"status codes: (\d+) 2xx", output)
-        if not codes or int(codes.group(1)) != pushes:
-            raise SystemExit(f"not every reply was 2xx; the run does not count:\n{output}")
-        return float(re.search(r"finished in [^,]+, ([\d.]+) req/s", output).group(1))
+        uris = os.path.join(self.folder, f"uris{connections}")
+        headers = push_load.headers()
+        return pushes / h2load.run(f"http://{self.plain}", uris, self.body, headers, connections, streams, pushes)
 
     def cpu_seconds(self) -> float:
         return processes.cpu_seconds(self.pid)
@@ -59,15 +53,15 @@ def compare(products: str, folder: str, runs: int, pushes: int) -> list[dict]:
             durable_peers.Redis(places["redis"], DEVICES, payload) as redis, \
             durable_peers.Postgres(places["postgres"], DEVICES, payload) as postgres:  # fmt: skip
         servers = (gateway, redis, postgres)
-        shapes = [(CONNECTIONS, STREAMS), (SINGLE_CONNECTIONS, 1)]
-        return [row(servers, connections, streams, runs, pushes) for connections, streams in shapes]
+        return [row(servers, connections, streams, runs, pushes) for connections, streams in SHAPES]
 
 
 def row(servers: tuple, connections: int, streams: int, runs: int, pushes: int) -> dict:
     rates: dict[str, list[float]] = {server.name: [] for server in servers}
     cpu: dict[str, list[float]] = {server.name: [] for server in servers}
-    # With one push at a time on a connection a run takes longer, and PostgreSQL, which gets batches, does not differ.
-    count = pushes if streams > 1 else pushes // 4
+    # Long runs, as starting the load is part of them. With one push at a time on a connection they take longer, and
+    # PostgreSQL, which gets batches, does not differ.
+    count = pushes * (5 if streams > 1 else 1)
     taking_part = [server for server in servers if streams > 1 or server.name != "PostgreSQL"]
     for number in range(runs + 1):
         for server in taking_part:

@@ -2,10 +2,9 @@
 
 import os
 import random
-import re
 import statistics
-import subprocess
 
+import h2load
 import processes
 
 DEVICES = 10_000
@@ -21,12 +20,11 @@ def payload() -> bytes:
     return start + b"m" * (PAYLOAD_BYTES - len(start) - len(end)) + end
 
 
-def write_inputs(folder: str) -> None:
+def write_inputs(folder: str, connections: int = CONNECTIONS) -> None:
     source = random.Random(1)
     tokens = ["%064x" % source.getrandbits(256) for _ in range(DEVICES)]
     for name, separator in (("gateway", "/"), ("nghttpd", "?")):
-        with open(os.path.join(folder, f"{name}.uris"), "w", encoding="ascii") as file:
-            file.writelines(f"https://127.0.0.1/3/device{separator}{token}\n" for token in tokens)
+        h2load.write_paths(folder, name, [f"/3/device{separator}{token}" for token in tokens], connections)
     with open(os.path.join(folder, "body"), "wb") as file:
         file.write(payload())
 
@@ -46,18 +44,6 @@ def headers() -> list[str]:
         "apns-expiration": "1999999999",
     }
     return [word for name, value in fields.items() for word in ("-H", f"{name}: {value}")]
-
-
-def run(folder: str, uris: str, base: str, connections: int, streams: int, requests: int, prefix: list[str]) -> None:
-    """One run of h2load; anything but a 2xx to every request ends the measurement."""
-    command = [
-        *prefix, "h2load", "-t", "1", "-c", str(connections), "-m", str(streams), "-n", str(requests),
-        "-d", os.path.join(folder, "body"), "-i", os.path.join(folder, uris), "-B", base, *headers(),
-    ]  # fmt: skip
-    output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300).stdout
-    codes = re.search(r"status codes: (\d+) 2xx", output)
-    if not codes or int(codes.group(1)) != requests:
-        raise SystemExit(f"not every reply was 2xx; the run does not count:\n{output}")
 
 
 def measure(products: str, folder: str, runs: int, requests: int, store: str, target: float) -> list[dict]:
@@ -80,7 +66,8 @@ def measure(products: str, folder: str, runs: int, requests: int, store: str, ta
                 for number in range(runs + 1):
                     for name, (server, base) in sides.items():
                         before = processes.cpu_seconds(server.pid)
-                        run(folder, f"{name}.uris", base, connections, streams, requests, load_core)
+                        uris, body = os.path.join(folder, name), os.path.join(folder, "body")
+                        h2load.run(base, uris, body, headers(), connections, streams, requests, load_core)
                         spent = processes.cpu_seconds(server.pid) - before
                         # The first run of each registers the devices and warms the caches, and does not count.
                         if number > 0:
