@@ -38,6 +38,12 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The pages of the write-ahead log after which it is copied into the file.
     var logPagesMax: Int { self.bytesMax / 32 / RunTable.pageBytes }
 
+    /// The events that one piece of a merge moves: 32,768 as a rule, a few milliseconds.
+    var pieceEvents: Int { self.runEventsMax / 8 }
+
+    /// The chunks that one piece of work deletes, or the pages it gives back: 256 as a rule.
+    var pieceChunks: Int { self.runEventsMax / 1024 }
+
     /// The runs a merge makes one of.
     static let fanIn = 8
 

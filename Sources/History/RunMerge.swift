@@ -3,9 +3,6 @@ import SQLite
 
 /// Makes one run of several neighbours, a piece at a time.
 final class RunMerge {
-    /// The events one piece moves: about two milliseconds.
-    static let pieceEvents = 32_768
-
     /// A run that is read from its beginning.
     private struct Input {
         let run: HistoryRun
@@ -29,9 +26,11 @@ final class RunMerge {
     private let table: RunTable
     private var inputs: [Input]
     private let writer: RunWriter
+    private let pieceEvents: Int
 
     /// - Parameter runs: from the oldest to the newest.
-    init(_ runs: ArraySlice<HistoryRun>, _ table: RunTable) {
+    init(_ runs: ArraySlice<HistoryRun>, _ table: RunTable, pieceEvents: Int) {
+        self.pieceEvents = pieceEvents
         self.table = table
         self.inputs = runs.map { Input(run: $0) }
         let events = runs.reduce(0) { $0 + $1.events }
@@ -67,7 +66,7 @@ final class RunMerge {
     private func movePiece() throws(SQLiteError) -> Bool {
         for index in self.inputs.indices { try self.inputs[index].fill(self.table) }
         var moved = 0
-        while moved < Self.pieceEvents {
+        while moved < self.pieceEvents {
             // Of equal devices the oldest run comes first.
             var least: (device: UInt64, input: Int)?
             for index in self.inputs.indices {

@@ -5,11 +5,6 @@ import SQLite
 
 /// The runs of one file: written, merged, dropped, and asked.
 final class RunStore {
-    /// The chunks that one piece of work deletes.
-    private static let pieceChunks = 256
-    /// The free pages that one piece of work gives back.
-    private static let piecePages = 256
-
     let table: RunTable
     private let limits: HistoryLimits
     private let isInMemory: Bool
@@ -91,7 +86,7 @@ final class RunStore {
 
     private func deletePiece() throws(SQLiteError) {
         let run = self.dead[0]
-        let rows = run.rows[self.deletedChunks...].prefix(Self.pieceChunks)
+        let rows = run.rows[self.deletedChunks...].prefix(self.limits.pieceChunks)
         let isLast = self.deletedChunks + rows.count == run.rows.count
         try self.table.transaction { () throws(SQLiteError) in
             for row in rows { try self.table.removeChunk(row) }
@@ -129,7 +124,7 @@ final class RunStore {
                 )
             }
             guard let window = MergePlan.next(sizes, self.limits) else { return false }
-            self.merge = RunMerge(self.runs[window], self.table)
+            self.merge = RunMerge(self.runs[window], self.table, pieceEvents: self.limits.pieceEvents)
         }
         guard let merge = self.merge else { return false }
         let finished: HistoryRun?
@@ -160,11 +155,11 @@ final class RunStore {
         let pages = try self.table.pages()
         // Free pages are soon used again; only a file that stays far larger than what is in it is worth the work.
         let isTooLarge = pages.all * RunTable.pageBytes > self.limits.bytesMax
-        guard pages.free > 0 && isTooLarge || pages.free > max(Self.piecePages, pages.all / 2) else {
+        guard pages.free > 0 && isTooLarge || pages.free > max(self.limits.pieceChunks, pages.all / 2) else {
             self.mayShrink = false
             return false
         }
-        try self.table.giveBack(Self.piecePages)
+        try self.table.giveBack(self.limits.pieceChunks)
         return true
     }
 }
