@@ -60,6 +60,10 @@ struct HistoryFaultTests {
         }
     }
 
+    private static func answers(_ history: HistoryFile) -> [[HistoryEvent]] {
+        (0..<UInt64(self.devices)).map { history.recent(device: $0, count: .max) }
+    }
+
     @Test(
         "Whatever operation fails, nothing stops, no answer is wrong, and afterwards it works again",
         arguments: [.noSpace, .ioError, .failedSync, .failedRead] as [SimulatedDisk.Fault],
@@ -95,6 +99,12 @@ struct HistoryFaultTests {
             #expect(history.recent(device: last.device, count: 1) == [last], "operation \(number)")
             #expect(history.collectedEvents == 0 || isDamaged, "operation \(number): \(troubles)")
             told += troubles.isEmpty ? 0 : 1
+            guard !isDamaged else { continue }
+            while history.tidy() {}
+            let answers = Self.answers(history)
+            disk.killProcess()
+            let reopened = HistoryFile(path: Self.path, limits: Self.limits, vfs: disk.vfsName) { troubles.append($0) }
+            #expect(Self.answers(reopened) == answers, "operation \(number): \(troubles)")
         }
         #expect(faults > 3)
         #expect(told > 0)

@@ -42,6 +42,29 @@ struct HistoryTests {
         #expect(!FileManager.default.fileExists(atPath: rig.path + "-shm"))
     }
 
+    @Test("A restart between two pieces of a merge loses nothing and mixes nothing up", arguments: 0..<16)
+    func restart(pieces: Int) throws {
+        let rig = try HistoryRig()
+        var random = SeededGenerator(seed: 11)
+        for _ in 0..<8 {
+            for _ in 0..<500 { rig.appendRandom(&random, devices: 10) }
+            rig.flush()
+        }
+        for _ in 0..<pieces { _ = rig.open().tidy() }
+        rig.close()
+        for _ in 0..<8 {
+            for _ in 0..<500 { rig.appendRandom(&random, devices: 10) }
+            rig.flush()
+        }
+        rig.tidyAll()
+        rig.close()
+        for device in 0..<10 as Range<UInt64> {
+            let device = device &* 0x9E37_79B9_7F4A_7C15
+            #expect(rig.open().recent(device: device, count: .max) == rig.recent(device, .max))
+        }
+        #expect(rig.troubles == [])
+    }
+
     @Test("The newest 32 events of a device are found however many runs they are spread over")
     func spread() throws {
         let rig = try HistoryRig()
