@@ -175,6 +175,7 @@ struct FaultTrial {
         // A dead process's journal has nothing to say.
         let isDead = self.fault == .kill || self.fault == .powerLoss || self.secondLoss != nil
         guard !isDead else { return }
+        guard journal.store.failure != nil else { return self.wrong("the journal forgot that it failed") }
         self.disk.count(.changes)
         for _ in 0..<2 where (try? journal.store.commit(self.workload.batch())) != nil {
             self.wrong("a commit succeeded after a failure")

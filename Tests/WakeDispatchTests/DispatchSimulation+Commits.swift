@@ -117,9 +117,13 @@ extension DispatchSimulation {
     /// A worker that had its 204 for a result, and says it again, has its answer as before.
     func checkRemembered(_ wake: WakeID, _ result: FetchResult, _ outcome: ReportOutcome) {
         guard let settled = self.lives?.settled.first(where: { $0.value.wake == wake }),
-            self.now.milliseconds - settled.value.at.milliseconds < 600_000,
             self.models.endedWakes[settled.key]?.contains(wake) == true
         else { return }
+        guard self.now.milliseconds - settled.value.at.milliseconds < 600_000 else {
+            self.lives?.coverage.note(.forgottenAnswer)
+            if outcome != .unknown { self.fail("a result of long ago is \(outcome) when it comes again") }
+            return
+        }
         guard result == settled.value.result else {
             if case .endedOtherwise = outcome { return }
             return self.fail("a result that was answered is \(outcome) when another comes")

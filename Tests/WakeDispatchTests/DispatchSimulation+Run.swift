@@ -134,8 +134,8 @@ extension DispatchSimulation {
     /// A worker says again what it had its answer for.
     private func reanswer() {
         guard let settled = self.lives?.settled, !settled.isEmpty else { return }
-        let newest = settled.values.sorted { ($0.at, $0.wake.first) < ($1.at, $1.wake.first) }.suffix(3)
-        let again = self.generator.pick(Array(newest))
+        let all = settled.values.sorted { ($0.at, $0.wake.first) < ($1.at, $1.wake.first) }
+        let again = self.generator.pick(self.generator.once(in: 3) ? all : Array(all.suffix(3)))
         self.report(self.generator.once(in: 4) ? self.generator.pick(FetchResult.allCases) : again.result, again.wake)
     }
 

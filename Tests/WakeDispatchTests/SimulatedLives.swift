@@ -67,7 +67,7 @@ struct CrashCoverage {
     enum Event: String, CaseIterable {
         case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
         case wakeLostAtRestart, wallJump, wallJumpBackAcrossRestart, answeredPushFound, unansweredPushFound
-        case repeatedAnswer, keptBackEffects, reload
+        case repeatedAnswer, forgottenAnswer, keptBackEffects, reload
     }
 
     private var counts: [Event: Int] = [:]
