@@ -17,7 +17,7 @@ struct CommitOrderTests {
 
         rig.gate.close()
         rig.step { $0.push(10, 2) }
-        try rig.gate.waitForCommit()
+        try rig.waitForCommit()
         rig.step { $0.push(11, 3) }
         rig.step { $0.report(12, wake, .newData) }
         rig.step {
@@ -48,7 +48,7 @@ struct CommitOrderTests {
         try rig.ask(1) { $0.push(1, 9) }
         rig.gate.close()
         rig.step { $0.push(2, 1) }
-        try rig.gate.waitForCommit()
+        try rig.waitForCommit()
         for request in 3...7 { rig.step { $0.push(request, 1) } }
         rig.step { $0.conditions(8, 1) { $0.batteryLevel = 0.5 } }
         rig.gate.open()
@@ -90,7 +90,7 @@ struct CommitOrderTests {
         try rig.ask(1) { $0.subscribe(1) }
         rig.gate.close()
         rig.step { $0.push(2, 1) }
-        try rig.gate.waitForCommit()
+        try rig.waitForCommit()
         rig.takeTold()
         #expect(rig.wakes.isEmpty)
         rig.gate.open()
@@ -115,6 +115,7 @@ struct CommitOrderTests {
         for _ in 0..<300 {
             if generator.once(in: 4) {
                 isClosed ? rig.gate.open() : rig.gate.close()
+                if isClosed, request > 0 { try rig.answers(1...request) }
                 isClosed.toggle()
             }
             rig.step { requests in
@@ -142,7 +143,7 @@ struct CommitOrderTests {
         defer { rig.stop() }
         rig.gate.close()
         rig.step { $0.push(1, 1) }
-        try rig.gate.waitForCommit()
+        try rig.waitForCommit()
         rig.step { $0.statistics(2) }
         rig.step { $0.explain(3, 1) }
         rig.takeTold()

@@ -35,7 +35,7 @@ struct CoreHistoryTests {
         try rig.ask(1) { $0.push(1, 1) }
         rig.gate.close()
         rig.step { $0.push(2, 1) }
-        try rig.gate.waitForCommit()
+        try rig.waitForCommit()
         rig.step { $0.push(3, 1) }
         rig.gate.open()
         #expect(try rig.answers(2...3).map(\.status) == [503, 503])

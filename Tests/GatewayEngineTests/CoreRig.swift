@@ -29,7 +29,7 @@ final class CoreRig {
     ) throws {
         self.store = store
         let (gate, bell) = (self.gate, self.bell)
-        store.whileCommitting = { _ in gate.pass() }
+        store.whileCommitting = { _ in gate.pass { bell.deliver() } }
         self.loop.attach { bell.deliver() }
         self.history = HistoryThread(
             loops: [self.loop],
@@ -119,6 +119,14 @@ final class CoreRig {
     /// Waits until so many wakes have been delivered.
     func waitForWakes(_ count: Int) throws {
         try self.run("\(count) wakes") { $0.wakes.count >= count }
+    }
+
+    /// Waits until a commit stands at the gate, which is closed.
+    ///
+    /// A store that has let out what was asked for is idle only a moment later; what is stepped in between is handed to
+    /// it then.
+    func waitForCommit() throws {
+        try self.run("a commit") { $0.gate.isOccupied }
     }
 
     /// Takes what lies in the mailbox; nothing is waited for.

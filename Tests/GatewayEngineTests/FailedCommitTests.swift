@@ -51,6 +51,21 @@ struct FailedCommitTests {
         #expect(statistics.string("since") == script.durable.string("since"))
         try Self.expectBalance(statistics)
 
+        let looks = try rig.ask(498...499) {
+            $0.topics(498)
+            $0.explain(499, 1)
+        }
+        #expect(Self.withoutWorkers(looks[0]) == Self.withoutWorkers(script.topics))
+        #expect(looks[1].status == script.device.status && looks[1].recent == script.device.recent)
+        for part in ["conditions", "penalty", "launchesInWindow", "held"] {
+            #expect(looks[1].part(part) == script.device.part(part), "\(part)")
+        }
+        for push in ["pending", "inFlight"] {
+            for part in ["apnsID", "priority", "attempts", "coalesced", "wake"] {
+                #expect(looks[1].part(push, part) == script.device.part(push, part), "\(push) \(part)")
+            }
+        }
+
         let pushes = rig.told.count { $0.kind == .push && $0.status == 503 }
         #expect(pushes >= 3)
         #expect(statistics.integer("pushes", "rejected", "ServiceUnavailable") == Int64(pushes))
@@ -123,7 +138,7 @@ struct FailedCommitTests {
         let rig = try CoreRig(store)
         rig.gate.close()
         rig.step { $0.push(1, 1) }
-        try rig.gate.waitForCommit()
+        try rig.waitForCommit()
         rig.step { $0.drain() }
         rig.gate.open()
         try rig.run("the word to the loops") { $0.told.contains { $0.kind == .draining } }
@@ -201,6 +216,12 @@ struct FailedCommitTests {
         let after = try #require(statistics.integer("pushes", "accepted"))
         #expect(keepsUnresolved ? (before...before + 1).contains(after) : after == before)
         #expect(try next.ask(2) { $0.push(2, 50) }.status == 200)
+    }
+
+    /// A list of topics but for the workers, who are those there were at the failure.
+    private static func withoutWorkers(_ topics: Told) -> [[String: String]] {
+        let list = topics.value(["topics"]) as? [[String: Any]] ?? []
+        return list.map { topic in topic.filter { $0.key != "workers" }.mapValues { "\($0)" } }
     }
 
     private static func expectBalance(_ statistics: Told) throws {

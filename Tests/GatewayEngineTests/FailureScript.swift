@@ -34,6 +34,9 @@ final class FailureScript {
     let rig: CoreRig
     /// The last answer about everything that every promise made until then was part of.
     private(set) var durable: Told
+    /// The topics, and the first device, at that moment.
+    private(set) var topics: Told
+    private(set) var device: Told
     /// The request that the failing commit was for.
     private(set) var failed = 0
     /// Those that waited behind it.
@@ -47,13 +50,21 @@ final class FailureScript {
         let operation = 1 + 2 * (commit + 1) + (phase == .writing ? 0 : 1)
         store.failOperation(operation, isLasting: isReloadFailing)
         self.rig = try CoreRig(store)
-        self.durable = try self.rig.ask(1000) { $0.statistics(1000) }
+        (self.durable, self.topics, self.device) = try Self.look(self.rig, 1000)
         for number in 0..<commit {
             try self.make(Self.moves[number])
-            let question = 1001 + number
-            self.durable = try self.rig.ask(question) { $0.statistics(question) }
+            (self.durable, self.topics, self.device) = try Self.look(self.rig, 1003 + 3 * number)
         }
         try self.fail(at: Self.moves[commit], phase)
+    }
+
+    private static func look(_ rig: CoreRig, _ first: Int) throws -> (Told, Told, Told) {
+        let answers = try rig.ask(first...first + 2) {
+            $0.statistics(first)
+            $0.topics(first + 1)
+            $0.explain(first + 2, 1)
+        }
+        return (answers[0], answers[1], answers[2])
     }
 
     private func fail(at move: Move, _ phase: Phase) throws {
@@ -73,7 +84,7 @@ final class FailureScript {
         case .syncing:
             self.rig.gate.close()
             self.rig.step { Self.ask(move, self.failed, wake, $0) }
-            try self.rig.gate.waitForCommit()
+            try self.rig.waitForCommit()
             self.rig.step { Self.change(first, $0) }
             self.rig.step { Self.look(first + 4, $0) }
             self.rig.gate.open()

@@ -24,26 +24,19 @@ final class Gate: @unchecked Sendable {
     }
 
     /// Called by a commit, between writing and syncing.
-    func pass() {
+    ///
+    /// - Parameter onArrival: called before it waits.
+    func pass(_ onArrival: () -> Void) {
+        self.condition.withLock { self.arrivals += 1 }
+        onArrival()
         self.condition.withLock {
-            self.arrivals += 1
-            self.condition.broadcast()
             while self.isClosed { self.condition.wait() }
             self.departures += 1
         }
     }
 
-    /// Waits until a commit stands at the gate.
-    ///
-    /// - Throws: when none comes within ten seconds.
-    func waitForCommit() throws {
-        let limit = Date(timeIntervalSinceNow: 10)
-        try self.condition.withLock {
-            while self.arrivals == self.departures {
-                guard self.condition.wait(until: limit) else { throw RigFailure("no commit came within 10 s") }
-            }
-        }
-    }
+    /// A commit stands at the gate.
+    var isOccupied: Bool { self.condition.withLock { self.arrivals > self.departures } }
 }
 
 /// What a test waited for and did not get.
