@@ -32,7 +32,7 @@ let package = Package(
         .target(name: "Bytes"),
         .target(name: "Text"),
         .target(name: "LaunchPolicy"),
-        .target(name: "APNSProtocol", dependencies: ["Bytes"]),
+        .target(name: "APNSProtocol", dependencies: ["Bytes", "Text"]),
 
         // MARK: Cores: state machines that own devices and slots; no I/O, no clock
         .target(name: "DeviceEngine", dependencies: ["Bytes", "LaunchPolicy"]),

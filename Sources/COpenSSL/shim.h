@@ -53,4 +53,28 @@ static inline int wakegate_sign_es256(EVP_PKEY *key, const unsigned char *messag
     ECDSA_SIG_free(pair);
     return is_written;
 }
+// Whether `signature`, R and then S, 32 bytes each, is this key's for the message. 1 when it is.
+static inline int wakegate_verify_es256(
+    EVP_PKEY *key, const unsigned char *message, size_t count, const unsigned char *signature
+) {
+    unsigned char *der = NULL;
+    ECDSA_SIG *pair = ECDSA_SIG_new();
+    BIGNUM *r = BN_bin2bn(signature, 32, NULL), *s = BN_bin2bn(signature + 32, 32, NULL);
+    if (pair == NULL || r == NULL || s == NULL || ECDSA_SIG_set0(pair, r, s) != 1) {
+        BN_free(r);
+        BN_free(s);
+        ECDSA_SIG_free(pair);
+        return 0;
+    }
+    int der_count = i2d_ECDSA_SIG(pair, &der);
+    ECDSA_SIG_free(pair);
+    if (der_count <= 0) return 0;
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    int is_good = context != NULL && EVP_DigestVerifyInit(context, NULL, EVP_sha256(), NULL, key) == 1
+        && EVP_DigestVerify(context, der, (size_t)der_count, message, count) == 1;
+    EVP_MD_CTX_free(context);
+    OPENSSL_free(der);
+    ERR_clear_error();
+    return is_good;
+}
 #endif

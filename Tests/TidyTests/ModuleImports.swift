@@ -5,7 +5,7 @@ enum ModuleImports {
         "Bytes": [],
         "Text": [],
         "LaunchPolicy": [],
-        "APNSProtocol": ["Bytes"],
+        "APNSProtocol": ["Bytes", "Text"],
         "DeviceEngine": ["Bytes", "LaunchPolicy"],
         "WakeDispatch": ["Bytes", "DeviceEngine", "LaunchPolicy"],
         "Simulation": ["Bytes", "LaunchPolicy", "Text"],

@@ -231,9 +231,11 @@ enum OpenSSL {
         unsafe CRYPTO_free(pointer, nil, 0)
     }
 
-    /// A P-256 key pair.
+    /// A P-256 key pair, or its public half.
+    ///
+    /// `@unchecked Sendable`: OpenSSL takes a key that nobody changes from any thread, and nobody does after `init`.
     @safe
-    final class Key {
+    final class Key: @unchecked Sendable {
         fileprivate let pointer: OpaquePointer
 
         fileprivate init(_ pointer: OpaquePointer) { unsafe self.pointer = unsafe pointer }
@@ -262,6 +264,18 @@ enum OpenSSL {
             unsafe self.pointer = unsafe pointer
         }
 
+        /// The public key in `pem`, which may also hold the private one; nil when it holds none.
+        init?(publicPEM pem: [UInt8]) {
+            var pointer = unsafe OpenSSL.withInput(pem) { unsafe PEM_read_bio_PUBKEY($0, nil, nil, nil) }
+            if unsafe pointer == nil {
+                unsafe pointer = unsafe OpenSSL.withInput(pem) {
+                    unsafe PEM_read_bio_PrivateKey($0, nil, { _, _, _, _ in -1 }, nil)
+                }
+            }
+            guard let pointer = unsafe pointer else { return nil }
+            unsafe self.pointer = unsafe pointer
+        }
+
         var isP256: Bool { unsafe wakegate_is_p256(self.pointer) == 1 }
 
         /// Signs with SHA-256.
@@ -273,6 +287,17 @@ enum OpenSSL {
                 throw TransportError(.privateKey, "The key cannot sign: \(OpenSSL.reason()).")
             }
             return signature
+        }
+
+        /// Whether `signature`, R and then S, is this key's for the SHA-256 of `message`.
+        func verifiesES256(_ message: ByteView, signature: [UInt8]) -> Bool {
+            guard signature.count == 64 else { return false }
+            return unsafe wakegate_verify_es256(
+                self.pointer,
+                message.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                message.count,
+                signature
+            ) == 1
         }
 
         /// PKCS#8 in PEM.

@@ -1,0 +1,37 @@
+import Bytes
+
+/// Base64 as JSON web tokens of real clients have it.
+enum Base64 {
+    /// The bytes that `text` spells, in the alphabet of RFC 4648, section 4 or section 5, or both, padded or not; nil
+    /// for anything else.
+    static func decoded(_ text: ByteView) -> [UInt8]? {
+        var count = text.count
+        while count > 0, text.count - count < 2, text[count - 1] == UInt8(ascii: "=") { count -= 1 }
+        guard count % 4 != 1 else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count * 3 / 4)
+        var bits: UInt32 = 0
+        var bitCount = 0
+        for index in 0..<count {
+            guard let digit = self.digit(text[index]) else { return nil }
+            bits = bits << 6 | digit
+            bitCount += 6
+            if bitCount >= 8 {
+                bitCount -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(bitCount)))
+            }
+        }
+        return bytes
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt32? {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(byte - UInt8(ascii: "A"))
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(byte - UInt8(ascii: "a")) + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0")) + 52
+        case UInt8(ascii: "+"), UInt8(ascii: "-"): 62
+        case UInt8(ascii: "/"), UInt8(ascii: "_"): 63
+        default: nil
+        }
+    }
+}
