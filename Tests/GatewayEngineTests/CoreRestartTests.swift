@@ -97,6 +97,65 @@ struct CoreRestartTests {
         #expect(try third.lastWake() != wake)
     }
 
+    @Test(
+        "Killed during a sync: the commit is found whole or not at all, and nothing of what waited behind it",
+        arguments: [true, false]
+    )
+    func killedDuringSync(isFound: Bool) throws {
+        let rig = try CoreRig()
+        try rig.ask(1) { $0.push(1, 1) }
+        rig.gate.close()
+        rig.step {
+            $0.push(2, 1)
+            $0.push(3, 2)
+            $0.register(4, 3)
+        }
+        try rig.waitForCommit()
+        rig.step { $0.push(5, 4) }
+        let killed = rig.store.reopened(keepsUnresolved: isFound)
+        rig.stop()
+        for request in 2...5 { #expect(rig.answer(request)?.status == 503, "request \(request)") }
+
+        let next = try CoreRig(killed)
+        defer { next.stop() }
+        let answers = try next.ask(1...3) {
+            $0.statistics(1)
+            $0.explain(2, 1)
+            $0.explain(3, 4)
+        }
+        #expect(answers[0].integer("pushes", "accepted") == (isFound ? 3 : 1))
+        #expect(answers[0].integer("pushes", "coalesced") == (isFound ? 1 : 0))
+        #expect(answers[0].integer("devices", "registered") == (isFound ? 3 : 1))
+        #expect(answers[1].string("pending", "apnsID") == CoreRig.apnsID(isFound ? 2 : 1))
+        #expect(answers[2].status == 404)
+    }
+
+    @Test("A shutdown refuses what is new, takes results, and leaves both in what is stored")
+    func shutdown() throws {
+        let rig = try CoreRig()
+        try rig.ask(1) { $0.subscribe(1) }
+        try rig.ask(2) { $0.push(2, 1) }
+        try rig.waitForWakes(1)
+        let wake = try rig.lastWake()
+        rig.step { $0.drain() }
+        try rig.run("the word to the loops") { $0.told.contains { $0.kind == .draining } }
+        let answers = try rig.ask(3...6) {
+            $0.push(3, 1)
+            $0.subscribe(4)
+            $0.report(5, wake, .newData)
+            $0.readiness(6)
+        }
+        #expect(answers.map(\.status) == [503, 503, 204, 503])
+        #expect(answers[0].text == "Shutdown" && answers[1].string("reason") == "Shutdown")
+        rig.stop()
+        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        let statistics = try next.ask(1) { $0.statistics(1) }
+        #expect(statistics.integer("pushes", "rejected", "Shutdown") == 1)
+        #expect(statistics.integer("pushes", "completed") == 1)
+        #expect(statistics.integer("wakes", "results", "lost") == 0)
+    }
+
     @Test("Ended wakes are known: the same result again is 204, another is 409")
     func endedWakes() throws {
         let rig = try CoreRig()
