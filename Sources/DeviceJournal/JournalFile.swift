@@ -8,6 +8,7 @@ enum JournalFile {
     static let applicationID: Int64 = 0x576B_474A
     /// The format this build writes, and the newest it reads.
     static let format: Int64 = 1
+    static let pageBytes = 16_384
 
     /// A connection that commits; the file is made when it is not there.
     ///
@@ -17,7 +18,10 @@ enum JournalFile {
         vfs: String?,
         syncFolder: ((String) throws(StoreError) -> Void)?
     ) throws(StoreError) -> SQLiteDatabase {
-        if vfs == nil { try self.checkSizes(path) }
+        if vfs == nil {
+            try self.checkSizes(path)
+            try JournalLog.check(path)
+        }
         let database = try self.explain(path) { () throws(SQLiteError) in
             try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
         }
@@ -97,7 +101,7 @@ enum JournalFile {
 
     private static func create(_ database: SQLiteDatabase) throws(SQLiteError) {
         // Half the system calls of 8 KiB pages in a large commit; a lone push writes one page and page 1.
-        try database.execute("PRAGMA page_size = 16384")
+        try database.execute("PRAGMA page_size = \(self.pageBytes)")
         try database.execute("PRAGMA auto_vacuum = NONE")
         // One sync a commit instead of three, and others may read and copy meanwhile. It runs to its end, where the
         // change is committed, so that a failure is seen.
