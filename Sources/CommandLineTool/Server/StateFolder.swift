@@ -41,7 +41,8 @@ package struct StateFolder: Sendable {
     }
 
     private static func make(_ path: String) throws(CommandFailure) {
-        guard unsafe mkdir(path, 0o700) != 0, errno != EEXIST else { return }
+        if unsafe mkdir(path, 0o700) == 0 { return self.syncParent(of: path) }
+        guard errno != EEXIST else { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
             throw CommandFailure(
                 .failed,
@@ -50,6 +51,15 @@ package struct StateFolder: Sendable {
         }
         try self.make(String(path[..<slash]))
         try self.make(path)
+    }
+
+    /// Makes the new folder's name durable: what is synced within it would be lost with the name. A parent that may not
+    /// be read is left to its owner.
+    private static func syncParent(of path: String) {
+        let parent = unsafe open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
+        guard parent >= 0 else { return }
+        fsync(parent)
+        close(parent)
     }
 
     private static func checkMode(of path: String) throws(CommandFailure) {
