@@ -6,7 +6,8 @@ import Glibc
 /// does not fit for the log's end.
 ///
 /// Behind the last whole commit a process that died leaves frames of one more at most, as each is synced before the
-/// next begins. So two ends of commits behind the first bad frame mean that a frame was damaged, not that writing ended.
+/// next begins. So two ends of commits behind the first bad frame mean that a frame was damaged, not that writing
+/// ended.
 /// The format is SQLite's (https://www.sqlite.org/fileformat2.html#the_write_ahead_log): a header of 32 bytes, then
 /// frames of a header of 24 and a page, big-endian, each checksum going on from the one before it.
 struct JournalLog {
