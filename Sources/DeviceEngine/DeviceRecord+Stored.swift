@@ -4,8 +4,8 @@ import LaunchPolicy
 /// How a device is kept: flags, then the parts they name, all integers little-endian.
 ///
 /// flags (2 bytes), penalty (1), token count (1), token, topic number (4), `registrationChangedAt` (8); then, by flag,
-/// spacing, conditions, pending push, wake in flight, ended wakes. The codes of enumerations are spelt out here: they
-/// must stay what they are as long as the journal's version does.
+/// spacing, conditions, pending push, wake in flight, ended wakes, answered pushes. The codes of enumerations are spelt
+/// out here: they must stay what they are as long as the journal's version does.
 extension DeviceRecord {
     private struct Flags: OptionSet {
         let rawValue: UInt16
@@ -20,12 +20,13 @@ extension DeviceRecord {
         static let endedWakes = Flags(rawValue: 1 << 7)
         /// The wake in flight carries a push.
         static let content = Flags(rawValue: 1 << 8)
+        static let answeredPushes = Flags(rawValue: 1 << 9)
     }
 
     /// Appends the record as it is kept.
     ///
-    /// - Parameter horizon: wakes that ended at or before it are left out.
-    func store(to buffer: inout ByteBuffer, endedAfter horizon: Instant) {
+    /// - Parameter now: ended wakes and answered pushes that are remembered no more are left out.
+    func store(to buffer: inout ByteBuffer, at now: Instant) {
         let state = self.state
         var flags: Flags = self.isRegistered ? .isRegistered : []
         if state.spacing != Spacing() { flags.insert(.spacing) }
@@ -37,8 +38,12 @@ extension DeviceRecord {
             if inFlight.discardsRetry { flags.insert(.discardsRetry) }
             if inFlight.push.handle != .none { flags.insert(.content) }
         }
-        let ended = self.endedWakes.value?.elements.filter { $0.at > horizon } ?? []
+        let wakesAfter = now - EmbeddedEngine.endedWakeMemory
+        let ended = self.endedWakes.value?.elements.filter { $0.at > wakesAfter } ?? []
         if !ended.isEmpty { flags.insert(.endedWakes) }
+        let pushesAfter = now - EmbeddedEngine.answeredPushMemory
+        let answered = self.answeredPushes.value?.elements.filter { $0.at > pushesAfter } ?? []
+        if !answered.isEmpty { flags.insert(.answeredPushes) }
 
         buffer.appendLittleEndian(flags.rawValue)
         buffer.append(state.penalty)
@@ -58,14 +63,10 @@ extension DeviceRecord {
             if let before = inFlight.spacingBefore { Self.store(before, to: &buffer) }
             Self.store(inFlight.push, to: &buffer)
         }
-        if !ended.isEmpty {
-            buffer.append(UInt8(ended.count))
-            for wake in ended {
-                buffer.appendLittleEndian(wake.id.first)
-                buffer.appendLittleEndian(wake.id.second)
-                buffer.append(wake.outcome.storedCode)
-                buffer.appendLittleEndian(wake.at.milliseconds)
-            }
+        if !ended.isEmpty { Self.store(ended, to: &buffer) }
+        if !answered.isEmpty {
+            buffer.append(UInt8(answered.count))
+            for push in answered { push.store(to: &buffer) }
         }
     }
 
@@ -103,19 +104,9 @@ extension DeviceRecord {
                 discardsRetry: flags.contains(.discardsRetry)
             )
         }
-        var endedWakes = LazyMemory<Ring<EndedWake>>()
-        if flags.contains(.endedWakes) {
-            for _ in 0..<min(Int(reader.integer(UInt8.self)), Ring<EndedWake>.capacity) {
-                let id = WakeID(random: (reader.integer(), reader.integer()))
-                let outcome = WakeOutcome(storedCode: reader.integer())
-                let ended = outcome.map { EndedWake(id: id, outcome: $0, at: Instant(milliseconds: reader.integer())) }
-                if let ended { _ = endedWakes.change(from: Ring()) { $0.append(ended) } }
-            }
-        }
-        guard reader.isWhole else {
-            endedWakes.deallocate()
-            return nil
-        }
+        let endedWakes = flags.contains(.endedWakes) ? Self.endedWakes(&reader) : []
+        let answeredPushes = flags.contains(.answeredPushes) ? Self.answeredPushes(&reader) : []
+        guard reader.isWhole else { return nil }
         self.init(token: token, topic: topic, registeredAt: registrationChangedAt)
         self.state = DeviceState(
             pending: pending,
@@ -125,7 +116,8 @@ extension DeviceRecord {
             penalty: penalty
         )
         self.wake = wake
-        self.endedWakes = endedWakes
+        for ended in endedWakes { _ = self.endedWakes.change(from: Ring()) { $0.append(ended) } }
+        for answered in answeredPushes { _ = self.answeredPushes.change(from: Ring()) { $0.append(answered) } }
         self.isRegistered = flags.contains(.isRegistered)
         pushes.removeAll()
     }
@@ -175,6 +167,36 @@ extension DeviceRecord {
         conditions.lowPowerMode = switches & 2 != 0
         conditions.network = switches & 4 != 0
         return conditions
+    }
+
+    /// How many there are (1 byte); of each its id (16), outcome (1) and end (8).
+    private static func store(_ wakes: [EndedWake], to buffer: inout ByteBuffer) {
+        buffer.append(UInt8(wakes.count))
+        for wake in wakes {
+            buffer.appendLittleEndian(wake.id.first)
+            buffer.appendLittleEndian(wake.id.second)
+            buffer.append(wake.outcome.storedCode)
+            buffer.appendLittleEndian(wake.at.milliseconds)
+        }
+    }
+
+    private static func endedWakes(_ reader: inout RecordReader) -> [EndedWake] {
+        var wakes: [EndedWake] = []
+        for _ in 0..<min(Int(reader.integer(UInt8.self)), Ring<EndedWake>.capacity) {
+            let id = WakeID(random: (reader.integer(), reader.integer()))
+            guard let outcome = WakeOutcome(storedCode: reader.integer()) else { break }
+            wakes.append(EndedWake(id: id, outcome: outcome, at: Instant(milliseconds: reader.integer())))
+        }
+        return wakes
+    }
+
+    private static func answeredPushes(_ reader: inout RecordReader) -> [AnsweredPush] {
+        var pushes: [AnsweredPush] = []
+        for _ in 0..<min(Int(reader.integer(UInt8.self)), Ring<AnsweredPush>.capacity) {
+            guard let push = AnsweredPush(&reader) else { break }
+            pushes.append(push)
+        }
+        return pushes
     }
 
     /// Expiry, receivedAt, firstReceivedAt (8 bytes each), coalesced, attempts (4 each), priority (1), and with a

@@ -13,6 +13,8 @@ struct DeviceRecord {
     var wake = WakeID(random: (0, 0))
     /// The wakes that ended last; made when the first one ends.
     var endedWakes = LazyMemory<Ring<EndedWake>>()
+    /// The pushes that came last with an apns-id of their sender's; made when the first one comes.
+    var answeredPushes = LazyMemory<Ring<AnsweredPush>>()
     /// The neighbours in its topic's queue of devices that wait for a slot.
     var previousReady = DeviceIndex.none
     var nextReady = DeviceIndex.none

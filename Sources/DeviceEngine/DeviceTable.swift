@@ -39,6 +39,7 @@ struct DeviceTable: ~Copyable {
             unsafe record.pointee.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
             unsafe record.pointee.token.deallocate()
             unsafe record.pointee.endedWakes.deallocate()
+            unsafe record.pointee.answeredPushes.deallocate()
         }
         for number in unsafe self.blocks.indices { unsafe self.blocks[number].deallocate() }
         unsafe self.cells.deallocate()

@@ -16,17 +16,21 @@ extension EmbeddedEngine {
         return isSame ? .device(device) : .refused(.otherTopic)
     }
 
-    /// Accepts a push for a device that `admit` named.
+    /// Accepts a push for a device that `admit` named; one that was accepted before, under an apns-id of its sender's,
+    /// is answered as it was then, in every part, and changes nothing.
     ///
     /// - Parameter workerIsFree: a worker has a free slot for this device.
     package func accept(_ push: IncomingPush, device: DeviceIndex, workerIsFree: Bool) -> PushAnswer {
+        if let before = self.answerBefore(push, device) { return before }
         // A step may have left something undone that was due before this push came.
         if let moment = self.due[device], moment <= self.now { self.settle(device) }
         let topic = self.devices[device].topic
         guard push.wakes else {
             self.count(topic) { $0.noWake += 1 }
             self.remember(device, .push(.noWake), push.apnsID)
-            return PushAnswer(disposition: .noWake, eligibleAt: nil, held: nil, wake: nil)
+            let answer = PushAnswer(disposition: .noWake, eligibleAt: nil, held: nil, wake: nil)
+            self.noteAnswer(answer, push, device)
+            return answer
         }
         let content = PushContent(apnsID: push.apnsID, collapseID: push.collapseID, payload: push.payload)
         let parameters = self.parameters(topic)
@@ -48,6 +52,7 @@ extension EmbeddedEngine {
         case .waits(let absorbed): self.absorb(absorbed, topic)
         case .discarded: self.discard(content.handle, .expired, device)
         }
+        self.noteAnswer(answer, push, device)
         self.reconcile(device)
         return PushAnswer(
             disposition: answer.disposition,

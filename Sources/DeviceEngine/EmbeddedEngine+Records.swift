@@ -32,7 +32,6 @@ extension EmbeddedEngine {
 
     /// Takes the changes since the last call as records, in `batch`: each device and topic as it is now.
     package func takeStep(into batch: inout RecordBatch) {
-        let horizon = self.now - Self.endedWakeMemory
         for topic in self.changedTopics {
             self.topics[Int(topic.rawValue)].isChanged = false
             batch.append(RecordKey(.topic, topic.rawValue)) { self.topics[Int(topic.rawValue)].store(to: &$0) }
@@ -40,7 +39,7 @@ extension EmbeddedEngine {
         for device in self.changed {
             self.devices[device].isChanged = false
             batch.append(RecordKey(.device, device.rawValue)) {
-                self.devices[device].store(to: &$0, endedAfter: horizon)
+                self.devices[device].store(to: &$0, at: self.now)
             }
         }
         self.changed.removeAll(keepingCapacity: true)

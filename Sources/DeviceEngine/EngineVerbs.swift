@@ -4,6 +4,9 @@ package import LaunchPolicy
 /// A push that passed every check that needs no state.
 package struct IncomingPush {
     package let apnsID: APNsID
+    /// Its sender chose the apns-id, and may repeat the push with it: it is then answered as before, and not accepted
+    /// again.
+    package let isNamedByClient: Bool
     package let priority: Priority
     package let expiration: ArrivingPush.Expiration
     /// Empty when there is none; valid during the call.
@@ -15,6 +18,7 @@ package struct IncomingPush {
 
     package init(
         apnsID: APNsID,
+        isNamedByClient: Bool,
         priority: Priority,
         expiration: ArrivingPush.Expiration,
         collapseID: ByteView,
@@ -22,6 +26,7 @@ package struct IncomingPush {
         wakes: Bool
     ) {
         self.apnsID = apnsID
+        self.isNamedByClient = isNamedByClient
         self.priority = priority
         self.expiration = expiration
         self.collapseID = collapseID

@@ -20,6 +20,14 @@ struct Ring<Element> {
         return self.shift(nil)
     }
 
+    /// The newest element that satisfies `condition`.
+    func last(where condition: (Element) -> Bool) -> Element? {
+        for index in (0..<Self.capacity).reversed() {
+            if let element = self.slots[index], condition(element) { return element }
+        }
+        return nil
+    }
+
     /// The elements, the oldest first.
     var elements: [Element] {
         (0..<Self.capacity).compactMap { self.slots[$0] }

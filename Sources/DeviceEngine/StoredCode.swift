@@ -36,6 +36,32 @@ extension DiscardReason: StoredCase {
     }
 }
 
+extension Disposition: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .launched: 1
+        case .scheduled: 2
+        case .coalesced: 3
+        case .discarded: 4
+        case .noWake: 5
+        }
+    }
+}
+
+extension HoldCode: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .forceQuit: 1
+        case .backgroundRefresh: 2
+        case .network: 3
+        case .thermal: 4
+        case .battery: 5
+        case .priority: 6
+        case .worker: 7
+        }
+    }
+}
+
 extension Conditions.AppState: StoredCase {
     var storedCode: UInt8 {
         switch self {

@@ -38,9 +38,10 @@ package final class DispatchRig {
         _ priority: Priority = .considerate,
         _ expiration: ArrivingPush.Expiration = .absent,
         isDryRun: Bool = false,
-        wakes: Bool = true
+        wakes: Bool = true,
+        clientID: UInt64? = nil
     ) -> PushAnswer? {
-        let outcome = self.rig.makePush(priority, expiration, wakes: wakes) { push in
+        let outcome = self.rig.makePush(priority, expiration, wakes: wakes, clientID: clientID) { push in
             EngineRig.topicName(topic).withByteView {
                 self.dispatcher.push(push, token: EngineRig.token(device), topic: $0, isDryRun: isDryRun)
             }

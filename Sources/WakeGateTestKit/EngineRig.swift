@@ -67,17 +67,21 @@ package final class EngineRig {
     }
 
     /// The next push, its payload naming its number.
+    ///
+    /// - Parameter clientID: the number that the client's apns-id is made of; nil when the gateway makes one.
     package func makePush<Result>(
         _ priority: Priority,
         _ expiration: ArrivingPush.Expiration = .absent,
         wakes: Bool = true,
+        clientID: UInt64? = nil,
         body: (IncomingPush) -> Result
     ) -> Result {
         self.lastPush += 1
         return "{\"aps\":{\"content-available\":1},\"n\":\(self.lastPush)}".withByteView { payload in
             body(
                 IncomingPush(
-                    apnsID: Self.apnsID(self.lastPush),
+                    apnsID: Self.apnsID(clientID ?? self.lastPush),
+                    isNamedByClient: clientID != nil,
                     priority: priority,
                     expiration: expiration,
                     collapseID: ByteView(),
@@ -98,9 +102,10 @@ package final class EngineRig {
         _ priority: Priority = .considerate,
         _ expiration: ArrivingPush.Expiration = .absent,
         workerIsFree: Bool = false,
-        wakes: Bool = true
+        wakes: Bool = true,
+        clientID: UInt64? = nil
     ) -> PushAnswer? {
-        self.makePush(priority, expiration, wakes: wakes) { push in
+        self.makePush(priority, expiration, wakes: wakes, clientID: clientID) { push in
             let admission = Self.topicName(topic).withByteView {
                 self.engine.admit(Self.token(device), topic: $0, isDryRun: false)
             }

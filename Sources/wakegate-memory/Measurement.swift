@@ -69,6 +69,7 @@ struct Measurement {
         Array(repeating: UInt8(ascii: " "), count: Self.payloadBytes).withByteView { payload in
             let push = IncomingPush(
                 apnsID: APNsID(random: (UInt64(device), 1)),
+                isNamedByClient: false,
                 priority: .considerate,
                 expiration: .absent,
                 collapseID: ByteView(),

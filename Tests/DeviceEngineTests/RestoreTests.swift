@@ -139,6 +139,7 @@ struct RestoreTests {
             collapseID.withByteView { collapseID in
                 let push = IncomingPush(
                     apnsID: APNsID(first: 1, second: 2, upperCase: 3),
+                    isNamedByClient: true,
                     priority: .considerate,
                     expiration: .absent,
                     collapseID: collapseID,
@@ -165,7 +166,9 @@ struct RestoreTests {
         let store = SimulatedStore()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         #expect(rig.engine.report(.failed, wake: wake) == .ended)
-        rig.push(2, topic: 1)
+        rig.push(2, topic: 1, clientID: 40)
+        rig.push(1, clientID: 41)
+        rig.push(1, clientID: 42)
         rig.conditions(1) { $0.lowPowerMode = true }
         try store.commit(from: rig.engine)
         for (key, content) in store.durable {

@@ -153,7 +153,9 @@ final class Requests {
         StreamAddress(loop: 0, connectionIndex: UInt32(request), connectionGeneration: 1, stream: 1)
     }
 
-    /// - Parameter expiration: seconds since 1970; nil for none, 0 for now or never.
+    /// - Parameters:
+    ///   - expiration: seconds since 1970; nil for none, 0 for now or never.
+    ///   - clientID: what the client's apns-id is made of; nil when the gateway makes one.
     func push(
         _ request: Int,
         _ device: Int,
@@ -161,14 +163,16 @@ final class Requests {
         _ priority: Priority = .considerate,
         expiration: Int64? = nil,
         wakes: Bool = true,
-        isDryRun: Bool = false
+        isDryRun: Bool = false,
+        clientID: Int? = nil
     ) {
         let name = EngineRig.topicName(topic)
         let payload = "{\"aps\":{\"content-available\":1},\"n\":\(request)}"
         let push = PushCommand(
             reply: Self.address(request),
             token: EngineRig.token(device),
-            apnsID: EngineRig.apnsID(UInt64(request)),
+            apnsID: EngineRig.apnsID(UInt64(clientID ?? request)),
+            isNamedByClient: clientID != nil,
             expiration: expiration ?? PushCommand.expirationAbsent,
             priority: priority.rawValue,
             wakes: wakes,

@@ -82,6 +82,7 @@ extension DispatchSimulation {
         self.lives?.durable = found
         self.lives?.underWay = nil
         self.lives?.clock = clock
+        self.lives?.bornAt = now
         self.lives?.store = store
         self.begin(rig)
         self.models = found.models

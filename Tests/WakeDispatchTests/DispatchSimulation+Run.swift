@@ -17,6 +17,7 @@ extension DispatchSimulation {
             self.pass(self.someTime())
             self.answer()
             for _ in 0..<self.generator.number(in: 1...3) { self.act() }
+            if self.repeats.once(in: 2) { self.repeatPush() }
             if let fault = self.fault { return "step \(step): \(fault)" }
         }
         self.calm()
@@ -79,7 +80,8 @@ extension DispatchSimulation {
             device,
             priority,
             isAtEdge ? moment.map { .at($0) } ?? expiration : expiration,
-            wakes: !self.generator.once(in: 20)
+            wakes: !self.generator.once(in: 20),
+            isNamed: self.repeats.once(in: 2)
         )
     }
 

@@ -10,6 +10,8 @@ final class DispatchSimulation {
     let topicCount: Int
     private(set) var rig: DispatchRig
     var generator: SeededGenerator
+    /// Draws pushes that come again, which change nothing: everything else happens as without them.
+    var repeats: SeededGenerator
     let configuration: EngineConfiguration
     let tokens: [DeviceToken]
 
@@ -40,6 +42,7 @@ final class DispatchSimulation {
         self.tokens = (0..<self.deviceCount).map { EngineRig.token($0, bytes: 32) }
         self.rig = DispatchRig(self.configuration, seed: generator.next())
         self.generator = generator
+        self.repeats = SeededGenerator(seed: ~seed)
     }
 
     private static func configuration(_ generator: inout SeededGenerator) -> EngineConfiguration {
@@ -93,15 +96,30 @@ extension DispatchSimulation {
         for token in self.tokens { self.models.ledger.expire(token, at: self.now) }
     }
 
-    func push(_ device: Int, _ priority: Priority, _ expiration: ArrivingPush.Expiration, wakes: Bool) {
+    /// - Parameter isNamed: its sender chooses the apns-id, and may send it again.
+    func push(
+        _ device: Int,
+        _ priority: Priority,
+        _ expiration: ArrivingPush.Expiration,
+        wakes: Bool,
+        isNamed: Bool
+    ) {
         let token = self.tokens[device]
         let topic = EngineRig.topicName(self.topic(of: device))
-        let answer = self.rig.push(device, topic: self.topic(of: device), priority, expiration, wakes: wakes)
+        let answer = self.rig.push(
+            device,
+            topic: self.topic(of: device),
+            priority,
+            expiration,
+            wakes: wakes,
+            clientID: isNamed ? self.rig.rig.lastPush + 1 : nil
+        )
         guard let answer else {
             if !self.models.removed.contains(token) { self.fail("a push to a registered device was refused") }
             return self.check()
         }
         let id = EngineRig.apnsID(self.rig.rig.lastPush)
+        if isNamed { self.models.remember(SentPush(number: self.rig.rig.lastPush, answer, at: self.now), of: token) }
         let expiry: Instant =
             switch expiration {
             case .absent: self.now + self.parameters(topic).defaultTTL

@@ -44,6 +44,8 @@ struct SimulatedLives {
     var commits: UInt64 = 0
     var wall: Int64 = 1_700_000_000_000
     var boot: Int64 = 5_000_000
+    /// When the life that is on began, in policy time.
+    var bornAt = Instant(milliseconds: 0)
     var clock: PolicyClock
     /// How often, on average, something fails or dies: once in so many steps.
     var faultsEvery: Int
@@ -67,7 +69,7 @@ struct CrashCoverage {
     enum Event: String, CaseIterable {
         case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
         case wakeLostAtRestart, wallJump, wallJumpBackAcrossRestart, answeredPushFound, unansweredPushFound
-        case repeatedAnswer, forgottenAnswer, keptBackEffects, reload
+        case repeatedAnswer, forgottenAnswer, repeatedPush, repeatedPushAfterRestart, keptBackEffects, reload
     }
 
     private var counts: [Event: Int] = [:]

@@ -10,6 +10,8 @@ struct SimulationCoverage {
     var results = PerCase<WakeOutcome>()
     var stalls = 0
     var repeatedAnswers = 0
+    /// Pushes that were sent again with the apns-id of their sender's, while that was remembered.
+    var repeatedPushes = 0
     var lateAnswers = 0
     var unknownAnswers = 0
     var namedDeliveries = 0
@@ -33,6 +35,7 @@ struct SimulationCoverage {
     var missing: [String] {
         var counts: [(String, Int64)] = [
             ("launched", self.launched), ("completed", self.completed), ("coalesced", self.coalesced),
+            ("repeated pushes", Int64(self.repeatedPushes)),
             ("stalls", Int64(self.stalls)), ("repeated answers", Int64(self.repeatedAnswers)),
             ("late answers", Int64(self.lateAnswers)), ("unknown answers", Int64(self.unknownAnswers)),
             ("named deliveries", Int64(self.namedDeliveries)), ("empty wakes", Int64(self.emptyWakes)),

@@ -15,6 +15,13 @@ struct SimulationModels {
     /// The wakes of each device that ended last, as many as are remembered, the newest last.
     private(set) var endedWakes: [DeviceToken: [WakeID]] = [:]
 
+    /// The last pushes of each device whose senders named them, as many as are remembered, the newest last.
+    private(set) var sentPushes: [DeviceToken: [SentPush]] = [:]
+
+    mutating func remember(_ push: SentPush, of token: DeviceToken) {
+        self.sentPushes[token] = Array(((self.sentPushes[token] ?? []) + [push]).suffix(4))
+    }
+
     mutating func remember(_ wake: WakeID, of token: DeviceToken) {
         var ended = self.endedWakes[token] ?? []
         ended.append(wake)

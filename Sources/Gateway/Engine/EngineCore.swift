@@ -244,6 +244,7 @@ extension EngineCore {
         let collapseIDEnd = Int(push.topicCount) + Int(push.collapseIDCount)
         let incoming = IncomingPush(
             apnsID: push.apnsID,
+            isNamedByClient: push.isNamedByClient,
             priority: Priority(rawValue: push.priority) ?? .immediate,
             expiration: self.expiration(push.expiration),
             collapseID: bytes[Int(push.topicCount)..<collapseIDEnd],

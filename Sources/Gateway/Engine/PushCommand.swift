@@ -6,6 +6,8 @@ struct PushCommand: BitwiseCopyable {
     let reply: StreamAddress
     let token: DeviceToken
     let apnsID: APNsID
+    /// The client chose the apns-id.
+    let isNamedByClient: Bool
     /// Seconds since 1970; 0 for now or never, `expirationAbsent` when the header is absent.
     let expiration: Int64
     /// 10, 5 or 1.

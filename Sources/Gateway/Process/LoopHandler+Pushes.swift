@@ -55,6 +55,7 @@ extension LoopHandler {
             reply: self.address(request.stream),
             token: token,
             apnsID: push.head.id ?? self.newAPNsID(),
+            isNamedByClient: push.head.id != nil,
             expiration: expiration,
             priority: push.head.priority.rawValue,
             wakes: push.wakes,
