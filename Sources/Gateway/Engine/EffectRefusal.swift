@@ -4,8 +4,8 @@ import WakeDispatch
 
 /// Turns what a group had for one loop into refusals: the group did not become durable.
 ///
-/// Every request of the group has exactly one answer in it, so every request is refused once. Wakes are dropped: as
-/// far as anybody will know, they were never launched.
+/// Every request of the group has exactly one answer in it, so every request is refused once. Wakes and their ends are
+/// dropped: as far as anybody will know, they were never launched, or are in flight still.
 final class EffectRefusal: EffectTaker {
     private(set) var refused = EffectBatch()
     /// How many accepted pushes are refused after all.
@@ -39,7 +39,7 @@ final class EffectRefusal: EffectTaker {
 
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {}
 
-    func released(_ address: StreamAddress) { self.refused.appendReleased(address) }
+    func released(_ address: StreamAddress) {}
 
     func startDraining() { self.refused.appendDraining() }
 

@@ -42,10 +42,13 @@ final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         unsafe self.lock.deallocate()
     }
 
-    /// Leaves everything of `batch`, which is empty afterwards.
+    /// Leaves everything of `batch`, which is empty afterwards. Once the mailbox is closed it is dropped: who is slow to
+    /// hear of the end must not put it off.
     func submit(_ batch: inout Batch) {
         unsafe pthread_mutex_lock(self.lock)
-        if self.incoming.isEmpty {
+        if self.isClosed {
+            batch.removeAll()
+        } else if self.incoming.isEmpty {
             swap(&self.incoming, &batch)
         } else {
             self.incoming.append(batch)
