@@ -42,8 +42,8 @@ final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         unsafe self.lock.deallocate()
     }
 
-    /// Leaves everything of `batch`, which is empty afterwards. Once the mailbox is closed it is dropped: who is slow to
-    /// hear of the end must not put it off.
+    /// Leaves everything of `batch`, which is empty afterwards. Once the mailbox is closed it is dropped: who is slow
+    /// to hear of the end must not put it off.
     func submit(_ batch: inout Batch) {
         unsafe pthread_mutex_lock(self.lock)
         if self.isClosed {
