@@ -106,6 +106,7 @@ let package = Package(
                 "WakeGateTestKit",
             ]
         ),
+        .testTarget(name: "GatewayCredentialTests", dependencies: ["Gateway"]),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text"]),
         // Depends on the program so that it lies, built, beside the tests.

@@ -45,6 +45,11 @@ extension EmbeddedEngine {
         )
     }
 
+    /// The topic of a wake in flight, or of one that has ended and is remembered.
+    package func topic(ofWake id: WakeID) -> TopicIndex? {
+        self.wakes[id].map { self.devices[$0].topic }
+    }
+
     /// A worker reported the result of a wake.
     package func report(_ result: FetchResult, wake id: WakeID) -> ReportOutcome {
         let outcome = result.outcome

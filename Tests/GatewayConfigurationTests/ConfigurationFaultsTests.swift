@@ -29,9 +29,24 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().map(\.key).contains("edge"))
         #expect(configuration.faults().map(\.key).contains("plain"))
         let message =
-            "edge: \(address) is not a loopback address, and this build cannot ask callers for proof; "
+            "edge: \(address) is not a loopback address, and this build cannot ask providers for proof; "
             + "set edge: \"127.0.0.1:2197\""
         #expect(configuration.faults().map(\.description).contains(message))
+    }
+
+    @Test("Operators may come from other machines, in cleartext where that is wanted, but never where nobody is asked")
+    func operatorsAfar() {
+        var configuration = self.local()
+        configuration.admin = ListenSetting("192.168.1.1:9197")
+        let message =
+            "admin: 192.168.1.1:9197 is not a loopback address, and tokens would cross the network in cleartext; "
+            + "set admin: \"127.0.0.1:9197\", or insecure: true if the network is your own"
+        #expect(configuration.faults().map(\.description) == [message])
+        configuration.isInsecure = true
+        #expect(configuration.faults().isEmpty)
+        configuration.asksForTokens = false
+        #expect(configuration.faults().map(\.key) == ["admin"])
+        #expect(configuration.faults().allSatisfy { $0.problem.hasSuffix("this command asks nobody for proof") })
     }
 
     @Test(

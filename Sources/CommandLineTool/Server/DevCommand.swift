@@ -33,6 +33,7 @@ package enum DevCommand {
         configuration.edge = ListenSetting("127.0.0.1:2197")
         configuration.stateFolder = "./\(GatewayFile.defaultFolder)"
         configuration.registration = .open
+        configuration.asksForTokens = false
         return configuration
     }
 

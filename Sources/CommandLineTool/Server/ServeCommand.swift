@@ -15,6 +15,11 @@ extension CommandDefinition {
                 + ConfigurationKey.all.map { "  \($0.name): \($0.summary)\n      \($0.requirement)" }
                 .joined(separator: "\n")
                 + "\n  topics.TOPIC.policy.PARAMETER: a parameter of the launch policy for one topic",
+            """
+            Workers are asked for bearer tokens (`wakegate token issue`) as soon as the state folder has a token.key,
+            and on addresses other than loopback in any case. Operators are asked on such addresses alone; there the
+            admin listener needs insecure: true.
+            """,
             "SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it.",
         ],
         run: ServeCommand.run

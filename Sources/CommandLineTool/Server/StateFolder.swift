@@ -12,10 +12,7 @@ package struct StateFolder: Sendable {
     ///
     /// - Throws: when others may enter it, when it cannot be made, and when another gateway uses it.
     package init(_ path: String) throws(CommandFailure) {
-        self.path = Self.absolute(path)
-        _ = umask(0o077)
-        try Self.make(self.path)
-        try Self.checkMode(of: self.path)
+        self.path = try Self.prepare(path)
         let lockFile = "\(self.path)/lock"
         self.lock = unsafe open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard self.lock >= 0 else {
@@ -32,6 +29,18 @@ package struct StateFolder: Sendable {
                 "another gateway is using the state folder \(self.path); stop it, or choose another with --state DIR"
             )
         }
+    }
+
+    /// Makes the folder with mode 0700, or takes the one that is there, whether a gateway uses it or not.
+    ///
+    /// - Returns: its absolute path.
+    /// - Throws: when others may enter it, and when it cannot be made.
+    package static func prepare(_ path: String) throws(CommandFailure) -> String {
+        let path = self.absolute(path)
+        _ = umask(0o077)
+        try self.make(path)
+        try self.checkMode(of: path)
+        return path
     }
 
     /// The path without `.`, `..` and a relative beginning.

@@ -10,6 +10,8 @@ struct APIError: Error, Hashable, Sendable {
     var outcome: String?
     /// When a token was removed, in milliseconds since 1970; written beside the reason.
     var timestamp: Int64?
+    /// It asks for another bearer token, in a header beside the body.
+    var isChallenge = false
 
     init(_ status: Int, _ reason: String, _ message: String) {
         self.status = status
@@ -90,6 +92,53 @@ extension APIError {
         "The gateway keeps its state in memory alone; start it with store: \"sqlite\" to have something to copy."
     )
     static let noWakeInFlight = APIError(409, "NoWakeInFlight", "No wake of this device is in flight.")
+
+    static let missingToken = challenge(
+        401,
+        "MissingToken",
+        "A bearer token is asked for here; send authorization: bearer TOKEN, which `wakegate token issue` made."
+    )
+    static let invalidToken = challenge(
+        401,
+        "InvalidToken",
+        "The field authorization is no bearer token of this gateway; send one that `wakegate token issue` made."
+    )
+    static let expiredToken = challenge(
+        401,
+        "ExpiredToken",
+        "The token has expired; have another made by `wakegate token issue`."
+    )
+    static let revokedToken = challenge(
+        401,
+        "RevokedToken",
+        "The token was revoked; have another made by `wakegate token issue`."
+    )
+    static let operatorsOnly = challenge(
+        403,
+        "Forbidden",
+        "The token's role is worker; this takes one of `wakegate token issue --role operator`."
+    )
+    static let foreignTopic = challenge(
+        403,
+        "Forbidden",
+        "The token does not name this topic; have one made by `wakegate token issue --topic` that does."
+    )
+    static let everyTopicOnly = challenge(
+        403,
+        "Forbidden",
+        "The token is bound to topics, and this is about all; it takes an operator's token made without --topic."
+    )
+    static let tokensUnreadable = APIError(
+        503,
+        "ServiceUnavailable",
+        "Tokens cannot be checked; the gateway's log names the file and the remedy."
+    )
+
+    private static func challenge(_ status: Int, _ reason: String, _ message: String) -> APIError {
+        var error = APIError(status, reason, message)
+        error.isChallenge = true
+        return error
+    }
 
     static func unregistered(at timestamp: Int64) -> APIError {
         var error = APIError(410, "Unregistered", "The device was removed; register it again first.")

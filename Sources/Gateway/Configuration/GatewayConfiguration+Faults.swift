@@ -3,7 +3,7 @@ import Glibc
 extension GatewayConfiguration {
     /// What a combination of values forbids, although each of them is in range.
     ///
-    /// Until callers can be asked for proof no listener may be reached from other machines.
+    /// No listener may be reached from other machines whose callers cannot all be asked for proof.
     package func faults() -> [ConfigurationFault] {
         self.addressFaults() + self.tlsFaults()
     }
@@ -17,11 +17,8 @@ extension GatewayConfiguration {
         ]
         for (key, setting, example) in listeners {
             for address in setting.addresses {
-                if !ListenSetting.isLocal(address) {
-                    let problem = "\(address) is not a loopback address, and this build cannot ask callers for proof"
-                    faults.append(
-                        ConfigurationFault(key: key, problem: problem, remedy: "set \(key): \"\(example)\"")
-                    )
+                if !ListenSetting.isLocal(address), let fault = self.exposure(key, address, example) {
+                    faults.append(fault)
                 }
                 if !address.hasSuffix(":0"), !seen.insert(address).inserted {
                     let problem = "\(address) is listed twice"
@@ -38,6 +35,27 @@ extension GatewayConfiguration {
             faults.append(fault)
         }
         return faults
+    }
+
+    /// What forbids a listener on an address that other machines reach: all of its callers must show who they are.
+    private func exposure(_ key: String, _ address: String, _ example: String) -> ConfigurationFault? {
+        let problem: String
+        var remedy = "set \(key): \"\(example)\""
+        if !self.asksForTokens {
+            problem = "this command asks nobody for proof"
+        } else if key != "admin" {
+            problem = "this build cannot ask providers for proof"
+        } else if !self.isInsecure {
+            problem = "tokens would cross the network in cleartext"
+            remedy += ", or insecure: true if the network is your own"
+        } else {
+            return nil
+        }
+        return ConfigurationFault(
+            key: key,
+            problem: "\(address) is not a loopback address, and \(problem)",
+            remedy: remedy
+        )
     }
 
     private func tlsFaults() -> [ConfigurationFault] {

@@ -14,6 +14,9 @@ package struct GatewayConfiguration: Sendable {
     /// Whether cleartext listeners may stand on addresses other than loopback.
     package var isInsecure = false
 
+    /// Whether workers and operators may be asked for bearer tokens; `wakegate dev` asks nobody.
+    package var asksForTokens = true
+
     /// The state folder, mode 0700.
     package var stateFolder = "/var/lib/wakegate"
     package var store = Store.sqlite

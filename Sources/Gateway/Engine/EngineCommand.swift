@@ -21,6 +21,8 @@ enum EngineCommand: Sendable {
     case topicStatistics(reply: StreamAddress, topic: [UInt8])
     case topics(reply: StreamAddress)
     case readiness(reply: StreamAddress)
+    /// A command of a caller who reaches these topics alone.
+    indirect case within(TopicScope, EngineCommand)
     /// Launch nothing new from now on.
     case drain
 }

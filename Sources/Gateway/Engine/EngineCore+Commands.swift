@@ -22,6 +22,7 @@ extension EngineCore {
         case .topicStatistics(let reply, let topic): self.topicStatistics(reply, topic)
         case .topics(let reply): self.topicList(reply)
         case .readiness(let reply): self.readiness(reply)
+        case .within(let scope, let command): self.reaching(scope) { self.perform(command) }
         case .drain: self.drain()
         }
     }
@@ -36,6 +37,7 @@ extension EngineCore {
                 self.perform(command)
             }
         case .readiness, .rejected: self.perform(command)
+        case .within(let scope, let command): self.reaching(scope) { self.performAfterFailure(command) }
         case .streamEnded, .streamPaused: break
         case .drain: self.drain()
         case .subscribe(let reply, _, _), .report(let reply, _, _), .register(let reply, _, _),
@@ -43,6 +45,26 @@ extension EngineCore {
             .simulateExpiration(let reply, _):
             self.answer(reply, .storeFailed(self.failure?.error))
         }
+    }
+}
+
+// MARK: - Callers bound to topics
+
+extension EngineCore {
+    private func reaching(_ scope: TopicScope, _ perform: () -> Void) {
+        self.scope = scope
+        perform()
+        self.scope = .all
+    }
+
+    private func reaches(_ topic: TopicIndex) -> Bool {
+        self.scope == .all || self.scope.contains(self.engine.snapshot(topic).name)
+    }
+
+    /// The device with this token; one of a topic beyond the caller's is not found.
+    private func find(_ token: DeviceToken) -> DeviceIndex? {
+        guard let device = self.engine.find(token), self.reaches(self.engine.identity(device).topic) else { return nil }
+        return device
     }
 }
 
@@ -58,6 +80,9 @@ extension EngineCore {
     }
 
     private func report(_ reply: StreamAddress, _ wake: WakeID, _ result: FetchResult) {
+        guard self.engine.topic(ofWake: wake).map({ self.reaches($0) }) ?? true else {
+            return self.answer(reply, .unknownWake)
+        }
         switch self.dispatcher.report(result, wake: wake) {
         case .ended, .repeated: self.answer(reply, status: 204)
         case .endedOtherwise(let outcome): self.answer(reply, .wakeEnded(outcome.rawValue))
@@ -66,6 +91,8 @@ extension EngineCore {
     }
 
     private func register(_ reply: StreamAddress, _ token: DeviceToken, _ topic: [UInt8]) {
+        // A token that was removed may move to another topic, but nobody takes it from a topic beyond their own.
+        if self.engine.find(token) != nil, self.find(token) == nil { return self.answer(reply, .otherTopic) }
         switch topic.withByteView({ self.dispatcher.register(token, topic: $0) }) {
         case .refused(.otherTopic): self.answer(reply, .otherTopic)
         case .refused: self.answer(reply, .full)
@@ -81,7 +108,7 @@ extension EngineCore {
     }
 
     private func unregister(_ reply: StreamAddress, _ token: DeviceToken) {
-        guard let device = self.engine.find(token) else { return self.answer(reply, .unknownDevice) }
+        guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
         self.dispatcher.unregister(device)
         self.answer(reply, status: 204)
     }
@@ -107,13 +134,13 @@ extension EngineCore {
     }
 
     private func simulateExpiration(_ reply: StreamAddress, _ token: DeviceToken) {
-        guard let device = self.engine.find(token) else { return self.answer(reply, .unknownDevice) }
+        guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
         guard self.dispatcher.simulateExpiration(device) else { return self.answer(reply, .noWakeInFlight) }
         self.answerAccepted(reply)
     }
 
     private func explain(_ reply: StreamAddress, _ token: DeviceToken) {
-        guard let device = self.engine.find(token) else { return self.answer(reply, .unknownDevice) }
+        guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
         let explanation = Explanation(device: self.engine.snapshot(device), now: self.engine.now, offset: self.offset)
         explanation.writeBeginning(to: &self.writer)
         self.stage.group.history.questions.append(
@@ -156,7 +183,7 @@ extension EngineCore {
         self.writer.beginObject()
         self.writer.key("topics")
         self.writer.beginArray()
-        for topic in self.engine.topicSnapshots {
+        for topic in self.engine.topicSnapshots where self.scope.contains(topic.name) {
             self.writer.beginObject()
             self.writer.key("topic")
             self.writer.string(topic.name)
@@ -204,7 +231,7 @@ extension EngineCore {
 
     /// The registered device with this token; when there is none, that is the answer.
     private func registered(_ token: DeviceToken, _ reply: StreamAddress) -> DeviceIndex? {
-        guard let device = self.engine.find(token) else {
+        guard let device = self.find(token) else {
             self.answer(reply, .unknownDevice)
             return nil
         }

@@ -24,6 +24,8 @@ final class EngineCore {
     var writer = JSONWriter()
     let stage: EffectStage
     var isDraining = false
+    /// The topics that whoever sent the present command may reach.
+    var scope = TopicScope.all
     /// Why the engine takes nothing more: a commit failed.
     private(set) var failure: StoreFailure?
     private let configuration: EngineConfiguration

@@ -16,18 +16,22 @@ package final class Gateway: Sendable {
     /// - Parameters:
     ///   - log: hears of a store or a history that fails.
     ///   - onIdle: called from a loop, during a shutdown, when the last connection has ended.
-    /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
-    ///   file.
+    /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
+    ///   `CredentialError` that name the file.
     init(
         _ configuration: GatewayConfiguration,
         log: GatewayLog,
         onIdle: @escaping @Sendable () -> Void
     ) throws {
-        let (listeners, roles) = try Self.listeners(configuration)
+        let (listeners, roles, areLocal) = try Self.listeners(configuration)
+        var tokens = TokenCheck(configuration) { log.error("tokensUnreadable", ["cause": $0]) }
+        try tokens.refresh()
         let loopCount = ProcessInfo.processInfo.activeProcessorCount
         let context = GatewayContext(
             configuration: configuration,
             roles: roles,
+            areLocal: areLocal,
+            tokens: tokens,
             loopCount: loopCount,
             onIdle: onIdle
         )
@@ -80,8 +84,10 @@ package final class Gateway: Sendable {
         self.history.stop()
     }
 
-    private static func listeners(_ configuration: GatewayConfiguration) throws -> ([Listener], [ListenerRole]) {
+    private static func listeners(_ configuration: GatewayConfiguration) throws -> ([Listener], [ListenerRole], [Bool])
+    {
         var listeners: [Listener] = []
+        var areLocal: [Bool] = []
         var roles: [ListenerRole] = []
         for (setting, role) in Self.settings(configuration) where !setting.isOff {
             var tls: TLSContext?
@@ -95,9 +101,10 @@ package final class Gateway: Sendable {
             for address in setting.addresses {
                 listeners.append(Listener(address: try ListenAddress.parse(address), tls: tls))
                 roles.append(role)
+                areLocal.append(ListenSetting.isLocal(address))
             }
         }
-        return (listeners, roles)
+        return (listeners, roles, areLocal)
     }
 
     private static func settings(_ configuration: GatewayConfiguration) -> [(ListenSetting, ListenerRole)] {

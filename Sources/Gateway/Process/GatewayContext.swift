@@ -5,6 +5,10 @@ import Synchronization
 final class GatewayContext: Sendable {
     /// By listener number.
     let roles: [ListenerRole]
+    /// By listener number: whether only this machine reaches it.
+    let areLocal: [Bool]
+    /// What each loop begins with.
+    let tokens: TokenCheck
     let rules: PushRules
     let configuration: GatewayConfiguration
     let engine: Mailbox<CommandBatch>
@@ -20,11 +24,15 @@ final class GatewayContext: Sendable {
     init(
         configuration: GatewayConfiguration,
         roles: [ListenerRole],
+        areLocal: [Bool],
+        tokens: TokenCheck,
         loopCount: Int,
         onIdle: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
         self.roles = roles
+        self.areLocal = areLocal
+        self.tokens = tokens
         self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
         self.configuration = configuration
         self.engine = Mailbox<CommandBatch>()

@@ -18,11 +18,13 @@ extension LoopHandler {
                 let error = APIError(405, "MethodNotAllowed", "This route takes \(allow).")
                 self.answer(request.stream, error, allow: allow)
             case .found(let route):
+                let caller = try self.caller(of: request, by: route, role)
                 guard !request.isBodyTooLarge else {
                     let message = "The body is longer than \(RequestBody.bytesMax) bytes; send less."
                     throw APIError(413, "PayloadTooLarge", message)
                 }
-                try self.perform(route, request, query: query.map { request.path.dropFirst($0 + 1) } ?? ByteView())
+                let query = query.map { request.path.dropFirst($0 + 1) } ?? ByteView()
+                try self.perform(route, request, query: query, caller)
             }
         } catch {
             self.answer(request.stream, error)
@@ -42,42 +44,53 @@ extension LoopHandler {
         self.answer(request.stream, APIError(403, "Forbidden", message))
     }
 
-    private func perform(_ route: Route, _ request: Request, query: ByteView) throws(APIError) {
+    private func perform(
+        _ route: Route,
+        _ request: Request,
+        query: ByteView,
+        _ caller: ShownToken?
+    ) throws(APIError) {
         let reply = self.address(request.stream)
+        let scope = caller?.token.scope ?? .all
         switch route {
         case .subscribe(let topic):
             let query = try SubscriptionQuery(query)
             let topic = try Self.topic(topic)
             guard !self.context.isDraining else { throw .shutdown }
+            self.subscribers[request.stream] = caller
             self.batch.append(.subscribe(reply: reply, topic: topic, query.request))
         case .report(let wake):
             let result = try Self.result(request.body)
             guard let wake = wake.withByteView({ WakeID($0) }) else { throw .unknownWake }
-            self.batch.append(.report(reply: reply, wake, result))
+            self.submit(.report(reply: reply, wake, result), scope)
         case .register(let topic):
             let topic = try Self.topic(topic)
             let token = try Self.registrationToken(request.body) ?? self.newDeviceToken()
-            self.batch.append(.register(reply: reply, token, topic: topic))
-        case .unregister(let token): self.batch.append(.unregister(reply: reply, try Self.token(token)))
+            self.submit(.register(reply: reply, token, topic: topic), scope)
+        case .unregister(let token): self.submit(.unregister(reply: reply, try Self.token(token)), scope)
         case .conditions(let token):
             let token = try Self.token(token)
             let report = try ConditionsReport(
                 try RequestBody.object(request.body, reason: "BadCondition")
             )
-            self.batch.append(.conditions(reply: reply, token, report))
+            self.submit(.conditions(reply: reply, token, report), scope)
         case .statistics: self.batch.append(.statistics(reply: reply))
         case .topicStatistics(let topic):
             self.batch.append(.topicStatistics(reply: reply, topic: try Self.topic(topic)))
-        case .topics: self.batch.append(.topics(reply: reply))
-        case .explain(let token): self.batch.append(.explain(reply: reply, try Self.token(token)))
-        case .simulateLaunch(let token): self.batch.append(.simulateLaunch(reply: reply, try Self.token(token)))
+        case .topics: self.submit(.topics(reply: reply), scope)
+        case .explain(let token): self.submit(.explain(reply: reply, try Self.token(token)), scope)
+        case .simulateLaunch(let token): self.submit(.simulateLaunch(reply: reply, try Self.token(token)), scope)
         case .simulateExpiration(let token):
-            self.batch.append(.simulateExpiration(reply: reply, try Self.token(token)))
+            self.submit(.simulateExpiration(reply: reply, try Self.token(token)), scope)
         case .backup: try self.context.backups.start(try Self.backupName(request.body), reply: reply)
         case .alive: self.answer(request.stream, status: 200, "{\"alive\":true}")
         case .ready: self.batch.append(.readiness(reply: reply))
         case .version: self.answer(request.stream, status: 200, Self.version)
         }
+    }
+
+    private func submit(_ command: EngineCommand, _ scope: TopicScope) {
+        self.batch.append(scope == .all ? command : .within(scope, command))
     }
 
     private static let version = "{\"version\":\"\(wakeGateVersion)\",\"build\":\"\(BuildKind.name)\"}"
@@ -130,6 +143,7 @@ extension LoopHandler: EffectTaker {
         error.write(to: &writer)
         self.begin(status: error.status)
         allow?.withByteView { self.response.add("allow", $0) }
+        if error.isChallenge { self.response.add("www-authenticate", "Bearer") }
         _ = self.loop.respond(stream, self.response, body: writer.buffer.view)
     }
 
@@ -145,6 +159,7 @@ extension LoopHandler: EffectTaker {
     }
 
     func answer(_ address: StreamAddress, status: Int, body: ByteView) {
+        self.subscribers[self.stream(address)] = nil
         if body.isEmpty {
             self.response.begin(status: status)
             _ = self.loop.respond(self.stream(address), self.response, body: nil)
@@ -156,6 +171,7 @@ extension LoopHandler: EffectTaker {
 
     func subscribed(_ address: StreamAddress) {
         let stream = self.stream(address)
+        let caller = self.subscribers.removeValue(forKey: stream)
         self.response.begin(status: 200)
         self.response.add("content-type", "text/event-stream")
         self.response.add("cache-control", "no-store")
@@ -164,7 +180,7 @@ extension LoopHandler: EffectTaker {
             self.batch.append(.streamEnded(address))
             return
         }
-        self.streams[stream] = OpenStream()
+        self.streams[stream] = OpenStream(caller: caller)
         self.workerConnections[stream.connection, default: WorkerConnection()].streams.insert(stream)
         self.updatePing(stream.connection)
     }

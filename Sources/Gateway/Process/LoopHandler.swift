@@ -17,6 +17,8 @@ final class LoopHandler: RequestHandler {
 
     /// An open worker's stream.
     struct OpenStream {
+        /// What its worker showed; nil when nobody asked.
+        let caller: ShownToken?
         /// When something was last written to it, by the monotonic clock in milliseconds.
         var lastWrite = SystemClock.monotonic
         /// The wakes it holds.
@@ -38,6 +40,9 @@ final class LoopHandler: RequestHandler {
     var body = ByteBuffer()
     var streams: [StreamID: OpenStream] = [:]
     var workerConnections: [ConnectionID: WorkerConnection] = [:]
+    /// What workers showed whose subscriptions are at the engine.
+    var subscribers: [StreamID: ShownToken] = [:]
+    var tokens: TokenCheck
     private var callers: CallerCheck
     private var effects = EffectBatch()
     private var random = RandomBits()
@@ -51,6 +56,7 @@ final class LoopHandler: RequestHandler {
     init(loop: EventLoop, context: GatewayContext) {
         self.loop = loop
         self.context = context
+        self.tokens = context.tokens
         self.callers = CallerCheck(configuration: context.configuration)
         self.unique = UniqueBits(seed: self.random.next())
         context.loops[loop.index].attach { [loop] in loop.wake() }
@@ -83,6 +89,7 @@ final class LoopHandler: RequestHandler {
     }
 
     func streamClosed(_ stream: StreamID) {
+        self.subscribers[stream] = nil
         guard let ended = self.streams.removeValue(forKey: stream) else { return }
         self.workerConnections[stream.connection]?.streams.remove(stream)
         self.workerConnections[stream.connection]?.wakes -= ended.wakes
@@ -123,6 +130,7 @@ final class LoopHandler: RequestHandler {
         for (stream, state) in self.streams where monotonicMilliseconds - state.lastWrite >= Self.keepAliveInterval {
             self.write(stream, ByteView(": keep-alive\n\n"))
         }
+        self.endStreamsWithoutProof()
         if self.isDraining { self.endSilentConnections() }
     }
 

@@ -227,6 +227,21 @@ enum OpenSSL {
         return unsafe String(cString: text)
     }
 
+    /// HMAC with SHA-256 (RFC 2104); nil when the library has no memory.
+    static func messageCode(_ message: [UInt8], key: [UInt8]) -> [UInt8]? {
+        var code = [UInt8](repeating: 0, count: 32)
+        guard unsafe HMAC(EVP_sha256(), key, Int32(key.count), message, message.count, &code, nil) != nil else {
+            return nil
+        }
+        return code
+    }
+
+    /// Whether two codes of one length are the same, in a time that does not hang on their bytes.
+    static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        return unsafe CRYPTO_memcmp(left, right, left.count) == 0
+    }
+
     fileprivate static func free(_ pointer: UnsafeMutableRawPointer) {
         unsafe CRYPTO_free(pointer, nil, 0)
     }

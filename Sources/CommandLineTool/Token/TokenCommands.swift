@@ -1,0 +1,152 @@
+import Foundation
+import Gateway
+import Glibc
+import Text
+
+extension CommandDefinition {
+    private static let folderOptions = [
+        OptionDefinition("--state", "DIR", "the gateway's state folder"),
+        OptionDefinition("--config", "FILE", "the gateway's configuration, which names its state folder"),
+    ]
+
+    package static let tokenIssue = CommandDefinition(
+        "token issue",
+        "make a bearer token for a worker or an operator, and show it",
+        options: [
+            OptionDefinition("--role", "ROLE", "worker or operator", isRequired: true),
+            OptionDefinition(
+                "--topic",
+                "TOPIC",
+                "a topic it is good for; an operator's is good for all without it",
+                isRepeatable: true
+            ),
+            OptionDefinition(
+                "--expires",
+                "TIME",
+                "how long it is good, such as 12h; default: \(TokenLifetime.standard)"
+            ),
+        ] + folderOptions,
+        example: "wakegate token issue --role worker --topic com.example.app --state /var/lib/wakegate",
+        notes: [
+            """
+            The token goes to standard output, and its id, which `wakegate token revoke` takes, to standard error.
+            Tokens are signed with token.key in the state folder, which the first one makes (mode 0600).
+            """,
+            """
+            From the first token on, `wakegate serve` asks every worker for one; on addresses other than loopback it
+            does so in any case. Operators are asked on addresses other than loopback. `wakegate dev` asks nobody. A
+            running gateway needs no restart. Removing token.key ends every token, as does another key.
+            """,
+            """
+            A worker's token is good for subscribing, results, registering, removing and conditions, in its topics; an
+            operator's for that and the admin API. An operator's token bound to topics shows nothing of others, and is
+            refused what is about all: totals and backups.
+            """,
+        ],
+        run: TokenCommands.issue
+    )
+
+    package static let tokenRevoke = CommandDefinition(
+        "token revoke",
+        "make a bearer token worthless at once",
+        arguments: [ArgumentDefinition("ID", "the token's id, which `wakegate token issue` showed")],
+        options: folderOptions,
+        example: "wakegate token revoke 0123456789abcdef0123456789abcdef --state /var/lib/wakegate",
+        notes: [
+            """
+            The id is added to token.revoked in the state folder. A running gateway refuses the token from the next
+            request on, and ends its open streams within a second or two.
+            """
+        ],
+        run: TokenCommands.revoke
+    )
+}
+
+/// `wakegate token`.
+enum TokenCommands {
+    static func issue(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let role = try self.role(parsed.text("--role") ?? "")
+        let topics = try self.topics(parsed.all("--topic"), role)
+        let seconds = try TokenLifetime.seconds(parsed.text("--expires") ?? TokenLifetime.standard)
+        let folder = try StateFolder.prepare(try self.folder(parsed))
+        let token = BearerToken(
+            id: BearerToken.newID(),
+            role: role,
+            topics: topics,
+            expiresAt: Int64(time(nil)) + seconds
+        )
+        let text: String
+        do {
+            text = try token.text(signedWith: try TokenKey.make(in: folder))
+        } catch {
+            throw CommandFailure(.failed, "\(error)")
+        }
+        Console.out("\(text)\n")
+        let reach = topics.isEmpty ? "every topic" : topics.joined(separator: ", ")
+        Console.error(
+            "wakegate: token \(token.id) (\(role.rawValue), \(reach)) is good until "
+                + "\(TimeText.instant(Double(token.expiresAt) * 1000))"
+        )
+        return 0
+    }
+
+    static func revoke(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let id = parsed.arguments[0]
+        guard BearerToken.isID(id) else {
+            throw .usage("\"\(id)\" is no token's id; write the 32 digits that `wakegate token issue` showed")
+        }
+        let folder = StateFolder.absolute(try self.folder(parsed))
+        guard TokenKey.exists(in: folder) else {
+            throw CommandFailure(
+                .failed,
+                "no token was issued from \(folder): there is no token.key; name the gateway's folder with --state DIR"
+            )
+        }
+        do {
+            try RevokedTokens.add(id, in: try StateFolder.prepare(folder))
+        } catch {
+            throw CommandFailure(.failed, "\(error)")
+        }
+        Console.error("wakegate: token \(id) is revoked")
+        return 0
+    }
+
+    private static func role(_ text: String) throws(CommandFailure) -> BearerRole {
+        guard let role = BearerRole(rawValue: text) else {
+            let names = BearerRole.allCases.map(\.rawValue)
+            let near = NearestMatch.find(text, in: names).map { "; did you mean \($0)?" } ?? ""
+            throw .usage("--role is \"\(text)\"; write \(names.joined(separator: " or "))\(near)")
+        }
+        return role
+    }
+
+    private static func topics(_ topics: [String], _ role: BearerRole) throws(CommandFailure) -> [String] {
+        if let wrong = topics.first(where: { !BearerToken.isTopic($0) }) {
+            throw .usage("--topic is \"\(wrong)\"; write 1 to 255 characters out of A-Z, a-z, 0-9, '.', '_' and '-'")
+        }
+        guard topics.count <= BearerToken.topicsMax else {
+            throw .usage("--topic was given \(topics.count) times; a token names at most \(BearerToken.topicsMax)")
+        }
+        guard !topics.isEmpty || role == .operator else {
+            throw .usage("--topic is missing; a worker's token names its topics: write --topic TOPIC")
+        }
+        return topics
+    }
+
+    private static func folder(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
+        if let folder = parsed.text("--state") { return folder }
+        let configuration = try ServeCommand.configuration(
+            parsed,
+            file: parsed.text("--config"),
+            base: GatewayConfiguration(),
+            isWhole: false
+        )
+        return configuration.stateFolder
+    }
+}

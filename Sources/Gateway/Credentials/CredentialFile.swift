@@ -1,0 +1,84 @@
+import Glibc
+
+/// Reading and writing the small files of the state folder that credentials hang on.
+enum CredentialFile {
+    /// What tells one state of a file from another without reading it.
+    struct Stamp: Hashable {
+        let device: dev_t
+        let inode: ino_t
+        let size: off_t
+        let modifiedSeconds: Int
+        let modifiedNanoseconds: Int
+        let changedSeconds: Int
+        let changedNanoseconds: Int
+    }
+
+    /// The file's present stamp.
+    ///
+    /// - Returns: nil when there is no such file.
+    /// - Throws: when that cannot be found out, and when others may read or write the file.
+    static func stamp(_ path: String) throws(CredentialError) -> Stamp? {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else {
+            if errno == ENOENT { return nil }
+            throw self.error(path, "cannot be read")
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw CredentialError(message: "Others may use \(path); run: chmod 600 \(path)")
+        }
+        return Stamp(
+            device: status.st_dev,
+            inode: status.st_ino,
+            size: status.st_size,
+            modifiedSeconds: status.st_mtim.tv_sec,
+            modifiedNanoseconds: status.st_mtim.tv_nsec,
+            changedSeconds: status.st_ctim.tv_sec,
+            changedNanoseconds: status.st_ctim.tv_nsec
+        )
+    }
+
+    /// The file's lines, without their newlines; an unfinished last line is a line.
+    ///
+    /// - Throws: when the file cannot be read, or is larger than `bytesMax`.
+    static func lines(_ path: String, bytesMax: Int) throws(CredentialError) -> [String] {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw self.error(path, "cannot be read") }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = unsafe read(descriptor, &chunk, chunk.count)
+            guard count >= 0 else { throw self.error(path, "cannot be read") }
+            guard count > 0 else { break }
+            bytes += chunk[..<count]
+            guard bytes.count <= bytesMax else {
+                throw CredentialError(message: "\(path) is larger than \(bytesMax) bytes; make it smaller.")
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    /// Writes a line to an open file and has it on the disk; the descriptor is closed in any case.
+    static func finish(_ descriptor: Int32, writing line: String, _ path: String) throws(CredentialError) {
+        let bytes = Array("\(line)\n".utf8)
+        let count = unsafe write(descriptor, bytes, bytes.count)
+        let isWritten = count == bytes.count && fsync(descriptor) == 0
+        let failure = isWritten ? nil : self.error(path, "cannot be written")
+        close(descriptor)
+        if let failure { throw failure }
+    }
+
+    /// Has the folder's names on the disk.
+    static func sync(folder: String) throws(CredentialError) {
+        let descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw self.error(folder, "cannot be read") }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw self.error(folder, "cannot be written") }
+    }
+
+    /// An error with the cause that the system gave last.
+    static func error(_ path: String, _ what: String) -> CredentialError {
+        let cause = unsafe String(cString: strerror(errno))
+        return CredentialError(message: "\(path) \(what) (\(cause)); see to its owner and its permissions.")
+    }
+}

@@ -1,0 +1,137 @@
+import Bytes
+import DeviceEngine
+import HTTPTransport
+
+/// Checks the bearer tokens of workers and operators. Each loop has its own.
+///
+/// Before each answer it looks whether the key's file or that of the revocations has changed, which takes two system
+/// calls: a revocation is in force from the next request on, and nobody has to tell the gateway.
+struct TokenCheck: Sendable {
+    /// The most verified tokens that are remembered.
+    private static let verifiedMax = 1024
+
+    /// Asked for whatever the state folder holds, since other machines reach the edge.
+    private let alwaysAsksWorkers: Bool
+    private let asksAnybody: Bool
+    private let keyFile: String
+    private let revokedFile: String
+    private let onTrouble: @Sendable (String) -> Void
+
+    private var keyStamp: CredentialFile.Stamp?
+    private var key: TokenKey?
+    private var revokedStamp: CredentialFile.Stamp?
+    private var revoked: Set<String> = []
+    /// There was a key once: taking it away ends every token, but opens no door.
+    private var hasHadKey = false
+    /// By what was shown.
+    private var verified: [[UInt8]: BearerToken] = [:]
+    private var trouble: String?
+
+    /// - Parameter onTrouble: hears, once, why tokens cannot be checked.
+    init(_ configuration: GatewayConfiguration, onTrouble: @escaping @Sendable (String) -> Void) {
+        let addresses = configuration.edge.addresses + configuration.plain.addresses
+        self.asksAnybody = configuration.asksForTokens
+        self.alwaysAsksWorkers = !addresses.allSatisfy { ListenSetting.isLocal($0) }
+        self.keyFile = "\(configuration.stateFolder)/\(TokenKey.name)"
+        self.revokedFile = "\(configuration.stateFolder)/\(RevokedTokens.name)"
+        self.onTrouble = onTrouble
+    }
+
+    /// Reads what has changed of the two files.
+    mutating func refresh() throws(CredentialError) {
+        guard self.asksAnybody else { return }
+        let keyStamp = try CredentialFile.stamp(self.keyFile)
+        if keyStamp != self.keyStamp {
+            self.key = try keyStamp.map { _ throws(CredentialError) in try TokenKey.read(self.keyFile) }
+            self.keyStamp = keyStamp
+            self.verified.removeAll()
+            if self.key != nil { self.hasHadKey = true }
+        }
+        let revokedStamp = try CredentialFile.stamp(self.revokedFile)
+        // A list that is gone revokes what it did.
+        if revokedStamp != self.revokedStamp, revokedStamp != nil {
+            self.revoked = try RevokedTokens.read(self.revokedFile)
+            self.revokedStamp = revokedStamp
+        }
+    }
+
+    /// Reads what has changed, as far as it can be read.
+    mutating func refreshIfPossible() {
+        _ = try? self.refreshed()
+    }
+
+    /// What the worker that sent the request showed; nil when workers are not asked.
+    mutating func worker(_ request: Request) throws(APIError) -> ShownToken? {
+        guard self.asksAnybody else { return nil }
+        try self.refreshed()
+        return self.asksWorkers ? try self.shown(request) : nil
+    }
+
+    /// What the operator that sent the request showed.
+    mutating func operatorAfar(_ request: Request) throws(APIError) -> ShownToken {
+        try self.refreshed()
+        let shown = try self.shown(request)
+        guard shown.token.role == .operator else { throw .operatorsOnly }
+        return shown
+    }
+
+    /// Whether a stream that was opened with a token, or with none, may go on.
+    mutating func admits(_ shown: ShownToken?) -> Bool {
+        guard self.asksAnybody, self.asksWorkers else { return true }
+        guard let shown else { return false }
+        return (try? self.token(shown.text)) != nil
+    }
+
+    private var asksWorkers: Bool { self.alwaysAsksWorkers || self.hasHadKey }
+
+    /// `refresh`, with the fault told and turned into an answer.
+    private mutating func refreshed() throws(APIError) {
+        do throws(CredentialError) {
+            try self.refresh()
+            self.trouble = nil
+        } catch {
+            if self.trouble != error.message { self.onTrouble(error.message) }
+            self.trouble = error.message
+            throw .tokensUnreadable
+        }
+    }
+
+    private mutating func shown(_ request: Request) throws(APIError) -> ShownToken {
+        guard let text = try Self.text(request)?.array else { throw .missingToken }
+        return ShownToken(text: text, token: try self.token(text))
+    }
+
+    /// The token that `text` is, if it is good now.
+    private mutating func token(_ text: [UInt8]) throws(APIError) -> BearerToken {
+        let token: BearerToken
+        if let known = self.verified[text] {
+            token = known
+        } else {
+            guard let key = self.key,
+                let read = BearerToken(text: String(decoding: text, as: UTF8.self), signedWith: key)
+            else { throw .invalidToken }
+            if self.verified.count >= Self.verifiedMax { self.verified.removeAll(keepingCapacity: true) }
+            self.verified[text] = read
+            token = read
+        }
+        if self.revoked.contains(token.id) { throw .revokedToken }
+        guard SystemClock.wall / 1000 < token.expiresAt else { throw .expiredToken }
+        return token
+    }
+
+    /// What stands behind `bearer` in the field authorization; nil when there is no such field.
+    private static func text(_ request: Request) throws(APIError) -> ByteView? {
+        var found: ByteView?
+        for index in 0..<request.headerCount {
+            let field = request.header(at: index)
+            guard field.name == "authorization" else { continue }
+            guard found == nil else { throw .invalidToken }
+            found = field.value
+        }
+        guard let value = found else { return nil }
+        guard let space = value.firstIndex(of: UInt8(ascii: " ")), value[0..<space].equalsIgnoringCase("bearer") else {
+            throw .invalidToken
+        }
+        return value.dropFirst(space + 1)
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import Glibc
+
+/// A real `wakegate serve` on free ports, with a certificate that `wakegate dev` made; ended with the last reference.
+///
+/// Its second admin listener stands on every address, where operators are asked who they are.
+final class ServedGateway {
+    /// Which listener is spoken to.
+    enum Listener: String, CaseIterable {
+        case edge, plain, admin, adminAfar
+    }
+
+    let folder: URL
+    let state: URL
+    let process: ChildProcess
+    private let addresses: [Listener: String]
+    private let certificates: String
+    /// Made the certificates, and keeps the folder.
+    private let development: RestartFolder
+
+    init(_ arguments: [String] = []) throws {
+        // Its certificates stay when it has gone.
+        let development = try RestartFolder()
+        self.certificates = development.state.path
+        try development.end(try development.start(), SIGKILL)
+        self.development = development
+        self.folder = development.folder
+        self.state = development.folder.appendingPathComponent("state")
+        let configuration: [String: Any] = [
+            "edge": "127.0.0.1:0", "plain": "127.0.0.1:0", "admin": ["127.0.0.1:0", "0.0.0.0:0"], "insecure": true,
+            "state": self.state.path, "drainTimeout": 1, "store": "sqlite",
+            "tls": ["certificate": "\(self.certificates)/server.pem", "key": "\(self.certificates)/server.key"],
+        ]
+        let file = self.folder.appendingPathComponent("wakegate.json5")
+        try JSONSerialization.data(withJSONObject: configuration).write(to: file)
+        let command = ["serve", "--config", file.path] + arguments
+        self.process = try ChildProcess(RunningGateway.program, command, folder: self.folder)
+        guard let line = try self.process.line(),
+            let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+            let edge = ready["edge"] as? String, let plain = ready["plain"] as? String,
+            let admin = ready["admin"] as? [String]
+        else { throw ChildProcess.Failure(description: "no ready line; standard error: \(self.process.errors)") }
+        let port = admin[1].split(separator: ":").last ?? ""
+        self.addresses = [.edge: edge, .plain: plain, .admin: admin[0], .adminAfar: "127.0.0.1:\(port)"]
+    }
+
+    /// The URL of a path, and what makes curl trust it.
+    func curl(_ listener: Listener, _ path: String) -> [String] {
+        let address = self.addresses[listener] ?? ""
+        let common = ["--silent", "--show-error", "--noproxy", "*"]
+        switch listener {
+        case .edge:
+            return common + ["--http2", "--cacert", "\(self.certificates)/ca.pem", "https://\(address)\(path)"]
+        case .plain, .admin, .adminAfar: return common + ["http://\(address)\(path)"]
+        }
+    }
+
+    /// A request with a token, or with none.
+    func ask(
+        _ listener: Listener,
+        _ method: String,
+        _ path: String,
+        token: String? = nil,
+        body: String? = nil,
+        fields: [String] = []
+    ) throws -> Answer {
+        var options = self.curl(listener, path) + ["--include", "--max-time", "20", "--request", method]
+        if let token { options += ["--header", "authorization: Bearer \(token)"] }
+        for field in fields { options += ["--header", field] }
+        if let body { options += ["--data-binary", body] }
+        let ended = try ChildProcess.run("curl", options)
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: "curl: \(ended.errors)") }
+        return try Answer(curlOutput: ended.output)
+    }
+
+    /// A worker that is nothing but `curl -N`; it has been subscribed when this returns.
+    func worker(_ topic: String, token: String? = nil) throws -> EventStream {
+        var options = self.curl(.edge, "/v1/topics/\(topic)/wakes?slots=4") + ["--no-buffer"]
+        if let token { options += ["--header", "authorization: Bearer \(token)"] }
+        let before = try self.workerCount()
+        let stream = EventStream(try ChildProcess("curl", options))
+        try self.eventually("a worker") { try self.workerCount() == before + 1 }
+        return stream
+    }
+
+    /// The connected workers, as an operator on this machine sees them.
+    func workerCount() throws -> Int {
+        try self.ask(.admin, "GET", "/v1/stats").integer("workers", "connected") ?? -1
+    }
+
+    /// Makes a token in the gateway's state folder, or in another.
+    func issue(_ arguments: String..., state: URL? = nil) throws -> (token: String, id: String) {
+        let command = ["token", "issue"] + arguments + ["--state", (state ?? self.state).path]
+        let ended = try ChildProcess.run(RunningGateway.program, command)
+        let words = ended.errors.split(separator: " ").map(String.init)
+        guard ended.status == 0, let index = words.firstIndex(of: "token"), index + 1 < words.count else {
+            throw ChildProcess.Failure(description: "token issue: \(ended.status) \(ended.errors)")
+        }
+        return (ended.output.trimmingCharacters(in: .whitespacesAndNewlines), words[index + 1])
+    }
+
+    func revoke(_ id: String) throws {
+        let ended = try ChildProcess.run(
+            RunningGateway.program,
+            ["token", "revoke", id, "--config", self.folder.appendingPathComponent("wakegate.json5").path]
+        )
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: "token revoke: \(ended.errors)") }
+    }
+
+    /// Asks again and again until the answer is as wanted, which must be within ten seconds.
+    func eventually(_ what: String, _ ask: () throws -> Bool) throws {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try !ask() {
+            guard ContinuousClock.now < deadline else {
+                throw ChildProcess.Failure(description: "not within 10 s: \(what); log: \(self.process.errors)")
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("The life of a bearer token", .serialized, .timeLimit(.minutes(3)))
+struct TokenTests {
+    private let topic = "com.example.life"
+    /// Gets past the roles, and leaves no stream open.
+    private let path = "/v1/topics/com.example.life/wakes?slots=0"
+
+    private func reason(_ gateway: ServedGateway, _ token: String?) throws -> String? {
+        try gateway.ask(.edge, "GET", self.path, token: token).reason
+    }
+
+    @Test("The first token makes a running gateway ask; taking the key away ends every token, and opens no door")
+    func firstToken() throws {
+        let gateway = try ServedGateway()
+        let early = try gateway.worker(self.topic)
+        #expect(try self.reason(gateway, nil) == "BadQuery")
+        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        #expect(try self.reason(gateway, nil) == "MissingToken")
+        #expect(try self.reason(gateway, token) == "BadQuery")
+        // Who came before and showed nothing does not stay.
+        #expect(try early.next() == nil)
+        try gateway.eventually("no worker") { try gateway.workerCount() == 0 }
+
+        let worker = try gateway.worker(self.topic, token: token)
+        try FileManager.default.removeItem(at: gateway.state.appendingPathComponent("token.key"))
+        #expect(try self.reason(gateway, nil) == "MissingToken")
+        #expect(try self.reason(gateway, token) == "InvalidToken")
+        #expect(try worker.next() == nil)
+        let (other, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        #expect(try self.reason(gateway, token) == "InvalidToken")
+        #expect(try self.reason(gateway, other) == "BadQuery")
+    }
+
+    @Test("A revocation is in force from the next request on, ends open streams, and leaves other tokens alone")
+    func revocation() throws {
+        let gateway = try ServedGateway()
+        let (token, id) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let (other, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let worker = try gateway.worker(self.topic, token: token)
+        let otherWorker = try gateway.worker(self.topic, token: other)
+        #expect(try self.reason(gateway, token) == "BadQuery")
+        try gateway.revoke(id)
+        #expect(try self.reason(gateway, token) == "RevokedToken")
+        #expect(try worker.next() == nil)
+        try gateway.eventually("one worker") { try gateway.workerCount() == 1 }
+        #expect(try self.reason(gateway, other) == "BadQuery")
+        // The other's stream has stayed: a wake comes through it.
+        let registered = try gateway.ask(.admin, "POST", "/v1/topics/\(self.topic)/devices")
+        let device = try #require(registered.value("token") as? String)
+        #expect(try gateway.ask(.admin, "POST", "/v1/devices/\(device)/simulate-launch").status == 202)
+        #expect(try otherWorker.next()?.name == "wake")
+        try gateway.revoke(id)
+        #expect(try self.reason(gateway, token) == "RevokedToken")
+    }
+
+    @Test("A token is good until it expires, and so is the stream it opened")
+    func expiry() throws {
+        let gateway = try ServedGateway()
+        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic, "--expires", "3s")
+        let worker = try gateway.worker(self.topic, token: token)
+        try gateway.eventually("an expired token") { try self.reason(gateway, token) == "ExpiredToken" }
+        #expect(try worker.next() == nil)
+    }
+
+    @Test("The field authorization is taken as RFC 6750 has it, and once")
+    func field() throws {
+        let gateway = try ServedGateway()
+        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        func reason(_ fields: String...) throws -> String? {
+            let named = fields.map { "authorization: \($0)" }
+            return try gateway.ask(.edge, "GET", self.path, fields: named).reason
+        }
+        #expect(try reason("bearer \(token)") == "BadQuery")
+        #expect(try reason("BEARER \(token)") == "BadQuery")
+        for wrong in [token, "Basic \(token)", "Bearer", "Bearer x", "Bearer \(token)x", "Bearer  \(token)"] {
+            #expect(try reason(wrong) == "InvalidToken", "\(wrong)")
+        }
+        #expect(try reason("Bearer \(token)", "Bearer \(token)") == "InvalidToken")
+    }
+
+    @Test("A key or a list of revocations that others may use is not trusted, and the log says how to mend it")
+    func unreadable() throws {
+        for name in ["token.key", "token.revoked"] {
+            let gateway = try ServedGateway()
+            let (token, id) = try gateway.issue("--role", "worker", "--topic", self.topic)
+            try gateway.revoke(String(id.reversed()))
+            #expect(try self.reason(gateway, token) == "BadQuery")
+            let file = gateway.state.appendingPathComponent(name).path
+            #expect(unsafe chmod(file, 0o644) == 0)
+            #expect(try gateway.ask(.edge, "GET", self.path, token: token).status == 503)
+            #expect(gateway.process.errors.contains("chmod 600 \(file)"))
+            #expect(unsafe chmod(file, 0o600) == 0)
+            #expect(try self.reason(gateway, token) == "BadQuery")
+            // Nothing that a token could be made of is ever logged.
+            #expect(!gateway.process.errors.contains("wg1."))
+        }
+    }
+
+    @Test("wakegate worker, device and stats show the token of --token")
+    func clients() throws {
+        let gateway = try ServedGateway()
+        let (token, _) = try gateway.issue("--role", "operator", "--topic", self.topic)
+        let edge = gateway.curl(.edge, "")
+        let authority = try #require(edge.firstIndex(of: "--cacert").map { edge[$0 + 1] })
+        let location = ["--gateway", try #require(edge.last), "--ca", authority]
+        func run(_ arguments: [String]) throws -> ChildProcess.Ended {
+            try ChildProcess.run(RunningGateway.program, arguments + location)
+        }
+        let refused = try run(["device", "register", "--topic", self.topic])
+        #expect(refused.status == 1)
+        #expect(refused.errors.contains("401 MissingToken"), "\(refused.errors)")
+        let registered = try run(["device", "register", "--topic", self.topic, "--token", token])
+        #expect(registered.status == 0, "\(registered.errors)")
+        let command = ["worker", "--topic", self.topic, "--token", token] + location + ["--", "true"]
+        let worker = try ChildProcess(RunningGateway.program, command)
+        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
+        worker.send(SIGTERM)
+        #expect(try worker.finish().status == 0)
+        let admin = ["--gateway", try #require(gateway.curl(.adminAfar, "").last), "--topic", self.topic]
+        #expect(try ChildProcess.run(RunningGateway.program, ["stats"] + admin).status == 1)
+        #expect(try ChildProcess.run(RunningGateway.program, ["stats", "--token", token] + admin).status == 0)
+    }
+
+    @Test("What is asked for in the wrong way is refused with what to write")
+    func usage() throws {
+        let folder = try RestartFolder()
+        for (words, status, message) in [
+            (["issue", "--role", "worker"], 64, "--topic is missing"),
+            (["issue", "--role", "worke", "--topic", "t"], 64, "did you mean worker?"),
+            (["issue", "--role", "worker", "--topic", "a b"], 64, "--topic is \"a b\""),
+            (["issue", "--role", "worker", "--topic", "t", "--expires", "soon"], 64, "such as 90d"),
+            (["revoke", "0123"], 64, "32 digits"),
+            (["revoke", String(repeating: "0", count: 32)], 1, "there is no token.key"),
+        ] {
+            let line = ["token"] + words + ["--state", folder.state.path]
+            let ended = try ChildProcess.run(RunningGateway.program, line)
+            #expect(ended.status == Int32(status), "\(words)")
+            #expect(ended.errors.contains(message), "\(words): \(ended.errors)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: folder.state.path))
+    }
+}

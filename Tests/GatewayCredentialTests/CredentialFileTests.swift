@@ -1,0 +1,70 @@
+import Foundation
+import Gateway
+import Testing
+
+@Suite("The files that credentials hang on")
+final class CredentialFileTests {
+    private let folder = NSTemporaryDirectory() + "wakegate-credentials-" + UUID().uuidString
+
+    init() throws {
+        try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: self.folder) }
+
+    private func text(_ name: String) throws -> String {
+        try String(contentsOfFile: "\(self.folder)/\(name)", encoding: .utf8)
+    }
+
+    @Test("The key is made once, for its owner alone, and nothing is left beside it")
+    func key() throws {
+        #expect(!TokenKey.exists(in: self.folder))
+        let key = try TokenKey.make(in: self.folder)
+        #expect(try TokenKey.make(in: self.folder) == key)
+        let path = "\(self.folder)/token.key"
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder) == ["token.key"])
+        #expect(try self.text("token.key").utf8.count == 65)
+    }
+
+    @Test("Two folders have two keys")
+    func twoKeys() throws {
+        let other = "\(self.folder)/other"
+        try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+        #expect(try TokenKey.make(in: self.folder) != TokenKey.make(in: other))
+    }
+
+    @Test("A key that others may read, or that is none, is not used, and stays as it is", arguments: ["mode", "text"])
+    func badKey(fault: String) throws {
+        let path = "\(self.folder)/token.key"
+        _ = try TokenKey.make(in: self.folder)
+        if fault == "text" { try Data("0123\n".utf8).write(to: URL(fileURLWithPath: path)) }
+        let mode = fault == "mode" ? 0o640 : 0o600
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        let before = try self.text("token.key")
+        #expect {
+            try TokenKey.make(in: self.folder)
+        } throws: {
+            "\($0)".contains(path) && "\($0)".contains(fault == "mode" ? "chmod 600" : "put back")
+        }
+        #expect(try self.text("token.key") == before)
+    }
+
+    @Test("A revocation is one line, however often it is made, and follows one that was cut short")
+    func revocations() throws {
+        let ids = (0..<3).map { String(repeating: "\($0)", count: 32) }
+        try RevokedTokens.add(ids[0], in: self.folder)
+        try RevokedTokens.add(ids[0], in: self.folder)
+        let path = "\(self.folder)/token.revoked"
+        let file = try #require(FileHandle(forWritingAtPath: path))
+        try file.seekToEnd()
+        try file.write(contentsOf: Data("0123".utf8))
+        try file.close()
+        try RevokedTokens.add(ids[1], in: self.folder)
+        let lines = try self.text("token.revoked").split(separator: "\n")
+        #expect(lines == [ids[0][...], "0123", ids[1][...]])
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+    }
+}
