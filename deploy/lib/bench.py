@@ -88,10 +88,12 @@ def show_commits(row: dict) -> None:
 
 def show_million(row: dict) -> None:
     print(f"\nThe gateway with {row['devices']:,} devices, a push waiting on each")
-    print(
-        f"  RSS {row['residentMegabytes']:,.0f} MB, after the restart {row['residentMegabytesAfterRestart']:,.0f} MB; "
-        f"journal {row['journalMegabytes']:,.0f} MB, history {row['historyMegabytes']:,.0f} MB"
-    )
+    for size in row["sizes"]:
+        print(
+            f"  after {size['pushes']:,} pushes: RSS {size['residentMegabytes']:,} MB, "
+            f"journal {size['journalMegabytes']:,} MB, history {size['historyMegabytes']:,} MB"
+        )
+    print(f"  RSS after the restart: {row['residentMegabytesAfterRestart']:,} MB")
     print(
         f"  from the start after SIGKILL to the ready line {row['readySeconds']:.2f} s; target: "
         f"at most {million.READY_SECONDS_TARGET:g}  {verdict(row['passed'])}"

@@ -21,24 +21,24 @@ def write_paths(folder: str, name: str, paths: list[str], connections: int) -> N
 
 def run(
     base: str, uris: str, body: str, headers: list[str], connections: int, streams: int, requests: int,
-    prefix: list[str] | None = None, rate: int | None = None,
+    prefix: list[str] | None = None, rate: int | None = None, together: int = 1,
 ) -> float:  # fmt: skip
     """Sends the requests, and gives the seconds that took; anything but a 2xx to each ends the measurement.
 
-    `rate` holds each connection to so many requests a second.
+    `rate` holds each connection to so many requests a second. `together` connections share a process, and paths.
     """
-    each = requests // connections
+    each = requests // connections * together
     pace = ["--rps", str(rate)] if rate else []
     started = time.monotonic()
     processes = [
         subprocess.Popen(
             [
-                *(prefix or []), "h2load", "-t", "1", "-c", "1", "-m", str(streams), "-n", str(each), "-d", body,
+                *(prefix or []), "h2load", "-t", "1", "-c", str(together), "-m", str(streams), "-n", str(each), "-d", body,
                 "-i", f"{uris}.{connection}", "-B", base, *pace, *headers,
             ],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        for connection in range(connections)
+        for connection in range(connections // together)
     ]  # fmt: skip
     outputs = [process.communicate(timeout=SECONDS_MAX)[0] for process in processes]
     took = time.monotonic() - started
