@@ -275,13 +275,27 @@ class Load:
             self.on_event("result")
         elif response.status == 409:
             wake.outcome = response.json()["outcome"]
-        elif response.status == 404 and wake not in wake.device.wakes[-REMEMBERED:]:
+        elif response.status == 404 and wake.device.topic == MIXED and wake not in wake.device.wakes[-REMEMBERED:]:
             wake.outcome = "forgotten"
         elif not await self.is_refused(response):
             self.verdicts.check(
                 "results are taken, or answered with how the wake ended", False,
-                f"result of {wake.id} of device {wake.device.index} was answered {response.status} {response.body!r}",
+                f"result of {wake.id} was answered {response.status} {response.body!r}; {await self.story(wake)}",
             )  # fmt: skip
+
+    async def story(self, wake: Wake) -> str:
+        """What the ledger and the gateway know of a wake's device, for a failure that should not be."""
+        known = [
+            f"{each.id} attempt {each.attempt} at {each.launched_at} {each.outcome}" for each in wake.device.wakes[-6:]
+        ]
+        admin = await self.connect(self.addresses.admin, None)
+        explained = (await admin.request("GET", f"/v1/devices/{wake.device.token}")).json()
+        await admin.close()
+        recent = [f"{event['at']} {event['event']} {event['detail']}" for event in explained["recent"][:16]]
+        return (
+            f"now {int(time.time() * 1000)}; wakes of device {wake.device.index}: {known}; the gateway's: {recent}, "
+            f"in flight {explained['inFlight']}"
+        )
 
     # Operators
 
