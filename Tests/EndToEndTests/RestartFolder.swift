@@ -19,8 +19,12 @@ final class RestartFolder {
     var history: URL { self.state.appendingPathComponent("history.sqlite") }
 
     /// The next gateway; the one before must have ended.
-    func start(_ arguments: [String] = [], under launcher: [String] = []) throws -> RunningGateway {
-        try RunningGateway(["--set", "drainTimeout=1"] + arguments, in: self.folder, under: launcher)
+    func start(
+        _ arguments: [String] = [],
+        edge: String = "127.0.0.1:0",
+        under launcher: [String] = []
+    ) throws -> RunningGateway {
+        try RunningGateway(["--set", "drainTimeout=1"] + arguments, in: self.folder, edge: edge, under: launcher)
     }
 
     /// Ends a gateway with a signal, and waits until it is gone.

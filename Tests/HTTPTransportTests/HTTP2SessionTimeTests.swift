@@ -45,7 +45,9 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.passSeconds(3_600))
         #expect(fixture.produce().isEmpty)
         #expect(fixture.passSeconds(1))
-        #expect(fixture.produce().map(\.type) == [7])
+        let frames = fixture.produce()
+        #expect(frames.map(\.type) == [7])
+        #expect(frames.first?.payload.dropFirst(8) == [UInt8]("{\"reason\":\"IdleTimeout\"}".utf8)[...])
         #expect(fixture.isOver)
     }
 

@@ -323,7 +323,7 @@ final class HTTP2Session {
         self.resetOverdue(self.open.sending, limitMilliseconds: Int64(limits.responseSeconds) * 1000)
         if self.open.count == 0 && now - self.idleSince > Int64(limits.idleSeconds) * 1000 {
             self.idleSince = now
-            self.goAway(debugData: ByteView())
+            self.goAway(debugData: ByteView("{\"reason\":\"IdleTimeout\"}"))
         }
         switch self.ping.timePassed(now: now, answerSeconds: limits.pingSeconds) {
         case .wait: ()

@@ -1,0 +1,34 @@
+"""aapns: certificates alone, h2 of its own major version, a pool of connections that needs ALPN."""
+
+from aapns import errors
+from aapns.api import Server
+from aapns.models import Alert, Notification
+
+from scenes import Answer, Client, play, refused, settings
+
+
+class AapnsClient(Client):
+    without_answer = (errors.Closed, errors.Timeout, errors.StreamReset, OSError)
+
+    def __init__(self, apns):
+        self.apns = apns
+
+    async def attempt(self, device):
+        # It has no push without an alert; content-available goes beside it.
+        notification = Notification(Alert("news"), content_available=True)
+        try:
+            await self.apns.send_notification(device, notification, topic=settings.topic)
+        except errors.ResponseError as error:
+            return refused(error.reason)
+        return Answer(200)
+
+    async def close(self):
+        await self.apns.close()
+
+
+async def make():
+    server = Server(settings.certificate, settings.host, port=settings.port, ca_file=settings.ca)
+    return AapnsClient(await server.create_client())
+
+
+play(make)

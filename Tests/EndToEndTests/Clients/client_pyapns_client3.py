@@ -1,0 +1,46 @@
+"""pyapns-client3: httpx on one connection; an iat with a fraction; resets its connection and retries on 5xx."""
+
+import pyapns_client
+import pyapns_client.base
+
+from scenes import Answer, Client, play, settings
+
+
+class PyapnsClient(Client):
+    without_answer = (pyapns_client.APNSConnectionException,)
+
+    def __init__(self):
+        modes = pyapns_client.base.BaseAPNSClient.BASE_URLS
+        modes["prod"] = f"https://{settings.host}:{settings.port}"
+        if settings.key:
+            proof = pyapns_client.TokenBasedAuth(settings.key, settings.keyID, settings.team)
+        else:
+            proof = pyapns_client.CertificateBasedAuth(settings.certificate)
+        self.client = pyapns_client.AsyncAPNSClient("prod", proof, root_cert_path=settings.ca)
+
+    async def attempt(self, device):
+        payload = pyapns_client.IOSPayload(content_available=True)
+        notification = pyapns_client.IOSNotification(
+            payload=payload,
+            topic=settings.topic,
+            priority=pyapns_client.IOSNotification.PRIORITY_LOW,
+            push_type=pyapns_client.IOSNotification.PUSH_TYPE_BACKGROUND,
+        )
+        try:
+            await self.client.push(notification, device)
+        except pyapns_client.APNSConnectionException:
+            raise
+        except pyapns_client.APNSException as error:
+            reason = type(error).__name__.removesuffix("Exception")
+            return Answer(error.status_code, reason, getattr(error, "timestamp", None))
+        return Answer(200)
+
+    async def close(self):
+        await self.client.close()
+
+
+async def make():
+    return PyapnsClient()
+
+
+play(make)

@@ -1,0 +1,131 @@
+"""The scenes that every provider's client in Python plays against a gateway, one line of JSON for each scene.
+
+The only argument of a client's script is a JSON object:
+  host, port, ca     where the gateway is, and the file of the authority that its certificate is from
+  topic              of every push
+  key, keyID, team   for a provider token that the client makes itself; without key it has a certificate
+  certificate        a file with a client certificate and its key
+  unregistered       a token that was registered and removed
+  restarted          a file that appears once the gateway was restarted
+  scenes             the names of the functions below that are to be played, in order
+A line is {"scene": ..., "answers": {"200": 1, "410 Unregistered": 1}, "timestamp": milliseconds or null}.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import traceback
+import types
+
+settings = types.SimpleNamespace(**{"key": None, **json.loads(sys.argv[1])})
+
+
+class Answer:
+    """What a client gives its caller: success, the reason of a refusal, or, with status 0, no answer at all."""
+
+    def __init__(self, status, reason=None, timestamp=None):
+        self.status = int(status)
+        self.reason = reason
+        self.timestamp = timestamp
+
+    @property
+    def name(self):
+        return f"{self.status} {self.reason}" if self.reason else str(self.status)
+
+
+# Clients that give the reason alone lose the status; Apple's table has one for each.
+STATUS = {"BadDeviceToken": 400, "Unregistered": 410, "Shutdown": 503, "ServiceUnavailable": 503}
+STATUS.update(dict.fromkeys(["ExpiredProviderToken", "InvalidProviderToken", "MissingProviderToken"], 403))
+
+
+def refused(reason, timestamp=None):
+    return Answer(STATUS[reason], reason, timestamp)
+
+
+def token(number):
+    return f"{number:064x}"
+
+
+def show(scene, answers, timestamp=None):
+    counts = {}
+    for answer in answers:
+        counts[answer.name] = counts.get(answer.name, 0) + 1
+    print(json.dumps({"scene": scene, "answers": counts, "timestamp": timestamp}), flush=True)
+
+
+async def one(client):
+    show("one", [await client.push(token(1))])
+
+
+async def unregistered(client):
+    answer = await client.push(settings.unregistered)
+    show("unregistered", [answer], answer.timestamp)
+
+
+async def malformed(client):
+    show("malformed", [await client.push("abcd")])
+
+
+async def thousand(client):
+    show("thousand", await client.push_many([token(1000 + number) for number in range(1000)]))
+
+
+async def restart(client):
+    """Pushes without a pause while the gateway is restarted, each until it is taken."""
+    show("before the restart", await client.push_many([token(1 + number) for number in range(20)]))
+    answers = []
+    is_last = False
+    while not is_last:
+        # One more round after the restart, all of it on what the client has left of its connections.
+        is_last = os.path.exists(settings.restarted)
+        waiting = [token(1 + number) for number in range(20)]
+        while waiting:
+            round_answers = await client.push_many(waiting)
+            waiting = [each for each, answer in zip(waiting, round_answers) if answer.status != 200]
+            assert all(answer.status in (0, 200, 503) for answer in round_answers), [a.name for a in round_answers]
+            answers += [answer for answer in round_answers if answer.status == 200]
+            if waiting:
+                await asyncio.sleep(0.05)
+    show("restart", answers)
+
+
+class Client:
+    """One client library: a subclass gives `attempt`, which pushes once and raises what the library raises."""
+
+    concurrency = 200
+    # What the library raises when there is no answer.
+    without_answer = (OSError,)
+
+    async def attempt(self, device):
+        raise NotImplementedError
+
+    async def push(self, device):
+        try:
+            return await asyncio.wait_for(self.attempt(device), 15)
+        except self.without_answer:
+            return Answer(0, traceback.format_exc(limit=-2))
+
+    async def push_many(self, devices):
+        gate = asyncio.Semaphore(self.concurrency)
+
+        async def push(device):
+            async with gate:
+                return await self.push(device)
+
+        return await asyncio.gather(*(push(device) for device in devices))
+
+    async def close(self):
+        pass
+
+
+def play(make):
+    """Plays the scenes with the client that the coroutine function `make` gives."""
+
+    async def all_scenes():
+        client = await make()
+        for name in settings.scenes:
+            await globals()[name](client)
+        await client.close()
+
+    asyncio.run(asyncio.wait_for(all_scenes(), 60))
