@@ -107,6 +107,10 @@ let package = Package(
             ]
         ),
         .testTarget(name: "GatewayCredentialTests", dependencies: ["Gateway"]),
+        .testTarget(
+            name: "GatewayProviderTests",
+            dependencies: ["APNSProtocol", "Bytes", "Gateway", "HTTPTransport"]
+        ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text"]),
         // Depends on the program so that it lies, built, beside the tests.

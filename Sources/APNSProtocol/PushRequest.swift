@@ -19,20 +19,23 @@ package struct PushRequest {
     }
 
     /// Makes every check that needs no knowledge of devices, in the order of the wire contract: method, path,
-    /// authentication, fields, payload, token.
+    /// authentication, fields, the right to the topic, payload, token.
     ///
     /// - Parameters:
     ///   - token: Where the device token is written; without meaning when the push is refused.
     ///   - authenticate: Called once method and path are right; what it throws is thrown.
+    ///   - authorize: Called with the topic once all fields are right; what it throws is thrown.
     /// - Throws: The reason of the first check that fails.
     package func checked(
         rules: PushRules,
         token: inout DeviceToken,
-        authenticate: (PushHeaders) throws(APNSReason) -> Void
+        authenticate: (PushHeaders) throws(APNSReason) -> Void,
+        authorize: (_ topic: ByteView) throws(APNSReason) -> Void
     ) throws(APNSReason) -> CheckedPush {
         let digits = try PushTarget.tokenDigits(method: self.method, path: self.path)
         try authenticate(self.headers)
         let head = try self.headers.validated(rules: rules)
+        try authorize(head.topic)
         let wakes = try PushPayload.wakes(self.body, isCutShort: self.isBodyCutShort, type: head.type)
         try PushTarget.deviceToken(digits: digits, into: &token)
         return CheckedPush(head: head, wakes: wakes)

@@ -40,6 +40,7 @@ struct PushCheckOrderTests {
         },
         Fault(.missingTopic, ["apns-topic"]) { $0.remove("apns-topic") },
         Fault(.badTopic, ["apns-topic"]) { $0.set("apns-topic", "a b") },
+        Fault(.topicDisallowed, ["authorization"]) { $0.authorization = .topicDisallowed },
         Fault(.payloadEmpty, ["body"]) { $0.body = [] },
         Fault(.payloadTooLarge, ["body"]) { $0.body = [UInt8](repeating: 0x20, count: 4097) },
         Fault(.payloadEmpty, ["body"]) { $0.body = [UInt8]("[]".utf8) },

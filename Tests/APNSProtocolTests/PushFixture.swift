@@ -1,5 +1,6 @@
 import APNSProtocol
 import Bytes
+import Testing
 
 /// A push as its sender wrote it: right in every respect until a test changes it.
 struct PushFixture {
@@ -15,6 +16,7 @@ struct PushFixture {
     var isBodyCutShort = false
     var rules = PushRules()
     var authentication: APNSReason?
+    var authorization: APNSReason?
 
     /// What a test reads from an accepted push after its bytes are gone.
     struct Outcome: Equatable {
@@ -83,6 +85,9 @@ struct PushFixture {
         do throws(APNSReason) {
             let push = try request.checked(rules: self.rules, token: &token) { _ throws(APNSReason) in
                 if let reason = self.authentication { throw reason }
+            } authorize: { topic throws(APNSReason) in
+                #expect(topic.string == self.fields.first { $0.name == "apns-topic" }?.value)
+                if let reason = self.authorization { throw reason }
             }
             return .success(
                 Outcome(

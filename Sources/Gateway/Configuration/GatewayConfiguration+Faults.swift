@@ -5,7 +5,7 @@ extension GatewayConfiguration {
     ///
     /// No listener may be reached from other machines whose callers cannot all be asked for proof.
     package func faults() -> [ConfigurationFault] {
-        self.addressFaults() + self.tlsFaults()
+        self.addressFaults() + self.tlsFaults() + self.providerKeyFaults()
     }
 
     private func addressFaults() -> [ConfigurationFault] {
@@ -81,5 +81,12 @@ extension GatewayConfiguration {
             }
         }
         return faults
+    }
+
+    private func providerKeyFaults() -> [ConfigurationFault] {
+        guard let folder = self.providerKeysFolder, (try? ProviderKeyFolder(folder).read()) == nil else { return [] }
+        let problem = "\(folder) is no folder that can be read"
+        let remedy = "make it, or name the one that `wakegate key add` writes to"
+        return [ConfigurationFault(key: "providerKeys", problem: problem, remedy: remedy)]
     }
 }

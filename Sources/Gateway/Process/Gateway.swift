@@ -10,6 +10,7 @@ package final class Gateway: Sendable {
     private let engine: EngineThread
     private let history: HistoryThread
     private let context: GatewayContext
+    private let providerKeys: ProviderKeyWatch?
 
     /// Binds every address and reads what was kept; connections wait until `start`.
     ///
@@ -17,7 +18,7 @@ package final class Gateway: Sendable {
     ///   - log: hears of a store or a history that fails.
     ///   - onIdle: called from a loop, during a shutdown, when the last connection has ended.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
-    ///   `CredentialError` that name the file.
+    ///   `CredentialError` that name the file; `ProviderKeyError` that names the folder.
     init(
         _ configuration: GatewayConfiguration,
         log: GatewayLog,
@@ -27,12 +28,16 @@ package final class Gateway: Sendable {
         var tokens = TokenCheck(configuration) { log.error("tokensUnreadable", ["cause": $0]) }
         try tokens.refresh()
         let loopCount = ProcessInfo.processInfo.activeProcessorCount
+        self.providerKeys = try configuration.providerKeysFolder.map { folder in
+            try ProviderKeyWatch(folder) { log.warning("providerKeys", ["cause": $0.message]) }
+        }
         let context = GatewayContext(
             configuration: configuration,
             roles: roles,
             areLocal: areLocal,
             tokens: tokens,
             loopCount: loopCount,
+            providerKeys: self.providerKeys?.keys,
             onIdle: onIdle
         )
         self.context = context
@@ -79,6 +84,7 @@ package final class Gateway: Sendable {
     /// The engine first: that the gateway ends its workers' streams is no end of a stream to the policy. Wakes that are
     /// still in flight are lost at the next start, which takes their attempt back.
     package func stop() {
+        self.providerKeys?.stop()
         self.engine.stop()
         self.server.stop()
         self.history.stop()

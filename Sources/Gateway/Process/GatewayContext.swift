@@ -15,6 +15,8 @@ final class GatewayContext: Sendable {
     /// By loop number.
     let loops: [LoopMailbox]
     let backups: BackupService
+    /// What providers' tokens are verified with; nil when nobody asks for them.
+    let providerKeys: ProviderKeys?
     private let draining = Atomic(false)
     /// Connections open on all loops, as of their last turns.
     private let connections = Atomic(0)
@@ -27,6 +29,7 @@ final class GatewayContext: Sendable {
         areLocal: [Bool],
         tokens: TokenCheck,
         loopCount: Int,
+        providerKeys: ProviderKeys?,
         onIdle: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
@@ -35,6 +38,7 @@ final class GatewayContext: Sendable {
         self.tokens = tokens
         self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
         self.configuration = configuration
+        self.providerKeys = providerKeys
         self.engine = Mailbox<CommandBatch>()
         self.loops = (0..<loopCount).map { _ in LoopMailbox() }
         self.backups = BackupService(store: GatewayStore(configuration), loops: self.loops)

@@ -21,8 +21,14 @@ extension LoopHandler {
             isBodyCutShort: request.isBodyTooLarge
         )
         var token = DeviceToken()
+        var provider: VerifiedToken?
         do throws(APNSReason) {
-            let checked = try push.checked(rules: self.context.rules, token: &token) { _ in }
+            let checked = try push.checked(rules: self.context.rules, token: &token) { headers throws(APNSReason) in
+                let connection = request.stream.connection
+                provider = try self.providers?.token(headers.authorization, on: connection, now: SystemClock.wall)
+            } authorize: { topic throws(APNSReason) in
+                if let provider, !provider.key.admits(topic: topic) { throw .topicDisallowed }
+            }
             self.submit(checked, token, request)
         } catch {
             if !headers.isDryRun {

@@ -43,6 +43,8 @@ final class LoopHandler: RequestHandler {
     /// What workers showed whose subscriptions are at the engine.
     var subscribers: [StreamID: ShownToken] = [:]
     var tokens: TokenCheck
+    /// Nil when providers are not asked for proof.
+    var providers: ProviderGate?
     private var callers: CallerCheck
     private var effects = EffectBatch()
     private var random = RandomBits()
@@ -57,6 +59,7 @@ final class LoopHandler: RequestHandler {
         self.loop = loop
         self.context = context
         self.tokens = context.tokens
+        self.providers = context.providerKeys.map { ProviderGate($0) }
         self.callers = CallerCheck(configuration: context.configuration)
         self.unique = UniqueBits(seed: self.random.next())
         context.loops[loop.index].attach { [loop] in loop.wake() }
@@ -100,6 +103,7 @@ final class LoopHandler: RequestHandler {
     func connectionClosed(_ connection: ConnectionID) {
         self.workerConnections[connection] = nil
         self.goodbyes[connection] = nil
+        self.providers?.connectionClosed(connection)
     }
 
     func streamDrained(_ stream: StreamID) {

@@ -1,0 +1,120 @@
+import Gateway
+
+extension CommandDefinition {
+    private static let folderOptions = [
+        OptionDefinition("--keys", "DIR", "the folder of the keys"),
+        OptionDefinition("--config", "FILE", "the gateway's configuration, whose providerKeys names the folder"),
+    ]
+
+    package static let keyAdd = CommandDefinition(
+        "key add",
+        "let a provider push: keep the public key that its tokens are verified with",
+        arguments: [ArgumentDefinition("FILE", "the .p8 that Apple gave, or any P-256 key in PEM")],
+        options: [
+            OptionDefinition("--team", "TEAM", "the team that the tokens name", isRequired: true),
+            OptionDefinition("--key-id", "ID", "the key that the tokens name", isRequired: true),
+            OptionDefinition("--topic", "TOPIC", "a topic it may push to; default: all", isRepeatable: true),
+        ] + folderOptions,
+        example:
+            "wakegate key add AuthKey_ABC123DEFG.p8 --team DEF123GHIJ --key-id ABC123DEFG --keys /etc/wakegate/keys",
+        notes: [
+            """
+            Of FILE only the public key is kept, in DIR/ID.pem: a line "Team: TEAM", a line "Topic: TOPIC" for each
+            topic, an empty line, and the key. A topic stands for the app's other topics, too, such as TOPIC.voip.
+            """,
+            "A gateway that runs with providerKeys takes the key at once, and drops a removed one at once.",
+        ],
+        run: KeyCommands.add
+    )
+
+    package static let keyList = CommandDefinition(
+        "key list",
+        "show the keys of the providers that may push",
+        options: folderOptions,
+        example: "wakegate key list --keys /etc/wakegate/keys",
+        notes: ["The exit status is 1 when a file of the folder holds no key."],
+        run: KeyCommands.list
+    )
+
+    package static let keyRemove = CommandDefinition(
+        "key remove",
+        "take a key away; tokens that it signed are then refused as InvalidProviderToken",
+        arguments: [ArgumentDefinition("ID", "the key's id")],
+        options: folderOptions,
+        example: "wakegate key remove ABC123DEFG --keys /etc/wakegate/keys",
+        run: KeyCommands.remove
+    )
+}
+
+/// `wakegate key`.
+package enum KeyCommands {
+    static func add(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let folder = try self.folder(parsed)
+        try self.perform { () throws(ProviderKeyError) in
+            try folder.add(
+                keyFile: parsed.arguments[0],
+                team: parsed.text("--team") ?? "",
+                keyID: parsed.text("--key-id") ?? "",
+                topics: parsed.all("--topic")
+            )
+        }
+        return 0
+    }
+
+    static func list(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let folder = try self.folder(parsed)
+        let contents = try self.perform { () throws(ProviderKeyError) in try folder.read() }
+        for key in contents.keys { Console.out(self.line(key)) }
+        for fault in contents.faults { Console.error("wakegate: \(fault.message)") }
+        return contents.faults.isEmpty ? 0 : 1
+    }
+
+    static func remove(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let folder = try self.folder(parsed)
+        try self.perform { () throws(ProviderKeyError) in try folder.remove(keyID: parsed.arguments[0]) }
+        return 0
+    }
+
+    private static func line(_ key: ProviderKeyFile) -> String {
+        let topics = key.topics.isEmpty ? "all topics" : key.topics.joined(separator: ", ")
+        return "\(key.keyID)  team \(key.team)  \(topics)\n"
+    }
+
+    /// The folder that `--keys` or the configuration names.
+    private static func folder(_ parsed: ParsedCommand) throws(CommandFailure) -> ProviderKeyFolder {
+        if let path = parsed.text("--keys") { return ProviderKeyFolder(path) }
+        guard let file = parsed.text("--config") else {
+            throw .usage("--keys is missing; write --keys DIR, or --config FILE of a gateway with providerKeys")
+        }
+        let configuration = try ServeCommand.configuration(
+            parsed,
+            file: file,
+            base: GatewayConfiguration(),
+            isWhole: false
+        )
+        guard let path = configuration.providerKeysFolder else {
+            throw CommandFailure(.badConfiguration, "\(file) sets no providerKeys; set it, or write --keys DIR")
+        }
+        return ProviderKeyFolder(path)
+    }
+
+    @discardableResult
+    private static func perform<Result>(
+        _ body: () throws(ProviderKeyError) -> Result
+    ) throws(CommandFailure) -> Result {
+        do throws(ProviderKeyError) {
+            return try body()
+        } catch {
+            throw CommandFailure(.failed, error.message)
+        }
+    }
+}

@@ -1,0 +1,36 @@
+import APNSProtocol
+
+/// What a connection has shown of its provider.
+final class ProviderConnection {
+    /// Milliseconds that must pass after one change of the token before the next.
+    static let changeInterval: Int64 = 1_200_000
+
+    /// It has shown an expired token: APNs takes no push on such a connection any more.
+    var isUnusable = false
+    /// The token that was taken last.
+    private(set) var token: VerifiedToken?
+    /// The one before it, which requests that were under way at the change may still show.
+    private var previous: VerifiedToken?
+    /// When the token last changed, in milliseconds since 1970; nil while the first one is in use.
+    private var changedAt: Int64?
+
+    /// Takes a token, unless the rules of a connection forbid it.
+    ///
+    /// The first token is free, and so is one change of it; further changes must be 20 minutes apart.
+    /// - Parameter now: milliseconds since 1970.
+    /// - Throws: `invalidProviderToken` for a second team, `unrelatedKeyIdInToken` for a key of other topics,
+    ///   `tooManyProviderTokenUpdates`.
+    func tokenShown(_ token: VerifiedToken, now: Int64) throws(APNSReason) {
+        if let last = self.token, !last.isSame(as: token) {
+            if self.previous?.isSame(as: token) != true {
+                guard last.key.team == token.key.team else { throw .invalidProviderToken }
+                guard last.key.isRelated(to: token.key) else { throw .unrelatedKeyIdInToken }
+                // A clock that was set back must not forbid changes for longer.
+                if let changedAt, abs(now - changedAt) < Self.changeInterval { throw .tooManyProviderTokenUpdates }
+                self.changedAt = now
+            }
+            self.previous = last
+        }
+        self.token = token
+    }
+}

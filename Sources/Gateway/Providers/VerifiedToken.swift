@@ -1,0 +1,46 @@
+import APNSProtocol
+import Bytes
+import HTTPTransport
+
+/// A provider's token whose signature was found to be good.
+package final class VerifiedToken {
+    /// The key it is signed with, as it was then.
+    package let key: ProviderKeyFile
+    /// The number of the keys' state in which it was verified.
+    let generation: UInt64
+    private let bytes: [UInt8]
+    private let token: ProviderToken
+
+    /// Verifies the token that `text` is.
+    ///
+    /// - Throws: `invalidProviderToken` when it cannot be read, its key is not known, is another team's, or did not
+    ///   sign it.
+    init(
+        _ text: ByteView,
+        keys: [String: ProviderKeyFile],
+        generation: UInt64
+    ) throws(APNSReason) {
+        let token = try ProviderToken(text)
+        guard let key = keys[token.keyID], key.team == token.team,
+            key.key.verifies(text[0..<token.signedCount], signature: token.signature.bytes)
+        else { throw .invalidProviderToken }
+        self.key = key
+        self.generation = generation
+        self.bytes = text.array
+        self.token = token
+    }
+
+    /// Whether it is the token `text`.
+    func isText(_ text: ByteView) -> Bool {
+        self.bytes.withByteView { $0 == text }
+    }
+
+    func isSame(as other: VerifiedToken) -> Bool {
+        self.bytes == other.bytes
+    }
+
+    /// - Parameter now: milliseconds since 1970.
+    func isExpired(now: Int64) -> Bool {
+        self.token.isExpired(now: now)
+    }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import Testing
+
+@Suite("Providers prove who they are", .serialized, .timeLimit(.minutes(2)))
+final class ProviderTests {
+    private static let token = String(repeating: "a7", count: 32)
+    private static let topic = "com.example.auth"
+    private static let team = "TEAM123456"
+
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+    private let gateway: RunningGateway
+
+    init() throws {
+        try FileManager.default.createDirectory(
+            at: self.folder.appendingPathComponent("keys"),
+            withIntermediateDirectories: true
+        )
+        self.gateway = try RunningGateway(["--set", "providerKeys=keys"], in: self.folder)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: self.folder) }
+
+    private func addKey(_ keyID: String, team: String = ProviderTests.team, topics: [String] = []) throws {
+        let ended = try ChildProcess.run(
+            RunningGateway.program,
+            ["key", "add", ".wakegate/provider.p8", "--team", team, "--key-id", keyID, "--keys", "keys"]
+                + topics.flatMap { ["--topic", $0] },
+            folder: self.folder
+        )
+        #expect(ended.status == 0, "\(ended.errors)")
+    }
+
+    /// A push by `wakegate push`, and the first two words of its answer.
+    private func push(_ keyID: String, team: String = ProviderTests.team, topic: String = ProviderTests.topic) throws
+        -> String
+    {
+        let ended = try self.gateway.wakegate(
+            "push",
+            Self.token,
+            "--topic",
+            topic,
+            "--provider-key",
+            ".wakegate/provider.p8",
+            "--team",
+            team,
+            "--key-id",
+            keyID
+        )
+        return ended.output.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "\n" }).prefix(2)
+            .joined(separator: " ")
+    }
+
+    /// The value of `authorization`, signed by openssl, in DER as its users send it.
+    private func authorization(_ keyID: String, team: String = ProviderTests.team, age: Int = 0) throws -> String {
+        let now = Int(Date().timeIntervalSince1970)
+        let head = #"{"alg":"ES256","kid":"\#(keyID)"}"#
+        let claims = #"{"iss":"\#(team)","iat":\#(now - age)}"#
+        let message = [head, claims].map { Data($0.utf8).base64EncodedString() }.joined(separator: ".")
+        let file = self.folder.appendingPathComponent("signature")
+        let key = self.folder.appendingPathComponent(".wakegate/provider.p8").path
+        let arguments = ["dgst", "-sha256", "-sign", key, "-out", file.path]
+        let ended = try ChildProcess.run("openssl", arguments, input: message)
+        #expect(ended.status == 0, "\(ended.errors)")
+        return "Bearer \(message).\(try Data(contentsOf: file).base64EncodedString())"
+    }
+
+    /// Pushes with each of `values` as `authorization`, over one connection; status and reason of each answer.
+    private func answers(_ values: [String]) throws -> [String] {
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/push_tokens.py").path
+        let url = "https://\(self.gateway.edge)/3/device/\(Self.token)"
+        let arguments = [script, url, self.gateway.certificateAuthority, Self.topic, RunningGateway.payload]
+        let ended = try ChildProcess.run(
+            RunningGateway.python,
+            arguments,
+            input: values.map { $0 + "\n" }.joined()
+        )
+        #expect(ended.status == 0, "\(ended.errors)")
+        return ended.output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+
+    @Test("A key is taken while the gateway runs, and a removed one is refused")
+    func keys() throws {
+        #expect(try self.push("KEY1") == "403 InvalidProviderToken")
+        try self.addKey("KEY1")
+        try self.gateway.eventually("a push with a new key") { try self.push("KEY1").hasPrefix("200") }
+        #expect(try self.push("KEY1", team: "OTHER") == "403 InvalidProviderToken")
+        let listed = try self.gateway.wakegate("key", "list", "--keys", "keys")
+        #expect(listed.output == "KEY1  team \(Self.team)  all topics\n")
+        let removed = try self.gateway.wakegate("key", "remove", "KEY1", "--keys", "keys")
+        #expect(removed.status == 0, "\(removed.errors)")
+        try self.gateway.eventually("a refusal") { try self.push("KEY1") == "403 InvalidProviderToken" }
+        #expect(try self.gateway.wakegate("key", "remove", "KEY1", "--keys", "keys").status == 1)
+        let good = try self.gateway.stats().integer("pushes", "accepted") ?? 0
+        #expect(good >= 1)
+    }
+
+    @Test("Without a token a push is refused on the edge and in cleartext, and malformed paths before that")
+    func missing() throws {
+        try self.addKey("KEY1")
+        let refused = try self.gateway.push(Self.token, topic: Self.topic)
+        #expect(refused.status == 403)
+        #expect(refused.reason == "MissingProviderToken")
+        #expect(refused.headers["apns-id"] != nil)
+        #expect(try self.gateway.edge("/3/device/", "-d", "{}").reason == "MissingDeviceToken")
+        #expect(try self.gateway.edge("/3/devices/", "-d", "{}").reason == "BadPath")
+        // Whoever is not let in learns nothing more of his push.
+        #expect(try self.gateway.edge("/3/device/xyz", "-d", "").reason == "MissingProviderToken")
+        let plain = try ChildProcess.run(
+            "curl",
+            ["--silent", "--noproxy", "*", "http://\(self.gateway.plain)/3/device/\(Self.token)", "-d", "{}"]
+        )
+        #expect(plain.output == #"{"reason":"MissingProviderToken"}"#)
+        #expect(try self.gateway.stats().integer("pushes", "accepted") == 0)
+        #expect((try self.gateway.stats().integer("pushes", "rejected", "MissingProviderToken") ?? 0) >= 2)
+    }
+
+    @Test("A key with topics pushes to those alone")
+    func topics() throws {
+        try self.addKey("KEY1", topics: ["com.example.other", Self.topic])
+        try self.gateway.eventually("a push") { try self.push("KEY1").hasPrefix("200") }
+        #expect(try self.push("KEY1", topic: "com.example.strange") == "400 TopicDisallowed")
+        #expect(try self.push("KEY1", topic: "a b") == "400 BadTopic")
+    }
+
+    @Test("An expired token makes its connection useless, and no other")
+    func expired() throws {
+        try self.addKey("KEY1")
+        try self.gateway.eventually("a push") { try self.push("KEY1").hasPrefix("200") }
+        let good = try self.authorization("KEY1")
+        let old = try self.authorization("KEY1", age: 3700)
+        let answers = try self.answers(["", good, good, old, good])
+        #expect(
+            answers == [
+                "403 MissingProviderToken", "200", "200", "403 ExpiredProviderToken", "403 ExpiredProviderToken",
+            ]
+        )
+        #expect(try self.answers([good]) == ["200"])
+    }
+
+    @Test("A connection keeps to one team, to related keys, and to few tokens")
+    func connection() throws {
+        try self.addKey("KEY1")
+        try self.addKey("KEY2", team: "OTHERTEAM1")
+        try self.addKey("KEY3", topics: [Self.topic])
+        for (key, team) in [("KEY1", Self.team), ("KEY2", "OTHERTEAM1"), ("KEY3", Self.team)] {
+            try self.gateway.eventually("a push") { try self.push(key, team: team).hasPrefix("200") }
+        }
+        let first = try self.authorization("KEY1")
+        let values = [
+            first, try self.authorization("KEY2", team: "OTHERTEAM1"), try self.authorization("KEY3"),
+            try self.authorization("KEY1", age: 60), try self.authorization("KEY1", age: 120), first,
+        ]
+        #expect(
+            try self.answers(values) == [
+                "200", "403 InvalidProviderToken", "403 UnrelatedKeyIdInToken", "200",
+                "429 TooManyProviderTokenUpdates", "200",
+            ]
+        )
+    }
+
+    @Test("A folder of keys that is not there is a fault of the configuration")
+    func folderMissing() throws {
+        let ended = try ChildProcess.run(
+            RunningGateway.program,
+            ["dev", "--state", "other", "--edge", "127.0.0.1:0", "--set", "providerKeys=/nonexistent"],
+            folder: self.folder
+        )
+        #expect(ended.status == 78)
+        #expect(ended.errors.contains("providerKeys: /nonexistent is no folder that can be read"), "\(ended.errors)")
+    }
+}
