@@ -29,9 +29,28 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().map(\.key).contains("edge"))
         #expect(configuration.faults().map(\.key).contains("plain"))
         let message =
-            "edge: \(address) is not a loopback address, and this build cannot ask providers for proof; "
-            + "set edge: \"127.0.0.1:2197\""
+            "edge: \(address) is not a loopback address, and without providerKeys nobody asks providers for "
+            + "proof; set edge: \"127.0.0.1:2197\", or providerKeys: \"FOLDER\""
         #expect(configuration.faults().map(\.description).contains(message))
+    }
+
+    @Test(
+        "Providers may come from other machines where they are asked for proof, over TLS unless it is wanted otherwise"
+    )
+    func providersAfar() {
+        var configuration = self.local()
+        configuration.edge = ListenSetting("[::]:2197")
+        configuration.providerKeysFolder = "/"
+        #expect(configuration.faults().isEmpty)
+        configuration.plain = ListenSetting("[::]:2198")
+        #expect(configuration.faults().map(\.key) == ["plain"])
+        configuration.isInsecure = true
+        #expect(configuration.faults().isEmpty)
+        configuration.asksForTokens = false
+        #expect(configuration.faults().map(\.key) == ["edge", "plain"])
+        configuration.asksForTokens = true
+        configuration.providerKeysFolder = "/nonexistent"
+        #expect(configuration.faults().map(\.key) == ["providerKeys"])
     }
 
     @Test("Operators may come from other machines, in cleartext where that is wanted, but never where nobody is asked")

@@ -43,9 +43,10 @@ extension GatewayConfiguration {
         var remedy = "set \(key): \"\(example)\""
         if !self.asksForTokens {
             problem = "this command asks nobody for proof"
-        } else if key != "admin" {
-            problem = "this build cannot ask providers for proof"
-        } else if !self.isInsecure {
+        } else if key != "admin", self.providerKeysFolder == nil {
+            problem = "without providerKeys nobody asks providers for proof"
+            remedy += ", or providerKeys: \"FOLDER\""
+        } else if key != "edge", !self.isInsecure {
             problem = "tokens would cross the network in cleartext"
             remedy += ", or insecure: true if the network is your own"
         } else {
