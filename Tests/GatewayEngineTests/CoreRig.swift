@@ -225,6 +225,18 @@ final class Requests {
         self.batch.append(.explain(reply: Self.address(request), EngineRig.token(device)))
     }
 
+    func devicePushes(_ request: Int, _ device: Int) {
+        self.batch.append(.devicePushes(reply: Self.address(request), EngineRig.token(device)))
+    }
+
+    /// Asks for the way of the push that request `number` sent.
+    func way(_ request: Int, of number: Int, device: Int? = nil) {
+        let token = device.map { EngineRig.token($0) }
+        self.batch.append(
+            .push(reply: Self.address(request), EngineRig.apnsID(UInt64(number)), device: token)
+        )
+    }
+
     func statistics(_ request: Int) { self.batch.append(.statistics(reply: Self.address(request))) }
 
     func statistics(_ request: Int, topic: Int) {
@@ -308,10 +320,9 @@ final class HistoryRig {
         var batch = HistoryBatch()
         batch.events = events
         batch.questions.append(
-            ExplainQuestion(
+            HistoryQuestion(
                 reply: Requests.address(request),
-                device: device,
-                beginning: Array("{\"recent\":".utf8),
+                subject: .recent(device: device, beginning: Array("{\"recent\":".utf8)),
                 offset: WallOffset(wall: 0, now: Instant(milliseconds: 0))
             )
         )

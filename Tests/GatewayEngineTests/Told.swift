@@ -48,6 +48,14 @@ struct Told: Hashable, CustomStringConvertible {
         return String(decoding: data, as: UTF8.self)
     }
 
+    /// Of a push's way: its steps, as event, detail and the other push.
+    var steps: [[String]] {
+        let events = self.value(["events"]) as? [[String: Any]] ?? []
+        return events.map { event in
+            ["event", "detail", "other"].map { event[$0] as? String ?? "" }
+        }
+    }
+
     /// Of an explanation: what happened, the newest first, as event, apns-id and detail.
     var recent: [[String]] {
         let events = self.value(["recent"]) as? [[String: Any]] ?? []

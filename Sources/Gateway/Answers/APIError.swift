@@ -69,6 +69,11 @@ extension APIError {
         "UnknownWake",
         "No wake of the last ten minutes has this id; ids are those of the event stream."
     )
+    static let unknownPush = APIError(
+        404,
+        "UnknownPush",
+        "The history knows no push with this apns-id; it keeps the last days, and refused pushes are not in it."
+    )
     static let unknownTopic = APIError(404, "UnknownTopic", "No device and no worker ever named this topic.")
     static let shutdown = APIError(503, "Shutdown", "The gateway is shutting down; connect again in a few seconds.")
     static let wakeInFlight = APIError(

@@ -17,6 +17,10 @@ enum EngineCommand: Sendable {
     case simulateLaunch(reply: StreamAddress, DeviceToken)
     case simulateExpiration(reply: StreamAddress, DeviceToken)
     case explain(reply: StreamAddress, DeviceToken)
+    /// The last pushes to a device.
+    case devicePushes(reply: StreamAddress, DeviceToken)
+    /// The way of a push, to one device if one is named.
+    case push(reply: StreamAddress, APNsID, device: DeviceToken?)
     case statistics(reply: StreamAddress)
     case topicStatistics(reply: StreamAddress, topic: [UInt8])
     case topics(reply: StreamAddress)

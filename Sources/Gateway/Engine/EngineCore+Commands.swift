@@ -18,6 +18,9 @@ extension EngineCore {
         case .simulateLaunch(let reply, let token): self.simulateLaunch(reply, token)
         case .simulateExpiration(let reply, let token): self.simulateExpiration(reply, token)
         case .explain(let reply, let token): self.explain(reply, token)
+        case .devicePushes(let reply, let token): self.devicePushes(reply, token)
+        case .push(let reply, let apnsID, let token):
+            self.ask(reply, .push(apnsID, device: token.map { HistoryEvent.device(of: $0) }))
         case .statistics(let reply): self.statistics(reply)
         case .topicStatistics(let reply, let topic): self.topicStatistics(reply, topic)
         case .topics(let reply): self.topicList(reply)
@@ -30,13 +33,14 @@ extension EngineCore {
     /// Questions are answered still, everything else but the shutdown is refused.
     func performAfterFailure(_ command: EngineCommand) {
         switch command {
-        case .explain(let reply, _), .statistics(let reply), .topicStatistics(let reply, _), .topics(let reply):
+        case .explain(let reply, _), .devicePushes(let reply, _), .statistics(let reply),
+            .topicStatistics(let reply, _), .topics(let reply):
             if let error = self.failure?.durableError {
                 self.answer(reply, .storeFailed(error))
             } else {
                 self.perform(command)
             }
-        case .readiness, .rejected: self.perform(command)
+        case .readiness, .rejected, .push: self.perform(command)
         case .within(let scope, let command): self.reaching(scope) { self.performAfterFailure(command) }
         case .streamEnded, .streamPaused: break
         case .drain: self.drain()
@@ -143,15 +147,24 @@ extension EngineCore {
         guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
         let explanation = Explanation(device: self.engine.snapshot(device), now: self.engine.now, offset: self.offset)
         explanation.writeBeginning(to: &self.writer)
-        self.stage.group.history.questions.append(
-            ExplainQuestion(
-                reply: reply,
-                device: HistoryEvent.device(of: token),
-                beginning: self.writer.buffer.view.array,
-                offset: self.offset
-            )
-        )
+        self.ask(reply, .recent(device: HistoryEvent.device(of: token), beginning: self.writer.buffer.view.array))
         self.writer.removeAll()
+    }
+
+    private func devicePushes(_ reply: StreamAddress, _ token: DeviceToken) {
+        guard self.find(token) != nil else { return self.answer(reply, .unknownDevice) }
+        self.writer.beginObject()
+        self.writer.key("token")
+        self.writer.hex { token.writeHex(to: &$0) }
+        self.writer.key("pushes")
+        self.ask(reply, .pushes(device: HistoryEvent.device(of: token), beginning: self.writer.buffer.view.array))
+        self.writer.removeAll()
+    }
+
+    /// The history answers, behind everything that happened until now.
+    private func ask(_ reply: StreamAddress, _ subject: HistoryQuestion.Subject) {
+        let question = HistoryQuestion(reply: reply, subject: subject, offset: self.offset)
+        self.stage.group.history.questions.append(question)
     }
 
     private func statistics(_ reply: StreamAddress) {

@@ -1,5 +1,4 @@
 import DeviceEngine
-import WakeDispatch
 
 /// What a group has for the history: what happened, and who asks what happened.
 ///
@@ -9,8 +8,7 @@ final class HistoryBatch: MailboxBatch, @unchecked Sendable {
     private static let eventsMax = 262_144
 
     var events: [HistoryEvent] = []
-    /// Explanations that lack what happened last.
-    var questions: [ExplainQuestion] = []
+    var questions: [HistoryQuestion] = []
     /// How many events were dropped because too many waited.
     private(set) var droppedEvents = 0
 
@@ -32,14 +30,4 @@ final class HistoryBatch: MailboxBatch, @unchecked Sendable {
         self.questions.removeAll(keepingCapacity: true)
         self.droppedEvents = 0
     }
-}
-
-/// An explanation that lacks its last part: what happened to the device.
-struct ExplainQuestion {
-    let reply: StreamAddress
-    /// The device, as the history names it.
-    let device: UInt64
-    /// The answer up to what happened.
-    let beginning: [UInt8]
-    let offset: WallOffset
 }

@@ -1,8 +1,5 @@
-import Bytes
-import DeviceEngine
 import Foundation
 import History
-import WakeDispatch
 
 /// Writes the history, and answers from it, on a thread of its own.
 final class HistoryThread: Sendable {
@@ -56,7 +53,7 @@ final class HistoryThread: Sendable {
                 file.append(batch.events)
                 flushAt = flushAt ?? SystemClock.monotonic + self.flushInterval
             }
-            for question in batch.questions { self.answer(question, file, loops) }
+            for question in batch.questions { question.answer(from: file, loops) }
             if batch.droppedEvents > 0 { onDropped(batch.droppedEvents) }
             batch.removeAll()
             if self.wait(until: flushAt) == 0 {
@@ -71,21 +68,5 @@ final class HistoryThread: Sendable {
     /// How many milliseconds remain until `moment`; ten minutes when there is none.
     private static func wait(until moment: Int64?) -> Int64 {
         moment.map { max(0, $0 - SystemClock.monotonic) } ?? 600_000
-    }
-
-    private static func answer(_ question: ExplainQuestion, _ file: HistoryFile, _ loops: [LoopMailbox]) {
-        var writer = JSONWriter()
-        writer.beginArray()
-        for event in file.recent(device: question.device, count: Explanation.recentMax) {
-            event.write(to: &writer, question.offset)
-        }
-        writer.endArray()
-        var body = ByteBuffer()
-        body.append(question.beginning)
-        body.append(writer.buffer.view)
-        body.append("}")
-        var effects = EffectBatch()
-        effects.appendAnswer(question.reply, status: 200, body: body.view)
-        loops[Int(question.reply.loop)].deliver(&effects)
     }
 }

@@ -12,10 +12,11 @@ extension LoopHandler {
         switch route {
         case .subscribe(let topic), .register(let topic), .topicStatistics(let topic):
             guard shown.token.scope.contains(topic) else { throw .foreignTopic }
-        case .statistics, .backup:
+        case .statistics, .backup, .push:
+            // The history knows pushes without their topics.
             guard shown.token.scope == .all else { throw .everyTopicOnly }
-        case .report, .unregister, .conditions, .topics, .explain, .simulateLaunch, .simulateExpiration, .alive,
-            .ready, .version:
+        case .report, .unregister, .conditions, .topics, .explain, .devicePushes, .simulateLaunch, .simulateExpiration,
+            .alive, .ready, .version:
             break
         }
         return shown

@@ -79,6 +79,11 @@ extension LoopHandler {
             self.batch.append(.topicStatistics(reply: reply, topic: try Self.topic(topic)))
         case .topics: self.submit(.topics(reply: reply), scope)
         case .explain(let token): self.submit(.explain(reply: reply, try Self.token(token)), scope)
+        case .devicePushes(let token): self.submit(.devicePushes(reply: reply, try Self.token(token)), scope)
+        case .push(let text):
+            let query = try PushQuery(query)
+            guard let apnsID = text.withByteView({ APNsID($0) }) else { throw .unknownPush }
+            self.batch.append(.push(reply: reply, apnsID, device: query.device))
         case .simulateLaunch(let token): self.submit(.simulateLaunch(reply: reply, try Self.token(token)), scope)
         case .simulateExpiration(let token):
             self.submit(.simulateExpiration(reply: reply, try Self.token(token)), scope)

@@ -11,6 +11,8 @@ enum Route: Hashable {
     case topicStatistics(topic: String)
     case topics
     case explain(token: String)
+    case devicePushes(token: String)
+    case push(apnsID: String)
     case simulateLaunch(token: String)
     case simulateExpiration(token: String)
     case backup
@@ -56,6 +58,7 @@ enum RouteMatch: Hashable {
         case 2 where segments[1] == "backup": return [("POST", .backup)]
         case 2 where segments[1] == "topics": return [("GET", .topics)]
         case 3 where segments[1] == "wakes": return [("POST", .report(wake: segments[2]))]
+        case 3 where segments[1] == "pushes": return [("GET", .push(apnsID: segments[2]))]
         case 3 where segments[1] == "devices":
             return [("GET", .explain(token: segments[2])), ("DELETE", .unregister(token: segments[2]))]
         case 4: return self.routes(segments[1], segments[2], segments[3])
@@ -72,6 +75,7 @@ enum RouteMatch: Hashable {
         case ("topics", "wakes"): [("GET", .subscribe(topic: name))]
         case ("topics", "devices"): [("POST", .register(topic: name))]
         case ("devices", "conditions"): [("PATCH", .conditions(token: name))]
+        case ("devices", "pushes"): [("GET", .devicePushes(token: name))]
         case ("devices", "simulate-launch"): [("POST", .simulateLaunch(token: name))]
         case ("devices", "simulate-expiration"): [("POST", .simulateExpiration(token: name))]
         default: name == "topics" && collection == "stats" ? [("GET", .topicStatistics(topic: action))] : []
@@ -82,8 +86,8 @@ enum RouteMatch: Hashable {
         switch route {
         case .register, .unregister, .conditions: true
         case .subscribe, .report: role != .admin
-        case .statistics, .topicStatistics, .topics, .explain, .simulateLaunch, .simulateExpiration, .backup, .alive,
-            .ready, .version:
+        case .statistics, .topicStatistics, .topics, .explain, .devicePushes, .push, .simulateLaunch,
+            .simulateExpiration, .backup, .alive, .ready, .version:
             role == .admin
         }
     }
