@@ -15,10 +15,11 @@ package struct GatewayLocation: Sendable {
     package private(set) var settings = HTTPClientSettings()
     private let bearerToken: String?
 
-    /// Looks at `--gateway` first, then for a running `wakegate dev` in `folder`, then at the default address.
+    /// Looks at `option` first, then for a running `wakegate dev` in `folder`, then at the default address.
     package init(
         _ parsed: ParsedCommand,
         side: Side,
+        option: String = "--gateway",
         folder: String = GatewayFile.defaultFolder
     ) throws(CommandFailure) {
         var url: String
@@ -26,7 +27,7 @@ package struct GatewayLocation: Sendable {
         self.settings.certificateAuthorityFile = parsed.text("--ca")
         self.settings.certificateFile = parsed.text("--cert")
         self.settings.privateKeyFile = parsed.text("--key")
-        if let given = parsed.text("--gateway") {
+        if let given = parsed.text(option) {
             url = given
         } else if let file = GatewayFile.running(in: folder), let found = Self.url(in: file, side: side) {
             url = found
@@ -40,7 +41,7 @@ package struct GatewayLocation: Sendable {
         }
         while url.hasSuffix("/") { url.removeLast() }
         guard url.hasPrefix("http://") || url.hasPrefix("https://"), !url.hasSuffix(":") else {
-            throw .usage("--gateway is \"\(url)\"; write a URL such as https://127.0.0.1:2197")
+            throw .usage("\(option) is \"\(url)\"; write a URL such as https://127.0.0.1:2197")
         }
         // Providers and workers speak HTTP/2 in any case; for operators HTTP/1.1 passes more proxies.
         self.settings.cleartextHTTP2 = side == .edge

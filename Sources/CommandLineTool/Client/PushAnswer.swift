@@ -14,6 +14,9 @@ package struct PushAnswer: Sendable {
 
     package var isAccepted: Bool { self.response.status == 200 }
 
+    /// The name the push has at the gateway.
+    package var apnsID: String? { self.response.header("apns-id") }
+
     /// The disposition of an accepted push, the reason of a refused one.
     package var outcome: String {
         if self.isAccepted { return self.response.header("wakegate-disposition") ?? "accepted" }
@@ -30,7 +33,7 @@ package struct PushAnswer: Sendable {
         if let held = self.response.header("wakegate-held") {
             parts.append(held == "worker" ? "waits for a free worker slot" : "held: \(held)")
         }
-        if let id = self.response.header("apns-id") { parts.append("apns-id \(id)") }
+        if let id = self.apnsID { parts.append("apns-id \(id)") }
         return parts.joined(separator: ", ")
     }
 }

@@ -17,6 +17,14 @@ extension CommandDefinition {
             OptionDefinition("--apns-id", "UUID", "apns-id; the gateway makes one otherwise"),
             OptionDefinition("--count", "N", "send it N times over one connection", value: .integer(1...10_000_000)),
             OptionDefinition("--dry-run", "", "ask for the answer and change nothing"),
+            OptionDefinition("--wait", "", "follow the push to its end, and show each step"),
+            OptionDefinition(
+                "--timeout",
+                "SECONDS",
+                "how long --wait follows it; default: 3600",
+                value: .integer(1...2_592_000)
+            ),
+            OptionDefinition("--admin", "URL", "the admin listener, for --wait; default: --gateway, or as for stats"),
             OptionDefinition(
                 "--provider-key",
                 "FILE",
@@ -28,7 +36,18 @@ extension CommandDefinition {
         example:
             "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
             + " --topic com.example.app --priority 10",
-        notes: ["The exit status is 0 when every push was accepted, and 1 otherwise."],
+        notes: [
+            """
+            The exit status is 0 when every push was accepted, and 1 otherwise; with --wait, 0 when the push, or the one
+            it was coalesced into, was completed, and 1 when it was discarded, wakes nobody, or has not ended in time.
+            """,
+            """
+            --wait reads the delivery log, GET /v1/pushes/<apns-id> of the admin listener:
+              {"apnsID", "state", "into", "reason", "receivedAt", "events": [{"at", "event", "detail", "other"}]}
+              state  pending, inFlight, completed, coalesced (into), discarded (reason), noWake
+              event  received, absorbed (other), launched, result, coalesced (other), discarded
+            """,
+        ],
         run: PushCommand.run
     )
 }
@@ -44,6 +63,7 @@ package enum PushCommand {
 
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let location = try GatewayLocation(parsed, side: .edge)
+        let follower = try self.follower(parsed)
         var request = try self.request(parsed, to: location)
         if let token = try ProviderToken(parsed) {
             request.headers.append(("authorization", try token.header(now: time(nil), sign: environment.signES256)))
@@ -51,6 +71,7 @@ package enum PushCommand {
         let client = try location.client()
         let count = parsed.integer("--count") ?? 1
         var tally = PushTally()
+        var apnsID: String?
         var started = 0
         while tally.count < count {
             do throws(HTTPClientError) {
@@ -65,6 +86,7 @@ package enum PushCommand {
                 do throws(HTTPClientError) {
                     let answer = PushAnswer(try result.get(), now: time(nil))
                     tally.add(answer)
+                    if answer.isAccepted { apnsID = answer.apnsID }
                     if count <= self.linesMax || (!answer.isAccepted && tally.refused <= self.linesMax) {
                         Console.out(answer.text + "\n")
                     }
@@ -75,7 +97,27 @@ package enum PushCommand {
             }
         }
         if count > 1 { Console.out(tally.text) }
+        if let follower, let apnsID { return try follower.follow(apnsID) ? 0 : 1 }
         return tally.refused == 0 ? 0 : 1
+    }
+
+    /// Who follows the push, when that is asked for.
+    private static func follower(_ parsed: ParsedCommand) throws(CommandFailure) -> PushFollower? {
+        guard parsed.isSet("--wait") else {
+            if let option = ["--timeout", "--admin"].first(where: { parsed.isSet($0) }) {
+                throw .usage("\(option) is for --wait; write --wait, or leave it out")
+            }
+            return nil
+        }
+        if let option = ["--dry-run", "--count"].first(where: { parsed.isSet($0) }) {
+            throw .usage("--wait follows one push that is sent; leave \(option) out")
+        }
+        let option = parsed.isSet("--admin") ? "--admin" : "--gateway"
+        return PushFollower(
+            location: try GatewayLocation(parsed, side: .admin, option: option),
+            device: parsed.arguments[0],
+            timeoutSeconds: parsed.integer("--timeout") ?? 3600
+        )
     }
 
     private static func request(

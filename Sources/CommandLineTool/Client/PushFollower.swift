@@ -1,0 +1,58 @@
+import HTTPClient
+import Text
+
+/// Follows one push to its end in the gateway's delivery log, and shows each step once.
+struct PushFollower {
+    /// How long it waits between two looks, in milliseconds: at first, and at most.
+    private static let pauses = (first: 50, last: 1000)
+
+    let location: GatewayLocation
+    /// The device, as the log names it in a query.
+    let device: String
+    let timeoutSeconds: Int
+
+    /// Waits until the push has ended; a coalesced one as the one it went into does.
+    ///
+    /// - Returns: whether it was completed.
+    /// - Throws: when it has not ended in time, and when the log cannot be read.
+    func follow(_ apnsID: String) throws(CommandFailure) -> Bool {
+        let client = try self.location.client()
+        let deadline = Monotonic.milliseconds + Int64(self.timeoutSeconds) * 1000
+        var way = PushWayText(apnsID)
+        var pause = Self.pauses.first
+        while true {
+            let path = "/v1/pushes/\(URLPath.component(way.apnsID))?device=\(URLPath.component(self.device))"
+            let response = try self.location.answer(self.location.request("GET", path), with: client)
+            guard response.status != 404 || !response.text.contains("\"BadPath\"") else {
+                throw CommandFailure(
+                    .failed,
+                    "\(self.location.url) has no delivery log; name the admin listener: --admin"
+                )
+            }
+            let answer = try GatewayAnswer.object(response)
+            for line in way.newLines(answer) {
+                Console.out(line + "\n")
+                pause = Self.pauses.first
+            }
+            switch answer["state"]?.text {
+            case "completed": return true
+            case "discarded", "noWake": return false
+            case "coalesced":
+                guard let heir = answer["into"]?.text else { return false }
+                way = PushWayText(heir)
+            default: break
+            }
+            let left = deadline - Monotonic.milliseconds
+            guard left > 0 else {
+                let state = answer["state"]?.text ?? "unknown"
+                throw CommandFailure(
+                    .failed,
+                    "push \(way.apnsID) is \(state) after \(self.timeoutSeconds) s; wait longer with --timeout SECONDS"
+                )
+            }
+            // Without a request under way this only waits.
+            _ = client.poll(timeoutMilliseconds: Int(min(Int64(pause), left)))
+            pause = min(pause * 2, Self.pauses.last)
+        }
+    }
+}

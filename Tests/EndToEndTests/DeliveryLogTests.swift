@@ -1,0 +1,133 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("What became of a push", .serialized, .timeLimit(.minutes(2)))
+struct DeliveryLogTests {
+    private let topic = "com.example.log"
+    private let token = String(repeating: "10ad", count: 16)
+
+    @Test("push --wait shows each step once and succeeds when the push is completed")
+    func completed() throws {
+        let gateway = try RunningGateway()
+        let worker = try self.worker(gateway, "exit 0")
+        let push = try self.wait(gateway)
+        #expect(push.status == 0, "\(push.errors)")
+        let lines = push.output.split(separator: "\n").map(String.init)
+        #expect(lines.count == 3)
+        #expect(lines[0].hasPrefix("200 launched"))
+        #expect(lines[1].hasSuffix("Z launched, attempt 1, coalesced 0"))
+        #expect(lines[2].hasSuffix("Z result newData"))
+        worker.send(SIGTERM)
+        #expect(try worker.finish().status == 0)
+    }
+
+    @Test("push --wait follows a push into the one it is coalesced into")
+    func coalesced() throws {
+        let gateway = try RunningGateway()
+        let first = try ChildProcess(RunningGateway.program, self.line([]), folder: gateway.folder)
+        let answer = try #require(try first.line())
+        #expect(answer.hasPrefix("200 scheduled"))
+        let second = try gateway.push(self.token, topic: self.topic)
+        let heir = try #require(second.headers["apns-id"])
+        #expect(try first.line()?.hasSuffix("Z coalesced into \(heir)") == true)
+        let worker = try self.worker(gateway, "exit 3")
+        #expect(try first.line()?.hasSuffix("Z launched, attempt 1, coalesced 1") == true)
+        #expect(try first.line()?.hasSuffix("Z result noData") == true)
+        #expect(try first.finish().status == 0)
+        worker.send(SIGTERM)
+
+        let list = try gateway.admin("/v1/devices/\(self.token)/pushes")
+        let states = (list.value("pushes") as? [[String: Any]])?.map { $0["state"] as? String }
+        #expect(states == ["completed", "coalesced"])
+    }
+
+    @Test("push --wait fails when the push is discarded, wakes nobody, or has not ended in time, and says which")
+    func failed() throws {
+        let gateway = try RunningGateway()
+        let never = try self.wait(gateway, "--expiration", "0")
+        #expect(never.status == 1)
+        #expect(never.output.contains("Z discarded, expired"))
+        let nobody = try self.wait(gateway, "--payload", #"{"aps":{"alert":"x"}}"#)
+        #expect(nobody.status == 1)
+        #expect(nobody.output.hasPrefix("200 no-wake"))
+        let late = try self.wait(gateway, "--timeout", "1")
+        #expect(late.status == 1)
+        #expect(late.errors.contains("is pending after 1 s"), "\(late.errors)")
+    }
+
+    @Test("push --wait against the edge alone asks for the admin listener, and takes it from --admin")
+    func admin() throws {
+        let gateway = try RunningGateway()
+        let url = "http://\(gateway.plain)"
+        let without = try self.wait(gateway, "--gateway", url, "--expiration", "0")
+        #expect(without.status == 1)
+        #expect(without.errors.contains("--admin"), "\(without.errors)")
+        let with = try self.wait(gateway, "--gateway", url, "--admin", "http://\(gateway.admin)", "--expiration", "0")
+        #expect(with.output.contains("Z discarded, expired"), "\(with.errors)")
+    }
+
+    @Test("A push sent again with its apns-id is answered as the first time, also after a kill, and counted once")
+    func repeated() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        let id = "c0ffee00-0000-4000-8000-00000000abcd"
+        _ = try first.push(self.token, topic: self.topic)
+        let answer = try self.push(first, id)
+        #expect(answer.status == 200)
+        #expect(answer.headers["wakegate-disposition"] == "coalesced")
+        #expect(answer.headers["wakegate-held"] == "worker")
+        try folder.end(first, SIGKILL)
+        let second = try folder.start()
+        for _ in 0..<2 {
+            let again = try self.push(second, id)
+            #expect(again.status == 200 && again.headers["apns-id"] == id)
+            for header in ["wakegate-disposition", "wakegate-held", "wakegate-eligible-at"] {
+                #expect(again.headers[header] == answer.headers[header])
+            }
+        }
+        #expect(try second.stats().integer("pushes", "accepted") == 2)
+    }
+
+    @Test("The routes are the admin listener's; a push nobody knows is 404, a query is checked")
+    func routes() throws {
+        let gateway = try RunningGateway()
+        let id = try #require(try gateway.push(self.token, topic: self.topic).headers["apns-id"])
+        #expect(try gateway.admin("/v1/pushes/\(id)").value("state") as? String == "pending")
+        #expect(try gateway.admin("/v1/pushes/\(id)?device=\(self.token)").status == 200)
+        #expect(try gateway.admin("/v1/pushes/\(id)?device=\(String(repeating: "00", count: 32))").status == 404)
+        #expect(try gateway.admin("/v1/pushes/\(id)?device=zz").reason == "BadDeviceToken")
+        #expect(try gateway.admin("/v1/pushes/\(id)?devise=1").reason == "BadQuery")
+        #expect(try gateway.admin("/v1/pushes/no-such").reason == "UnknownPush")
+        #expect(try gateway.admin("/v1/pushes/\(id)", "-X", "POST").status == 405)
+        #expect(try gateway.edge("/v1/pushes/\(id)").reason == "BadPath")
+        #expect(try gateway.edge("/v1/devices/\(self.token)/pushes").reason == "BadPath")
+    }
+
+    private func line(_ options: [String]) -> [String] {
+        ["push", self.token, "--topic", self.topic, "--wait"] + options
+    }
+
+    private func wait(_ gateway: RunningGateway, _ options: String...) throws -> ChildProcess.Ended {
+        try ChildProcess.run(RunningGateway.program, self.line(options), folder: gateway.folder)
+    }
+
+    private func push(_ gateway: RunningGateway, _ id: String) throws -> Answer {
+        try gateway.edge(
+            "/3/device/\(self.token)",
+            "-H",
+            "apns-topic: \(self.topic)",
+            "-H",
+            "apns-id: \(id)",
+            "-d",
+            RunningGateway.payload
+        )
+    }
+
+    private func worker(_ gateway: RunningGateway, _ script: String) throws -> ChildProcess {
+        let line = ["worker", "--topic", self.topic, "--", "sh", "-c", script]
+        let worker = try ChildProcess(RunningGateway.program, line, folder: gateway.folder)
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        return worker
+    }
+}
