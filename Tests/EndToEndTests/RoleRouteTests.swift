@@ -80,6 +80,10 @@ struct RoleRouteTests {
         Row(method: "GET", path: "/v1/topics", statuses: [401, 401, 401, 403, 200, 403, 200, 200]),
         Row(method: "GET", path: "/v1/devices/\(device)", statuses: [401, 401, 401, 403, 404, 403, 200, 200]),
         Row(method: "GET", path: "/v1/devices/\(unknown)", statuses: [401, 401, 401, 403, 404, 403, 404, 404]),
+        Row(method: "GET", path: "/v1/devices/\(device)/pushes", statuses: [401, 401, 401, 403, 404, 403, 200, 200]),
+        Row(method: "GET", path: "/v1/devices/\(unknown)/pushes", statuses: [401, 401, 401, 403, 404, 403, 404, 404]),
+        // The history knows pushes without their topics.
+        Row(method: "GET", path: "/v1/pushes/unknown", statuses: [401, 401, 401, 403, 403, 403, 403, 404]),
         Row(
             method: "POST",
             path: "/v1/devices/\(device)/simulate-expiration",
