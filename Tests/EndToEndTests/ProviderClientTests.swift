@@ -34,7 +34,7 @@ struct ProviderClientTests {
     /// Plays every scene, the last of them across a restart of the gateway where the client has it.
     private func play(_ client: ProviderClient, hasToken: Bool, outlivesRestart: Bool = true) throws {
         let folder = try RestartFolder()
-        let gateway = try folder.start()
+        let gateway = try self.start(folder, demandsToken: hasToken)
         let device = try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", #"{"token":"\#(self.unregistered)"}"#)
         #expect(device.status == 201)
         let earliest = Int64(Date(timeIntervalSinceNow: 0).timeIntervalSince1970 * 1000)
@@ -67,6 +67,30 @@ struct ProviderClientTests {
         #expect(stats.integer("pushes", "rejected", "BadDeviceToken") == 1)
     }
 
+    private static let providerKeys = ["--set", "providerKeys=keys"]
+
+    /// A gateway that, when it demands provider tokens, knows the key of the clients.
+    private func start(_ folder: RestartFolder, demandsToken: Bool) throws -> RunningGateway {
+        guard demandsToken else { return try folder.start() }
+        let keys = folder.folder.appendingPathComponent("keys")
+        try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: true)
+        let gateway = try folder.start(Self.providerKeys)
+        let named = ["--team", "TEAM123456", "--key-id", "KEY1234567"]
+        let added = try ChildProcess.run(
+            RunningGateway.program,
+            ["key", "add", ".wakegate/provider.p8", "--keys", "keys"] + named,
+            folder: folder.folder
+        )
+        #expect(added.status == 0, "\(added.errors)")
+        let device = String(repeating: "ac", count: 32)
+        let push = ["push", device, "--topic", self.topic, "--provider-key", ".wakegate/provider.p8"] + named
+        try gateway.eventually("the key is known") {
+            try ChildProcess.run(RunningGateway.program, push, folder: folder.folder).status == 0
+        }
+        #expect(try gateway.push(device, topic: self.topic).reason == "MissingProviderToken")
+        return gateway
+    }
+
     /// Restarts the gateway while the client pushes; gives the next gateway and how many pushes were taken.
     private func restart(
         _ gateway: RunningGateway,
@@ -76,7 +100,8 @@ struct ProviderClientTests {
     ) throws -> (RunningGateway, Int) {
         #expect(try scene("before the restart").answers == ["200": 20])
         #expect(try folder.end(gateway, SIGTERM).status == 0)
-        let next = try folder.start(edge: gateway.edge)
+        let keys = settings.key == nil ? [] : Self.providerKeys
+        let next = try folder.start(keys, edge: gateway.edge)
         try Data().write(to: URL(fileURLWithPath: settings.restarted))
         let restart = try scene("restart")
         let taken = try #require(restart.answers["200"])

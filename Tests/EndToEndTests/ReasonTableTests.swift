@@ -17,11 +17,15 @@ struct ReasonTableTests {
     /// What only a gateway shows that ends or whose disk fails; `DrainTests.drain` and `FailingDiskTests.fullDisk`
     /// produce them, each with its status 503.
     private static let inTrouble: Set<String> = ["ServiceUnavailable", "Shutdown"]
+    /// What a provider is told whose token is not taken; `ProviderTests` produces them, each with its status.
+    private static let ofProviderTokens: Set<String> = [
+        "ExpiredProviderToken", "InvalidProviderToken", "MissingProviderToken", "TooManyProviderTokenUpdates",
+        "TopicDisallowed", "UnrelatedKeyIdInToken",
+    ]
     /// What nothing can cause yet.
     private static let impossible: Set<String> = [
-        // Provider tokens are not demanded.
-        "BadEnvironmentKeyIdInToken", "ExpiredProviderToken", "InvalidProviderToken", "MissingProviderToken",
-        "TooManyProviderTokenUpdates", "TopicDisallowed", "UnrelatedKeyIdInToken",
+        // A provider's key has no environment of its own.
+        "BadEnvironmentKeyIdInToken",
         // Client certificates are taken and prove nothing.
         "BadCertificate", "BadCertificateEnvironment",
         // A device token has no date of its own.
@@ -37,7 +41,7 @@ struct ReasonTableTests {
     func complete() throws {
         let counted = try #require(RunningGateway().stats().value("pushes", "rejected") as? [String: Any])
         let malformed = Set(MalformedPushTests.cases.map(\.reason))
-        let elsewhere = Self.inGoAway.union(Self.inTrouble).union(Self.produced.keys)
+        let elsewhere = Self.inGoAway.union(Self.inTrouble).union(Self.ofProviderTokens).union(Self.produced.keys)
         #expect(malformed.isDisjoint(with: elsewhere))
         #expect(malformed.union(elsewhere).isDisjoint(with: Self.impossible))
         #expect(malformed.union(elsewhere).union(Self.impossible) == Set(counted.keys))
