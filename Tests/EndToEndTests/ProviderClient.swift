@@ -15,6 +15,7 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
         let certificate: String
         let unregistered: String
         let restarted: String
+        let age: Int
         let scenes: [String]
     }
 

@@ -31,6 +31,19 @@ struct ProviderClientTests {
         try self.play(.java, hasToken: true, outlivesRestart: false)
     }
 
+    @Test(
+        "A provider token of two hours ago is refused, and the client says why",
+        arguments: ProviderClient.withToken.filter { $0.testDescription != "kalyke" }
+    )
+    func expired(client: ProviderClient) throws {
+        let folder = try RestartFolder()
+        let gateway = try self.start(folder, demandsToken: true)
+        let settings = try self.settings(gateway, folder, hasToken: true, age: 7200, scenes: ["one"])
+        let ended = try client.start(settings).finish()
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output.contains(#""403 ExpiredProviderToken""#), "\(ended.output)")
+    }
+
     /// Plays every scene, the last of them across a restart of the gateway where the client has it.
     private func play(_ client: ProviderClient, hasToken: Bool, outlivesRestart: Bool = true) throws {
         let folder = try RestartFolder()
@@ -114,6 +127,7 @@ struct ProviderClientTests {
         _ gateway: RunningGateway,
         _ folder: RestartFolder,
         hasToken: Bool,
+        age: Int = 0,
         scenes: [String]
     ) throws -> ProviderClient.Settings {
         let colon = try #require(gateway.edge.lastIndex(of: ":"))
@@ -128,6 +142,7 @@ struct ProviderClientTests {
             certificate: try self.clientCertificate(folder),
             unregistered: self.unregistered,
             restarted: folder.folder.appendingPathComponent("restarted").path,
+            age: age,
             scenes: scenes
         )
     }

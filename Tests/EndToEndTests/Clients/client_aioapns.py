@@ -7,7 +7,7 @@ import aioapns.connection
 import aioapns.exceptions
 import h2.exceptions
 
-from scenes import Answer, Client, play, settings
+from scenes import Answer, Client, late_clock, play, settings
 
 
 class AioapnsClient(Client):
@@ -15,6 +15,7 @@ class AioapnsClient(Client):
     without_answer = (aioapns.exceptions.MaxAttemptsExceeded, h2.exceptions.ProtocolError)
 
     def __init__(self):
+        aioapns.connection.time = late_clock
         # The one place where the library lets its server be named.
         protocol = aioapns.connection.APNsProductionClientProtocol
         protocol.APNS_SERVER = settings.host

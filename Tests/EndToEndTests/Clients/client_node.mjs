@@ -12,7 +12,7 @@ const token = (number) => number.toString(16).padStart(64, '0');
 function providerToken() {
   const part = (object) => Buffer.from(JSON.stringify(object)).toString('base64url');
   const header = part({ alg: 'ES256', typ: 'JWT', kid: settings.keyID });
-  const signed = `${header}.${part({ iss: settings.team, iat: Math.floor(Date.now() / 1000) })}`;
+  const signed = `${header}.${part({ iss: settings.team, iat: Math.floor(Date.now() / 1000) - settings.age })}`;
   const key = { key: fs.readFileSync(settings.key), dsaEncoding: 'ieee-p1363' };
   return `${signed}.${crypto.sign('sha256', signed, key).toString('base64url')}`;
 }

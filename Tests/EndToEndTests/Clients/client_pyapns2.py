@@ -15,7 +15,7 @@ import hyper.common.exceptions
 import hyper.http20.exceptions
 import hyper.tls
 
-from scenes import Answer, Client, play, refused, settings
+from scenes import Answer, Client, late_clock, play, refused, settings
 
 payload = apns2.payload.Payload(content_available=True)
 
@@ -29,6 +29,7 @@ class PyAPNs2Client(Client):
     )
 
     def __init__(self):
+        apns2.credentials.time = late_clock
         apns2.client.APNsClient.LIVE_SERVER = settings.host
         apns2.client.APNsClient.DEFAULT_PORT = settings.port
         self.connect()

@@ -1,15 +1,17 @@
 """pyapns-client3: httpx on one connection; an iat with a fraction; resets its connection and retries on 5xx."""
 
 import pyapns_client
+import pyapns_client.auth
 import pyapns_client.base
 
-from scenes import Answer, Client, play, settings
+from scenes import Answer, Client, late_clock, play, settings
 
 
 class PyapnsClient(Client):
     without_answer = (pyapns_client.APNSConnectionException,)
 
     def __init__(self):
+        pyapns_client.auth.time = late_clock
         modes = pyapns_client.base.BaseAPNSClient.BASE_URLS
         modes["prod"] = f"https://{settings.host}:{settings.port}"
         if settings.key:
