@@ -34,6 +34,20 @@ struct TokenTests {
         #expect(try self.reason(gateway, other) == "BadQuery")
     }
 
+    @Test("Where other machines reach the edge, workers and providers are asked from the start, key or none")
+    func edgeAfar() throws {
+        let keys = try RestartFolder()
+        let gateway = try ServedGateway(["--edge", "0.0.0.0:0", "--set", "providerKeys=\(keys.folder.path)"])
+        #expect(!FileManager.default.fileExists(atPath: gateway.state.appendingPathComponent("token.key").path))
+        #expect(try gateway.ask(.plain, "GET", self.path).reason == "MissingToken")
+        #expect(try gateway.ask(.plain, "GET", self.path, token: "wg1.e30.AAAA").reason == "InvalidToken")
+        let device = "/3/device/\(String(repeating: "d4", count: 32))"
+        let push = try gateway.ask(.plain, "POST", device, body: RunningGateway.payload)
+        #expect(push.reason == "MissingProviderToken")
+        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        #expect(try gateway.ask(.plain, "GET", self.path, token: token).reason == "BadQuery")
+    }
+
     @Test("A revocation is in force from the next request on, ends open streams, and leaves other tokens alone")
     func revocation() throws {
         let gateway = try ServedGateway()
