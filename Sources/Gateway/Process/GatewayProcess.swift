@@ -46,14 +46,14 @@ package enum GatewayProcess {
     }
 
     private static func watch(_ number: Int32, _ handler: @escaping @Sendable () -> Void) -> any DispatchSourceSignal {
+        signal(number, SIG_IGN)
         let registered = DispatchSemaphore(value: 0)
         let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
         source.setEventHandler(handler: handler)
         source.setRegistrationHandler { registered.signal() }
         source.resume()
-        // Ignored before it is watched, a signal would be lost.
+        // A signal that comes before would be lost: whoever waits for the ready line may send one at once.
         registered.wait()
-        signal(number, SIG_IGN)
         return source
     }
 }
