@@ -29,6 +29,7 @@ struct ConfigurationLoaderTests {
         #expect(configuration.store == .sqlite)
         #expect(configuration.registration == .explicit)
         #expect(!configuration.strictBackgroundPriority)
+        #expect(configuration.environment == nil)
         #expect(configuration.drainTimeoutMilliseconds == 10_000)
         #expect(configuration.policy == Parameters())
         #expect(configuration.logLevel == .info)
@@ -43,7 +44,7 @@ struct ConfigurationLoaderTests {
             { edge: '127.0.0.1:0', admin: ["127.0.0.1:1", "[::1]:2"], plain: "off", /* all of it */
               state: "/tmp/s", store: "memory", registration: "open", strictBackgroundPriority: true,
               drainTimeout: 0.5, insecure: false, providerKeys: "/keys",
-              tls: { certificate: "c", key: "k", clientCA: null },
+              environment: "production", tls: { certificate: "c", key: "k", clientCA: null, clientCRL: "r" },
               policy: { launchInterval: 600, criticalBattery: .5, },
               topics: { "com.example.app": { policy: { launchInterval: 300 } }, "b": {} },
               limits: {}, log: { level: "debug", format: "json" } }
@@ -60,6 +61,8 @@ struct ConfigurationLoaderTests {
         #expect(configuration.certificateFile == "c")
         #expect(configuration.privateKeyFile == "k")
         #expect(configuration.clientCAFile == nil)
+        #expect(configuration.clientCRLFile == "r")
+        #expect(configuration.environment == .production)
         #expect(configuration.providerKeysFolder == "/keys")
         #expect(configuration.policy.launchInterval == 600_000)
         #expect(configuration.policy.criticalBattery == 0.5)
@@ -85,6 +88,8 @@ struct ConfigurationLoaderTests {
             ("{store: \"redis\"}", "store: is \"redis\"; write \"sqlite\" or \"memory\""),
             ("{registration: null}", "registration: is null; write \"explicit\" or \"open\""),
             ("{strictBackgroundPriority: \"yes\"}", "strictBackgroundPriority: is \"yes\"; write true or false"),
+            ("{environment: \"sandbox\"}", "environment: is \"sandbox\"; write \(environments)"),
+            ("{environment: 1}", "environment: is 1; write \(environments)"),
             ("{drainTimeout: -1}", "drainTimeout: is -1; write a number of seconds from 0 to 3600"),
             ("{drainTimeout: Infinity}", "drainTimeout: is inf; write a number of seconds from 0 to 3600"),
             ("{drainTimeout: NaN}", "drainTimeout: is nan; write a number of seconds from 0 to 3600"),
@@ -107,6 +112,7 @@ struct ConfigurationLoaderTests {
         #expect(self.faults(text) == [message])
     }
 
+    private static let environments = "\"development\" or \"production\", or null"
     private static let levels = "\"debug\" or \"info\" or \"warning\" or \"error\""
     private static let seconds = Parameters.Name.launchInterval.requirement
     private static let count = Parameters.Name.dailyLaunches.requirement

@@ -39,6 +39,11 @@ extension ConfigurationKey {
             "refuse background pushes of priority 10, as real APNs does"
         ),
         ConfigurationKey(
+            orNull: "environment",
+            \.environment,
+            "which APNs this stands for: keys and certificates of the other one are refused"
+        ),
+        ConfigurationKey(
             name: "drainTimeout",
             requirement: "a number of seconds from 0 to 3600",
             summary: "how long a shutdown waits for wakes in flight",
@@ -55,7 +60,8 @@ extension ConfigurationKey {
     private static let files = [
         ConfigurationKey(file: "tls.certificate", \.certificateFile, "the server's certificate chain, PEM"),
         ConfigurationKey(file: "tls.key", \.privateKeyFile, "the server's private key, PEM"),
-        ConfigurationKey(file: "tls.clientCA", \.clientCAFile, "the authority of client certificates, PEM"),
+        ConfigurationKey(file: "tls.clientCA", \.clientCAFile, "the authorities of client certificates, PEM"),
+        ConfigurationKey(file: "tls.clientCRL", \.clientCRLFile, "what those authorities have revoked, PEM"),
         ConfigurationKey(file: "providerKeys", \.providerKeysFolder, "the folder of providers' public keys"),
     ]
 
@@ -115,6 +121,24 @@ extension ConfigurationKey {
         self.init(name: name, requirement: choices, summary: summary, isText: true) {
             guard case .string(let text) = $1, let choice = Choice(rawValue: text) else { return false }
             $0[keyPath: field] = choice
+            return true
+        }
+    }
+
+    private init<Choice: RawRepresentable<String> & CaseIterable & Sendable>(
+        orNull name: String,
+        _ field: any Field<Choice?>,
+        _ summary: String
+    ) {
+        let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
+        self.init(name: name, requirement: "\(choices), or null", summary: summary, isText: true) {
+            switch $1 {
+            case .null: $0[keyPath: field] = nil
+            case .string(let text):
+                guard let choice = Choice(rawValue: text) else { return false }
+                $0[keyPath: field] = choice
+            case .bool, .number, .array, .object: return false
+            }
             return true
         }
     }

@@ -23,6 +23,8 @@ package struct GatewayConfiguration: Sendable {
     package var registration = Registration.explicit
     /// Whether a background push of priority 10 is refused, as real APNs does.
     package var strictBackgroundPriority = false
+    /// Which of the two APNs the gateway stands for; nil when it takes keys and certificates of both.
+    package var environment: Environment?
     /// How long a shutdown waits for wakes in flight.
     package var drainTimeoutMilliseconds: Int64 = 10_000
 
@@ -30,8 +32,10 @@ package struct GatewayConfiguration: Sendable {
     package var certificateFile: String?
     /// The PEM file of the server's private key; nil when not set.
     package var privateKeyFile: String?
-    /// The PEM file of the authority that signs client certificates; nil when none are trusted.
+    /// The PEM file of the authorities that sign client certificates; nil when none are asked for.
     package var clientCAFile: String?
+    /// The PEM file of what those authorities have revoked; nil when that is nothing.
+    package var clientCRLFile: String?
     /// The folder of providers' public keys, one file a key; nil when not set.
     package var providerKeysFolder: String?
 
@@ -69,6 +73,11 @@ extension GatewayConfiguration {
         case explicit
         /// The first push with a topic registers its token, too.
         case open
+    }
+
+    /// One of the two APNs that Apple runs: a provider's key or certificate is for one of them, or for both.
+    package enum Environment: String, CaseIterable, Sendable {
+        case development, production
     }
 
     /// The least important log line that is written.
