@@ -85,4 +85,5 @@ final class ScriptedHandler: RequestHandler {
     func turnEnded() {}
     func woken() { self.log.append("woken") }
     func secondPassed(_ monotonicMilliseconds: Int64) {}
+    func alarmRang(_ monotonicMilliseconds: Int64) {}
 }

@@ -90,4 +90,5 @@ final class RecordingHandler: RequestHandler {
     func turnEnded() {}
     func woken() {}
     func secondPassed(_: Int64) {}
+    func alarmRang(_: Int64) {}
 }

@@ -138,6 +138,8 @@ final class LoopHandler: RequestHandler {
         if self.isDraining { self.endSilentConnections() }
     }
 
+    func alarmRang(_ monotonicMilliseconds: Int64) {}
+
     // MARK: Shutdown
 
     /// The engine launches nothing more, and every wake it launched has reached this loop.

@@ -12,7 +12,7 @@ final class HTTP2Core {
     var now: Int64
     /// Memory for the request that comes next. A request is over for us once the handler has had it, while its stream
     /// waits for the answer: so that thousands that wait share what the last one left in the cache.
-    fileprivate var spare = StreamState()
+    var spare = StreamState()
     /// Set whenever the handler was told something outside of a request, or a connection ended.
     var handlerWasTold = false
 
@@ -72,29 +72,29 @@ final class HTTP2Core {
 /// A class because libnghttp2 keeps a pointer to it; one a connection, none a request.
 @safe
 final class HTTP2Session {
-    private let core: HTTP2Core
-    private let handler: any RequestHandler
-    private let id: ConnectionID
-    private let listener: Int
+    let core: HTTP2Core
+    let handler: any RequestHandler
+    let id: ConnectionID
+    let listener: Int
     private var session: OpaquePointer?
 
-    private var open = OpenStreams()
+    var open = OpenStreams()
     /// The stream whose header block is being read, or whose data came last.
-    private var current: StreamSlot?
-    private var numbers = StreamNumbers()
+    var current: StreamSlot?
+    var numbers = StreamNumbers()
     /// Streams to reset with NO_ERROR after their answer: the rest of their request is not wanted.
     private var resetsPending: [Int32] = []
-    private var drained: [StreamID] = []
-    private var hasSentSettings = false
+    var drained: [StreamID] = []
+    private var streamLimit: StreamLimit
     private var hasAnswered = false
     private var budget: ControlFrameBudget
-    private var idleSince: Int64
+    var idleSince: Int64
 
     private var ping: PingTimer
 
     /// Whether the peer has said anything valid yet.
     private(set) var hasReceivedFrame = false
-    private(set) var hasCarriedRequest = false
+    var hasCarriedRequest = false
     /// Whether the connection has to end as soon as what is ready has been sent.
     private(set) var hasFailed = false
 
@@ -108,6 +108,7 @@ final class HTTP2Session {
             perSecond: core.limits.controlFramesPerSecond,
             now: core.now
         )
+        self.streamLimit = StreamLimit(core.limits.streamsPerConnectionMax)
         self.idleSince = core.now
         self.ping = PingTimer(now: core.now)
         let this = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -122,8 +123,7 @@ final class HTTP2Session {
         let limits = self.core.limits
         let settings = [
             (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 4096),
-            // Rewritten in `produce` to the true number.
-            (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.streamsPerConnectionMax * 2),
+            (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsToldToLibrary),
             (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindowBytes),
             (NGHTTP2_SETTINGS_MAX_FRAME_SIZE, limits.frameBytesMax),
             (NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.headerListBytesMax),
@@ -175,27 +175,42 @@ final class HTTP2Session {
                 guard count == 0, self.submitResets() else { break }
                 continue
             }
-            if self.hasSentSettings {
-                unsafe output.append(ByteView(UnsafeRawBufferPointer(start: bytes, count: count)))
-            } else {
+            if self.streamLimit.isUnsent {
                 unsafe self.appendSettings(UnsafeRawBufferPointer(start: bytes, count: count), to: &output)
+            } else {
+                unsafe output.append(ByteView(UnsafeRawBufferPointer(start: bytes, count: count)))
             }
         }
         self.reportDrained()
     }
 
     /// libnghttp2 ends the connection for one stream too many; RFC 9113 §5.1.2 also allows to refuse that stream, which
-    /// clients retry. So it was told of twice as many, and the number is put right in our first frame.
+    /// clients retry. So it is told of twice as many, always, and the number is put right in the frames that leave.
+    private var streamsToldToLibrary: Int { self.core.limits.streamsPerConnectionMax * 2 }
+
+    /// Every SETTINGS frame of ours begins with a setting whose value is `streamsToldToLibrary`, but for the first.
     private func appendSettings(_ frame: UnsafeRawBufferPointer, to output: inout ByteBuffer) {
         let room = unsafe output.reserve(frame.count)
         unsafe room.copyMemory(from: frame)
-        let valueStart = 9 + 6 + 2
-        if unsafe frame.count >= valueStart + 4 && frame[3] == UInt8(NGHTTP2_SETTINGS.rawValue) {
-            let value = UInt32(self.core.limits.streamsPerConnectionMax).bigEndian
-            unsafe room.storeBytes(of: value, toByteOffset: valueStart, as: UInt32.self)
+        let isOurs = unsafe frame[3] == UInt8(NGHTTP2_SETTINGS.rawValue) && frame[4] == 0
+        if isOurs, let limit = self.streamLimit.sent() {
+            // The first frame has the size of the header table before it.
+            let valueStart = 9 + (frame.count > 9 + 6 ? 6 : 0) + 2
+            unsafe room.storeBytes(of: UInt32(limit).bigEndian, toByteOffset: valueStart, as: UInt32.self)
         }
         output.commit(frame.count)
-        self.hasSentSettings = true
+    }
+
+    /// Announces another number of streams that the peer may have open. A lower one leaves those that are open alone,
+    /// and holds once the peer has acknowledged it; streams beyond it are refused.
+    ///
+    /// - Parameter limit: from 0 to `streamsPerConnectionMax`.
+    /// - Returns: false when the peer has left so many of them unacknowledged that nothing more is announced.
+    func setStreamLimit(_ limit: Int) -> Bool {
+        guard unsafe self.session != nil, self.streamLimit.change(to: limit) else { return false }
+        let name = Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
+        let setting = nghttp2_settings_entry(settings_id: name, value: UInt32(self.streamsToldToLibrary))
+        return unsafe nghttp2_submit_settings(self.session, 0, [setting], 1) == 0
     }
 
     private func submitResets() -> Bool {
@@ -213,14 +228,6 @@ final class HTTP2Session {
         }
         self.resetsPending = remaining
         return submitted
-    }
-
-    private func reportDrained() {
-        guard !self.drained.isEmpty else { return }
-        let streams = self.drained
-        self.drained.removeAll()
-        self.core.handlerWasTold = true
-        for stream in streams { self.handler.streamDrained(stream) }
     }
 
     // MARK: Answers
@@ -296,12 +303,23 @@ final class HTTP2Session {
 
     // MARK: The connection
 
-    /// Says that no further request is taken; open streams go on, then `isFinished`. After `end` nothing happens.
-    func goAway(debugData: ByteView) {
+    /// Says that no further request is taken, and what becomes of the streams that are open; then `isFinished`. After
+    /// `end` nothing happens.
+    func goAway(debugData: ByteView, code: HTTP2ErrorCode = .noError, inFlight: StreamsInFlight = .finished) {
         guard unsafe self.session != nil else { return }
-        let last = unsafe nghttp2_session_get_last_proc_stream_id(self.session)
+        var last = unsafe nghttp2_session_get_last_proc_stream_id(self.session)
+        if case .refused(let first) = inFlight { last = max(0, min(last, first - 2)) }
         let data = unsafe debugData.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
-        unsafe nghttp2_submit_goaway(self.session, 0, last, NGHTTP2_NO_ERROR.rawValue, data, debugData.count)
+        unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
+        if inFlight == .dropped { self.hasFailed = true }
+    }
+
+    /// Resets a stream that the handler has not answered to its end.
+    func reset(_ number: Int32, code: HTTP2ErrorCode) {
+        guard let slot = self.slot(number), slot.state.phase == .waiting || slot.state.phase == .streaming else {
+            return
+        }
+        unsafe nghttp2_submit_rst_stream(self.session, 0, number, code.number)
     }
 
     private func terminate(_ error: nghttp2_error_code) {
@@ -352,7 +370,7 @@ final class HTTP2Session {
 
     // MARK: Streams
 
-    private func slot(_ number: Int32) -> StreamSlot? {
+    func slot(_ number: Int32) -> StreamSlot? {
         // Answers still come while a connection whose session has ended waits for its peer to end too.
         guard unsafe self.session != nil else { return nil }
         if let current = self.current, current.state.number == number { return current }
@@ -361,45 +379,6 @@ final class HTTP2Session {
         if let oldest = self.open.sending.first, oldest.state.number == number { return oldest }
         guard let data = unsafe nghttp2_session_get_stream_user_data(self.session, number) else { return nil }
         return unsafe StreamSlot(pointer: data.assumingMemoryBound(to: StreamState.self))
-    }
-
-    private func close(_ slot: StreamSlot) {
-        let phase = slot.state.phase
-        let stream = StreamID(connection: self.id, number: slot.state.number)
-        self.open.remove(slot)
-        if !slot.state.hasRequestEnded { self.numbers.cutShort(stream.number) }
-        if self.current == slot { self.current = nil }
-        if self.open.count == 0 { self.idleSince = self.core.now }
-        self.core.streams.giveBack(slot)
-        switch phase {
-        case .waiting, .streaming:
-            self.core.handlerWasTold = true
-            self.handler.streamClosed(stream)
-        case .receiving, .sending, .free: ()
-        }
-    }
-
-    private func request(_ slot: StreamSlot) -> Request {
-        Request(
-            stream: StreamID(connection: self.id, number: slot.state.number),
-            listener: self.listener,
-            isHTTP2: true,
-            slot: slot
-        )
-    }
-
-    private func deliver(_ slot: StreamSlot) {
-        guard slot.state.phase == .receiving else { return }
-        self.open.move(slot, to: .waiting, now: self.core.now)
-        self.hasCarriedRequest = true
-        if slot.state.isHeaderListTooLarge {
-            self.core.response.begin(status: 431)
-            _ = self.respond(slot.state.number, self.core.response, body: nil)
-        } else {
-            self.handler.requestReceived(self.request(slot))
-        }
-        slot.state.dropRequest(keepingBytesMax: StreamPool.keptBytesMax)
-        slot.state.exchangeRequestMemory(with: &self.core.spare)
     }
 
     // MARK: What libnghttp2 reports
@@ -416,7 +395,7 @@ final class HTTP2Session {
         }
         let number = unsafe frame.pointee.hd.stream_id
         self.numbers.opened(number)
-        let isRoom = self.open.count < self.core.limits.streamsPerConnectionMax
+        let isRoom = self.open.count < self.streamLimit.enforced
         guard isRoom, let slot = self.core.streams.take(number: number, now: self.core.now) else {
             self.current = nil
             self.numbers.cutShort(number)
@@ -432,18 +411,6 @@ final class HTTP2Session {
     fileprivate func headerReceived(_ name: ByteView, _ value: ByteView) {
         guard let slot = self.current, slot.state.phase == .receiving else { return }
         slot.state.fieldReceived(name, value, headerListBytesMax: self.core.limits.headerListBytesMax)
-    }
-
-    fileprivate func dataReceived(_ number: Int32, _ bytes: ByteView) {
-        guard let slot = self.slot(number), slot.state.phase == .receiving else { return }
-        self.current = slot
-        let held = slot.state.received.count - slot.state.bodyStart
-        guard held + bytes.count <= slot.state.bodyBytesMax else {
-            slot.state.isBodyTooLarge = true
-            self.deliver(slot)
-            return
-        }
-        slot.state.received.append(bytes)
     }
 
     fileprivate func frameReceived(_ frame: UnsafePointer<nghttp2_frame>) {
@@ -464,6 +431,8 @@ final class HTTP2Session {
                 self.controlFrameReceived()
             } else if unsafe UInt32(frame.pointee.hd.type) == NGHTTP2_PING.rawValue {
                 self.ping.answered()
+            } else {
+                self.streamLimit.acknowledged()
             }
         case NGHTTP2_RST_STREAM.rawValue, NGHTTP2_PRIORITY.rawValue:
             self.controlFrameReceived()

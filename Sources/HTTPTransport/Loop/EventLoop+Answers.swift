@@ -56,17 +56,46 @@ extension EventLoop {
         self.connection(connection)?.http2?.setPing(everySeconds: everySeconds)
     }
 
-    /// Takes no further request, finishes open streams, then closes. `debugData` goes into HTTP/2's GOAWAY NO_ERROR.
-    package func goAway(_ connection: ConnectionID, debugData: ByteView) {
+    /// Takes no further request, lets open streams end as `inFlight` says, then closes. `debugData` and `code` go into
+    /// HTTP/2's GOAWAY.
+    package func goAway(
+        _ connection: ConnectionID,
+        debugData: ByteView,
+        code: HTTP2ErrorCode = .noError,
+        inFlight: StreamsInFlight = .finished
+    ) {
         guard let connection = self.connection(connection) else { return }
         if let session = connection.http2 {
-            session.goAway(debugData: debugData)
+            session.goAway(debugData: debugData, code: code, inFlight: inFlight)
             self.markDirty(connection)
         } else if let http1 = connection.http1 {
-            http1.closeAfterResponse()
+            if inFlight == .finished { http1.closeAfterResponse() } else { http1.abandon() }
         } else {
             connection.isDoomed = true
             self.markDirty(connection)
+        }
+    }
+
+    /// Announces another number of streams that the peer may have open at once. A lower one leaves open streams alone,
+    /// and holds once the peer has acknowledged it; streams beyond it are refused. HTTP/1.1 has nothing of the kind.
+    ///
+    /// - Parameter limit: cut to the range from 0 to `TransportLimits.streamsPerConnectionMax`.
+    /// - Returns: false when the connection is gone, or its peer acknowledges nothing.
+    @discardableResult
+    package func setStreamLimit(_ connection: ConnectionID, to limit: Int) -> Bool {
+        guard let connection = self.connection(connection), let session = connection.http2 else { return false }
+        self.markDirty(connection)
+        return session.setStreamLimit(min(max(0, limit), self.limits.streamsPerConnectionMax))
+    }
+
+    /// Ends a stream that is not answered to its end with an error; HTTP/1.1 can only end the connection.
+    package func reset(_ stream: StreamID, code: HTTP2ErrorCode) {
+        guard let connection = self.connection(stream.connection) else { return }
+        if let session = connection.http2 {
+            session.reset(stream.number, code: code)
+            self.markDirty(connection)
+        } else {
+            connection.http1?.abandon()
         }
     }
 

@@ -33,6 +33,12 @@ package final class EventLoop: @unchecked Sendable {
     /// Set by the handler while it has all it can take: no socket is read, though answers leave; `wake` ends each wait.
     package var isReadingPaused = false
 
+    /// When `alarmRang` is to be called, once, in milliseconds as `now`; `Int64.max` for never.
+    package var alarmAt = Int64.max
+
+    /// The monotonic clock at the start of this turn, in milliseconds.
+    package var now: Int64 { self.core.now }
+
     /// The open connections of this loop.
     package internal(set) var connectionCount = 0
 
@@ -104,7 +110,7 @@ package final class EventLoop: @unchecked Sendable {
                 self.dispatch(event.readiness, event.token)
             }
             self.http1?.runIfNeeded()
-            if self.core.now >= self.nextSecond { self.secondPassed() }
+            self.timePassed()
             self.endTurn()
         }
         self.closeAll()
@@ -112,18 +118,22 @@ package final class EventLoop: @unchecked Sendable {
 
     /// A turn in which no socket is read.
     private func waitForWake() {
-        System.wait(self.wakeEvent, milliseconds: Int32(clamping: max(0, self.nextSecond - self.core.now)))
+        System.wait(self.wakeEvent, milliseconds: self.millisecondsToWait)
         self.core.now = System.monotonicMilliseconds
         self.dispatch(.readable, Self.wakeToken)
-        if self.core.now >= self.nextSecond { self.secondPassed() }
+        self.timePassed()
         self.endTurn()
     }
 
     private var waitMilliseconds: Int32 {
         if let http1, http1.needsRun { return 0 }
         if !self.dirty.isEmpty { return 0 }
-        if self.connectionCount == 0 && self.areListenersWatched { return -1 }
-        return Int32(clamping: max(0, self.nextSecond - self.core.now))
+        if self.connectionCount == 0 && self.areListenersWatched && self.alarmAt == .max { return -1 }
+        return self.millisecondsToWait
+    }
+
+    private var millisecondsToWait: Int32 {
+        Int32(clamping: max(0, min(self.nextSecond, self.alarmAt) - self.core.now))
     }
 
     private func dispatch(_ readiness: Poll.Readiness, _ token: UInt64) {
@@ -152,6 +162,13 @@ package final class EventLoop: @unchecked Sendable {
             self.flushDirty()
             self.http1?.runIfNeeded()
         } while self.core.handlerWasTold
+    }
+
+    private func timePassed() {
+        if self.core.now >= self.nextSecond { self.secondPassed() }
+        guard self.core.now >= self.alarmAt else { return }
+        self.alarmAt = .max
+        self.handler.alarmRang(self.core.now)
     }
 
     private func secondPassed() {
@@ -212,4 +229,5 @@ private final class NoHandler: RequestHandler {
     func turnEnded() {}
     func woken() {}
     func secondPassed(_: Int64) {}
+    func alarmRang(_: Int64) {}
 }

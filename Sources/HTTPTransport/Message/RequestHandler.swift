@@ -27,4 +27,7 @@ package protocol RequestHandler: AnyObject {
 
     /// About once a second while the loop has connections.
     func secondPassed(_ monotonicMilliseconds: Int64)
+
+    /// `EventLoop.alarmAt` has come, which is `Int64.max` again.
+    func alarmRang(_ monotonicMilliseconds: Int64)
 }

@@ -1,0 +1,56 @@
+/// How many streams a peer may have open at once: what it was told, and what it is held to.
+///
+/// A peer must keep to a number once it has acknowledged it (RFC 9113 §6.5.3); until then the larger of two holds. The
+/// first number holds from the start, as peers do well to wait for it.
+struct StreamLimit {
+    /// The most numbers that may wait for their acknowledgement; then no other is announced.
+    static let unacknowledgedMax = 32
+
+    /// The streams beyond which others are refused.
+    private(set) var enforced: Int
+    /// Whether a number waits to be sent.
+    private(set) var isUnsent = true
+
+    private var acknowledgedLimit: Int
+    /// What the peer was told, or will be, and has not acknowledged, oldest first.
+    private var unacknowledged: [Int]
+    /// How many of them, the newest, have not been sent.
+    private var unsentCount = 1
+
+    /// - Parameter limit: what the first SETTINGS frame says.
+    init(_ limit: Int) {
+        self.enforced = limit
+        self.acknowledgedLimit = limit
+        self.unacknowledged = [limit]
+    }
+
+    /// Announces another number with a SETTINGS frame of its own.
+    ///
+    /// - Returns: false when too many numbers are not acknowledged.
+    mutating func change(to limit: Int) -> Bool {
+        guard self.unacknowledged.count < Self.unacknowledgedMax else { return false }
+        self.unacknowledged.append(limit)
+        self.unsentCount += 1
+        self.isUnsent = true
+        self.enforced = max(self.enforced, limit)
+        return true
+    }
+
+    /// A SETTINGS frame of ours leaves.
+    ///
+    /// - Returns: the number that it has to carry; nil when none waits.
+    mutating func sent() -> Int? {
+        guard self.unsentCount > 0 else { return nil }
+        let limit = self.unacknowledged[self.unacknowledged.count - self.unsentCount]
+        self.unsentCount -= 1
+        self.isUnsent = self.unsentCount > 0
+        return limit
+    }
+
+    /// The peer has acknowledged the oldest SETTINGS frame that it had not.
+    mutating func acknowledged() {
+        guard self.unacknowledged.count > self.unsentCount else { return }
+        self.acknowledgedLimit = self.unacknowledged.removeFirst()
+        self.enforced = self.unacknowledged.reduce(self.acknowledgedLimit, max)
+    }
+}

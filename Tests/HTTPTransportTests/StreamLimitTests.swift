@@ -1,0 +1,65 @@
+import Testing
+
+@testable import HTTPTransport
+
+@Suite(.timeLimit(.minutes(1)))
+struct StreamLimitTests {
+    /// What happens to a limit of 10 that the peer has acknowledged, and the streams it is then held to.
+    enum Step {
+        case change(Int)
+        case sent, acknowledged
+    }
+
+    @Test(
+        "A lower limit holds once it is acknowledged, a higher one at once",
+        arguments: [
+            ([.change(1)], 10), ([.change(1), .sent], 10), ([.change(1), .sent, .acknowledged], 1),
+            ([.change(20)], 20), ([.change(20), .sent, .acknowledged], 20),
+            ([.change(1), .sent, .change(5), .sent, .acknowledged], 5),
+            ([.change(1), .sent, .change(5), .sent, .acknowledged, .acknowledged], 5),
+            ([.change(5), .sent, .change(1), .sent, .acknowledged], 5),
+            ([.change(5), .sent, .change(1), .sent, .acknowledged, .acknowledged], 1),
+            // An acknowledgement of nothing that was sent changes nothing.
+            ([.change(1), .acknowledged], 10), ([.change(0), .sent, .acknowledged, .acknowledged], 0),
+        ] as [([Step], Int)]
+    )
+    func enforced(steps: [Step], expected: Int) {
+        var limit = StreamLimit(10)
+        #expect(limit.enforced == 10)
+        _ = limit.sent()
+        limit.acknowledged()
+        for step in steps {
+            switch step {
+            case .change(let number): _ = limit.change(to: number)
+            case .sent: _ = limit.sent()
+            case .acknowledged: limit.acknowledged()
+            }
+        }
+        #expect(limit.enforced == expected)
+    }
+
+    @Test("Numbers leave in the order in which they were announced, each once")
+    func order() {
+        var limit = StreamLimit(1000)
+        let areTaken = [limit.change(to: 1), limit.change(to: 7)]
+        #expect(areTaken == [true, true])
+        let first = [limit.sent(), limit.sent()]
+        #expect(first == [1000, 1])
+        #expect(limit.isUnsent)
+        let rest = [limit.sent(), limit.sent()]
+        #expect(rest == [7, nil])
+        #expect(!limit.isUnsent)
+    }
+
+    @Test("A peer that acknowledges nothing is told no more than so many numbers")
+    func bounded() {
+        var limit = StreamLimit(1000)
+        let areTaken = (0..<StreamLimit.unacknowledgedMax).map { limit.change(to: $0) }
+        #expect(areTaken.filter { $0 }.count == StreamLimit.unacknowledgedMax - 1)
+        #expect(areTaken.last == false)
+        _ = limit.sent()
+        limit.acknowledged()
+        let isTaken = limit.change(to: 99)
+        #expect(isTaken)
+    }
+}
