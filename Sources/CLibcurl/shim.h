@@ -1,6 +1,10 @@
 #ifndef WAKEGATE_CLIBCURL_SHIM_H
 #define WAKEGATE_CLIBCURL_SHIM_H
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
 
 // Swift calls no C variadics, so each type of argument has a function of its own.
 static inline CURLcode wakegate_curl_set_long(CURL *handle, CURLoption option, long value) {
@@ -35,10 +39,64 @@ static inline CURLcode wakegate_curl_set_receivers(CURL *handle, wakegate_curl_r
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_WRITEDATA, context) : code;
 }
 
+// Who may open a socket, and who is told before a request is sent on a connection, new or used before.
+static inline CURLcode wakegate_curl_set_gate(CURL *handle, curl_opensocket_callback open,
+                                              curl_prereq_callback begin, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open);
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, context);
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, begin);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_PREREQDATA, context) : code;
+}
+
+// The address in network order: 4 bytes, 16, or none of another family.
+static inline size_t wakegate_curl_address(const struct curl_sockaddr *address, unsigned char *bytes) {
+    if (address->family == AF_INET) {
+        memcpy(bytes, &((const struct sockaddr_in *)&address->addr)->sin_addr, 4);
+        return 4;
+    }
+    if (address->family == AF_INET6) {
+        memcpy(bytes, &((const struct sockaddr_in6 *)&address->addr)->sin6_addr, 16);
+        return 16;
+    }
+    return 0;
+}
+
+// A socket for the address whose peer may leave bytes unacknowledged for so long; 0 for as long as the system likes.
+static inline curl_socket_t wakegate_curl_open_socket(const struct curl_sockaddr *address, unsigned int silence) {
+    curl_socket_t made = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (made != CURL_SOCKET_BAD && silence > 0) {
+        setsockopt(made, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof silence);
+    }
+    return made;
+}
+
+static inline CURLcode wakegate_curl_set_list(CURL *handle, CURLoption option, struct curl_slist *list) {
+    return curl_easy_setopt(handle, option, list);
+}
+
+static inline long wakegate_curl_system_error(CURL *handle) {
+    long number = 0;
+    curl_easy_getinfo(handle, CURLINFO_OS_ERRNO, &number);
+    return number;
+}
+
+// Seconds of a retry-after field in either form; 0 when there is none.
+static inline long long wakegate_curl_retry_after(CURL *handle) {
+    curl_off_t seconds = 0;
+    curl_easy_getinfo(handle, CURLINFO_RETRY_AFTER, &seconds);
+    return (long long)seconds;
+}
+
 static inline long wakegate_curl_status(CURL *handle) {
     long status = 0;
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
     return status;
+}
+
+// The socket of the connection that carries the transfer; -1 when it has none.
+static inline int wakegate_curl_socket(CURL *handle) {
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    return curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK ? (int)socket : -1;
 }
 
 static inline CURLMcode wakegate_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {

@@ -9,6 +9,10 @@ import Glibc
 package final class HTTPClient {
     private let settings: HTTPClientSettings
     private let multi: UnsafeMutableRawPointer
+    private let owner: MultiHandle
+    /// Handles of ended requests, for those to come.
+    private var idle: [UnsafeMutableRawPointer] = unsafe []
+    private let unreported = UnreportedTransfers()
     private var active: [UnsafeMutableRawPointer: ActiveTransfer] = unsafe [:]
     private var handles: [HTTPRequestID: UnsafeMutableRawPointer] = unsafe [:]
     private var nextNumber: UInt64 = 0
@@ -17,8 +21,12 @@ package final class HTTPClient {
     private struct ActiveTransfer {
         let transfer: HTTPTransfer
         let headers: UnsafeMutablePointer<curl_slist>?
+        let resolutions: UnsafeMutablePointer<curl_slist>?
         let url: String
     }
+
+    /// More handles than this are not kept.
+    private static let idleMax = 256
 
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
@@ -29,6 +37,7 @@ package final class HTTPClient {
         }
         self.settings = settings
         unsafe self.multi = multi
+        self.owner = unsafe MultiHandle(multi)
         _ = unsafe wakegate_curl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
         _ = unsafe wakegate_curl_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 1000)
     }
@@ -37,8 +46,11 @@ package final class HTTPClient {
         while let (handle, active) = unsafe self.active.popFirst() {
             unsafe Self.release(handle, active, from: self.multi)
         }
-        _ = unsafe curl_multi_cleanup(self.multi)
+        while let handle = unsafe self.idle.popLast() { unsafe curl_easy_cleanup(handle) }
     }
+
+    /// Ends a wait in `poll` from any thread.
+    package var waker: HTTPWaker { HTTPWaker(self.owner) }
 
     /// The number of requests that have not ended.
     package var activeCount: Int { unsafe self.active.count }
@@ -47,29 +59,29 @@ package final class HTTPClient {
     ///
     /// - Throws: `badRequest` and `badCredentials` for what cannot even be tried.
     package func start(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPRequestID {
-        guard let handle = unsafe curl_easy_init() else {
+        guard let handle = unsafe self.idle.popLast() ?? curl_easy_init() else {
             throw HTTPClientError(.unavailable, "libcurl cannot begin a request: out of memory")
         }
         let id = HTTPRequestID(number: self.nextNumber)
         self.nextNumber += 1
+        let settings = request.settings ?? self.settings
         let transfer = HTTPTransfer(
             id: id,
             isStreaming: request.isStreaming,
-            bodyBytesMax: self.settings.bodyBytesMax
+            settings: settings,
+            unreported: self.unreported
         )
-        let headers = unsafe Self.headerList(request.headers)
-        let active = unsafe ActiveTransfer(transfer: transfer, headers: headers, url: request.url)
+        let active = unsafe ActiveTransfer(
+            transfer: transfer,
+            headers: Self.headerList(request.headers),
+            resolutions: Self.list(settings.resolutions),
+            url: request.url
+        )
         do throws(HTTPClientError) {
-            try unsafe self.configure(handle, for: request)
-            try unsafe self.configureSecurity(of: handle)
-            _ = unsafe wakegate_curl_set_headers(handle, headers)
-            // The transfer outlives the handle: `self.active` holds it until the handle is cleaned up.
-            let context = unsafe Unmanaged.passUnretained(transfer).toOpaque()
-            try Self.check(
-                unsafe wakegate_curl_set_receivers(handle, receiveHeader, receiveBody, context),
-                .badRequest,
-                request.url
-            )
+            try unsafe self.configure(handle, for: request, settings)
+            try unsafe self.configureConnection(of: handle, settings)
+            try unsafe self.configureSecurity(of: handle, settings)
+            try unsafe self.attach(active, to: handle)
             guard unsafe curl_multi_add_handle(self.multi, handle) == CURLM_OK else {
                 throw HTTPClientError(.unavailable, "libcurl cannot begin a request")
             }
@@ -89,8 +101,19 @@ package final class HTTPClient {
         unsafe Self.release(handle, active, from: self.multi)
     }
 
-    /// Sends and receives what can be, after waiting for it for at most `timeoutMilliseconds`, or until one of
-    /// `descriptors` is ready.
+    /// Ends a request without another event, and its connection with it: whatever else is under way there is reported
+    /// as broken. For requests that are given up because the peer is silent; the next one shall not wait for it, too.
+    package func abandon(_ id: HTTPRequestID) {
+        if let handle = unsafe self.handles[id] {
+            let socket = unsafe wakegate_curl_socket(handle)
+            // libcurl finds the end of the connection when it next looks, and forgets it.
+            if socket >= 0 { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+        }
+        self.cancel(id)
+    }
+
+    /// Sends and receives what can be, after waiting for it for at most `timeoutMilliseconds`, until one of
+    /// `descriptors` is ready, or until the waker is used.
     package func poll(timeoutMilliseconds: Int, descriptors: [PollDescriptor] = []) -> [HTTPEvent] {
         var running: Int32 = 0
         _ = unsafe curl_multi_perform(self.multi, &running)
@@ -126,46 +149,50 @@ package final class HTTPClient {
 extension HTTPClient {
     private func takeEvents() -> [HTTPEvent] {
         var events: [HTTPEvent] = []
-        let transfers = unsafe self.active.values.map { $0.transfer }
-        for transfer in transfers { events += transfer.takeEvents() }
+        for transfer in self.unreported.take() where unsafe self.handles[transfer.id] != nil {
+            events += transfer.takeEvents()
+        }
         var code = CURLE_OK
         while let handle = unsafe wakegate_curl_next_done(self.multi, &code) {
             guard let active = unsafe self.active.removeValue(forKey: handle) else { continue }
             let transfer = active.transfer
             unsafe self.handles.removeValue(forKey: transfer.id)
             if code == CURLE_OK {
+                let seconds = unsafe wakegate_curl_retry_after(handle)
+                if seconds > 0 { transfer.response.retryAfterSeconds = Int(seconds) }
                 events.append(.ended(transfer.id, .success(transfer.response)))
             } else {
-                let error = Self.error(code, url: active.url, isTooLarge: transfer.isTooLarge)
+                let number = unsafe Int32(clamping: wakegate_curl_system_error(handle))
+                let error = Self.error(code, transfer, url: active.url, systemError: number)
                 events.append(.ended(transfer.id, .failure(error)))
             }
-            unsafe Self.release(handle, active, from: self.multi)
+            unsafe self.recycle(handle, active)
         }
         return events
     }
 
-    private func configure(_ handle: UnsafeMutableRawPointer, for request: HTTPRequest) throws(HTTPClientError) {
+    private func configure(
+        _ handle: UnsafeMutableRawPointer,
+        for request: HTTPRequest,
+        _ settings: HTTPClientSettings
+    ) throws(HTTPClientError) {
         let isCleartext = request.url.hasPrefix("http://")
-        let isAlone = isCleartext && self.settings.cleartextHTTP2 ? 1 : 0
+        let isAlone = isCleartext && settings.cleartextHTTP2 ? 1 : 0
         let version =
             !isCleartext
             ? CURL_HTTP_VERSION_2TLS
-            : self.settings.cleartextHTTP2 ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE : CURL_HTTP_VERSION_1_1
+            : settings.cleartextHTTP2 ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE : CURL_HTTP_VERSION_1_1
         var codes = [
             unsafe wakegate_curl_set_text(handle, CURLOPT_URL, request.url),
             unsafe wakegate_curl_set_text(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
             unsafe wakegate_curl_set_long(handle, CURLOPT_NOSIGNAL, 1),
             unsafe wakegate_curl_set_long(handle, CURLOPT_HTTP_VERSION, version),
             // Requests wait for the connection that is being made rather than open one each.
-            unsafe wakegate_curl_set_long(handle, CURLOPT_PIPEWAIT, 1 - isAlone),
+            unsafe wakegate_curl_set_long(handle, CURLOPT_PIPEWAIT, request.isFresh ? 0 : 1 - isAlone),
             // libcurl 7.88 begins HTTP/2 anew on a cleartext connection that it uses again, which breaks it.
-            unsafe wakegate_curl_set_long(handle, CURLOPT_FRESH_CONNECT, isAlone),
+            unsafe wakegate_curl_set_long(handle, CURLOPT_FRESH_CONNECT, request.isFresh ? 1 : isAlone),
             unsafe wakegate_curl_set_long(handle, CURLOPT_FORBID_REUSE, isAlone),
-            unsafe wakegate_curl_set_long(
-                handle,
-                CURLOPT_CONNECTTIMEOUT_MS,
-                self.settings.connectTimeoutMilliseconds
-            ),
+            unsafe wakegate_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, settings.connectTimeoutMilliseconds),
             unsafe wakegate_curl_set_long(handle, CURLOPT_TIMEOUT_MS, request.timeoutMilliseconds ?? 0),
         ]
         if let body = request.body {
@@ -181,19 +208,37 @@ extension HTTPClient {
             )
         }
         codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_CUSTOMREQUEST, request.method))
-        if Self.isLoopback(request.url) || self.settings.socketPath != nil {
+        if !settings.usesProxies || Self.isLoopback(request.url) || settings.socketPath != nil {
             codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_PROXY, ""))
-        }
-        if let path = self.settings.socketPath {
-            codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_UNIX_SOCKET_PATH, path))
         }
         for code in codes { try Self.check(code, .badRequest, request.url) }
     }
 
-    private func configureSecurity(of handle: UnsafeMutableRawPointer) throws(HTTPClientError) {
+    private func configureConnection(
+        of handle: UnsafeMutableRawPointer,
+        _ settings: HTTPClientSettings
+    ) throws(HTTPClientError) {
+        var codes: [CURLcode] = []
+        if let path = settings.socketPath {
+            codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_UNIX_SOCKET_PATH, path))
+        }
+        if let milliseconds = settings.peerSilenceMillisecondsMax {
+            let seconds = max(1, milliseconds / 2000)
+            for option in [CURLOPT_TCP_KEEPIDLE, CURLOPT_TCP_KEEPINTVL] {
+                codes.append(unsafe wakegate_curl_set_long(handle, option, seconds))
+            }
+            codes.append(unsafe wakegate_curl_set_long(handle, CURLOPT_TCP_KEEPALIVE, 1))
+        }
+        for code in codes { try Self.check(code, .badRequest, "the connection's settings") }
+    }
+
+    private func configureSecurity(
+        of handle: UnsafeMutableRawPointer,
+        _ settings: HTTPClientSettings
+    ) throws(HTTPClientError) {
         let files = [
-            (CURLOPT_CAINFO, self.settings.certificateAuthorityFile),
-            (CURLOPT_SSLCERT, self.settings.certificateFile), (CURLOPT_SSLKEY, self.settings.privateKeyFile),
+            (CURLOPT_CAINFO, settings.certificateAuthorityFile),
+            (CURLOPT_SSLCERT, settings.certificateFile), (CURLOPT_SSLKEY, settings.privateKeyFile),
         ]
         for case (let option, let path?) in files {
             guard unsafe access(path, R_OK) == 0 else {
@@ -205,21 +250,48 @@ extension HTTPClient {
         try Self.check(unsafe wakegate_curl_set_long(handle, CURLOPT_SSL_VERIFYPEER, 1), .badCredentials, "TLS")
     }
 
+    /// Has libcurl call back with the transfer, which outlives the handle: `self.active` holds it until the handle is
+    /// let go of.
+    private func attach(_ active: ActiveTransfer, to handle: UnsafeMutableRawPointer) throws(HTTPClientError) {
+        let transfer = active.transfer
+        let context = unsafe Unmanaged.passUnretained(transfer).toOpaque()
+        let codes = [
+            unsafe wakegate_curl_set_headers(handle, active.headers),
+            unsafe wakegate_curl_set_list(handle, CURLOPT_RESOLVE, active.resolutions),
+            unsafe wakegate_curl_set_text(handle, CURLOPT_ERRORBUFFER, transfer.words),
+            unsafe wakegate_curl_set_receivers(handle, receiveHeader, receiveBody, context),
+            unsafe wakegate_curl_set_gate(handle, openSocket, beginRequest, context),
+        ]
+        for code in codes { try Self.check(code, .badRequest, active.url) }
+    }
+
     private static func isLoopback(_ url: String) -> Bool {
         let host = url.split(separator: "/", maxSplits: 2).dropFirst().first ?? ""
         return ["localhost", "127.", "[::1]"].contains { host.hasPrefix($0) }
     }
 
     private static func headerList(_ headers: [(name: String, value: String)]) -> UnsafeMutablePointer<curl_slist>? {
-        var list: UnsafeMutablePointer<curl_slist>?
         // libcurl leaves a field out when nothing follows the colon, and sends it empty after a semicolon.
-        for (name, value) in headers {
-            let line = value.isEmpty ? "\(name);" : "\(name): \(value)"
-            unsafe list = curl_slist_append(list, line) ?? list
-        }
-        // Without this a body of more than a megabyte waits a second for 100 Continue.
-        unsafe list = curl_slist_append(list, "expect:") ?? list
+        let lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
+        // Without the last a body of more than a megabyte waits a second for 100 Continue.
+        return unsafe self.list(lines + ["expect:"])
+    }
+
+    private static func list(_ lines: [String]) -> UnsafeMutablePointer<curl_slist>? {
+        var list: UnsafeMutablePointer<curl_slist>?
+        for line in lines { unsafe list = curl_slist_append(list, line) ?? list }
         return unsafe list
+    }
+
+    /// Keeps the handle of an ended request for another one.
+    private func recycle(_ handle: UnsafeMutableRawPointer, _ active: ActiveTransfer) {
+        guard unsafe self.idle.count < Self.idleMax else {
+            return unsafe Self.release(handle, active, from: self.multi)
+        }
+        _ = unsafe curl_multi_remove_handle(self.multi, handle)
+        unsafe curl_easy_reset(handle)
+        unsafe self.idle.append(handle)
+        Self.free(active)
     }
 
     private static func release(
@@ -229,7 +301,13 @@ extension HTTPClient {
     ) {
         if let multi = unsafe multi { _ = unsafe curl_multi_remove_handle(multi, handle) }
         unsafe curl_easy_cleanup(handle)
+        self.free(active)
+    }
+
+    /// Lets go of what a handle used that no longer does.
+    private static func free(_ active: ActiveTransfer) {
         unsafe curl_slist_free_all(active.headers)
+        unsafe curl_slist_free_all(active.resolutions)
         // Keeps the transfer until libcurl can no longer call back.
         withExtendedLifetime(active.transfer) {}
     }
@@ -243,19 +321,101 @@ extension HTTPClient {
         unsafe String(cString: curl_easy_strerror(code))
     }
 
-    private static func error(_ code: CURLcode, url: String, isTooLarge: Bool) -> HTTPClientError {
-        let kind: HTTPClientError.Code =
-            switch code {
-            case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY: .unreachable
-            case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ISSUER_ERROR: .untrusted
-            case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE: .badCredentials
-            case CURLE_OPERATION_TIMEDOUT: .timedOut
-            case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: .badRequest
-            case CURLE_OUT_OF_MEMORY: .unavailable
-            default: isTooLarge ? .tooLarge : .broken
+    private static func error(
+        _ code: CURLcode,
+        _ transfer: HTTPTransfer,
+        url: String,
+        systemError: Int32
+    ) -> HTTPClientError {
+        var error: HTTPClientError
+        if let address = transfer.refusedAddress, !transfer.hasBegun {
+            let scope = address.scope.rawValue
+            error = HTTPClientError(.refusedAddress, "the address \(address) (\(scope)) may not be reached")
+        } else if transfer.isTooLarge {
+            error = HTTPClientError(.tooLarge, "the answer is too large")
+        } else {
+            error = HTTPClientError(self.kind(of: code), self.text(of: code))
+            error.detail = unsafe String(cString: transfer.words)
+            if error.code == .unreachable, systemError != 0 {
+                error.detail = unsafe String(cString: strerror(systemError))
             }
-        return HTTPClientError(kind, isTooLarge ? "the answer is too large" : self.text(of: code))
+        }
+        error.mayHaveArrived = transfer.hasBegun
+        return error
     }
+
+    private static func kind(of code: CURLcode) -> HTTPClientError.Code {
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY: .unreachable
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ISSUER_ERROR: .untrusted
+        case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE: .badCredentials
+        case CURLE_OPERATION_TIMEDOUT: .timedOut
+        case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: .badRequest
+        case CURLE_OUT_OF_MEMORY: .unavailable
+        default: .broken
+        }
+    }
+}
+
+extension HTTPURL {
+    /// Reads an absolute URL of `http` or `https`.
+    ///
+    /// - Returns: nil when libcurl would not connect to it.
+    package init?(_ text: String) {
+        guard let url = unsafe curl_url() else { return nil }
+        defer { unsafe curl_url_cleanup(url) }
+        guard unsafe curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK else { return nil }
+        func part(_ part: CURLUPart, _ flags: Int32 = 0) -> String? {
+            var found: UnsafeMutablePointer<CChar>?
+            guard unsafe curl_url_get(url, part, &found, UInt32(flags)) == CURLUE_OK, let found = unsafe found else {
+                return nil
+            }
+            defer { unsafe curl_free(found) }
+            return unsafe String(cString: found)
+        }
+        guard let scheme = part(CURLUPART_SCHEME), scheme == "http" || scheme == "https",
+            let host = part(CURLUPART_HOST, CURLU_URLDECODE), !host.isEmpty,
+            let port = part(CURLUPART_PORT, CURLU_DEFAULT_PORT).flatMap({ Int($0) })
+        else { return nil }
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+        self.path = part(CURLUPART_PATH) ?? "/"
+        self.hasCredentials = part(CURLUPART_USER) != nil || part(CURLUPART_PASSWORD) != nil
+        self.hasQuery = part(CURLUPART_QUERY) != nil
+        self.hasFragment = part(CURLUPART_FRAGMENT) != nil
+    }
+}
+
+/// Opens the socket to an address, unless the transfer that `HTTPClient.start` registered as `context` may not reach
+/// it.
+private func openSocket(
+    _ context: UnsafeMutableRawPointer?,
+    _ purpose: curlsocktype,
+    _ address: UnsafeMutablePointer<curl_sockaddr>?
+) -> curl_socket_t {
+    guard let context = unsafe context, let address = unsafe address else { return CURL_SOCKET_BAD }
+    let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+    var bytes = [UInt8](repeating: 0, count: 16)
+    let count = unsafe wakegate_curl_address(address, &bytes)
+    guard transfer.admits(IPAddress(bytes: Array(bytes[..<count]))) else { return CURL_SOCKET_BAD }
+    return unsafe wakegate_curl_open_socket(address, transfer.peerSilenceMillisecondsMax)
+}
+
+/// Lets a request be sent on a connection whose peer its transfer may reach; another request may have made it.
+private func beginRequest(
+    _ context: UnsafeMutableRawPointer?,
+    _ peer: UnsafeMutablePointer<CChar>?,
+    _: UnsafeMutablePointer<CChar>?,
+    _: Int32,
+    _: Int32
+) -> Int32 {
+    guard let context = unsafe context else { return CURL_PREREQFUNC_ABORT }
+    let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+    let address = unsafe peer.flatMap { unsafe IPAddress(String(cString: $0)) }
+    guard transfer.admits(address) else { return CURL_PREREQFUNC_ABORT }
+    transfer.hasBegun = true
+    return CURL_PREREQFUNC_OK
 }
 
 /// Hands what libcurl received to the transfer that `HTTPClient.start` registered as `context`.
@@ -291,4 +451,24 @@ private func receiveBody(
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     unsafe receive(bytes, size * count, context) { transfer, chunk in unsafe transfer.bodyReceived(chunk) }
+}
+
+/// Owns a multi handle: the last of client and wakers cleans it up.
+///
+/// `@unchecked Sendable`: other threads than the client's only call `curl_multi_wakeup`, which libcurl allows.
+@safe
+final class MultiHandle: @unchecked Sendable {
+    private let multi: UnsafeMutableRawPointer
+
+    init(_ multi: UnsafeMutableRawPointer) {
+        unsafe self.multi = multi
+    }
+
+    deinit {
+        _ = unsafe curl_multi_cleanup(self.multi)
+    }
+
+    func wake() {
+        _ = unsafe curl_multi_wakeup(self.multi)
+    }
 }

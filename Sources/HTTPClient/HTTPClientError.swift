@@ -15,6 +15,8 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
         case tooLarge
         /// The URL or a header cannot be sent.
         case badRequest
+        /// The name stands for an address that the settings do not let this client reach.
+        case refusedAddress
         /// libcurl could not be set up.
         case unavailable
     }
@@ -22,6 +24,10 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
     package var code: Code
     /// What went wrong, in words.
     package var message: String
+    /// The system's or libcurl's own words for what happened, where they say more; empty otherwise.
+    package var detail = ""
+    /// Whether the request may have reached the server.
+    package var mayHaveArrived = false
 
     package init(_ code: Code, _ message: String) {
         self.code = code

@@ -10,6 +10,10 @@ package struct HTTPRequest: Sendable {
     package var timeoutMilliseconds: Int?
     /// Whether the body of the answer is handed over as it comes (`HTTPEvent.body`) instead of collected.
     package var isStreaming: Bool
+    /// How to connect for this request; nil as the client does.
+    package var settings: HTTPClientSettings?
+    /// Whether it goes over a new connection: those there are may be dead.
+    package var isFresh = false
 
     package init(
         _ method: String,

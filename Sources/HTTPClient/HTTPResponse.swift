@@ -6,6 +6,8 @@ package struct HTTPResponse: Sendable {
     package var headers: [(name: String, value: String)]
     /// The body; empty for requests whose body is streamed.
     package var body: [UInt8]
+    /// After how many seconds the server wants to be asked again (`retry-after`); nil when it does not say.
+    package var retryAfterSeconds: Int?
 
     package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
         self.status = status

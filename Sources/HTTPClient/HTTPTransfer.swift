@@ -1,6 +1,7 @@
 /// One request under way: what has come of its answer so far.
 ///
 /// A class, because libcurl's callbacks find it by its address.
+@safe
 final class HTTPTransfer {
     let id: HTTPRequestID
     let isStreaming: Bool
@@ -11,14 +12,43 @@ final class HTTPTransfer {
     var isHeadComplete = false
     var isHeadReported = false
     var isTooLarge = false
+    /// Whether a connection was ready, so that the request may have left.
+    var hasBegun = false
+    /// An address that was not connected to, because the settings do not reach it.
+    var refusedAddress: IPAddress?
+    let reach: AddressReach
+    let peerSilenceMillisecondsMax: UInt32
+    /// What libcurl says of a failure, ended by a zero.
+    let words: UnsafeMutablePointer<CChar>
+    private static let wordsBytesMax = 256
+    private let unreported: UnreportedTransfers
+    fileprivate var isUnreported = false
 
     /// A head holds at most this many fields; libcurl bounds the length of each.
     static let headersMax = 256
 
-    init(id: HTTPRequestID, isStreaming: Bool, bodyBytesMax: Int) {
+    init(id: HTTPRequestID, isStreaming: Bool, settings: HTTPClientSettings, unreported: UnreportedTransfers) {
         self.id = id
         self.isStreaming = isStreaming
-        self.bodyBytesMax = bodyBytesMax
+        self.bodyBytesMax = settings.bodyBytesMax
+        self.reach = settings.reach
+        self.peerSilenceMillisecondsMax = UInt32(clamping: settings.peerSilenceMillisecondsMax ?? 0)
+        self.unreported = unreported
+        unsafe self.words = .allocate(capacity: Self.wordsBytesMax)
+        unsafe self.words.initialize(repeating: 0, count: Self.wordsBytesMax)
+    }
+
+    deinit {
+        unsafe self.words.deallocate()
+    }
+
+    /// Whether a connection to this address may be made; of one that may not the address is kept.
+    func admits(_ address: IPAddress?) -> Bool {
+        guard self.reach != .anywhere else { return true }
+        guard let address else { return false }
+        if self.reach.admits(address.scope) { return true }
+        self.refusedAddress = address
+        return false
     }
 
     /// A whole line of the head has come, its line ending included.
@@ -31,6 +61,7 @@ final class HTTPTransfer {
             self.isHeadComplete = false
         } else if line.isEmpty {
             self.isHeadComplete = self.response.status >= 200
+            if self.isStreaming { self.unreported.insert(self) }
         } else if let colon = line.dropFirst().firstIndex(of: ":"), self.response.headers.count < Self.headersMax {
             let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
             self.response.headers.append((line[..<colon].lowercased(), String(value)))
@@ -43,6 +74,7 @@ final class HTTPTransfer {
     func bodyReceived(_ bytes: UnsafeRawBufferPointer) -> Bool {
         if self.isStreaming {
             unsafe self.unread.append(contentsOf: bytes)
+            self.unreported.insert(self)
             return true
         }
         guard bytes.count <= self.bodyBytesMax - self.response.body.count else {
@@ -65,5 +97,23 @@ final class HTTPTransfer {
             self.unread.removeAll()
         }
         return events
+    }
+}
+
+/// The transfers that have something to report, so that a turn looks at none of the thousands that are silent.
+final class UnreportedTransfers {
+    private var transfers: [HTTPTransfer] = []
+
+    func insert(_ transfer: HTTPTransfer) {
+        guard !transfer.isUnreported else { return }
+        transfer.isUnreported = true
+        self.transfers.append(transfer)
+    }
+
+    /// Those that came in since the last call, in their order.
+    func take() -> [HTTPTransfer] {
+        defer { self.transfers.removeAll(keepingCapacity: true) }
+        for transfer in self.transfers { transfer.isUnreported = false }
+        return self.transfers
     }
 }

@@ -136,4 +136,69 @@ struct HTTPClientTests {
         _ = client.poll(timeoutMilliseconds: 50_000, descriptors: [ready])
         #expect(ContinuousClock.now - start < .seconds(25))
     }
+
+    @Test("A name that stands for a private address is refused before anything is sent, however it got its address")
+    func refusedAddress() throws {
+        let server = try ScriptedServer()
+        var settings = HTTPClientSettings()
+        settings.reach = .global
+        settings.usesProxies = false
+        settings.resolutions = ["rebound.example:\(server.port):127.0.0.1"]
+        let client = try HTTPClient()
+        for host in ["rebound.example", "localhost", "127.0.0.1", "0x7f.1", "[::ffff:127.0.0.1]"] {
+            var request = HTTPRequest("GET", "http://\(host):\(server.port)/")
+            request.settings = settings
+            let error = try #require(throws: HTTPClientError.self) { try client.perform(request) }
+            #expect(error.code == .refusedAddress, "\(host): \(error)")
+            #expect(error.message.hasSuffix("(loopback) may not be reached"))
+            #expect(!error.mayHaveArrived)
+        }
+        settings.reach = .loopback
+        var request = HTTPRequest("GET", "http://rebound.example:\(server.port)/")
+        request.settings = settings
+        #expect(try client.perform(request).status == 200)
+    }
+
+    @Test("A connection that another request made is judged again before it is used")
+    func refusedConnection() throws {
+        let server = try ScriptedServer()
+        let client = try HTTPClient()
+        var settings = HTTPClientSettings()
+        settings.usesProxies = false
+        var request = HTTPRequest("GET", server.url("/"))
+        request.settings = settings
+        #expect(try client.perform(request).status == 200)
+        settings.reach = .global
+        request.settings = settings
+        let error = try #require(throws: HTTPClientError.self) { try client.perform(request) }
+        #expect(error.code == .refusedAddress)
+        #expect(!error.mayHaveArrived)
+    }
+
+    @Test("Whether a request may have arrived is told with the error, and what the system says")
+    func arrival() throws {
+        let server = try ScriptedServer()
+        let client = try HTTPClient()
+        let cut = try #require(throws: HTTPClientError.self) {
+            try client.perform(HTTPRequest("GET", server.url("/cut")))
+        }
+        #expect(cut.code == .broken && cut.mayHaveArrived)
+        let nobody = try #require(throws: HTTPClientError.self) {
+            try client.perform(HTTPRequest("GET", "http://127.0.0.1:1/"))
+        }
+        #expect(nobody.code == .unreachable && !nobody.mayHaveArrived)
+        #expect(nobody.detail == "Connection refused")
+    }
+
+    @Test("A waker ends a wait that has begun, or the next one")
+    func waker() throws {
+        let client = try HTTPClient()
+        let start = ContinuousClock.now
+        client.waker.wake()
+        _ = client.poll(timeoutMilliseconds: 50_000)
+        let waker = client.waker
+        Thread.detachNewThread { waker.wake() }
+        _ = client.poll(timeoutMilliseconds: 50_000)
+        #expect(ContinuousClock.now - start < .seconds(25))
+    }
 }

@@ -231,7 +231,8 @@ extension Worker {
             self.streamEnded(text)
         case .failure(let error):
             switch error.code {
-            case .untrusted, .badCredentials, .badRequest, .unavailable: throw self.location.failure(error)
+            case .untrusted, .badCredentials, .badRequest, .unavailable, .refusedAddress:
+                throw self.location.failure(error)
             case .unreachable, .timedOut, .broken, .tooLarge: self.streamEnded(self.location.explain(error))
             }
         }

@@ -1,0 +1,107 @@
+import HTTPClient
+import Testing
+
+@Suite("Addresses and who can be reached at them")
+struct IPAddressTests {
+    @Test(
+        "Every block of the registries is told from the public Internet, to its first and last address",
+        arguments: [
+            ("0.0.0.0", .unspecified), ("0.255.255.255", .unspecified), ("1.0.0.0", .global),
+            ("9.255.255.255", .global), ("10.0.0.0", .private), ("10.255.255.255", .private), ("11.0.0.0", .global),
+            ("100.63.255.255", .global), ("100.64.0.0", .shared), ("100.127.255.255", .shared),
+            ("100.128.0.0", .global), ("127.0.0.1", .loopback), ("127.255.255.255", .loopback),
+            ("169.253.255.255", .global), ("169.254.169.254", .linkLocal), ("169.255.0.0", .global),
+            ("172.15.255.255", .global), ("172.16.0.0", .private), ("172.31.255.255", .private),
+            ("172.32.0.0", .global), ("192.0.0.8", .reserved), ("192.0.1.0", .global), ("192.0.2.1", .documentation),
+            ("192.88.99.1", .reserved), ("192.167.255.255", .global), ("192.168.0.0", .private),
+            ("192.168.255.255", .private), ("192.169.0.0", .global), ("198.17.255.255", .global),
+            ("198.18.0.0", .benchmarking), ("198.19.255.255", .benchmarking), ("198.20.0.0", .global),
+            ("198.51.100.7", .documentation), ("203.0.113.255", .documentation), ("223.255.255.255", .global),
+            ("224.0.0.1", .multicast), ("239.255.255.255", .multicast), ("240.0.0.1", .reserved),
+            ("255.255.255.254", .reserved), ("255.255.255.255", .broadcast),
+        ] as [(String, AddressScope)]
+    )
+    func four(text: String, scope: AddressScope) throws {
+        #expect(try #require(IPAddress(text)).scope == scope)
+        // An address that carries it reaches whom it does.
+        #expect(try #require(IPAddress("::ffff:\(text)")).scope == scope)
+        #expect(try #require(IPAddress("64:ff9b::\(text)")).scope == scope)
+        let bytes = try #require(IPAddress(text)).bytes
+        let sixToFour = try #require(IPAddress(bytes: [0x20, 0x02] + bytes + Array(repeating: 0, count: 10)))
+        #expect(sixToFour.scope == scope)
+    }
+
+    @Test(
+        "Blocks of IPv6",
+        arguments: [
+            ("::", .unspecified), ("::1", .loopback), ("::2", .reserved), ("::10.0.0.1", .reserved),
+            ("64:ff9b:1::1", .private), ("100::1", .reserved), ("1fff:ffff::", .reserved), ("2000::", .global),
+            ("2001::1", .reserved), ("2001:1ff:ffff::", .reserved), ("2001:200::", .global),
+            ("2001:db8::1", .documentation), ("2001:db9::1", .global), ("2606:4700::1111", .global),
+            ("3fff:fff::1", .documentation), ("3fff:1000::1", .global), ("4000::1", .reserved),
+            ("5f00::1", .reserved), ("fbff::1", .reserved), ("fc00::1", .private), ("fdff::1", .private),
+            ("fe00::1", .reserved), ("fe80::1", .linkLocal), ("febf::1", .linkLocal), ("fec0::1", .private),
+            ("feff::1", .private), ("ff02::1", .multicast),
+        ] as [(String, AddressScope)]
+    )
+    func six(text: String, scope: AddressScope) throws {
+        #expect(try #require(IPAddress(text)).scope == scope)
+    }
+
+    @Test(
+        "Every way of writing an address is read as the system reads it",
+        arguments: [
+            ("2130706433", "127.0.0.1"), ("0x7f.1", "127.0.0.1"), ("0177.0.0.1", "127.0.0.1"),
+            ("10.1", "10.0.0.1"), ("[::1]", "::1"), ("::FFFF:127.0.0.1", "::ffff:127.0.0.1"),
+            ("fe80::1%eth0", "fe80::1"), ("[2001:DB8:0:0::1]", "2001:db8::1"), ("example.com", nil), ("", nil),
+            ("256.1.1.1", nil), ("1.2.3.4.5", nil), ("[1.2.3.4]", nil), (":::", nil),
+        ] as [(String, String?)]
+    )
+    func text(text: String, address: String?) {
+        #expect(IPAddress(text)?.description == address)
+    }
+
+    @Test("Only 4 or 16 bytes are an address")
+    func bytes() {
+        for count in 0...20 {
+            let address = IPAddress(bytes: Array(repeating: 1, count: count))
+            #expect((address == nil) == (count != 4 && count != 16))
+        }
+    }
+
+    @Test("A reach admits its own scopes alone", arguments: AddressScope.allCases)
+    func reach(scope: AddressScope) {
+        #expect(AddressReach.anywhere.admits(scope))
+        #expect(AddressReach.global.admits(scope) == (scope == .global))
+        #expect(AddressReach.loopback.admits(scope) == (scope == .loopback))
+    }
+}
+
+@Suite("URLs as libcurl divides them")
+struct HTTPURLTests {
+    @Test(
+        "What is shown of a URL holds no secret",
+        arguments: [
+            ("https://example.com", "https://example.com/"),
+            ("HTTPS://u:p@Example.com:443/a?key=1#x", "https://Example.com/a"),
+            ("https://example.com:8443/a/b", "https://example.com:8443/a/b"),
+            ("http://[::1]:80/", "http://[::1]/"), ("ftp://example.com/", nil), ("example.com", nil),
+            ("https://", nil), ("https://a b/", nil), ("https://example.com:99999/", nil),
+        ] as [(String, String?)]
+    )
+    func shown(text: String, shown: String?) {
+        #expect(HTTPURL(text)?.shown == shown)
+    }
+
+    @Test("Host, port and the parts that may hold secrets are found")
+    func parts() throws {
+        let url = try #require(HTTPURL("https://u@0x7f.1/p?q#f"))
+        #expect(url.address == IPAddress("127.0.0.1"))
+        #expect(url.port == 443 && url.hasCredentials && url.hasQuery && url.hasFragment)
+        let plain = try #require(HTTPURL("http://name.example/"))
+        #expect(plain.address == nil && plain.port == 80)
+        #expect(!plain.hasCredentials && !plain.hasQuery && !plain.hasFragment)
+        // The address behind a user name that looks like a host is the one that is connected to.
+        #expect(HTTPURL("https://example.com@10.0.0.1/")?.address == IPAddress("10.0.0.1"))
+    }
+}
