@@ -19,10 +19,8 @@ enum BannedWords {
     ]
 
     static let all: [Ban] = [
-        Ban(word: "Task.sleep", replacement: "wait for the event itself", scope: .everywhere),
-        Ban(word: "Thread.sleep", replacement: "wait for the event itself", scope: .everywhere),
-        Ban(word: "usleep(", replacement: "wait for the event itself", scope: .everywhere),
-        Ban(word: "sleep(", replacement: "wait for the event itself", scope: .everywhere),
+        Ban(word: "sleep", replacement: "wait for the event itself", scope: .everywhere),
+        Ban(word: "usleep", replacement: "wait for the event itself", scope: .everywhere),
         Ban(word: "Date()", replacement: "take `now` as a parameter, or read the clock at the edge"),
         Ban(word: "try!", replacement: "handle the error", scope: .everywhere),
         Ban(word: "as!", replacement: "use `as?` and handle nil", scope: .everywhere),

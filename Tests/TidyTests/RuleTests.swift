@@ -23,10 +23,16 @@ struct RuleTests {
 
     @Test(
         "A banned word inside a longer one is no banned word",
-        arguments: ["fingerprint(x)", "x.mapAsync()", "trail!"]
+        arguments: ["fingerprint(x)", "x.mapAsync()", "trail!", "sleeper(x)"]
     )
     func longerWord(code: String) {
         #expect(BannedWords.violations(in: SourceText(path: "Sources/LaunchPolicy/A.swift", text: code)).isEmpty)
+    }
+
+    @Test("Every way to sleep is found", arguments: ["Task.", "Thread.", "u", "Glibc.", "await Task.", ""])
+    func pauses(owner: String) {
+        let code = "\(owner)\("sleep")(1)"
+        #expect(BannedWords.violations(in: SourceText(path: "Tests/A/A.swift", text: code)).count == 1)
     }
 
     @Test("A pure module may not reach for the outside, nor a driver for what is above it")
