@@ -7,6 +7,9 @@ struct DeviceRecord {
     var state = DeviceState()
     var token: StoredDeviceToken
     var topic: TopicIndex
+    /// When the window began in which its pushes are counted, in seconds of policy time. This and the count lie where
+    /// alignment leaves room, so that they cost no memory.
+    var rateWindowStart: UInt32 = 0
     /// When it registered last; after its removal, when it was removed.
     var registrationChangedAt: Instant
     /// The wake in flight; without meaning when there is none.
@@ -29,6 +32,8 @@ struct DeviceRecord {
     var isReady = false
     /// It is among the changes of the step.
     var isChanged = false
+    /// The pushes of that window.
+    var rateWindowCount: UInt16 = 0
 
     init(token: DeviceToken, topic: TopicIndex, registeredAt: Instant) {
         self.token = StoredDeviceToken(token)

@@ -20,8 +20,14 @@ extension EmbeddedEngine {
     /// is answered as it was then, in every part, and changes nothing.
     ///
     /// - Parameter workerIsFree: a worker has a free slot for this device.
-    package func accept(_ push: IncomingPush, device: DeviceIndex, workerIsFree: Bool) -> PushAnswer {
+    /// - Throws: `tooMany` when the device has had as many pushes as it takes for now.
+    package func accept(
+        _ push: IncomingPush,
+        device: DeviceIndex,
+        workerIsFree: Bool
+    ) throws(Refusal) -> PushAnswer {
         if let before = self.answerBefore(push, device) { return before }
+        try self.countRate(device)
         // A step may have left something undone that was due before this push came.
         if let moment = self.due[device], moment <= self.now { self.settle(device) }
         let topic = self.devices[device].topic

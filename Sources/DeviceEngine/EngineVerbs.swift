@@ -44,7 +44,7 @@ package enum Admission: Hashable, Sendable {
 }
 
 /// Why a device does not take what was sent to it.
-package enum Refusal: Hashable, Sendable {
+package enum Refusal: Error, Hashable, Sendable {
     /// The token was never registered.
     case unknown
     /// The token was removed at this moment.
@@ -53,6 +53,8 @@ package enum Refusal: Hashable, Sendable {
     case otherTopic
     /// No more devices, or topics, fit within the limits.
     case full
+    /// The device has had as many pushes as it takes until this moment.
+    case tooMany(until: Instant)
 }
 
 /// What is answered to an accepted push.
@@ -132,6 +134,8 @@ package struct EngineConfiguration: Sendable {
     package var devicesMax = 10_000_000
     /// The most topics kept; ten thousand, as a topic is an app.
     package var topicsMax = 10_000
+    /// How many pushes one device takes.
+    package var pushRate = PushRate()
 
     package init() {}
 }

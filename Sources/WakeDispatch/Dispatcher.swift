@@ -60,12 +60,17 @@ extension Dispatcher {
             let topic = self.engine.identity(device).topic
             let isFree = self.isWorkerFree(topic, token)
             guard !isDryRun else {
+                if let refusal = self.engine.rateRefusal(device) { return .refused(refusal) }
                 return .answered(self.engine.acceptDryRun(push, device: device, topic: topic, workerIsFree: isFree))
             }
-            let answer = self.engine.accept(push, device: device, workerIsFree: isFree)
-            if let wake = answer.wake, let stream = self.freeStream(topic, token) { self.hand(wake, to: stream) }
-            self.flow()
-            return .answered(answer)
+            do throws(Refusal) {
+                let answer = try self.engine.accept(push, device: device, workerIsFree: isFree)
+                if let wake = answer.wake, let stream = self.freeStream(topic, token) { self.hand(wake, to: stream) }
+                self.flow()
+                return .answered(answer)
+            } catch {
+                return .refused(error)
+            }
         }
     }
 }

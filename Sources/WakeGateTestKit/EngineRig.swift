@@ -110,7 +110,7 @@ package final class EngineRig {
                 self.engine.admit(Self.token(device), topic: $0, isDryRun: false)
             }
             guard case .device(let index) = admission else { return nil }
-            return self.engine.accept(push, device: index, workerIsFree: workerIsFree)
+            return try? self.engine.accept(push, device: index, workerIsFree: workerIsFree)
         }
     }
 

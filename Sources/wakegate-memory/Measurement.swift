@@ -76,7 +76,7 @@ struct Measurement {
                 payload: payload,
                 wakes: true
             )
-            _ = engine.accept(push, device: index, workerIsFree: false)
+            _ = try? engine.accept(push, device: index, workerIsFree: false)
         }
         // What a driver takes in each step, so that no list of all devices is measured.
         while engine.popNewlyReady() != nil {}

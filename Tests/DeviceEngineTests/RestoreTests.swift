@@ -148,7 +148,7 @@ struct RestoreTests {
                 )
                 let admission = rig.engine.admit(token, topic: ByteView("com.example"), isDryRun: false)
                 guard case .device(let device) = admission else { return }
-                _ = rig.engine.accept(push, device: device, workerIsFree: false)
+                _ = try? rig.engine.accept(push, device: device, workerIsFree: false)
             }
         }
         try store.commit(from: rig.engine)

@@ -52,7 +52,10 @@ struct GatewayLimitsTests {
     func complete() {
         let transport = Mirror(reflecting: TransportLimits()).children.compactMap(\.label)
         #expect(transport.count > 20)
-        let others = ["devicesMax", "topicsMax", "historyBytesMax", "historySeconds"]
+        let others = [
+            "devicesMax", "topicsMax", "pushesPerDeviceMax", "pushesPerDeviceSeconds", "historyBytesMax",
+            "historySeconds",
+        ]
         #expect(Set(GatewayLimit.all.map(\.name)) == Set(transport + others))
         for child in Mirror(reflecting: TransportLimits()).children {
             let limit = GatewayLimit.all.first { $0.name == child.label }
@@ -76,10 +79,14 @@ struct GatewayLimitsTests {
 
     @Test("The file sets bounds, and they reach the engine and the transport")
     func reach() throws {
-        let text = "{ limits: { devicesMax: 1, topicsMax: 2, connectionsMax: 3, idleSeconds: 4 } }"
+        let text =
+            "{ limits: { devicesMax: 1, topicsMax: 2, connectionsMax: 3, idleSeconds: 4, pushesPerDeviceMax: 5, "
+            + "pushesPerDeviceSeconds: 6 } }"
         let configuration = try ConfigurationLoader.load(text: Data(text.utf8), name: "test.json5")
         #expect(configuration.engine.devicesMax == 1)
         #expect(configuration.engine.topicsMax == 2)
+        #expect(configuration.engine.pushRate.pushesMax == 5)
+        #expect(configuration.engine.pushRate.seconds == 6)
         #expect(configuration.limits.transport.connectionsMax == 3)
         #expect(configuration.limits.transport.idleSeconds == 4)
     }

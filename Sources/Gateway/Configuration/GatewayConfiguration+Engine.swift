@@ -9,6 +9,7 @@ extension GatewayConfiguration {
         engine.openRegistration = self.registration == .open
         engine.devicesMax = self.limits.devicesMax
         engine.topicsMax = self.limits.topicsMax
+        engine.pushRate = self.limits.pushRate
         return engine
     }
 }

@@ -1,3 +1,4 @@
+import DeviceEngine
 import HTTPTransport
 
 /// One bound as the configuration, the help and the manual know it: the key `limits.NAME`.
@@ -54,6 +55,13 @@ extension GatewayLimit {
             1...1_000_000,
             \.topicsMax,
             "a topic is an app, and each worker names its own."
+        ),
+        GatewayLimit(
+            "pushesPerDeviceMax",
+            "pushes",
+            0...65_535,
+            \.pushRate.pushesMax,
+            "a hundred a second, far more than a backend has for one device; 0 is no limit."
         ),
         GatewayLimit(
             "connectionsMax",
@@ -158,6 +166,13 @@ extension GatewayLimit {
             1...600,
             \.transport.handshakeSeconds,
             "many round trips of the slowest network."
+        ),
+        GatewayLimit(
+            "pushesPerDeviceSeconds",
+            "seconds",
+            1...86_400,
+            \.pushRate.seconds,
+            "the window of pushesPerDeviceMax, which a device's first push opens; then 429 TooManyRequests."
         ),
         GatewayLimit(
             "requestSeconds",

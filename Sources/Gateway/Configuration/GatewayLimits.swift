@@ -1,4 +1,4 @@
-import DeviceEngine
+package import DeviceEngine
 package import HTTPTransport
 import History
 
@@ -10,6 +10,8 @@ package struct GatewayLimits: Sendable {
     package var devicesMax = EngineConfiguration().devicesMax
     /// The most topics kept.
     package var topicsMax = EngineConfiguration().topicsMax
+    /// How many pushes one device takes.
+    package var pushRate = EngineConfiguration().pushRate
 
     /// The bytes that the history's file stays within.
     package var historyBytesMax = HistoryLimits().bytesMax

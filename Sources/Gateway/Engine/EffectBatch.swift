@@ -11,6 +11,8 @@ struct PushReply: BitwiseCopyable {
     let disposition: UInt8
     /// The raw value of the hold that applies, or `none`.
     let held: UInt8
+    /// After how many seconds a refused push may be sent again; 0 when that is not known.
+    var retryAfterSeconds: UInt32 = 0
     /// When it will be eligible, in seconds since 1970, or `noMoment`.
     let eligibleAt: Int64
     /// When its token was removed, in milliseconds since 1970, or `noMoment`.

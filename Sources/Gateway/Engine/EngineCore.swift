@@ -280,6 +280,7 @@ extension EngineCore {
     private func refuse(_ push: PushCommand, _ refusal: Refusal, _ topic: ByteView) {
         let reason: APNSReason
         var timestamp = PushReply.noMoment
+        var retryAfterSeconds: Int64 = 0
         switch refusal {
         case .unknown: reason = .badDeviceToken
         case .unregistered(let moment):
@@ -287,15 +288,19 @@ extension EngineCore {
             timestamp = self.offset.wall(moment)
         case .otherTopic: reason = .deviceTokenNotForTopic
         case .full: reason = .tooManyRequests
+        case .tooMany(let end):
+            reason = .tooManyRequests
+            retryAfterSeconds = max(1, (end.milliseconds - self.engine.now.milliseconds + 999) / 1000)
         }
-        self.refuse(push, reason, topic: topic, timestamp: timestamp)
+        self.refuse(push, reason, topic: topic, timestamp: timestamp, retryAfterSeconds: retryAfterSeconds)
     }
 
     private func refuse(
         _ push: PushCommand,
         _ reason: APNSReason,
         topic: ByteView,
-        timestamp: Int64 = PushReply.noMoment
+        timestamp: Int64 = PushReply.noMoment,
+        retryAfterSeconds: Int64 = 0
     ) {
         if !push.isDryRun { self.countRejected(reason.index, topic) }
         let reply = PushReply(
@@ -304,6 +309,7 @@ extension EngineCore {
             reason: UInt8(reason.index),
             disposition: PushReply.none,
             held: PushReply.none,
+            retryAfterSeconds: UInt32(clamping: retryAfterSeconds),
             eligibleAt: PushReply.noMoment,
             timestamp: timestamp
         )

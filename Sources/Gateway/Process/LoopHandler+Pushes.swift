@@ -40,11 +40,22 @@ extension LoopHandler {
     }
 
     /// Answers a refused push: one DATA frame with the reason.
-    func refuse(_ stream: StreamID, _ reason: APNSReason, _ apnsID: APNsID, timestamp: Int64? = nil) {
+    ///
+    /// - Parameters:
+    ///   - timestamp: when the token was removed, in milliseconds since 1970.
+    ///   - retryAfterSeconds: when to send it again; 0 when that is not known.
+    func refuse(
+        _ stream: StreamID,
+        _ reason: APNSReason,
+        _ apnsID: APNsID,
+        timestamp: Int64? = nil,
+        retryAfterSeconds: UInt32 = 0
+    ) {
         self.response.begin(status: reason.status)
         self.addID(apnsID)
         self.response.add("content-type", "application/json")
         if reason == .shutdown || reason == .serviceUnavailable { self.response.add("retry-after", "5") }
+        if retryAfterSeconds > 0 { self.response.add("retry-after", Int64(retryAfterSeconds), indexed: false) }
         reason.writeBody(to: &self.body, timestampMilliseconds: timestamp)
         _ = self.loop.respond(stream, self.response, body: self.body.view)
         self.body.removeAll()
@@ -87,8 +98,13 @@ extension LoopHandler {
         self.requestsAtEngine -= 1
         let stream = self.stream(reply.address)
         guard reply.reason == PushReply.accepted else {
-            let timestamp = reply.timestamp == PushReply.noMoment ? nil : reply.timestamp
-            self.refuse(stream, APNSReason.allCases[Int(reply.reason)], reply.apnsID, timestamp: timestamp)
+            self.refuse(
+                stream,
+                APNSReason.allCases[Int(reply.reason)],
+                reply.apnsID,
+                timestamp: reply.timestamp == PushReply.noMoment ? nil : reply.timestamp,
+                retryAfterSeconds: reply.retryAfterSeconds
+            )
             return
         }
         self.response.begin(status: 200)
