@@ -5,63 +5,28 @@ import Testing
 final class ProviderTests {
     private static let token = String(repeating: "a7", count: 32)
     private static let topic = "com.example.auth"
-    private static let team = "TEAM123456"
+    private static let team = AskingGateway.team
 
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-    private let gateway: RunningGateway
+    private let asking: AskingGateway
+    private var gateway: RunningGateway { self.asking.gateway }
 
     init() throws {
-        try FileManager.default.createDirectory(
-            at: self.folder.appendingPathComponent("keys"),
-            withIntermediateDirectories: true
-        )
-        self.gateway = try RunningGateway(["--set", "providerKeys=keys"], in: self.folder)
+        self.asking = try AskingGateway()
     }
 
-    deinit { try? FileManager.default.removeItem(at: self.folder) }
-
     private func addKey(_ keyID: String, team: String = ProviderTests.team, topics: [String] = []) throws {
-        let ended = try ChildProcess.run(
-            RunningGateway.program,
-            ["key", "add", ".wakegate/provider.p8", "--team", team, "--key-id", keyID, "--keys", "keys"]
-                + topics.flatMap { ["--topic", $0] },
-            folder: self.folder
-        )
-        #expect(ended.status == 0, "\(ended.errors)")
+        try self.asking.addKey(keyID, team: team, topics: topics)
+    }
+
+    private func authorization(_ keyID: String, team: String = ProviderTests.team, age: Int = 0) throws -> String {
+        try self.asking.authorization(keyID, team: team, age: age)
     }
 
     /// A push by `wakegate push`, and the first two words of its answer.
     private func push(_ keyID: String, team: String = ProviderTests.team, topic: String = ProviderTests.topic) throws
         -> String
     {
-        let ended = try self.gateway.wakegate(
-            "push",
-            Self.token,
-            "--topic",
-            topic,
-            "--provider-key",
-            ".wakegate/provider.p8",
-            "--team",
-            team,
-            "--key-id",
-            keyID
-        )
-        return ended.output.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "\n" }).prefix(2)
-            .joined(separator: " ")
-    }
-
-    /// The value of `authorization`, signed by openssl, in DER as its users send it.
-    private func authorization(_ keyID: String, team: String = ProviderTests.team, age: Int = 0) throws -> String {
-        let now = Int(Date().timeIntervalSince1970)
-        let head = #"{"alg":"ES256","kid":"\#(keyID)"}"#
-        let claims = #"{"iss":"\#(team)","iat":\#(now - age)}"#
-        let message = [head, claims].map { Data($0.utf8).base64EncodedString() }.joined(separator: ".")
-        let file = self.folder.appendingPathComponent("signature")
-        let key = self.folder.appendingPathComponent(".wakegate/provider.p8").path
-        let arguments = ["dgst", "-sha256", "-sign", key, "-out", file.path]
-        let ended = try ChildProcess.run("openssl", arguments, input: message)
-        #expect(ended.status == 0, "\(ended.errors)")
-        return "Bearer \(message).\(try Data(contentsOf: file).base64EncodedString())"
+        try self.asking.push(Self.token, topic: topic, keyID: keyID, team: team)
     }
 
     /// Pushes with each of `values` as `authorization`, over one connection; status and reason of each answer.
@@ -163,7 +128,7 @@ final class ProviderTests {
         let ended = try ChildProcess.run(
             RunningGateway.program,
             ["dev", "--state", "other", "--edge", "127.0.0.1:0", "--set", "providerKeys=/nonexistent"],
-            folder: self.folder
+            folder: self.asking.folder
         )
         #expect(ended.status == 78)
         #expect(ended.errors.contains("providerKeys: /nonexistent is no folder that can be read"), "\(ended.errors)")

@@ -14,12 +14,17 @@ final class ProviderFixture {
     private(set) var gate: ProviderGate
     private var files: [ProviderKeyFile] = []
 
-    /// - Parameter known: the keys that are known at first: id, team, topics.
-    init(_ known: [(keyID: String, team: String, topics: [String])] = [("K1", ProviderFixture.team, [])]) throws {
+    /// - Parameters:
+    ///   - known: the keys that are known at first: id, team, topics.
+    ///   - environment: the gateway's.
+    init(
+        _ known: [(keyID: String, team: String, topics: [String])] = [("K1", ProviderFixture.team, [])],
+        environment: GatewayConfiguration.Environment? = nil
+    ) throws {
         self.folder = NSTemporaryDirectory() + "wakegate-keys-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
         try DevelopmentCertificates.make(in: self.folder)
-        self.gate = ProviderGate(self.keys)
+        self.gate = ProviderGate(self.keys, environment: environment)
         self.files = try known.map { try self.file($0.keyID, team: $0.team, topics: $0.topics) }
         self.keys.replace(with: self.files)
     }
@@ -29,10 +34,15 @@ final class ProviderFixture {
     var privateKey: String { "\(self.folder)/provider.p8" }
 
     /// A key of that name; all have the same numbers.
-    func file(_ keyID: String, team: String = ProviderFixture.team, topics: [String] = []) throws -> ProviderKeyFile {
+    func file(
+        _ keyID: String,
+        team: String = ProviderFixture.team,
+        topics: [String] = [],
+        environment: GatewayConfiguration.Environment? = nil
+    ) throws -> ProviderKeyFile {
         let pem = Array(try Data(contentsOf: URL(fileURLWithPath: self.privateKey)))
         let key = try ProviderPublicKey(pem: pem, file: self.privateKey)
-        return try ProviderKeyFile(keyID: keyID, team: team, topics: topics, key: key)
+        return try ProviderKeyFile(keyID: keyID, team: team, topics: topics, environment: environment, key: key)
     }
 
     /// The value of `authorization`.

@@ -114,6 +114,24 @@ struct ProviderGateTests {
         #expect(fixture.refusal(tokens[0], connection: 1) == nil)
     }
 
+    @Test(
+        "A key that is good in one environment is refused where the gateway stands for the other",
+        arguments: GatewayConfiguration.Environment.allCases + [nil],
+        GatewayConfiguration.Environment.allCases + [nil]
+    )
+    func environment(own: GatewayConfiguration.Environment?, ofKey: GatewayConfiguration.Environment?) throws {
+        let fixture = try ProviderFixture(environment: own)
+        fixture.keys.replace(with: [try fixture.file("K1", environment: ofKey), try fixture.file("K2")])
+        let isForeign = own != nil && ofKey != nil && own != ofKey
+        let refusal: APNSReason? = isForeign ? .badEnvironmentKeyIdInToken : nil
+        let token = try fixture.authorization()
+        #expect(fixture.refusal(token) == refusal)
+        #expect(fixture.refusal(token) == refusal)
+        // The refused token does not bind the connection.
+        #expect(fixture.refusal(try fixture.authorization("K2", age: 1)) == nil)
+        #expect(fixture.refusal(try fixture.authorization(age: 3601), connection: 2) == .expiredProviderToken)
+    }
+
     @Test("Past the most tokens kept, old and new ones are still taken")
     func many() throws {
         let fixture = try ProviderFixture()

@@ -30,12 +30,14 @@ struct ProviderKeyFileTests {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
         try folder.add(keyFile: fixture.privateKey, team: "T-1", keyID: "K_1", topics: ["a", "b.c"])
-        try folder.add(keyFile: "\(fixture.folder)/provider.pub.pem", team: "T2", keyID: "A", topics: [])
+        let publicKey = "\(fixture.folder)/provider.pub.pem"
+        try folder.add(keyFile: publicKey, team: "T2", keyID: "A", topics: [], environment: .production)
         let contents = try folder.read()
         #expect(contents.faults.isEmpty)
         #expect(contents.keys.map(\.keyID) == ["A", "K_1"])
         #expect(contents.keys.map(\.team) == ["T2", "T-1"])
         #expect(contents.keys.map(\.topics) == [[], ["a", "b.c"]])
+        #expect(contents.keys.map(\.environment) == [.production, nil])
         #expect(contents.keys[0].key.pem == contents.keys[1].key.pem)
         let text = try String(contentsOfFile: "\(folder.path)/K_1.pem", encoding: .utf8)
         #expect(text.hasPrefix("Team: T-1\nTopic: a\nTopic: b.c\n\n-----BEGIN PUBLIC KEY-----\n"))
@@ -83,12 +85,14 @@ struct ProviderKeyFileTests {
             "a.pem": pem, "b.pem": "Team: T\n\nno key", "c.pem": "Team: T\nTeem: T\n\n\(pem)",
             "d.pem": "Team: T\nTeam: T\n\n\(pem)", "e.txt": "Team: T\n\n\(pem)", "f g.pem": "Team: T\n\n\(pem)",
             "h.pem": "Team: T\nTopic: a b\n\n\(pem)", ".hidden": "x", "i.pem": "",
+            "j.pem": "Team: T\nEnvironment: sandbox\n\n\(pem)",
+            "k.pem": "Team: T\nEnvironment: production\nEnvironment: development\n\n\(pem)",
         ]
         for (name, text) in files { try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder.path)/\(name)")) }
         #expect(unsafe mkfifo("\(folder.path)/pipe.pem", 0o600) == 0)
         let contents = try folder.read()
         #expect(contents.keys.map(\.keyID) == ["good"])
-        let names = ["a.pem", "b.pem", "c.pem", "d.pem", "e.txt", "f g.pem", "h.pem", "pipe.pem"]
+        let names = ["a.pem", "b.pem", "c.pem", "d.pem", "e.txt", "f g.pem", "h.pem", "j.pem", "k.pem", "pipe.pem"]
         for (name, fault) in zip(names, contents.faults) {
             #expect(fault.message.contains(name == "f g.pem" ? "f g" : "keys/\(name)"), "\(fault)")
         }

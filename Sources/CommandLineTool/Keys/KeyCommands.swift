@@ -14,13 +14,19 @@ extension CommandDefinition {
             OptionDefinition("--team", "TEAM", "the team that the tokens name", isRequired: true),
             OptionDefinition("--key-id", "ID", "the key that the tokens name", isRequired: true),
             OptionDefinition("--topic", "TOPIC", "a topic it may push to; default: all", isRepeatable: true),
+            OptionDefinition("--environment", "NAME", "development or production, if it is good in one alone"),
         ] + folderOptions,
         example:
             "wakegate key add AuthKey_ABC123DEFG.p8 --team DEF123GHIJ --key-id ABC123DEFG --keys /etc/wakegate/keys",
         notes: [
             """
             Of FILE only the public key is kept, in DIR/ID.pem: a line "Team: TEAM", a line "Topic: TOPIC" for each
-            topic, an empty line, and the key. A topic stands for the app's other topics, too, such as TOPIC.voip.
+            topic, a line "Environment: NAME" if given, an empty line, and the key. A topic stands for the app's other
+            topics, too, such as TOPIC.voip.
+            """,
+            """
+            With --environment a gateway that is configured with the other environment answers its tokens 403
+            BadEnvironmentKeyIdInToken; one without an environment of its own takes every key.
             """,
             "A gateway that runs with providerKeys takes the key at once, and drops a removed one at once.",
         ],
@@ -53,12 +59,14 @@ package enum KeyCommands {
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> Int32 {
         let folder = try self.folder(parsed)
+        let keyEnvironment = try self.environment(parsed)
         try self.perform { () throws(ProviderKeyError) in
             try folder.add(
                 keyFile: parsed.arguments[0],
                 team: parsed.text("--team") ?? "",
                 keyID: parsed.text("--key-id") ?? "",
-                topics: parsed.all("--topic")
+                topics: parsed.all("--topic"),
+                environment: keyEnvironment
             )
         }
         return 0
@@ -86,7 +94,17 @@ package enum KeyCommands {
 
     private static func line(_ key: ProviderKeyFile) -> String {
         let topics = key.topics.isEmpty ? "all topics" : key.topics.joined(separator: ", ")
-        return "\(key.keyID)  team \(key.team)  \(topics)\n"
+        let environment = key.environment.map { "  \($0.rawValue)" } ?? ""
+        return "\(key.keyID)  team \(key.team)  \(topics)\(environment)\n"
+    }
+
+    private static func environment(_ parsed: ParsedCommand) throws(CommandFailure) -> GatewayConfiguration.Environment?
+    {
+        guard let name = parsed.text("--environment") else { return nil }
+        guard let environment = GatewayConfiguration.Environment(rawValue: name) else {
+            throw .usage("--environment is \"\(name)\"; write development or production")
+        }
+        return environment
     }
 
     /// The folder that `--keys` or the configuration names.

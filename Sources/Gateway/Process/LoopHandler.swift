@@ -59,7 +59,9 @@ final class LoopHandler: RequestHandler {
         self.loop = loop
         self.context = context
         self.tokens = context.tokens
-        self.providers = context.providerKeys.map { ProviderGate($0) }
+        self.providers = context.providerKeys.map { [environment = context.configuration.environment] keys in
+            ProviderGate(keys, environment: environment)
+        }
         self.callers = CallerCheck(configuration: context.configuration)
         self.unique = UniqueBits(seed: self.random.next())
         context.loops[loop.index].attach { [loop] in loop.wake() }

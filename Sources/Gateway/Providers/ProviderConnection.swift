@@ -7,6 +7,8 @@ final class ProviderConnection {
 
     /// It has shown an expired token: APNs takes no push on such a connection any more.
     var isUnusable = false
+    /// What it showed in vain.
+    var refused = RefusedTokens()
     /// The token that was taken last.
     private(set) var token: VerifiedToken?
     /// The one before it, which requests that were under way at the change may still show.

@@ -4,20 +4,27 @@ package import HTTPTransport
 
 /// Asks the providers of one loop for proof.
 ///
-/// A token is verified once; afterwards it costs a comparison with the connection's last one, or one look-up.
+/// A good token is verified once; afterwards it costs a comparison with the connection's last one, or one look-up. One
+/// that is no good is verified once a connection.
 package struct ProviderGate {
     /// The most verified tokens kept; when there are more, all are forgotten and verified again.
     private static let tokensMax = 4096
 
+    /// How many tokens were read and verified.
+    package private(set) var verificationCount = 0
+
     private let source: ProviderKeys
+    private let environment: GatewayConfiguration.Environment?
     private var generation: UInt64
     private var keys: [String: ProviderKeyFile]
     /// By the hash of their bytes, whose seed nobody outside knows.
     private var tokens: [Int: VerifiedToken] = [:]
     private var connections: [ConnectionID: ProviderConnection] = [:]
 
-    package init(_ keys: ProviderKeys) {
+    /// - Parameter environment: the gateway's own, which keys that have one must share; nil to take all.
+    package init(_ keys: ProviderKeys, environment: GatewayConfiguration.Environment? = nil) {
         self.source = keys
+        self.environment = environment
         (self.generation, self.keys) = keys.current()
     }
 
@@ -43,12 +50,15 @@ package struct ProviderGate {
         if let last = known?.token, last.generation == self.generation, last.isText(text), !last.isExpired(now: now) {
             return last
         }
-        let token = try self.verified(text)
         let shown = known ?? ProviderConnection()
         self.connections[connection] = shown
+        let token = try self.verified(text, on: shown, now: now)
         guard !token.isExpired(now: now) else {
             shown.isUnusable = true
             throw .expiredProviderToken
+        }
+        if let own = self.environment, let other = token.key.environment, own != other {
+            throw .badEnvironmentKeyIdInToken
         }
         try shown.tokenShown(token, now: now)
         return token
@@ -58,12 +68,26 @@ package struct ProviderGate {
         self.connections[connection] = nil
     }
 
-    private mutating func verified(_ text: ByteView) throws(APNSReason) -> VerifiedToken {
+    private mutating func verified(
+        _ text: ByteView,
+        on connection: ProviderConnection,
+        now: Int64
+    ) throws(APNSReason) -> VerifiedToken {
         var hasher = Hasher()
         unsafe hasher.combine(bytes: text.buffer)
         let hash = hasher.finalize()
         if let token = self.tokens[hash], token.isText(text) { return token }
-        let token = try VerifiedToken(text, keys: self.keys, generation: self.generation)
+        guard connection.refused.mayVerify(hash, generation: self.generation, now: now) else {
+            throw .invalidProviderToken
+        }
+        self.verificationCount += 1
+        let token: VerifiedToken
+        do throws(APNSReason) {
+            token = try VerifiedToken(text, keys: self.keys, generation: self.generation)
+        } catch {
+            connection.refused.append(hash, now: now)
+            throw error
+        }
         if self.tokens.count >= Self.tokensMax { self.tokens.removeAll(keepingCapacity: true) }
         self.tokens[hash] = token
         return token

@@ -5,7 +5,8 @@ package import HTTPTransport
 /// A provider's key as it stands in the folder `providerKeys`.
 ///
 /// Its file is named for the key id, `KEYID.pem`, and holds a line `Team: TEAM`, a line `Topic: TOPIC` for each topic
-/// the key may push to, an empty line, and the public key in PEM. Without a topic the key may push to all.
+/// the key may push to, a line `Environment: ENVIRONMENT` if it is good in one environment alone, an empty line, and
+/// the public key in PEM. Without a topic the key may push to all.
 package struct ProviderKeyFile: Sendable {
     /// The most bytes of a file.
     package static let bytesMax = 65_536
@@ -21,6 +22,8 @@ package struct ProviderKeyFile: Sendable {
     package let team: String
     /// The topics it may push to; all when there are none.
     package let topics: [String]
+    /// The environment it is good in; nil for both.
+    package let environment: GatewayConfiguration.Environment?
     package let key: ProviderPublicKey
     /// `topics` in UTF-8.
     private let topicBytes: [[UInt8]]
@@ -30,6 +33,7 @@ package struct ProviderKeyFile: Sendable {
         keyID: String,
         team: String,
         topics: [String],
+        environment: GatewayConfiguration.Environment? = nil,
         key: ProviderPublicKey
     ) throws(ProviderKeyError) {
         for (what, name) in [("key id", keyID), ("team", team)] where !Self.isName(name) {
@@ -45,6 +49,7 @@ package struct ProviderKeyFile: Sendable {
         self.keyID = keyID
         self.team = team
         self.topics = topics
+        self.environment = environment
         self.key = key
         self.topicBytes = topics.map { Array($0.utf8) }
     }
@@ -55,23 +60,45 @@ package struct ProviderKeyFile: Sendable {
     init(keyID: String, contents: [UInt8], path: String) throws(ProviderKeyError) {
         var teams: [String] = []
         var topics: [String] = []
+        var environments: [String] = []
         for line in String(decoding: contents, as: UTF8.self).split(whereSeparator: \.isNewline) {
             guard !line.hasPrefix("-----BEGIN") else { break }
             let parts = line.split(separator: ":", maxSplits: 1).map { $0.drop { $0 == " " } }
-            guard parts.count == 2, parts[0] == "Team" || parts[0] == "Topic" else {
-                throw ProviderKeyError(message: "\(path): \"\(line)\" is neither Team: TEAM nor Topic: TOPIC.")
+            switch parts.count == 2 ? parts[0] : "" {
+            case "Team": teams.append(String(parts[1]))
+            case "Topic": topics.append(String(parts[1]))
+            case "Environment": environments.append(String(parts[1]))
+            default:
+                throw ProviderKeyError(
+                    message: "\(path): \"\(line)\" is none of Team: TEAM, Topic: TOPIC, Environment: ENVIRONMENT."
+                )
             }
-            if parts[0] == "Team" { teams.append(String(parts[1])) } else { topics.append(String(parts[1])) }
         }
         guard teams.count == 1 else {
             throw ProviderKeyError(message: "\(path) needs one line Team: TEAM before the key.")
         }
+        guard environments.count <= 1 else {
+            throw ProviderKeyError(message: "\(path) names more than one environment; leave one, or none for both.")
+        }
         let key = try Self.key(in: contents, path: path)
         do throws(ProviderKeyError) {
-            try self.init(keyID: keyID, team: teams[0], topics: topics, key: key)
+            let environment = try environments.first.map { text throws(ProviderKeyError) in
+                try Self.environment(text)
+            }
+            try self.init(keyID: keyID, team: teams[0], topics: topics, environment: environment, key: key)
         } catch {
             throw ProviderKeyError(message: "\(path): \(error.message)")
         }
+    }
+
+    /// The environment of that name.
+    ///
+    /// - Throws: `ProviderKeyError` when there is none.
+    private static func environment(_ name: String) throws(ProviderKeyError) -> GatewayConfiguration.Environment {
+        guard let environment = GatewayConfiguration.Environment(rawValue: name) else {
+            throw ProviderKeyError(message: "\"\(name)\" is no environment; write development or production.")
+        }
+        return environment
     }
 
     /// The key in PEM text.
@@ -87,7 +114,8 @@ package struct ProviderKeyFile: Sendable {
 
     /// What its file holds: the public key, never the private one.
     var contents: [UInt8] {
-        let lines = ["Team: \(self.team)"] + self.topics.map { "Topic: \($0)" }
+        var lines = ["Team: \(self.team)"] + self.topics.map { "Topic: \($0)" }
+        if let environment { lines.append("Environment: \(environment.rawValue)") }
         return Array((lines.joined(separator: "\n") + "\n\n").utf8) + self.key.pem
     }
 

@@ -53,10 +53,11 @@ package struct ProviderKeyFolder: Sendable {
         keyFile: String,
         team: String,
         keyID: String,
-        topics: [String]
+        topics: [String],
+        environment: GatewayConfiguration.Environment? = nil
     ) throws(ProviderKeyError) {
         let key = try ProviderKeyFile.key(in: try Self.bytes(of: keyFile), path: keyFile)
-        let file = try ProviderKeyFile(keyID: keyID, team: team, topics: topics, key: key)
+        let file = try ProviderKeyFile(keyID: keyID, team: team, topics: topics, environment: environment, key: key)
         let draft = "\(self.path)/.\(keyID).new"
         let path = self.file(of: keyID)
         if unsafe mkdir(self.path, 0o755) != 0, errno != EEXIST { throw Self.error(self.path, "made") }

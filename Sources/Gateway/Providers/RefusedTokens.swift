@@ -1,0 +1,40 @@
+/// The tokens that one connection showed in vain.
+///
+/// A token that is no good is verified once a connection, and not again while the keys stay as they are: verifying
+/// costs as much as twenty pushes. Whoever shows ever new ones is soon allowed one a second.
+struct RefusedTokens {
+    /// The most tokens that are remembered; a client has one or two.
+    private static let hashesMax = 4
+    /// How many may be verified in vain before they are spaced.
+    private static let burst = 32
+    /// Milliseconds from one verification to the next, once they are spaced.
+    private static let spacing: Int64 = 1000
+
+    /// Hashes under a seed that nobody outside knows; the oldest makes room.
+    private var hashes: [Int] = []
+    private var count = 0
+    private var lastAt: Int64 = 0
+    /// The state of the keys that refused them.
+    private var generation: UInt64 = 0
+
+    /// Whether a token is worth verifying.
+    ///
+    /// - Parameter now: milliseconds since 1970.
+    mutating func mayVerify(_ hash: Int, generation: UInt64, now: Int64) -> Bool {
+        if generation != self.generation {
+            self = RefusedTokens()
+            self.generation = generation
+        }
+        guard !self.hashes.contains(hash) else { return false }
+        // A clock that was set back must not forbid it for longer.
+        return self.count < Self.burst || abs(now - self.lastAt) >= Self.spacing
+    }
+
+    /// A token was verified, and is not good.
+    mutating func append(_ hash: Int, now: Int64) {
+        if self.hashes.count == Self.hashesMax { self.hashes.removeFirst() }
+        self.hashes.append(hash)
+        self.count += 1
+        self.lastAt = now
+    }
+}

@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+/// A real `wakegate dev` that asks providers for tokens, the folder of the keys it knows, and tokens signed with them.
+final class AskingGateway {
+    static let team = "TEAM123456"
+
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+    let gateway: RunningGateway
+
+    init(_ arguments: [String] = []) throws {
+        try FileManager.default.createDirectory(
+            at: self.folder.appendingPathComponent("keys"),
+            withIntermediateDirectories: true
+        )
+        self.gateway = try RunningGateway(["--set", "providerKeys=keys"] + arguments, in: self.folder)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: self.folder) }
+
+    /// `wakegate key` with the folder of keys.
+    func key(_ arguments: String...) throws -> ChildProcess.Ended {
+        try ChildProcess.run(RunningGateway.program, ["key"] + arguments + ["--keys", "keys"], folder: self.folder)
+    }
+
+    /// Adds a key that the gateway may not know yet.
+    func addKey(
+        _ keyID: String,
+        team: String = AskingGateway.team,
+        topics: [String] = [],
+        environment: String? = nil
+    ) throws {
+        let options = topics.flatMap { ["--topic", $0] } + (environment.map { ["--environment", $0] } ?? [])
+        let ended = try ChildProcess.run(
+            RunningGateway.program,
+            ["key", "add", ".wakegate/provider.p8", "--team", team, "--key-id", keyID, "--keys", "keys"] + options,
+            folder: self.folder
+        )
+        #expect(ended.status == 0, "\(ended.errors)")
+    }
+
+    /// Adds a key, and waits until pushes are taken that it signed.
+    func useKey(_ keyID: String, topic: String) throws {
+        try self.addKey(keyID)
+        try self.gateway.eventually("a push with \(keyID)") {
+            try self.push(String(repeating: "0e", count: 32), topic: topic, keyID: keyID).hasPrefix("200")
+        }
+    }
+
+    /// A push by `wakegate push`, and the first two words of its answer.
+    func push(_ token: String, topic: String, keyID: String, team: String = AskingGateway.team) throws -> String {
+        let options = ["--topic", topic, "--provider-key", ".wakegate/provider.p8", "--team", team, "--key-id", keyID]
+        let ended = try ChildProcess.run(RunningGateway.program, ["push", token] + options, folder: self.folder)
+        return ended.output.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "\n" }).prefix(2)
+            .joined(separator: " ")
+    }
+
+    /// The value of `authorization`, signed by openssl, in DER as its users send it.
+    ///
+    /// - Parameter age: seconds since it was made.
+    func authorization(_ keyID: String, team: String = AskingGateway.team, age: Int = 0) throws -> String {
+        let now = Int(Date().timeIntervalSince1970)
+        let head = #"{"alg":"ES256","kid":"\#(keyID)"}"#
+        let claims = #"{"iss":"\#(team)","iat":\#(now - age)}"#
+        let message = [head, claims].map { Data($0.utf8).base64EncodedString() }.joined(separator: ".")
+        let file = self.folder.appendingPathComponent("signature")
+        let key = self.folder.appendingPathComponent(".wakegate/provider.p8").path
+        let arguments = ["dgst", "-sha256", "-sign", key, "-out", file.path]
+        let ended = try ChildProcess.run("openssl", arguments, input: message)
+        #expect(ended.status == 0, "\(ended.errors)")
+        return "Bearer \(message).\(try Data(contentsOf: file).base64EncodedString())"
+    }
+}

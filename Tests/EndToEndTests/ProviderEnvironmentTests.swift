@@ -1,0 +1,37 @@
+import Testing
+
+@Suite("Keys for one environment of APNs", .serialized, .timeLimit(.minutes(2)))
+struct ProviderEnvironmentTests {
+    @Test("A key of the other environment is refused, and one of the gateway's own or of both is taken")
+    func environment() throws {
+        let asking = try AskingGateway(["--set", "environment=development"])
+        try asking.addKey("OTHER", environment: "production")
+        try asking.addKey("OWN", environment: "development")
+        try asking.addKey("BOTH")
+        let team = AskingGateway.team
+        #expect(
+            try asking.key("list").output.split(separator: "\n") == [
+                "BOTH  team \(team)  all topics", "OTHER  team \(team)  all topics  production",
+                "OWN  team \(team)  all topics  development",
+            ]
+        )
+        func push(_ keyID: String) throws -> String {
+            try asking.push(String(repeating: "e7", count: 32), topic: "com.example.environment", keyID: keyID)
+        }
+        for name in ["OWN", "BOTH"] {
+            try asking.gateway.eventually("a push with \(name)") { try push(name).hasPrefix("200") }
+        }
+        try asking.gateway.eventually("OTHER is known") { try push("OTHER") == "403 BadEnvironmentKeyIdInToken" }
+        #expect(try asking.gateway.stats().integer("pushes", "rejected", "BadEnvironmentKeyIdInToken") == 1)
+    }
+
+    @Test("An environment that is none is bad usage")
+    func unknown() throws {
+        let asking = try AskingGateway()
+        let file = ".wakegate/provider.p8"
+        let ended = try asking.key("add", file, "--team", "T", "--key-id", "K", "--environment", "sandbox")
+        #expect(ended.status == 64)
+        #expect(ended.errors.contains("write development or production"), "\(ended.errors)")
+        #expect(try asking.key("list").output.isEmpty)
+    }
+}
