@@ -80,7 +80,8 @@ struct ProviderClientTests {
         #expect(stats.integer("pushes", "rejected", "BadDeviceToken") == 1)
     }
 
-    private static let providerKeys = ["--set", "providerKeys=keys"]
+    /// A gateway that is as APNs to those who come with tokens: one stream until the first good one.
+    private static let providerKeys = ["--set", "providerKeys=keys", "--set", "appleStreamLimit=true"]
 
     /// A gateway that, when it demands provider tokens, knows the key of the clients.
     private func start(_ folder: RestartFolder, demandsToken: Bool) throws -> RunningGateway {

@@ -44,6 +44,11 @@ extension ConfigurationKey {
             "which APNs this stands for: keys and certificates of the other one are refused"
         ),
         ConfigurationKey(
+            flag: "appleStreamLimit",
+            \.appleStreamLimit,
+            "one stream a connection until its first push with a good provider token, as real APNs has it"
+        ),
+        ConfigurationKey(
             name: "drainTimeout",
             requirement: "a number of seconds from 0 to 3600",
             summary: "how long a shutdown waits for wakes in flight",

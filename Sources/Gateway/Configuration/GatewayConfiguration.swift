@@ -25,6 +25,8 @@ package struct GatewayConfiguration: Sendable {
     package var strictBackgroundPriority = false
     /// Which of the two APNs the gateway stands for; nil when it takes keys and certificates of both.
     package var environment: Environment?
+    /// Whether a connection may have one stream until somebody was admitted on it, as at real APNs.
+    package var appleStreamLimit = false
     /// How long a shutdown waits for wakes in flight.
     package var drainTimeoutMilliseconds: Int64 = 10_000
 

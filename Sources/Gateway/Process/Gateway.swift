@@ -105,7 +105,12 @@ package final class Gateway: Sendable {
                 )
             }
             for address in setting.addresses {
-                listeners.append(Listener(address: try ListenAddress.parse(address), tls: tls))
+                let listener = Listener(
+                    address: try ListenAddress.parse(address),
+                    tls: tls,
+                    streamsAtFirst: configuration.appleStreamLimit && role != .admin ? 1 : nil
+                )
+                listeners.append(listener)
                 roles.append(role)
                 areLocal.append(ListenSetting.isLocal(address))
             }

@@ -26,6 +26,7 @@ extension LoopHandler {
             let checked = try push.checked(rules: self.context.rules, token: &token) { headers throws(APNSReason) in
                 let connection = request.stream.connection
                 provider = try self.providers?.token(headers.authorization, on: connection, now: SystemClock.wall)
+                if self.beginsWithOneStream { self.liftStreamLimit(connection) }
             } authorize: { topic throws(APNSReason) in
                 if let provider, !provider.key.admits(topic: topic) { throw .topicDisallowed }
             }

@@ -19,6 +19,7 @@ extension LoopHandler {
                 self.answer(request.stream, error, allow: allow)
             case .found(let route):
                 let caller = try self.caller(of: request, by: route, role)
+                if self.beginsWithOneStream { self.liftStreamLimit(request.stream.connection) }
                 guard !request.isBodyTooLarge else {
                     let message = "The body is longer than \(RequestBody.bytesMax) bytes; send less."
                     throw APIError(413, "PayloadTooLarge", message)

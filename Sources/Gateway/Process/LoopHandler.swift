@@ -45,6 +45,10 @@ final class LoopHandler: RequestHandler {
     var tokens: TokenCheck
     /// Nil when providers are not asked for proof.
     var providers: ProviderGate?
+    /// Whether connections begin with one stream.
+    let beginsWithOneStream: Bool
+    /// Those that do no longer.
+    var liftedConnections: Set<ConnectionID> = []
     private var callers: CallerCheck
     private var effects = EffectBatch()
     private var random = RandomBits()
@@ -62,6 +66,7 @@ final class LoopHandler: RequestHandler {
         self.providers = context.providerKeys.map { [environment = context.configuration.environment] keys in
             ProviderGate(keys, environment: environment)
         }
+        self.beginsWithOneStream = context.configuration.appleStreamLimit
         self.callers = CallerCheck(configuration: context.configuration)
         self.unique = UniqueBits(seed: self.random.next())
         context.loops[loop.index].attach { [loop] in loop.wake() }
@@ -105,6 +110,7 @@ final class LoopHandler: RequestHandler {
     func connectionClosed(_ connection: ConnectionID) {
         self.workerConnections[connection] = nil
         self.goodbyes[connection] = nil
+        self.liftedConnections.remove(connection)
         self.providers?.connectionClosed(connection)
     }
 

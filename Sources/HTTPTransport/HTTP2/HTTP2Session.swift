@@ -98,7 +98,14 @@ final class HTTP2Session {
     /// Whether the connection has to end as soon as what is ready has been sent.
     private(set) var hasFailed = false
 
-    init(core: HTTP2Core, handler: any RequestHandler, id: ConnectionID, listener: Int) {
+    /// - Parameter streamsAtFirst: what the first SETTINGS frame says; nil for `streamsPerConnectionMax`.
+    init(
+        core: HTTP2Core,
+        handler: any RequestHandler,
+        id: ConnectionID,
+        listener: Int,
+        streamsAtFirst: Int? = nil
+    ) {
         self.core = core
         self.handler = handler
         self.id = id
@@ -108,7 +115,7 @@ final class HTTP2Session {
             perSecond: core.limits.controlFramesPerSecond,
             now: core.now
         )
-        self.streamLimit = StreamLimit(core.limits.streamsPerConnectionMax)
+        self.streamLimit = StreamLimit(streamsAtFirst ?? core.limits.streamsPerConnectionMax)
         self.idleSince = core.now
         self.ping = PingTimer(now: core.now)
         let this = unsafe Unmanaged.passUnretained(self).toOpaque()

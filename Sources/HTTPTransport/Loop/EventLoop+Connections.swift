@@ -113,9 +113,15 @@ extension EventLoop {
             core: self.core,
             handler: self.handler,
             id: connection.id,
-            listener: connection.listener
+            listener: connection.listener,
+            streamsAtFirst: self.streamsAtFirst(connection)
         )
         self.markDirty(connection)
+    }
+
+    private func streamsAtFirst(_ connection: Connection) -> Int? {
+        guard let limit = self.server.listeners[connection.listener].streamsAtFirst else { return nil }
+        return connection.tls?.peerCertificate == nil ? limit : nil
     }
 
     private func beginHTTP1(_ connection: Connection) {

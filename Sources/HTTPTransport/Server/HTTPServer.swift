@@ -26,6 +26,7 @@ package final class HTTPServer: Sendable {
         var addresses: [String] = []
         for listener in listeners {
             let descriptor: Int32
+            let isTCP: Bool
             do {
                 descriptor = try System.listen(listener.address)
             } catch {
@@ -36,11 +37,19 @@ package final class HTTPServer: Sendable {
             case .tcp(let host, _):
                 let port = System.boundPort(descriptor)
                 addresses.append(ListenAddress(.tcp(host: host, port: port)).description)
-                bound.append(.init(descriptor: descriptor, tls: listener.tls, isTCP: true))
+                isTCP = true
             case .unix:
                 addresses.append(listener.address.description)
-                bound.append(.init(descriptor: descriptor, tls: listener.tls, isTCP: false))
+                isTCP = false
             }
+            bound.append(
+                .init(
+                    descriptor: descriptor,
+                    tls: listener.tls,
+                    isTCP: isTCP,
+                    streamsAtFirst: listener.streamsAtFirst
+                )
+            )
         }
         let descriptors = System.raiseDescriptorLimit() - Self.descriptorsReserved
         let state = ServerState(

@@ -6,6 +6,7 @@ final class ServerState: Sendable {
         let descriptor: Int32
         let tls: TLSContext?
         let isTCP: Bool
+        let streamsAtFirst: Int?
     }
 
     let limits: TransportLimits

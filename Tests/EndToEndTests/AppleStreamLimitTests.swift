@@ -1,0 +1,67 @@
+import Foundation
+import Testing
+
+@Suite("Streams of a connection, as APNs allows them", .serialized, .timeLimit(.minutes(2)))
+struct AppleStreamLimitTests {
+    private static let topic = "com.example.streams"
+    private static let demand = ["--set", "appleStreamLimit=true"]
+
+    /// What the gateway says to rounds of pushes, as `stream_limit.py` has them.
+    private func said(_ gateway: RunningGateway, plain: Bool = false, _ rounds: String...) throws -> [String] {
+        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/stream_limit.py").path
+        let place = plain ? [gateway.plain, "-"] : [gateway.edge, gateway.certificateAuthority]
+        let ended = try ChildProcess.run(RunningGateway.python, [file] + place + [Self.topic] + rounds)
+        #expect(ended.status == 0, "\(ended.errors)")
+        return ended.output.split(separator: "\n").map(String.init)
+    }
+
+    @Test("By default a connection may have a thousand from the start")
+    func unlimited() throws {
+        let gateway = try RunningGateway()
+        #expect(
+            try self.said(gateway, "1000", "1001") == [
+                "limit 1000", "answered 1000 200", "answered 1000 200", "refused 1",
+            ]
+        )
+    }
+
+    @Test("With appleStreamLimit it has one until its first push with a good token, and then a thousand")
+    func limited() throws {
+        let asking = try AskingGateway(Self.demand)
+        try asking.useKey("KEY1", topic: Self.topic)
+        let good = try asking.authorization("KEY1").dropFirst("Bearer ".count)
+        let bad = try asking.authorization("KEY2").dropFirst("Bearer ".count)
+        #expect(
+            try self.said(asking.gateway, "3", "2:\(bad)", "3:\(good)", "100:\(good)", "100", "1001:\(good)") == [
+                "limit 1", "answered 1 403", "refused 2", "answered 1 403", "refused 1", "limit 1000",
+                "answered 1 200", "refused 2", "answered 100 200", "answered 100 403", "answered 1000 200", "refused 1",
+            ]
+        )
+        // Each connection begins anew.
+        #expect(
+            try self.said(asking.gateway, "1", "2") == [
+                "limit 1", "answered 1 403", "answered 1 403", "refused 1",
+            ]
+        )
+    }
+
+    @Test("A worker's connection has a thousand as soon as it has subscribed")
+    func worker() throws {
+        let gateway = try RunningGateway(Self.demand)
+        #expect(
+            try self.said(gateway, "subscribe", "5") == [
+                "limit 1", "limit 1000", "answered 1 200", "answered 5 200",
+            ]
+        )
+    }
+
+    @Test("In cleartext, and where nobody asks for tokens, the first push counts")
+    func plain() throws {
+        let gateway = try RunningGateway(Self.demand)
+        #expect(
+            try self.said(gateway, plain: true, "2", "9") == [
+                "limit 1", "limit 1000", "answered 1 200", "refused 1", "answered 9 200",
+            ]
+        )
+    }
+}
