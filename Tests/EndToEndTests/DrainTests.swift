@@ -39,6 +39,18 @@ struct DrainTests {
         #expect(try gateway.process.finish(within: 5).status == 0)
     }
 
+    @Test("An open connection is told by GOAWAY, as APNs words it, why it ends")
+    func goAway() throws {
+        let gateway = try RunningGateway()
+        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+        let client = try ChildProcess(RunningGateway.python, [file, gateway.edge, gateway.certificateAuthority])
+        #expect(try client.line() == "connected")
+        gateway.process.send(SIGTERM)
+        #expect(try client.line() == #"0 {"reason":"Shutdown"}"#)
+        #expect(try client.finish().status == 0)
+        #expect(try gateway.process.finish().status == 0)
+    }
+
     @Test("A connection that comes during the shutdown and asks nothing does not hold it up")
     func silentConnection() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=60"])
