@@ -14,16 +14,19 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// Reads every form that the system's resolver takes for an address, such as `10.1`, `0x7f000001` or `::1`; an
     /// IPv6 address may stand in brackets, and may name a zone.
     package init?(_ text: String) {
-        var four = in_addr()
-        if unsafe inet_aton(text, &four) != 0 {
-            self.bytes = unsafe withUnsafeBytes(of: &four) { unsafe Array($0) }
+        // Room without an initializer: whether Glibc's or libcurl's module has it differs between builds.
+        let four: [UInt8]? = unsafe withUnsafeTemporaryAllocation(of: in_addr.self, capacity: 1) { room in
+            unsafe inet_aton(text, room.baseAddress) == 0 ? nil : Array(UnsafeRawBufferPointer(room))
+        }
+        if let four {
+            self.bytes = four
             return
         }
         let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
         let plain = (isBracketed ? text.dropFirst().dropLast() : text[...]).prefix { $0 != "%" }
-        var six = in6_addr()
+        var six = [UInt8](repeating: 0, count: 16)
         guard unsafe inet_pton(AF_INET6, String(plain), &six) == 1 else { return nil }
-        self.bytes = unsafe withUnsafeBytes(of: &six) { unsafe Array($0) }
+        self.bytes = six
     }
 
     package var description: String {
