@@ -16,7 +16,8 @@ let swiftSettings: [SwiftSetting] = [
 let package = Package(
     name: "WakeGate",
     products: [
-        .executable(name: "wakegate", targets: ["wakegate"])
+        .executable(name: "wakegate", targets: ["wakegate"]),
+        .library(name: "WakeWorker", targets: ["WakeWorker"]),
     ],
     targets: [
         // MARK: C libraries, one system-library target each
@@ -52,6 +53,9 @@ let package = Package(
         ),
         .target(name: "HTTPClient", dependencies: ["CLibcurl"]),
 
+        // MARK: The worker SDK: the only module with a public interface, and nothing of the server in it
+        .target(name: "WakeWorker", dependencies: ["HTTPClient", "Text"]),
+
         // MARK: Composition
         .target(
             name: "Gateway",
@@ -76,6 +80,7 @@ let package = Package(
             dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy"]
         ),
 
+        .executableTarget(name: "wakegate-workers", dependencies: ["HTTPClient", "WakeWorker"]),
         .executableTarget(name: "wakegate-journal", dependencies: ["Bytes", "DeviceEngine", "DeviceJournal"]),
 
         // MARK: Tests
@@ -112,9 +117,10 @@ let package = Package(
             dependencies: ["APNSProtocol", "Bytes", "Gateway", "HTTPTransport"]
         ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
+        .testTarget(name: "WakeWorkerTests", dependencies: ["HTTPClient", "WakeGateTestKit", "WakeWorker"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text"]),
-        // Depends on the program so that it lies, built, beside the tests.
-        .testTarget(name: "EndToEndTests", dependencies: ["wakegate"], exclude: ["Clients"]),
+        // Depends on the programs so that they lie, built, beside the tests.
+        .testTarget(name: "EndToEndTests", dependencies: ["wakegate", "wakegate-workers"], exclude: ["Clients"]),
         .testTarget(
             name: "WakeDispatchTests",
             dependencies: [

@@ -19,6 +19,8 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
         case refusedAddress
         /// libcurl could not be set up.
         case unavailable
+        /// Whoever waited for the answer was cancelled.
+        case cancelled
     }
 
     package var code: Code

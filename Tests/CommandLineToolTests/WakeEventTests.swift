@@ -1,4 +1,5 @@
 import CommandLineTool
+import HTTPClient
 import Testing
 
 @Suite("Wakes as a worker reads them")

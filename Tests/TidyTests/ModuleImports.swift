@@ -11,6 +11,7 @@ enum ModuleImports {
         "Simulation": ["Bytes", "LaunchPolicy", "Text"],
         "HTTPTransport": ["Bytes", "CLinux", "CMicrohttpd", "CNghttp2", "COpenSSL", "Glibc", "Synchronization"],
         "HTTPClient": ["Bytes", "CLibcurl", "Glibc", "Synchronization"],
+        "WakeWorker": ["FoundationEssentials", "Glibc", "HTTPClient", "Synchronization", "Text"],
     ]
 
     static func violations(in files: [SourceText]) -> [Violation] {

@@ -108,7 +108,7 @@ package struct GatewayLocation: Sendable {
             return "\(place) ended the exchange (\(error)); see whether --gateway names the right listener"
         case .tooLarge: return "\(place): \(error); ask for less"
         case .badRequest: return "\(error); look at --gateway URL"
-        case .unavailable, .refusedAddress: return "\(error)"
+        case .unavailable, .refusedAddress, .cancelled: return "\(error)"
         }
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Text
 
 /// A wake as the gateway sends it: what a command gets to know.
 package struct WakeEvent: Hashable, Sendable {

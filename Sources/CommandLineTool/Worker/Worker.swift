@@ -233,7 +233,8 @@ extension Worker {
             switch error.code {
             case .untrusted, .badCredentials, .badRequest, .unavailable, .refusedAddress:
                 throw self.location.failure(error)
-            case .unreachable, .timedOut, .broken, .tooLarge: self.streamEnded(self.location.explain(error))
+            case .unreachable, .timedOut, .broken, .tooLarge, .cancelled:
+                self.streamEnded(self.location.explain(error))
             }
         }
     }

@@ -1,4 +1,5 @@
 import Glibc
+import HTTPClient
 
 extension CommandDefinition {
     package static let worker = CommandDefinition(

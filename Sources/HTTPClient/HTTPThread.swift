@@ -1,0 +1,119 @@
+import Glibc
+import Synchronization
+
+/// One thread that makes the requests of everybody in this process who awaits or streams answers.
+///
+/// It is made when it is first needed and lives as long as the process; thousands of streams share it.
+package final class HTTPThread: Sendable {
+    /// Something to do on the thread. A struct, so that the closure is not wrapped anew at each read.
+    private struct Work: Sendable {
+        let run: @Sendable (HTTPLoop) -> Void
+    }
+
+    private let waiting = Mutex<[Work]>([])
+    private let waker: HTTPWaker
+
+    private static let instance = Result { () throws(HTTPClientError) in try HTTPThread() }
+
+    /// The thread of this process.
+    ///
+    /// - Throws: `unavailable` when libcurl cannot be set up, or no thread can be made.
+    package static func shared() throws(HTTPClientError) -> HTTPThread {
+        try self.instance.get()
+    }
+
+    private init() throws(HTTPClientError) {
+        // The client moves to the thread that is made below, and nobody else keeps it.
+        nonisolated(unsafe) let client = try HTTPClient()
+        self.waker = unsafe client.waker
+        let start = ThreadStart { [self] in unsafe self.run(HTTPLoop(client)) }
+        guard start.detach() else {
+            throw HTTPClientError(.unavailable, "no thread can be made for the network; raise the limit of threads")
+        }
+    }
+
+    /// Runs `work` on the thread, soon, and in the order of the calls.
+    package func submit(_ work: @escaping @Sendable (HTTPLoop) -> Void) {
+        let isFirst = self.waiting.withLock { waiting in
+            waiting.append(Work(run: work))
+            return waiting.count == 1
+        }
+        if isFirst { self.waker.wake() }
+    }
+
+    /// Sends a request and waits for the whole answer.
+    ///
+    /// - Throws: `cancelled` when the task was, besides what becomes of requests.
+    package func perform(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
+        let exchange = HTTPExchange()
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                self.submit { exchange.begin(request, continuation, on: $0) }
+            }
+        } onCancel: {
+            self.submit { exchange.cancel(on: $0) }
+        }
+        return try result.get()
+    }
+
+    /// Waits until `milliseconds` have passed, or the task is cancelled.
+    package func wait(milliseconds: Int64) async {
+        let alarm = HTTPAlarm()
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                self.submit { alarm.begin(milliseconds, continuation, on: $0) }
+            }
+        } onCancel: {
+            self.submit { alarm.cancel(on: $0) }
+        }
+    }
+
+    private func run(_ loop: HTTPLoop) {
+        while true {
+            let work = self.waiting.withLock { waiting in
+                defer { waiting = [] }
+                return waiting
+            }
+            for work in work { work.run(loop) }
+            loop.turn()
+        }
+    }
+}
+
+/// What a new thread begins with.
+private final class ThreadStart: Sendable {
+    private let run: @Sendable () -> Void
+
+    init(_ run: @escaping @Sendable () -> Void) {
+        self.run = run
+    }
+
+    /// Begins the thread.
+    ///
+    /// - Returns: false when none can be made.
+    func detach() -> Bool {
+        var thread = pthread_t()
+        let context = unsafe Unmanaged.passRetained(self)
+        let code = unsafe pthread_create(&thread, nil, runThread, context.toOpaque())
+        guard code == 0 else {
+            unsafe context.release()
+            return false
+        }
+        pthread_detach(thread)
+        return true
+    }
+
+    fileprivate func begin() {
+        // Signals are for the threads that expect them.
+        var all = sigset_t()
+        unsafe sigfillset(&all)
+        unsafe pthread_sigmask(SIG_BLOCK, &all, nil)
+        self.run()
+    }
+}
+
+private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let context = unsafe context else { return nil }
+    unsafe Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue().begin()
+    return nil
+}

@@ -1,0 +1,94 @@
+import Text
+
+/// In what state a device is: what the gateway looks at before it wakes it.
+///
+/// A report changes only the fields that it names. What was never reported is as on an idle, charged device.
+///
+/// ```swift
+/// var conditions = DeviceConditions()
+/// conditions.batteryLevel = 0.15
+/// conditions.isCharging = false
+/// ```
+public struct DeviceConditions: Hashable, Sendable {
+    /// What the app does on the device.
+    public enum AppState: String, Hashable, Sendable, CaseIterable {
+        /// It is in the background: wakes come under the launch policy.
+        case background
+        /// It is in use: wakes come at once, and cost nothing.
+        case active
+        /// The user has ended it: no wakes until it is started again.
+        case forceQuit
+    }
+
+    /// Whether the user allows the app to be woken.
+    public enum BackgroundRefresh: String, Hashable, Sendable, CaseIterable {
+        /// Wakes are allowed.
+        case available
+        /// The user does not allow wakes.
+        case denied
+        /// Somebody else does not allow wakes.
+        case restricted
+    }
+
+    /// How hot the device is.
+    public enum ThermalState: String, Hashable, Sendable, CaseIterable {
+        /// As it should be.
+        case nominal
+        /// Slightly above.
+        case fair
+        /// Hot: only wakes of priority 10 come.
+        case serious
+        /// Too hot: no wakes come.
+        case critical
+    }
+
+    /// What the app does.
+    public var appState: AppState?
+    /// Whether wakes are allowed.
+    public var backgroundRefresh: BackgroundRefresh?
+    /// The battery's charge, 0...1.
+    public var batteryLevel: Double?
+    /// Whether the battery is being charged.
+    public var isCharging: Bool?
+    /// Whether the device saves power: intervals between wakes are doubled.
+    public var isLowPowerMode: Bool?
+    /// How hot it is.
+    public var thermalState: ThermalState?
+    /// Whether the device has a network.
+    public var hasNetwork: Bool?
+
+    /// A report that names nothing yet.
+    public init() {}
+}
+
+extension DeviceConditions {
+    /// The body of a report.
+    func json() throws(WakeWorkerError) -> [UInt8] {
+        var members: [String] = []
+        func add(_ name: String, _ value: String?) {
+            if let value { members.append("\"\(name)\":\(value)") }
+        }
+        if let level = self.batteryLevel, !(0...1).contains(level) {
+            throw WakeWorkerError(.badArgument, "batteryLevel is \(level); give a fraction from 0 to 1")
+        }
+        add("appState", self.appState.map { "\"\($0.rawValue)\"" })
+        add("backgroundRefresh", self.backgroundRefresh.map { "\"\($0.rawValue)\"" })
+        add("batteryLevel", self.batteryLevel.map { JSONNumber.text(of: $0) })
+        add("charging", self.isCharging.map { String($0) })
+        add("lowPowerMode", self.isLowPowerMode.map { String($0) })
+        add("thermalState", self.thermalState.map { "\"\($0.rawValue)\"" })
+        add("network", self.hasNetwork.map { String($0) })
+        return Array("{\(members.joined(separator: ","))}".utf8)
+    }
+
+    /// Reads the gateway's answer.
+    init(_ object: JSONValue) {
+        self.appState = object["appState"]?.text.flatMap { AppState(rawValue: $0) }
+        self.backgroundRefresh = object["backgroundRefresh"]?.text.flatMap { BackgroundRefresh(rawValue: $0) }
+        self.thermalState = object["thermalState"]?.text.flatMap { ThermalState(rawValue: $0) }
+        if case .number(let level)? = object["batteryLevel"] { self.batteryLevel = level.double }
+        if case .bool(let flag)? = object["charging"] { self.isCharging = flag }
+        if case .bool(let flag)? = object["lowPowerMode"] { self.isLowPowerMode = flag }
+        if case .bool(let flag)? = object["network"] { self.hasNetwork = flag }
+    }
+}

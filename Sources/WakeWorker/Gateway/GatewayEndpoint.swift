@@ -1,0 +1,158 @@
+import FoundationEssentials
+import HTTPClient
+import Text
+
+/// Where the gateway is, and how to ask it.
+struct GatewayEndpoint: Sendable {
+    /// Without a slash at its end.
+    let url: String
+    private let proof: GatewayCredentials.Proof
+    private let settings: HTTPClientSettings
+
+    /// The longest answer that is no stream, in bytes: they are a few hundred.
+    private static let bodyBytesMax = 1 << 16
+    /// How long the gateway may take for an answer, in milliseconds.
+    private static let timeoutMilliseconds = 10_000
+
+    /// - Parameter url: `https://HOST:PORT`, `http://HOST:PORT`, or `unix:/PATH` (TLS when an authority is named).
+    /// - Throws: `badArgument`.
+    init(_ url: String, _ credentials: GatewayCredentials) throws(WakeWorkerError) {
+        var settings = HTTPClientSettings()
+        var address = url
+        if address.hasPrefix("unix:/") {
+            settings.socketPath = String(address.dropFirst("unix:".count))
+            address = credentials.certificateAuthority == nil ? "http://localhost" : "https://localhost"
+        }
+        while address.hasSuffix("/") { address.removeLast() }
+        let host = ["https://", "http://"].first { address.hasPrefix($0) }.map { address.dropFirst($0.count) }
+        guard let host, !host.isEmpty, !host.contains(where: { "/?#@ \r\n".contains($0) }) else {
+            throw WakeWorkerError(
+                .badArgument,
+                "the gateway is \"\(url)\"; write https://HOST:PORT, http://HOST:PORT or unix:/PATH"
+            )
+        }
+        settings.certificateAuthorityFile = credentials.certificateAuthority
+        if case .certificate(let file, let key) = credentials.proof {
+            settings.certificateFile = file
+            settings.privateKeyFile = key
+        }
+        settings.cleartextHTTP2 = true
+        settings.bodyBytesMax = Self.bodyBytesMax
+        self.url = address
+        self.proof = credentials.proof
+        self.settings = settings
+    }
+
+    /// A request to a path of the gateway.
+    ///
+    /// - Throws: `badCredentials` when the token's file cannot be read.
+    func request(_ method: String, _ path: String, body: [UInt8]? = nil) throws(WakeWorkerError) -> HTTPRequest {
+        var headers: [(name: String, value: String)] = []
+        if let token = try self.token() { headers.append(("authorization", "bearer \(token)")) }
+        if body != nil { headers.append(("content-type", "application/json")) }
+        var request = HTTPRequest(
+            method,
+            self.url + path,
+            headers: headers,
+            body: body,
+            timeoutMilliseconds: Self.timeoutMilliseconds
+        )
+        request.settings = self.settings
+        return request
+    }
+
+    private func token() throws(WakeWorkerError) -> String? {
+        let text: String
+        switch self.proof {
+        case .nothing, .certificate: return nil
+        case .token(let token): text = token
+        case .tokenFile(let path):
+            guard let data = FileManager.default.contents(atPath: path) else {
+                throw WakeWorkerError(
+                    .badCredentials,
+                    "the token's file \(path) cannot be read; see its owner and mode"
+                )
+            }
+            text = String(decoding: data, as: UTF8.self)
+        }
+        let token = text.split(whereSeparator: \.isWhitespace)
+        guard token.count == 1 else {
+            throw WakeWorkerError(
+                .badCredentials,
+                "a bearer token is one word, as `wakegate token issue` shows it; this is \(token.count) words"
+            )
+        }
+        return String(token[0])
+    }
+}
+
+// MARK: - Answers
+
+extension GatewayEndpoint {
+    /// Why there was no answer.
+    func error(_ error: HTTPClientError) -> WakeWorkerError {
+        switch error.code {
+        case .unreachable:
+            WakeWorkerError(.unreachable, "no gateway answers at \(self.url) (\(error)); see whether it runs there")
+        case .broken, .tooLarge:
+            WakeWorkerError(.unreachable, "\(self.url) ended the exchange (\(error)); see the gateway's log")
+        case .timedOut:
+            WakeWorkerError(.timedOut, "\(self.url) did not answer in time (\(error)); see its load, and the network")
+        case .untrusted:
+            WakeWorkerError(
+                .untrusted,
+                "the certificate of \(self.url) is not trusted (\(error)); name its authority with "
+                    + "credentials.trusting(certificateAuthority:)"
+            )
+        case .badCredentials: WakeWorkerError(.badCredentials, "\(error); see the files that the credentials name")
+        case .badRequest, .refusedAddress: WakeWorkerError(.badArgument, "\(error); see the gateway's URL")
+        case .unavailable: WakeWorkerError(.unavailable, "\(error)")
+        case .cancelled: WakeWorkerError(.cancelled, "\(error)")
+        }
+    }
+
+    /// What an answer that is an error says.
+    static func refusal(_ response: HTTPResponse) -> WakeWorkerError {
+        guard let value = self.object(response.body), let reason = value["reason"]?.text else {
+            return WakeWorkerError(
+                .badAnswer,
+                "the answer is \(response.status) without a reason; see whether the URL is that of a gateway's edge"
+            )
+        }
+        let message = value["message"]?.text.map { ": \($0)" } ?? ""
+        return WakeWorkerError(.refused, "the gateway answered \(response.status) \(reason)\(message)")
+    }
+
+    /// The JSON object of a body; nil when it is none.
+    static func object(_ body: [UInt8]) -> JSONValue? {
+        guard let value = try? JSONReader.read(String(decoding: body, as: UTF8.self)), case .object = value else {
+            return nil
+        }
+        return value
+    }
+
+    /// Whether the same request may be answered otherwise later.
+    static func isPassing(_ status: Int) -> Bool {
+        status >= 500 || status == 429
+    }
+
+    /// Whether the same request may reach the gateway later.
+    static func isPassing(_ error: HTTPClientError) -> Bool {
+        switch error.code {
+        case .unreachable, .timedOut, .broken, .tooLarge: true
+        case .untrusted, .badCredentials, .badRequest, .refusedAddress, .unavailable, .cancelled: false
+        }
+    }
+}
+
+extension JSONValue {
+    var text: String? {
+        if case .string(let text) = self { return text }
+        return nil
+    }
+
+    var integer: Int64? {
+        if case .number(let number) = self { return Int64(number.text) }
+        return nil
+    }
+}

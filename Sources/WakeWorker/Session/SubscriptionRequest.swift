@@ -1,0 +1,71 @@
+import HTTPClient
+
+/// What a worker subscribes to.
+struct SubscriptionRequest: Sendable {
+    static let slots = 1...4096
+    static let devicesMax = 64
+
+    let endpoint: GatewayEndpoint
+    let topic: String
+    let slots: Int
+    let devices: [String]
+    let name: String
+
+    /// - Throws: `badArgument` for a number of slots or devices that no gateway takes.
+    init(
+        _ endpoint: GatewayEndpoint,
+        topic: String,
+        slots: Int,
+        devices: [String],
+        name: String
+    ) throws(WakeWorkerError) {
+        guard !topic.isEmpty else {
+            throw WakeWorkerError(.badArgument, "the topic is empty; name the app's, such as com.example.app")
+        }
+        guard Self.slots.contains(slots) else {
+            throw WakeWorkerError(.badArgument, "slots is \(slots); a worker takes 1 to 4096 wakes at once")
+        }
+        guard devices.count <= Self.devicesMax else {
+            throw WakeWorkerError(
+                .badArgument,
+                "\(devices.count) devices are named; a worker names at most \(Self.devicesMax), or none for all"
+            )
+        }
+        self.endpoint = endpoint
+        self.topic = topic
+        self.slots = slots
+        self.devices = devices
+        self.name = name
+    }
+
+    var topicPath: String { "/v1/topics/\(URLPath.component(self.topic))" }
+
+    /// The streaming request.
+    func stream() throws(WakeWorkerError) -> HTTPRequest {
+        var query = ["slots=\(self.slots)", "name=\(URLPath.component(self.name))"]
+        query += self.devices.map { "device=\(URLPath.component($0))" }
+        var request = try self.endpoint.request("GET", "\(self.topicPath)/wakes?\(query.joined(separator: "&"))")
+        request.headers.append(("accept", "text/event-stream"))
+        request.timeoutMilliseconds = nil
+        request.isStreaming = true
+        return request
+    }
+
+    /// Sends the result of a wake.
+    func result(_ result: BackgroundFetchResult, wake: String) throws(WakeWorkerError) -> HTTPRequest {
+        let body = Array("{\"result\":\"\(result.rawValue)\"}".utf8)
+        return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))", body: body)
+    }
+
+    /// Asks for more time.
+    func extend(_ wake: String, milliseconds: Int64) throws(WakeWorkerError) -> HTTPRequest {
+        let seconds = max(1, (milliseconds + 999) / 1000)
+        let body = Array("{\"seconds\":\(seconds)}".utf8)
+        return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/extend", body: body)
+    }
+
+    /// Asks for no more wakes on a stream.
+    func drain(_ stream: String) throws(WakeWorkerError) -> HTTPRequest {
+        try self.endpoint.request("POST", "/v1/streams/\(URLPath.component(stream))/drain")
+    }
+}

@@ -1,0 +1,162 @@
+import HTTPClient
+
+extension WorkerSession {
+    func subscriptionMoment(on loop: HTTPLoop) {
+        switch self.subscription.momentReached(now: loop.now) {
+        case .nothing: break
+        case .subscribe: self.subscribe(on: loop)
+        case .giveUp(let silence):
+            if let stream = self.stream { loop.abandon(stream) }
+            let reason = WakeWorkerError(
+                .timedOut,
+                "nothing came from \(self.request.endpoint.url) for \(silence / 1000) s; see the network"
+            )
+            self.streamEnded(reason, isPassing: true, on: loop)
+        }
+    }
+
+    private func subscribe(on loop: HTTPLoop) {
+        self.parser = ServerSentEventParser(bytesMax: Self.eventBytesMax)
+        self.head = nil
+        self.refusal = []
+        do throws(WakeWorkerError) {
+            let request = try self.request.stream()
+            self.stream = try self.start(request, on: loop)
+        } catch {
+            self.streamEnded(error, isPassing: false, on: loop)
+        }
+    }
+
+    /// Begins a request for this session.
+    func start(_ request: HTTPRequest, on loop: HTTPLoop) throws(WakeWorkerError) -> HTTPRequestID {
+        do throws(HTTPClientError) {
+            return try loop.start(request, for: self)
+        } catch {
+            throw self.request.endpoint.error(error)
+        }
+    }
+
+    func streamBegan(_ head: HTTPResponse, on loop: HTTPLoop) {
+        self.head = head
+        guard head.status == 200 else { return }
+        guard head.header("content-type")?.hasPrefix("text/event-stream") == true else {
+            if let stream = self.stream { loop.cancel(stream) }
+            let reason = WakeWorkerError(
+                .badAnswer,
+                "what answers at \(self.request.endpoint.url) sends no wakes; see whether it is a gateway's edge"
+            )
+            return self.streamEnded(reason, isPassing: false, on: loop)
+        }
+        self.subscription.accepted(now: loop.now)
+        self.events.yield(.subscribed)
+    }
+
+    func received(_ bytes: [UInt8], on loop: HTTPLoop) {
+        guard self.head?.status == 200 else {
+            // An error's body is short; a longer one is cut.
+            self.refusal += bytes.prefix(max(0, 4096 - self.refusal.count))
+            return
+        }
+        self.subscription.heard(now: loop.now)
+        let fault: String
+        do throws(ServerSentEventParser.EventTooLarge) {
+            for event in try self.parser.received(bytes) where !self.take(event, on: loop) {
+                fault = "sent a wake that cannot be read, or more than it may"
+                return self.breakOff(fault, on: loop)
+            }
+            return
+        } catch {
+            fault = "sent an event of more than \(error.bytesMax) bytes"
+        }
+        self.breakOff(fault, on: loop)
+    }
+
+    /// - Returns: false for an event that no gateway sends.
+    private func take(_ event: ServerSentEvent, on loop: HTTPLoop) -> Bool {
+        switch event.name {
+        case "wake":
+            guard let message = WakeMessage(event.data) else { return false }
+            return self.ignoresWakes || self.wakeReceived(message, on: loop)
+        case "expired":
+            guard let wake = WakeMessage.expiredWake(event.data) else { return false }
+            self.wakeEnded(wake, .expired, on: loop)
+            return true
+        default: return true
+        }
+    }
+
+    private func breakOff(_ fault: String, on loop: HTTPLoop) {
+        if let stream = self.stream { loop.cancel(stream) }
+        let reason = WakeWorkerError(.badAnswer, "\(self.request.endpoint.url) \(fault); see the gateway's version")
+        self.streamEnded(reason, isPassing: true, on: loop)
+    }
+
+    func streamEnded(_ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
+        switch result {
+        case .success(var response) where response.status != 200:
+            response.body = self.refusal
+            let retryAfter = Self.retryAfter(response)
+            let isPassing = GatewayEndpoint.isPassing(response.status)
+            self.streamEnded(
+                GatewayEndpoint.refusal(response),
+                isPassing: isPassing,
+                retryAfter: retryAfter,
+                on: loop
+            )
+        case .success:
+            let reason = WakeWorkerError(.unreachable, "the gateway ended the stream; it may be restarting")
+            self.streamEnded(reason, isPassing: true, on: loop)
+        case .failure(let error):
+            let isPassing = GatewayEndpoint.isPassing(error)
+            self.streamEnded(self.request.endpoint.error(error), isPassing: isPassing, on: loop)
+        }
+    }
+
+    /// The stream is gone, and with it its unanswered wakes: they launch again elsewhere, so their handlers stop.
+    private func streamEnded(_ reason: WakeWorkerError, isPassing: Bool, retryAfter: Int64 = 0, on loop: HTTPLoop) {
+        self.stream = nil
+        for wake in Array(self.wakes.keys) { self.wakeEnded(wake, .lost, on: loop) }
+        guard isPassing else {
+            if !self.subscription.isStopping { self.failure = reason }
+            return self.subscription.failed()
+        }
+        let now = loop.now
+        switch self.subscription.streamEnded(retryAfter: retryAfter, now: now, using: &self.generator) {
+        case .retry(let wait):
+            self.events.yield(.disconnected(reason: reason, retryIn: .milliseconds(wait)))
+        case .over: break
+        }
+    }
+
+    /// How long the gateway wants to be left alone, in milliseconds.
+    ///
+    /// With 503 it says when it will have restarted; workers spread their tries by themselves, so only 429 counts.
+    static func retryAfter(_ response: HTTPResponse) -> Int64 {
+        guard response.status == 429, let seconds = response.header("retry-after").flatMap({ Int64($0) }) else {
+            return 0
+        }
+        return max(0, min(seconds, 300)) * 1000
+    }
+
+    // MARK: Stopping
+
+    /// Asks for no more wakes. The gateway ends the stream after the last result.
+    func drain(on loop: HTTPLoop) {
+        guard let name = self.head?.header("wakegate-stream") else {
+            self.ignoresWakes = true
+            return
+        }
+        do throws(WakeWorkerError) {
+            let request = try self.request.drain(name)
+            self.purposes[try self.start(request, on: loop)] = .drain
+        } catch {
+            self.ignoresWakes = true
+        }
+    }
+
+    func drainAnswered(_ result: Result<HTTPResponse, HTTPClientError>) {
+        if case .success(let response) = result, response.isSuccess { return }
+        // What comes now is lost with the stream, and launches elsewhere.
+        self.ignoresWakes = true
+    }
+}

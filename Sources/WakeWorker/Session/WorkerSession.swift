@@ -1,0 +1,191 @@
+import HTTPClient
+
+/// One `run` of a worker: its subscription, the wakes in its hands, and what it has to tell the gateway.
+///
+/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone; other threads only submit work to it.
+final class WorkerSession: HTTPAgent, @unchecked Sendable {
+    /// A struct, so that the closure is not wrapped anew at each read.
+    struct Handler: Sendable {
+        let run: @Sendable (WakeNotification) async throws -> BackgroundFetchResult
+    }
+
+    /// How `run` ends: nil when it was stopped.
+    typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
+    /// How a wish for more time ends.
+    typealias ExtensionReply = CheckedContinuation<Result<Duration, WakeWorkerError>, Never>
+
+    /// A wake that is not over.
+    struct ActiveWake {
+        var machine: WakeStateMachine
+        var keepAlive = KeepAlive()
+        let notification: WakeNotification
+        var task: Task<Void, Never>?
+        /// Its result timed out before: the connection may be dead.
+        var isConnectionDoubtful = false
+    }
+
+    /// What a request of this session is for, besides the stream.
+    enum Purpose {
+        case result(wake: String)
+        case extend(wake: String, ExtensionReply?)
+        case drain
+    }
+
+    /// What has a moment of its own.
+    enum Timer: Hashable, Sendable {
+        case subscription, farewell
+        case wake(String)
+    }
+
+    /// How long results are tried to be delivered after the worker was stopped and no handler runs any more.
+    static let farewellMax: Int64 = 10_000
+
+    let request: SubscriptionRequest
+    let thread: HTTPThread
+    let handler: Handler
+    let events: AsyncStream<WakeWorkerEvent>.Continuation
+    var generator = SystemRandomNumberGenerator()
+    var timers = MomentHeap<Timer>()
+    var purposes: [HTTPRequestID: Purpose] = [:]
+
+    // The subscription
+    var subscription = SubscriptionStateMachine(now: 0)
+    var stream: HTTPRequestID?
+    var head: HTTPResponse?
+    var parser = ServerSentEventParser(bytesMax: WorkerSession.eventBytesMax)
+    /// The beginning of the body of an answer that is an error.
+    var refusal: [UInt8] = []
+    /// The gateway cannot be told to send no more wakes: they are left alone, and launch elsewhere.
+    var ignoresWakes = false
+
+    // Wakes
+    var wakes: [String: ActiveWake] = [:]
+    /// Wakes for which no handler is free, because others do not heed their cancellation.
+    var queue: [String] = []
+    var runningHandlers = 0
+
+    // The end
+    private var ending: Ending?
+    var failure: WakeWorkerError?
+    private var isStopRequested = false
+    private var isOver = false
+
+    /// The longest event: a voip push of 5 KiB, and room for what else is in it.
+    static let eventBytesMax = 1 << 16
+
+    init(
+        _ request: SubscriptionRequest,
+        thread: HTTPThread,
+        handler: Handler,
+        events: AsyncStream<WakeWorkerEvent>.Continuation
+    ) {
+        self.request = request
+        self.thread = thread
+        self.handler = handler
+        self.events = events
+    }
+
+    func begin(_ ending: Ending, on loop: HTTPLoop) {
+        self.ending = ending
+        self.subscription = SubscriptionStateMachine(now: loop.now)
+        if self.isStopRequested { _ = self.subscription.stopRequested() }
+        self.settle(on: loop)
+    }
+
+    /// Takes no more wakes, lets handlers end, delivers their results.
+    func stopRequested(on loop: HTTPLoop) {
+        guard !self.isStopRequested else { return }
+        self.isStopRequested = true
+        guard self.ending != nil else { return }
+        self.events.yield(.stopping)
+        switch self.subscription.stopRequested() {
+        case .drain: self.drain(on: loop)
+        case .cancel:
+            if let stream = self.stream { loop.cancel(stream) }
+            self.stream = nil
+        case .nothing: break
+        }
+        self.settle(on: loop)
+    }
+
+    /// Cancels the handlers that run.
+    func handlersCancelled(on loop: HTTPLoop) {
+        for wake in self.wakes.values { wake.task?.cancel() }
+    }
+
+    // MARK: Events of the loop
+
+    func received(_ event: HTTPEvent, on loop: HTTPLoop) {
+        switch event {
+        case .head(let id, let head): if id == self.stream { self.streamBegan(head, on: loop) }
+        case .body(let id, let bytes): if id == self.stream { self.received(bytes, on: loop) }
+        case .ended(let id, let result):
+            if id == self.stream {
+                self.streamEnded(result, on: loop)
+            } else if let purpose = self.purposes.removeValue(forKey: id) {
+                self.answered(purpose, result, on: loop)
+            }
+        }
+        self.settle(on: loop)
+    }
+
+    func momentReached(on loop: HTTPLoop) {
+        let now = loop.now
+        while let timer = self.timers.popDue(now) {
+            switch timer {
+            case .subscription: self.subscriptionMoment(on: loop)
+            case .farewell: self.giveUpResults(now)
+            case .wake(let wake): self.wakeMoment(wake, on: loop)
+            }
+            if self.isOver { return }
+        }
+        self.settle(on: loop)
+    }
+
+    /// Brings the timers up to date, and ends the session when nothing is left to do.
+    func settle(on loop: HTTPLoop) {
+        guard !self.isOver else { return }
+        if self.ignoresWakes, self.wakes.isEmpty, self.subscription.isStopping, let stream = self.stream {
+            loop.cancel(stream)
+            self.stream = nil
+            self.subscription.failed()
+        }
+        let isFarewell = self.subscription.isOver && self.runningHandlers == 0
+        if isFarewell, self.wakes.isEmpty { return self.end(on: loop) }
+        self.timers.set(.subscription, to: self.subscription.nextMoment)
+        if isFarewell, self.farewellAt == nil { self.farewellAt = loop.now + Self.farewellMax }
+        self.timers.set(.farewell, to: isFarewell ? self.farewellAt : nil)
+        loop.setMoment(self.timers.first, for: self)
+    }
+
+    private var farewellAt: Int64?
+
+    private func end(on loop: HTTPLoop) {
+        self.isOver = true
+        loop.setMoment(nil, for: self)
+        for (id, purpose) in self.purposes {
+            loop.cancel(id)
+            if case .extend(_, let reply?) = purpose { reply.resume(returning: .failure(Self.noSuchWake)) }
+        }
+        self.purposes = [:]
+        self.ending?.resume(returning: self.failure)
+        self.ending = nil
+    }
+
+    /// Nobody takes the results: they are the gateway's loss, and it launches their pushes again.
+    private func giveUpResults(_ now: Int64) {
+        for id in Array(self.wakes.keys) {
+            guard let result = self.wakes[id]?.machine.givenUp() else { continue }
+            let reason = WakeWorkerError(.timedOut, "the worker stopped before the gateway could be reached again")
+            self.events.yield(.dropped(wake: id, result: result, reason: reason))
+            self.forget(id)
+        }
+        // What is on its way is answered, or times out, within seconds.
+        self.farewellAt = now + 1000
+    }
+
+    static let noSuchWake = WakeWorkerError(
+        .wakeEnded,
+        "the wake has ended: its result was sent, its time is over, or its stream broke"
+    )
+}

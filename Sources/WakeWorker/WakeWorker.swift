@@ -1,0 +1,151 @@
+import Glibc
+import HTTPClient
+import Synchronization
+
+/// A worker: subscribes to the wakes of a topic, and has each handled.
+///
+/// ```swift
+/// let worker = try WakeWorker(gateway: "https://gateway.example.com:2197", topic: "com.example.news")
+/// try await worker.run { notification in
+///     try await refresh(notification.deviceToken) ? .newData : .noData
+/// }
+/// ```
+///
+/// `run` returns when the task that called it is cancelled, or ``stop()`` is called, and all that was begun has ended.
+/// Meanwhile it subscribes again whenever the connection breaks, after a wait that grows and is spread at random.
+///
+/// All workers of a process share one thread for the network, and one connection to each gateway.
+public final class WakeWorker: Sendable {
+    /// How many wakes are handled at once when ``init(gateway:topic:credentials:slots:devices:name:)`` is told nothing.
+    public static let defaultSlots = 16
+
+    /// What the worker does, as it happens: for logs and metrics. It has one reader; a slow one misses the oldest.
+    ///
+    /// ```swift
+    /// Task {
+    ///     for await event in worker.events {
+    ///         if case .disconnected(let reason, let wait) = event { log("\(reason.message); again in \(wait)") }
+    ///     }
+    /// }
+    /// ```
+    public let events: AsyncStream<WakeWorkerEvent>
+
+    let request: SubscriptionRequest
+    let thread: HTTPThread
+    private let eventSource: AsyncStream<WakeWorkerEvent>.Continuation
+    private let running = Mutex<WorkerSession?>(nil)
+
+    /// Sets a worker up; nothing is sent yet.
+    ///
+    /// - Parameters:
+    ///   - gateway: where the gateway's edge listens: `https://HOST:PORT`, `http://HOST:PORT` for its plain listener,
+    ///     or `unix:/PATH`.
+    ///   - topic: the topic whose wakes it takes, which is the app's bundle identifier in APNs' terms.
+    ///   - credentials: how it shows who it is, and whom it trusts.
+    ///   - slots: how many wakes it handles at once, 1 to 4096. It holds no more than twice as many.
+    ///   - devices: the tokens of the devices whose wakes it takes, 64 at most; none for every device of the topic.
+    ///   - name: what the gateway calls it in its answers to operators; the host's name by default.
+    /// - Throws: ``WakeWorkerError``: `badArgument`, or `unavailable` when the machine has no thread for it.
+    public init(
+        gateway: String,
+        topic: String,
+        credentials: GatewayCredentials = .none,
+        slots: Int = WakeWorker.defaultSlots,
+        devices: [String] = [],
+        name: String? = nil
+    ) throws(WakeWorkerError) {
+        self.request = try SubscriptionRequest(
+            GatewayEndpoint(gateway, credentials),
+            topic: topic,
+            slots: slots,
+            devices: devices,
+            name: name ?? Self.hostName
+        )
+        do throws(HTTPClientError) {
+            self.thread = try HTTPThread.shared()
+        } catch {
+            throw self.request.endpoint.error(error)
+        }
+        (self.events, self.eventSource) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(256))
+    }
+
+    deinit {
+        self.eventSource.finish()
+    }
+
+    /// Handles wakes until the task is cancelled, or ``stop()`` is called.
+    ///
+    /// Each wake's handler runs in a task of its own. That task is cancelled when the wake's time is over, and when
+    /// the connection breaks, since the gateway then gives the wake to another worker. A handler that throws has
+    /// failed. The task that called `run` may be cancelled without harm: handlers that run may end, and their results
+    /// are delivered, before `run` returns.
+    ///
+    /// - Parameter handler: handles a wake, and says what came of it.
+    /// - Throws: ``WakeWorkerError`` when another try would come to the same: the gateway refuses this worker, or its
+    ///   certificate is not trusted. A gateway that cannot be reached is no error; it is tried again.
+    ///
+    /// ```swift
+    /// try await worker.run { notification in
+    ///     guard notification.timeLeft > .seconds(5) else { return .failed }
+    ///     return .noData
+    /// }
+    /// ```
+    public func run(
+        _ handler: @escaping @Sendable (WakeNotification) async throws -> BackgroundFetchResult
+    ) async throws(WakeWorkerError) {
+        let session = WorkerSession(
+            self.request,
+            thread: self.thread,
+            handler: WorkerSession.Handler(run: handler),
+            events: self.eventSource
+        )
+        let isFirst = self.running.withLock { running in
+            guard running == nil else { return false }
+            running = session
+            return true
+        }
+        guard isFirst else {
+            throw WakeWorkerError(.alreadyRunning, "this worker runs already; make another one, or give it more slots")
+        }
+        defer { self.running.withLock { $0 = nil } }
+        let failure = await withTaskCancellationHandler {
+            await withCheckedContinuation { ending in
+                self.thread.submit { session.begin(ending, on: $0) }
+            }
+        } onCancel: {
+            self.thread.submit { session.stopRequested(on: $0) }
+        }
+        if let failure { throw failure }
+    }
+
+    /// Takes no more wakes; `run` returns once the handlers that run have ended and their results were delivered.
+    ///
+    /// The gateway is told, so it gives new wakes to other workers at once, and no wake is lost.
+    ///
+    /// ```swift
+    /// worker.stop()
+    /// ```
+    public func stop() {
+        guard let session = self.running.withLock({ $0 }) else { return }
+        self.thread.submit { session.stopRequested(on: $0) }
+    }
+
+    /// Stops as ``stop()`` does, and cancels the handlers that run: for a second request to stop.
+    ///
+    /// ```swift
+    /// worker.cancelHandlers()
+    /// ```
+    public func cancelHandlers() {
+        guard let session = self.running.withLock({ $0 }) else { return }
+        self.thread.submit { loop in
+            session.stopRequested(on: loop)
+            session.handlersCancelled(on: loop)
+        }
+    }
+
+    private static var hostName: String {
+        var bytes = [CChar](repeating: 0, count: 256)
+        guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return "worker" }
+        return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,63 @@
+/// What went wrong, and what to do about it.
+///
+/// Compare `code` to tell errors apart; show `message` to people. Neither holds a payload or a token.
+///
+/// ```swift
+/// do {
+///     try await worker.run { _ in .newData }
+/// } catch where error.code == .refused {
+///     log("the gateway does not let this worker in: \(error.message)")
+/// }
+/// ```
+public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kind of an error. More kinds may come, so compare with those you know.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        private enum Kind: String {
+            case badArgument, badCredentials, untrusted, unreachable, timedOut, refused, badAnswer
+            case wakeEnded, extensionLimitReached, alreadyRunning, unavailable, cancelled
+        }
+
+        private let kind: Kind
+
+        /// A URL, topic, token, name or number that cannot be used.
+        public static let badArgument = Code(kind: .badArgument)
+        /// A file with a certificate, key or token cannot be read or used.
+        public static let badCredentials = Code(kind: .badCredentials)
+        /// The gateway's certificate is not trusted, or the TLS handshake failed.
+        public static let untrusted = Code(kind: .untrusted)
+        /// Nobody answers at the gateway's address, or the connection broke.
+        public static let unreachable = Code(kind: .unreachable)
+        /// The gateway did not answer in time, or was silent for too long.
+        public static let timedOut = Code(kind: .timedOut)
+        /// The gateway answered with an error; its reason and remedy are in the message.
+        public static let refused = Code(kind: .refused)
+        /// What answered does not speak as a WakeGate gateway does.
+        public static let badAnswer = Code(kind: .badAnswer)
+        /// The wake has ended already, so its time cannot be extended.
+        public static let wakeEnded = Code(kind: .wakeEnded)
+        /// The wake has all the time that the gateway's `policy.maxExtension` gives.
+        public static let extensionLimitReached = Code(kind: .extensionLimitReached)
+        /// `run` was called while it runs.
+        public static let alreadyRunning = Code(kind: .alreadyRunning)
+        /// The machine lacks what a worker needs: threads, descriptors or memory.
+        public static let unavailable = Code(kind: .unavailable)
+        /// The task that waited was cancelled.
+        public static let cancelled = Code(kind: .cancelled)
+
+        /// The name of the code.
+        public var description: String { self.kind.rawValue }
+    }
+
+    /// What kind of error it is.
+    public let code: Code
+    /// What happened, and the remedy.
+    public let message: String
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The code and the message.
+    public var description: String { "\(self.code): \(self.message)" }
+}

@@ -1,0 +1,24 @@
+/// What a worker does, for logs and metrics: see ``WakeWorker/events``.
+///
+/// Nothing in it is secret: wakes are named by their ids, devices and payloads are left out. More cases may come; give
+/// a `switch` a `default`.
+public enum WakeWorkerEvent: Sendable {
+    /// The gateway sends wakes from now on.
+    case subscribed
+    /// The subscription has ended, and is tried again after `retryIn`. Wakes it had brought are lost.
+    case disconnected(reason: WakeWorkerError, retryIn: Duration)
+    /// A wake was handed to the handler.
+    case started(wake: String)
+    /// The time of a wake is over; its handler was cancelled.
+    case expired(wake: String)
+    /// The stream that brought the wake broke, so the gateway gives it to another worker; its handler was cancelled.
+    case lost(wake: String)
+    /// The handler threw; the wake counts as failed.
+    case handlerFailed(wake: String, error: any Error)
+    /// The gateway has the result, for certain.
+    case delivered(wake: String, result: BackgroundFetchResult)
+    /// The result did not count, or could not be delivered in time.
+    case dropped(wake: String, result: BackgroundFetchResult, reason: WakeWorkerError)
+    /// The worker takes no more wakes, and finishes what runs.
+    case stopping
+}

@@ -1,0 +1,30 @@
+import Foundation
+import Synchronization
+
+/// One JSON object a line, on standard output: what happened, to which worker, when.
+enum Line {
+    enum Value {
+        case text(String)
+        case number(Int)
+
+        fileprivate var json: String {
+            switch self {
+            case .number(let number): String(number)
+            case .text(let text):
+                // The one JSON encoder that escapes what a message may hold.
+                (try? JSONEncoder().encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
+            }
+        }
+    }
+
+    private static let output = Mutex(FileHandle.standardOutput)
+    private static let begun = ContinuousClock.now
+
+    static func show(_ event: String, _ worker: Int, _ values: [(String, Value)] = []) {
+        let at = ScriptedHandler.milliseconds(ContinuousClock.now - self.begun)
+        var members = ["\"event\":\"\(event)\"", "\"worker\":\(worker)", "\"at\":\(at)"]
+        members += values.map { "\"\($0.0)\":\($0.1.json)" }
+        let line = "{\(members.joined(separator: ","))}\n"
+        self.output.withLock { try? $0.write(contentsOf: Data(line.utf8)) }
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import WakeWorker
+
+/// Workers of the SDK that do as their pushes tell them, for tests and measurements of the gateway.
+///
+/// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN]`; the lines of standard
+/// input are commands: `stop`, `cancel`, `register`, `conditions TOKEN LEVEL`. It ends when all workers have, with 1
+/// when one was refused.
+@main
+struct Program {
+    static func main() async {
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        guard arguments.count >= 3 else {
+            Line.show("usage", 0, [("message", .text("wakegate-workers URL CA|- TOPIC [--workers N] [--slots N]"))])
+            exit(64)
+        }
+        let (url, authority, topic) = (arguments[0], arguments[1], arguments[2])
+        arguments.removeFirst(3)
+        var options: [String: String] = [:]
+        while arguments.count >= 2 {
+            options[arguments[0]] = arguments[1]
+            arguments.removeFirst(2)
+        }
+        var credentials = options["--token"].map { GatewayCredentials.bearerToken($0) } ?? .none
+        if authority != "-" { credentials = credentials.trusting(certificateAuthority: authority) }
+        var workers: [WakeWorker] = []
+        for number in 0..<(options["--workers"].flatMap { Int($0) } ?? 1) {
+            do {
+                let worker = try WakeWorker(
+                    gateway: url,
+                    topic: topic,
+                    credentials: credentials,
+                    slots: options["--slots"].flatMap { Int($0) } ?? WakeWorker.defaultSlots,
+                    devices: options["--device"].map { [$0] } ?? [],
+                    name: "worker-\(number)"
+                )
+                workers.append(worker)
+            } catch {
+                Line.show(
+                    "failed",
+                    number,
+                    [("code", .text(error.code.description)), ("message", .text(error.message))]
+                )
+                exit(1)
+            }
+        }
+        Commands(workers: workers).read()
+        exit(await self.run(workers) ? 0 : 1)
+    }
+
+    /// - Returns: whether all workers ended because they were stopped.
+    private static func run(_ workers: [WakeWorker]) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            for (number, worker) in workers.enumerated() {
+                Task { for await event in worker.events { self.show(event, number) } }
+                group.addTask {
+                    do throws(WakeWorkerError) {
+                        let handler = ScriptedHandler(worker: number)
+                        try await worker.run { try await handler.handle($0) }
+                        Line.show("ended", number)
+                        return true
+                    } catch {
+                        let message = error.message
+                        Line.show("failed", number, [("code", .text("\(error.code)")), ("message", .text(message))])
+                        return false
+                    }
+                }
+            }
+            return await group.reduce(true) { $0 && $1 }
+        }
+    }
+
+    private static func show(_ event: WakeWorkerEvent, _ worker: Int) {
+        switch event {
+        case .subscribed: Line.show("subscribed", worker)
+        case .disconnected(let reason, let wait):
+            let wait = ScriptedHandler.milliseconds(wait)
+            Line.show("disconnected", worker, [("code", .text("\(reason.code)")), ("retry", .number(wait))])
+        case .started: break
+        case .expired(let wake): Line.show("expired", worker, [("wake", .text(wake))])
+        case .lost(let wake): Line.show("lost", worker, [("wake", .text(wake))])
+        case .handlerFailed(let wake, _): Line.show("threw", worker, [("wake", .text(wake))])
+        case .delivered(let wake, let result):
+            Line.show("delivered", worker, [("wake", .text(wake)), ("result", .text(result.rawValue))])
+        case .dropped(let wake, let result, let reason):
+            let values: [(String, Line.Value)] = [
+                ("result", .text(result.rawValue)), ("code", .text("\(reason.code)")),
+            ]
+            Line.show("dropped", worker, [("wake", .text(wake))] + values)
+        case .stopping: Line.show("stopping", worker)
+        }
+    }
+}
+
+/// What standard input tells the workers.
+struct Commands: Sendable {
+    let workers: [WakeWorker]
+
+    /// Reads on a thread of its own.
+    func read() {
+        let thread = Thread {
+            while let line = readLine() { self.perform(line.split(separator: " ").map(String.init)) }
+        }
+        thread.start()
+    }
+
+    private func perform(_ words: [String]) {
+        switch words.first {
+        case "stop": for worker in self.workers { worker.stop() }
+        case "cancel": for worker in self.workers { worker.cancelHandlers() }
+        case "register":
+            Task { await self.show { worker in ("token", try await worker.registerForRemoteNotifications()) } }
+        case "conditions" where words.count == 3:
+            Task {
+                await self.show { worker in
+                    var conditions = DeviceConditions()
+                    conditions.batteryLevel = Double(words[2])
+                    let known = try await worker.report(conditions, for: words[1])
+                    return ("battery", "\(known.batteryLevel ?? -1) \(known.thermalState?.rawValue ?? "")")
+                }
+            }
+        default: Line.show("unknown", 0, [("command", .text(words.joined(separator: " ")))])
+        }
+    }
+
+    private func show(_ ask: (WakeWorker) async throws -> (name: String, value: String)) async {
+        do {
+            let answer = try await ask(self.workers[0])
+            Line.show("answer", 0, [(answer.name, .text(answer.value))])
+        } catch {
+            Line.show("refused", 0, [("message", .text("\(error)"))])
+        }
+    }
+}

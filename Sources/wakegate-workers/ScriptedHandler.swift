@@ -1,0 +1,91 @@
+import HTTPClient
+import WakeWorker
+
+/// What a push tells its worker to do; a push that says nothing is new data at once.
+struct Instruction: Decodable {
+    enum Kind: String, Decodable {
+        /// Answer with `result`, after `milliseconds`.
+        case answer
+        /// Throw.
+        case fail
+        /// Wait until the handler is cancelled, then throw.
+        case hang
+        /// Wait for so long, whether it is cancelled or not.
+        case stubborn
+        /// Ask for `milliseconds` more, and show how much there is.
+        case extend
+        /// Keep the wake alive for `milliseconds`.
+        case keepAlive
+    }
+
+    var kind = Kind.answer
+    var result = "newData"
+    var milliseconds: Int64 = 0
+
+    private enum Key: String, CodingKey {
+        case kind = "do"
+        case result, milliseconds
+    }
+
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: Key.self)
+        self.kind = try values.decodeIfPresent(Kind.self, forKey: .kind) ?? .answer
+        self.result = try values.decodeIfPresent(String.self, forKey: .result) ?? "newData"
+        self.milliseconds = try values.decodeIfPresent(Int64.self, forKey: .milliseconds) ?? 0
+    }
+}
+
+struct Fault: Error {}
+
+/// Does as its pushes say, and shows each step as a line.
+struct ScriptedHandler: Sendable {
+    let worker: Int
+
+    func handle(_ notification: WakeNotification) async throws -> BackgroundFetchResult {
+        let instruction = try notification.payload(as: Instruction.self)
+        Line.show(
+            "wake",
+            self.worker,
+            [
+                ("wake", .text(notification.id)), ("device", .text(notification.deviceToken)),
+                ("attempt", .number(notification.attempt)), ("left", .number(Self.milliseconds(notification.timeLeft))),
+            ]
+        )
+        defer { Line.show("handled", self.worker, [("wake", .text(notification.id))]) }
+        let result = BackgroundFetchResult(rawValue: instruction.result) ?? .failed
+        let thread = try HTTPThread.shared()
+        switch instruction.kind {
+        case .answer:
+            if instruction.milliseconds > 0 { await thread.wait(milliseconds: instruction.milliseconds) }
+            try Task.checkCancellation()
+            return result
+        case .fail: throw Fault()
+        case .hang:
+            await thread.wait(milliseconds: 600_000)
+            try Task.checkCancellation()
+            return .newData
+        case .stubborn:
+            await Task { await thread.wait(milliseconds: instruction.milliseconds) }.value
+            return result
+        case .extend:
+            do throws(WakeWorkerError) {
+                let left = try await notification.extend(by: .milliseconds(instruction.milliseconds))
+                Line.show("extended", self.worker, [("left", .number(Self.milliseconds(left)))])
+            } catch {
+                Line.show("refused", self.worker, [("code", .text(error.code.description))])
+            }
+            return result
+        case .keepAlive:
+            try await notification.withExtendedTime {
+                await thread.wait(milliseconds: instruction.milliseconds)
+                try Task.checkCancellation()
+            }
+            return result
+        }
+    }
+
+    static func milliseconds(_ duration: Duration) -> Int {
+        let (seconds, attoseconds) = duration.components
+        return Int(seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+    }
+}
