@@ -10,6 +10,7 @@ import sys
 import tempfile
 from functools import partial
 
+import auth_load
 import durable_load
 import million
 import push_load
@@ -58,6 +59,14 @@ def show_cpu(rows: list[dict], kind: str) -> None:
             f"  {row['shape']:40}{row['gatewayMicroseconds']:9.2f}{row['nghttpdMicroseconds']:9.2f}"
             f"{row['ratio']:8.2f}  {verdict(row['passed'])}"
         )
+
+
+def show_auth(row: dict) -> None:
+    print(f"\nCPU microseconds a push with provider tokens and without, median; target: at most {row['target']} times")
+    print(
+        f"  {row['shape']:40}{row['microseconds']['with']:9.2f}{row['microseconds']['without']:9.2f}"
+        f"{row['ratio']:8.3f}  {verdict(row['passed'])}"
+    )
 
 
 def show_memory(row: dict) -> None:
@@ -109,14 +118,19 @@ def show_latency(row: dict) -> None:
     print(f"  (below 0 the wake came first; from sending the push to the wake: {row['medianMillisecondsFromSending']:.3f})")
 
 
-def cpu(store: str, target: float, options: argparse.Namespace, folder: str) -> list[dict]:
-    return push_load.measure(options.products, folder, options.runs, options.requests, store, target)
+def cpu(store: str, target: float, factor: int, options: argparse.Namespace, folder: str) -> list[dict]:
+    return push_load.measure(options.products, folder, options.runs, options.requests * factor, store, target)
 
 
 # What is measured, in this order: how, and how it is shown.
 KINDS = {
-    "cpu": (partial(cpu, "memory", push_load.RATIO_TARGET), partial(show_cpu, kind="push kept in memory")),
-    "durable-cpu": (partial(cpu, "sqlite", durable_load.RATIO_TARGET), partial(show_cpu, kind="durable push")),
+    "cpu": (partial(cpu, "memory", push_load.RATIO_TARGET, 1), partial(show_cpu, kind="push kept in memory")),
+    "auth": (
+        lambda options, folder: auth_load.measure(options.products, folder, options.runs, options.requests),
+        show_auth,
+    ),
+    # Longer runs: beside a short one, the start of a hundred clients would be a large part of what is compared.
+    "durable-cpu": (partial(cpu, "sqlite", durable_load.RATIO_TARGET, 4), partial(show_cpu, kind="durable push")),
     "durable": (
         lambda options, folder: durable_load.compare(options.products, folder, options.runs, options.requests),
         show_durable,

@@ -3,6 +3,7 @@
 import os
 import random
 import statistics
+import subprocess
 
 import h2load
 import processes
@@ -12,7 +13,7 @@ PAYLOAD_BYTES = 228
 JWT_BYTES = 184
 CONNECTIONS = 100
 RATIO_TARGET = 1.3
-SHAPES = [(scheme, CONNECTIONS, streams) for scheme in ("h2c", "TLS") for streams in (32, 100)]
+SHAPES = [(scheme, streams) for scheme in ("h2c", "TLS") for streams in (32, 100)]
 
 
 def payload() -> bytes:
@@ -29,15 +30,10 @@ def write_inputs(folder: str, connections: int = CONNECTIONS) -> None:
         file.write(payload())
 
 
-def headers() -> list[str]:
-    # Shaped like a provider token: 184 letters and digits in three parts. Neither side checks it.
-    source = random.Random(2)
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-    parts = ["".join(source.choice(letters) for _ in range(count)) for count in (54, 42, 86)]
-    token = ".".join(parts)
-    assert len(token) == JWT_BYTES
+def headers(authorization: str | None = None) -> list[str]:
+    """The fields of each push, as arguments; `authorization` is one that nobody checks unless it is given."""
     fields = {
-        "authorization": f"bearer {token}",
+        "authorization": authorization or f"bearer {unchecked_token()}",
         "apns-topic": "com.example.bench",
         "apns-push-type": "background",
         "apns-priority": "5",
@@ -46,16 +42,44 @@ def headers() -> list[str]:
     return [word for name, value in fields.items() for word in ("-H", f"{name}: {value}")]
 
 
+def unchecked_token() -> str:
+    # Shaped like a provider token: 184 letters and digits in three parts.
+    source = random.Random(2)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+    parts = ["".join(source.choice(letters) for _ in range(count)) for count in (54, 42, 86)]
+    token = ".".join(parts)
+    assert len(token) == JWT_BYTES
+    return token
+
+
+def microseconds(
+    server: processes.Server, base: str, uris: str, folder: str, fields: list[str], streams: int, requests: int
+) -> float:
+    """CPU time that the server spent on each request of a run; the load has a core of its own."""
+    before = processes.cpu_seconds(server.pid)
+    body = os.path.join(folder, "body")
+    h2load.run(base, uris, body, fields, CONNECTIONS, streams, requests, ["taskset", "-c", "1"])
+    return (processes.cpu_seconds(server.pid) - before) / requests * 1e6
+
+
+def status_without_token(gateway: processes.Gateway) -> int:
+    """What a push is answered that shows nothing."""
+    fields = ["-H", "apns-topic: com.example.bench", "-d", "{}", "-o", "/dev/null", "-w", "%{http_code}"]
+    command = ["curl", "--silent", "--noproxy", "*", "--http2", "--cacert", gateway.ca, *fields]
+    url = f"https://{gateway.edge}/3/device/{1:064x}"
+    return int(subprocess.run([*command, url], capture_output=True, text=True, check=True).stdout)
+
+
 def measure(products: str, folder: str, runs: int, requests: int, store: str, target: float) -> list[dict]:
     """CPU a push of a gateway over `store`, which lies in `folder`; at most `target` times that of nghttpd."""
     write_inputs(folder)
-    server_core, load_core = ["taskset", "-c", "0"], ["taskset", "-c", "1"]
+    server_core = ["taskset", "-c", "0"]
     rows = []
     with processes.Gateway(products, folder, server_core, [f"store={store}"]) as gateway:
         key, certificate = (os.path.join(gateway.state, name) for name in ("server.key", "server.pem"))
         with processes.Nghttpd(folder, server_core, None) as clear, \
                 processes.Nghttpd(folder, server_core, (key, certificate)) as tls:  # fmt: skip
-            for scheme, connections, streams in SHAPES:
+            for scheme, streams in SHAPES:
                 peer = clear if scheme == "h2c" else tls
                 prefix = "http" if scheme == "h2c" else "https"
                 sides = {
@@ -65,18 +89,16 @@ def measure(products: str, folder: str, runs: int, requests: int, store: str, ta
                 samples: dict[str, list[float]] = {name: [] for name in sides}
                 for number in range(runs + 1):
                     for name, (server, base) in sides.items():
-                        before = processes.cpu_seconds(server.pid)
-                        uris, body = os.path.join(folder, name), os.path.join(folder, "body")
-                        h2load.run(base, uris, body, headers(), connections, streams, requests, load_core)
-                        spent = processes.cpu_seconds(server.pid) - before
+                        uris = os.path.join(folder, name)
+                        spent = microseconds(server, base, uris, folder, headers(), streams, requests)
                         # The first run of each registers the devices and warms the caches, and does not count.
                         if number > 0:
-                            samples[name].append(spent / requests * 1e6)
+                            samples[name].append(spent)
                 medians = {name: statistics.median(values) for name, values in samples.items()}
                 ratio = medians["gateway"] / medians["nghttpd"]
                 rows.append(
                     {
-                        "shape": f"{scheme}, {connections} connections x {streams} streams",
+                        "shape": f"{scheme}, {CONNECTIONS} connections x {streams} streams",
                         "gatewayMicroseconds": round(medians["gateway"], 3),
                         "nghttpdMicroseconds": round(medians["nghttpd"], 3),
                         "ratio": round(ratio, 3),
