@@ -120,7 +120,11 @@ let package = Package(
         .testTarget(name: "WakeWorkerTests", dependencies: ["HTTPClient", "WakeGateTestKit", "WakeWorker"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text"]),
         // Depends on the programs so that they lie, built, beside the tests.
-        .testTarget(name: "EndToEndTests", dependencies: ["wakegate", "wakegate-workers"], exclude: ["Clients"]),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: ["APNSProtocol", "wakegate", "wakegate-workers"],
+            exclude: ["Clients"]
+        ),
         .testTarget(
             name: "WakeDispatchTests",
             dependencies: [

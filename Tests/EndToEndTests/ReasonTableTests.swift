@@ -1,59 +1,64 @@
+import APNSProtocol
 import Foundation
 import Testing
 
-/// Which test produces each reason that APNs documents: every one of them stands in exactly one of the lists.
+/// The article says which test produces each reason; this is where it is held to that.
 @Suite(
-    "Every reason of APNs has a test that produces it, or is named as one we have no cause for",
+    "Every reason of APNs stands in the article, with the test that produces it",
     .serialized,
     .timeLimit(.minutes(2))
 )
 struct ReasonTableTests {
-    /// What a request is answered that a malformed push is not: each is produced below.
-    private static let produced: [String: Int] = [
-        "DeviceTokenNotForTopic": 400, "Forbidden": 403, "Unregistered": 410, "TooManyRequests": 429,
-    ]
-    /// What is said in GOAWAY and is no answer.
-    private static let inGoAway: Set<String> = ["IdleTimeout"]
-    /// What only a gateway shows that ends or whose disk fails; `DrainTests.drain` and `FailingDiskTests.fullDisk`
-    /// produce them, each with its status 503.
-    private static let inTrouble: Set<String> = ["ServiceUnavailable", "Shutdown"]
-    /// What a provider is told whose token is not taken; `ProviderTests` produces them, each with its status.
-    private static let ofProviderTokens: Set<String> = [
-        "ExpiredProviderToken", "InvalidProviderToken", "MissingProviderToken", "TooManyProviderTokenUpdates",
-        "TopicDisallowed", "UnrelatedKeyIdInToken",
-    ]
-    /// What nothing can cause yet.
-    private static let impossible: Set<String> = [
-        // A provider's key has no environment of its own.
-        "BadEnvironmentKeyIdInToken",
-        // Client certificates are taken and prove nothing.
-        "BadCertificate", "BadCertificateEnvironment",
-        // A device token has no date of its own.
-        "ExpiredToken",
-        // No fault of the gateway is answered: it refuses with ServiceUnavailable, or ends.
-        "InternalServerError",
-    ]
+    /// What is produced below.
+    private static let produced = ["DeviceTokenNotForTopic", "Forbidden", "TooManyRequests", "Unregistered"]
 
     private let topic = "com.example.reasons"
     private let token = String(repeating: "4ea5", count: 16)
 
-    @Test("Each reason that the gateway counts stands in one list, and a malformed push produces the rest")
+    @Test("The article has every status and reason of the code, and no other, in the code's order")
     func complete() throws {
+        let article = try ReasonArticle()
+        #expect(article.rows.map(\.reason) == APNSReason.allCases.map(\.rawValue))
+        #expect(article.rows.map(\.status) == APNSReason.allCases.map(\.status))
+        #expect(Set(article.rows.map(\.remedy)) == ["mend", "forget", "later", "connect"])
+        // A device token that is gone is never sent to again; what comes after a while has a status that says so.
+        for row in article.rows {
+            #expect((row.remedy == "later") == [429, 500, 503].contains(row.status), "\(row.reason)")
+            #expect(row.status != 410 || row.remedy == "forget", "\(row.reason)")
+        }
         let counted = try #require(RunningGateway().stats().value("pushes", "rejected") as? [String: Any])
-        let malformed = Set(MalformedPushTests.cases.map(\.reason))
-        let elsewhere = Self.inGoAway.union(Self.inTrouble).union(Self.ofProviderTokens).union(Self.produced.keys)
-        #expect(malformed.isDisjoint(with: elsewhere))
-        #expect(malformed.union(elsewhere).isDisjoint(with: Self.impossible))
-        #expect(malformed.union(elsewhere).union(Self.impossible) == Set(counted.keys))
+        #expect(Set(article.rows.map(\.reason)) == Set(counted.keys))
     }
 
-    @Test("Each answer comes with its status and reason, and is counted", arguments: Self.produced.keys.sorted())
+    @Test("Every test that the article names is there, and speaks of the reason")
+    func tests() throws {
+        let folder = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests")
+        for row in try ReasonArticle().rows {
+            guard let test = row.test else { continue }
+            let parts = test.split(separator: ".")
+            let text = try String(contentsOf: folder.appendingPathComponent("\(parts[0]).swift"), encoding: .utf8)
+            #expect(text.contains("func \(parts[1])("), "\(test)")
+            #expect(text.contains(row.reason), "\(test) and \(row.reason)")
+        }
+    }
+
+    @Test("What a malformed push is answered is what the article says of it, both ways")
+    func malformed() throws {
+        let rows = try ReasonArticle().rows(of: "MalformedPushTests.table")
+        #expect(Set(rows.map(\.reason)) == Set(MalformedPushTests.cases.map(\.reason)))
+        for row in rows {
+            #expect(MalformedPushTests.cases.allSatisfy { $0.reason != row.reason || $0.status == row.status })
+        }
+        #expect(Set(try ReasonArticle().rows(of: "ReasonTableTests.answer").map(\.reason)).isSubset(of: Self.produced))
+    }
+
+    @Test("Each answer comes with its status and reason, and is counted", arguments: Self.produced)
     func answer(reason: String) throws {
         let gateway = try RunningGateway(reason == "TooManyRequests" ? ["--set", "limits.devicesMax=1"] : [])
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         let refused = try self.produce(reason, gateway)
         #expect(refused.reason == reason)
-        #expect(refused.status == Self.produced[reason])
+        #expect(refused.status == APNSReason(rawValue: reason)?.status)
         #expect(try gateway.stats().integer("pushes", "rejected", reason) == 1)
     }
 
