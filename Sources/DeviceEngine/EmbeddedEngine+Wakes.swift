@@ -69,13 +69,15 @@ extension EmbeddedEngine {
     }
 
     /// The stream that carried a wake in flight ended.
-    package func lose(_ id: WakeID) {
+    ///
+    /// - Parameter takingBackAttempt: the wake never reached its worker, so that its attempt does not count.
+    package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
         guard let device = self.wakes[id] else { return }
         self.settleBeforeWakeEnds(device)
         let record = self.devices[device]
         guard record.wake == id, record.state.inFlight != nil else { return }
         let parameters = self.parameters(record.topic)
-        let action = self.devices[device].state.wakeLost(at: self.now, takingBackAttempt: false, parameters)
+        let action = self.devices[device].state.wakeLost(at: self.now, takingBackAttempt: takingBackAttempt, parameters)
         self.noteEnd(device, record, .lost, action)
         self.settle(device)
     }

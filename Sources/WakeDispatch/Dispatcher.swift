@@ -117,6 +117,30 @@ extension Dispatcher {
         self.flow()
     }
 
+    /// A stream may hold more or fewer wakes from now on; it keeps those it has.
+    package func slotsChanged(_ address: StreamAddress, to slots: Int) {
+        guard let subscription = self.subscriptions[address] else { return }
+        self.workers[Int(subscription.topic.rawValue)].slots += slots - subscription.slots
+        subscription.slots = slots
+        self.freed.append(subscription)
+        self.flow()
+    }
+
+    /// A wake that a stream holds was lost, while the stream goes on.
+    ///
+    /// - Parameter takingBackAttempt: its worker never got it, so that its attempt does not count.
+    package func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
+        guard let subscription = self.subscriptions[address], subscription.wakes.contains(wake) else { return }
+        self.engine.lose(wake, takingBackAttempt: takingBackAttempt)
+        // Its deadline may have passed unseen until now: then it expired first, and was not lost.
+        self.takeExpiredWakes()
+        if subscription.wakes.contains(wake) {
+            self.release(wake, subscription)
+            self.freed.append(subscription)
+        }
+        self.flow()
+    }
+
     /// A worker reported the result of a wake.
     package func report(_ result: FetchResult, wake: WakeID) -> ReportOutcome {
         let outcome = self.engine.report(result, wake: wake)
@@ -246,8 +270,10 @@ extension Dispatcher {
     private func wakeExpired(_ wake: WakeID) {
         guard let subscription = self.holders[wake] else { return }
         self.release(wake, subscription)
-        subscription.expiredInARow.append(wake)
-        self.holders[wake] = subscription
+        if subscription.request.stallsWhenSilent {
+            subscription.expiredInARow.append(wake)
+            self.holders[wake] = subscription
+        }
         self.output.expire(wake, on: subscription.address)
         self.freed.append(subscription)
     }

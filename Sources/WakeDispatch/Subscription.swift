@@ -7,10 +7,13 @@ package struct SubscriptionRequest: Sendable {
     package let slots: Int
     /// The devices it takes wakes of; empty for every device of the topic.
     package let devices: [DeviceToken]
+    /// Whether wakes that expire unanswered keep new ones from it; a webhook's driver sees to that itself.
+    package let stallsWhenSilent: Bool
 
-    package init(slots: Int, devices: [DeviceToken]) {
+    package init(slots: Int, devices: [DeviceToken], stallsWhenSilent: Bool = true) {
         self.slots = slots
         self.devices = devices
+        self.stallsWhenSilent = stallsWhenSilent
     }
 }
 
@@ -22,6 +25,8 @@ final class Subscription {
     let address: StreamAddress
     let topic: TopicIndex
     let request: SubscriptionRequest
+    /// How many unanswered wakes it may hold now.
+    var slots: Int
     /// The wakes it holds.
     var wakes: Set<WakeID> = []
     /// Its wakes that expired since it last answered one; a late answer to one of them counts as an answer.
@@ -38,6 +43,7 @@ final class Subscription {
         self.address = address
         self.topic = topic
         self.request = request
+        self.slots = request.slots
     }
 
     /// The devices it names, one at each call, in turn: none that is always due keeps the others waiting.
@@ -51,6 +57,6 @@ final class Subscription {
 
     /// It can take one more wake.
     var isFree: Bool {
-        !self.hasEnded && !self.isPaused && !self.isStalled && self.wakes.count < self.request.slots
+        !self.hasEnded && !self.isPaused && !self.isStalled && self.wakes.count < self.slots
     }
 }

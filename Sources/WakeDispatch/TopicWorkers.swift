@@ -48,14 +48,14 @@ struct TopicWorkers {
 
     mutating func insert(_ subscription: Subscription) {
         self.connected += 1
-        self.slots += subscription.request.slots
+        self.slots += subscription.slots
         for token in Set(subscription.request.devices) { self.byDevice[token, default: []].append(subscription) }
         self.rotate(subscription)
     }
 
     mutating func remove(_ subscription: Subscription) {
         self.connected -= 1
-        self.slots -= subscription.request.slots
+        self.slots -= subscription.slots
         for token in Set(subscription.request.devices) {
             self.byDevice[token]?.removeAll { $0 === subscription }
             if self.byDevice[token]?.isEmpty == true { self.byDevice[token] = nil }

@@ -18,6 +18,7 @@ extension DispatchSimulation {
             self.answer()
             for _ in 0..<self.generator.number(in: 1...3) { self.act() }
             if self.repeats.once(in: 2) { self.repeatPush() }
+            if self.webhooks.once(in: 4) { self.actAsWebhook() }
             if let fault = self.fault { return "step \(step): \(fault)" }
         }
         self.calm()

@@ -12,6 +12,8 @@ final class DispatchSimulation {
     var generator: SeededGenerator
     /// Draws pushes that come again, which change nothing: everything else happens as without them.
     var repeats: SeededGenerator
+    /// Draws what webhooks do that streams do not.
+    var webhooks: SeededGenerator
     let configuration: EngineConfiguration
     let tokens: [DeviceToken]
 
@@ -43,6 +45,7 @@ final class DispatchSimulation {
         self.rig = DispatchRig(self.configuration, seed: generator.next())
         self.generator = generator
         self.repeats = SeededGenerator(seed: ~seed)
+        self.webhooks = SeededGenerator(seed: seed &* 3 &+ 1)
     }
 
     private static func configuration(_ generator: inout SeededGenerator) -> EngineConfiguration {
@@ -161,6 +164,22 @@ extension DispatchSimulation {
         self.check()
     }
 
+    func changeSlots(_ address: StreamAddress, to slots: Int) {
+        self.models.checker.slotsChanged(address, to: slots)
+        self.rig.dispatcher.slotsChanged(address, to: slots)
+        self.took()
+        self.check()
+    }
+
+    func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
+        self.rig.dispatcher.lose(wake, on: address, takingBackAttempt: takingBackAttempt)
+        if let delivery = self.models.checker.lost(wake) {
+            self.ended(delivery, .lost, takingBackAttempt: takingBackAttempt)
+        }
+        self.took()
+        self.check()
+    }
+
     func report(_ result: FetchResult, _ wake: WakeID) {
         let outcome = self.rig.report(result, wake)
         switch outcome {
@@ -260,7 +279,7 @@ extension DispatchSimulation {
 // MARK: - What is seen of it
 
 extension DispatchSimulation {
-    /// - Parameter takingBackAttempt: the gateway restarted.
+    /// - Parameter takingBackAttempt: the gateway restarted, or the wake never reached its worker.
     func ended(_ delivery: Delivery, _ outcome: WakeOutcome, takingBackAttempt: Bool = false) {
         self.models.results[outcome] += 1
         self.models.remember(delivery.wake, of: delivery.token)

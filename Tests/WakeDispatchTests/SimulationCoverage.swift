@@ -13,6 +13,9 @@ struct SimulationCoverage {
     /// Pushes that were sent again with the apns-id of their sender's, while that was remembered.
     var repeatedPushes = 0
     var lateAnswers = 0
+    var slotChanges = 0
+    /// Wakes that were lost while their stream went on.
+    var lossesAlone = 0
     var unknownAnswers = 0
     var namedDeliveries = 0
     var emptyWakes = 0
@@ -36,6 +39,7 @@ struct SimulationCoverage {
         var counts: [(String, Int64)] = [
             ("launched", self.launched), ("completed", self.completed), ("coalesced", self.coalesced),
             ("repeated pushes", Int64(self.repeatedPushes)),
+            ("slot changes", Int64(self.slotChanges)), ("losses alone", Int64(self.lossesAlone)),
             ("stalls", Int64(self.stalls)), ("repeated answers", Int64(self.repeatedAnswers)),
             ("late answers", Int64(self.lateAnswers)), ("unknown answers", Int64(self.unknownAnswers)),
             ("named deliveries", Int64(self.namedDeliveries)), ("empty wakes", Int64(self.emptyWakes)),

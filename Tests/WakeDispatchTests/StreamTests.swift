@@ -1,3 +1,4 @@
+import Bytes
 import DeviceEngine
 import LaunchPolicy
 import Testing
@@ -217,5 +218,97 @@ struct StreamTests {
         #expect(rig.rig.find(1) == nil && rig.takeDeliveries().isEmpty)
         #expect(rig.push(1)?.disposition == .launched)
         #expect(rig.push(2, isDryRun: true)?.held == .worker)
+    }
+
+    @Test("A stream that is given fewer slots keeps its wakes and gets no more until it has a free one again")
+    func fewerSlots() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 3)
+        for device in 0..<3 { rig.push(device) }
+        let wakes = rig.takeDeliveries().map(\.wake)
+        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 1)
+        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 1, busy: 3))
+        for device in 3..<8 { rig.push(device) }
+        rig.report(.newData, wakes[0])
+        rig.report(.newData, wakes[1])
+        #expect(rig.takeDeliveries().isEmpty)
+        rig.report(.newData, wakes[2])
+        #expect(rig.takeDeliveries().count == 1)
+        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 0)
+        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 4)
+        #expect(rig.takeDeliveries().count == 3)
+        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 4, busy: 4))
+        rig.endStream(1)
+        #expect(rig.dispatcher.workerCounts(nil) == .init())
+        // Of a stream that has ended nothing is known.
+        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 9)
+        #expect(rig.dispatcher.workerCounts(nil) == .init())
+    }
+
+    @Test("A stream without slots leaves its topic's devices to the others")
+    func noSlots() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 2)
+        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 0)
+        rig.push(1)
+        #expect(rig.takeDeliveries().isEmpty && rig.engine.totals.held[.worker] == 1)
+        rig.subscribe(2, slots: 2)
+        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
+    }
+
+    @Test("A wake that is lost while its stream goes on launches again; its attempt counts if it was delivered")
+    func lostAlone() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 2)
+        rig.push(1)
+        for attempt in [1, 1, 2, 2] {
+            let delivery = try #require(rig.takeDeliveries().first)
+            #expect(delivery.push.attempts == attempt)
+            rig.dispatcher.lose(
+                delivery.wake,
+                on: DispatchRig.address(1),
+                takingBackAttempt: rig.engine.totals.results[.lost] % 2 == 0
+            )
+            #expect(rig.dispatcher.workerCounts(nil).busy == 1)
+        }
+        let last = try #require(rig.takeDeliveries().first)
+        #expect(last.push.attempts == 3)
+        #expect(rig.engine.totals.results[.lost] == 4 && rig.engine.totals.inFlight == 1)
+        // A wake of another stream, or none at all, is not this one's to lose.
+        rig.dispatcher.lose(last.wake, on: DispatchRig.address(2), takingBackAttempt: true)
+        #expect(rig.engine.totals.inFlight == 1)
+        #expect(rig.report(.newData, last.wake) == .ended)
+        rig.dispatcher.lose(last.wake, on: DispatchRig.address(1), takingBackAttempt: true)
+        #expect(rig.engine.totals.results[.lost] == 4 && rig.engine.totals.completed == 1)
+    }
+
+    @Test("A wake whose deadline has passed unseen expires, and is not lost")
+    func expiredBeforeLost() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 1)
+        rig.push(1)
+        let wake = try #require(rig.takeDeliveries().first?.wake)
+        rig.rig.pass(30_000)
+        _ = rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 0)
+        rig.dispatcher.lose(wake, on: DispatchRig.address(1), takingBackAttempt: true)
+        #expect(rig.engine.totals.results[.expired] == 1 && rig.engine.totals.results[.lost] == 0)
+        #expect(rig.output.expirations == [wake])
+        #expect(rig.dispatcher.workerCounts(nil).busy == 0)
+    }
+
+    @Test("A stream that sees to its silence itself does not stall")
+    func neverStalls() {
+        let rig = DispatchRig()
+        let request = SubscriptionRequest(slots: 1, devices: [], stallsWhenSilent: false)
+        _ = EngineRig.topicName(0).withByteView {
+            rig.dispatcher.subscribed(DispatchRig.address(1), topic: $0, request)
+        }
+        for device in 0..<8 {
+            rig.push(device)
+            #expect(rig.output.deliveries.count == 1, "device \(device)")
+            rig.advance(by: 30_000)
+            _ = rig.output.take()
+        }
+        #expect(rig.engine.totals.results[.expired] == 8)
     }
 }

@@ -8,7 +8,7 @@ import WakeGateTestKit
 struct WakeChecker {
     struct Stream {
         let topic: String
-        let slots: Int
+        var slots: Int
         let devices: Set<DeviceToken>
         var open: Set<WakeID> = []
         var expiredInARow: Set<WakeID> = []
@@ -33,6 +33,16 @@ struct WakeChecker {
     mutating func subscribed(_ address: StreamAddress, _ stream: Stream) { self.streams[address] = stream }
 
     mutating func paused(_ address: StreamAddress, _ isPaused: Bool) { self.streams[address]?.isPaused = isPaused }
+
+    mutating func slotsChanged(_ address: StreamAddress, to slots: Int) { self.streams[address]?.slots = slots }
+
+    /// The wake was lost, and its stream goes on.
+    ///
+    /// - Returns: the wake, if it was in flight.
+    mutating func lost(_ wake: WakeID) -> Delivery? {
+        self.answerers[wake] = nil
+        return self.close(wake)
+    }
 
     mutating func ended(_ address: StreamAddress) -> [Delivery] {
         let wakes = self.streams.removeValue(forKey: address)?.open ?? []
