@@ -90,4 +90,19 @@ struct ClientTextTests {
         #expect(text.contains("3 (expired 2, forceQuit 1)"))
         #expect(text.contains("1.75"))
     }
+
+    @Test("A topic's webhook is shown below it, with why it rests")
+    func webhooks() throws {
+        let json = """
+            {"topics": [{"topic": "a", "devices": 2, "workers": 1, "pending": 3, "inFlight": 0, "webhook": {
+            "url": "https://a.example/", "state": "resting", "restingUntil": 1900000, "failures": 5,
+            "lastError": "Connection refused"}}, {"topic": "b", "devices": 1, "workers": 0, "pending": 0,
+            "inFlight": 0}, {"topic": "c", "webhook": {"url": "https://c.example/", "state": "active", "failures": 0}}]}
+            """
+        let lines = StatsText.topics(try JSONReader.read(json)).split(separator: "\n").map(String.init)
+        #expect(lines.count == 6)
+        let why = "resting until 1970-01-01T00:31:40Z, 5 failures: Connection refused"
+        #expect(lines[2] == "  webhook https://a.example/ \(why)")
+        #expect(lines[3].hasPrefix("b ") && lines[5] == "  webhook https://c.example/ active")
+    }
 }

@@ -40,8 +40,18 @@ package enum StatsText {
         for topic in topics {
             text += self.padded(topic["topic"]?.text ?? "", to: max(width, 7))
             text += columns.map { self.padded(self.number(topic[$0]), to: 10) }.joined() + "\n"
+            if let webhook = topic["webhook"] { text += "  webhook \(self.webhook(webhook))\n" }
         }
         return text
+    }
+
+    /// A webhook's URL and how it is: `https://hooks.example.com/ resting until ..., 5 failures: Connection refused`.
+    private static func webhook(_ webhook: JSONValue) -> String {
+        var text = "\(webhook["url"]?.text ?? "") \(webhook["state"]?.text ?? "")"
+        if let until = webhook["restingUntil"]?.number { text += " until \(TimeText.instant(until))" }
+        guard let failures = webhook["failures"]?.number, failures > 0 else { return text }
+        text += failures == 1 ? ", 1 failure" : ", \(JSONNumber.text(of: failures)) failures"
+        return webhook["lastError"]?.text.map { "\(text): \($0)" } ?? text
     }
 
     /// The sum of an object's counters, and those that are not zero by name: `3 (expired 2, forceQuit 1)`.
