@@ -60,8 +60,8 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "DeviceJournal", "HTTPTransport", "History",
-                "LaunchPolicy", "Text", "WakeDispatch",
+                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "DeviceJournal", "HTTPClient", "HTTPTransport",
+                "History", "LaunchPolicy", "Text", "WakeDispatch",
             ]
         ),
         .target(
@@ -115,6 +115,10 @@ let package = Package(
         .testTarget(
             name: "GatewayProviderTests",
             dependencies: ["APNSProtocol", "Bytes", "Gateway", "HTTPTransport"]
+        ),
+        .testTarget(
+            name: "GatewayWebhookTests",
+            dependencies: ["Bytes", "DeviceEngine", "Gateway", "HTTPClient", "LaunchPolicy", "WakeGateTestKit"]
         ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "WakeWorkerTests", dependencies: ["HTTPClient", "WakeGateTestKit", "WakeWorker"]),

@@ -14,7 +14,9 @@ extension CommandDefinition {
             "keys of the configuration, for FILE and --set:\n"
                 + ConfigurationKey.all.map { "  \($0.name): \($0.summary)\n      \($0.requirement)" }
                 .joined(separator: "\n")
-                + "\n  topics.TOPIC.policy.PARAMETER: a parameter of the launch policy for one topic",
+                + "\n  topics.TOPIC.policy.PARAMETER: a parameter of the launch policy for one topic\n"
+                + WebhookKey.all.map { "  topics.TOPIC.webhook.\($0.name): \($0.summary)\n      \($0.requirement)" }
+                .joined(separator: "\n"),
             """
             Workers are asked for bearer tokens (`wakegate token issue`) as soon as the state folder has a token.key,
             and on addresses other than loopback in any case. Operators are asked on such addresses alone; there the

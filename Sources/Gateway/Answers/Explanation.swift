@@ -8,6 +8,8 @@ struct Explanation {
     static let recentMax = 32
 
     let device: DeviceSnapshot
+    /// How the webhook of its topic is; nil when it has none.
+    let webhook: WebhookStatus?
     let now: Instant
     let offset: WallOffset
 
@@ -47,8 +49,12 @@ struct Explanation {
         for code in self.device.held { writer.string(code.name) }
         writer.endArray()
         writer.key("why")
-        writer.string(Reasoning(device: self.device, now: self.now, offset: self.offset).sentence)
+        writer.string(self.reasoning.sentence)
         writer.key("recent")
+    }
+
+    private var reasoning: Reasoning {
+        Reasoning(device: self.device, webhook: self.webhook, now: self.now, offset: self.offset)
     }
 
     /// When the budget window that is open now ends.

@@ -5,6 +5,8 @@ import Text
 /// Says in one sentence why a device is or is not being woken, and what would change that.
 struct Reasoning {
     let device: DeviceSnapshot
+    /// How the webhook of its topic is; nil when it has none.
+    let webhook: WebhookStatus?
     let now: Instant
     let offset: WallOffset
 
@@ -23,6 +25,7 @@ struct Reasoning {
         if let code = self.device.held.first, code != .worker { return self.held(code, pending) }
         let eligibleAt = state.eligibleAt(pending.priority, self.device.parameters)
         guard eligibleAt <= self.now else { return self.waits(until: eligibleAt, pending) }
+        if let webhook = self.webhook { return webhook.reason(topic: self.device.topic) }
         return "The push is due, but no worker subscribed to \(self.device.topic) has a free slot for this device: "
             + "start one (wakegate worker --topic \(self.device.topic) -- COMMAND), or give it more slots."
     }

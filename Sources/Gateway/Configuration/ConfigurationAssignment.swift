@@ -27,19 +27,27 @@ struct ConfigurationAssignment: Sendable {
         self.init(path: Self.path(of: setting[..<equals], value: value), value: value, written: written)
     }
 
+    /// The sections of a topic.
+    static let topicSections = ["policy", "webhook"]
+
     /// Splits a key at its dots. Topics contain dots themselves: a topic is what stands between `topics.` and
-    /// the last `.policy`.
+    /// the last `.policy` or `.webhook`.
     private static func path(of key: Substring, value: JSONValue) -> [String] {
         let prefix = "topics."
         guard key.hasPrefix(prefix), key.utf8.count > prefix.utf8.count else {
             return key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         }
         let rest = key.dropFirst(prefix.count)
-        if let policy = rest.range(of: ".policy.", options: .backwards) {
-            return ["topics", String(rest[..<policy.lowerBound]), "policy", String(rest[policy.upperBound...])]
+        // A key of a section never takes an object, so that an object is the section's own.
+        for section in Self.topicSections where rest.hasSuffix(".\(section)") {
+            guard case .object = value else { break }
+            return ["topics", String(rest.dropLast(section.utf8.count + 1)), section]
         }
-        if rest.hasSuffix(".policy"), case .object = value {
-            return ["topics", String(rest.dropLast(".policy".count)), "policy"]
+        let found = Self.topicSections.compactMap { section in
+            rest.range(of: ".\(section).", options: .backwards).map { (section, $0) }
+        }
+        if let (section, range) = found.max(by: { $0.1.lowerBound < $1.1.lowerBound }) {
+            return ["topics", String(rest[..<range.lowerBound]), section, String(rest[range.upperBound...])]
         }
         return ["topics", String(rest)]
     }

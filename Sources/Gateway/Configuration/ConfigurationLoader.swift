@@ -121,14 +121,19 @@ extension ConfigurationLoader {
         for member in members {
             self.visit(ConfigurationAssignment(path: assignment.path + [member.name], value: member.value))
         }
-        // A topic without a parameter of its own is known all the same.
-        if assignment.path.count == 2 { self.topicAssignments.append(assignment) }
+        // A topic without a parameter of its own is known all the same, and so is a webhook's section.
+        if assignment.path.count == 2 || Self.isWebhook(assignment.path) { self.topicAssignments.append(assignment) }
     }
 
     private static func isSection(_ path: [String]) -> Bool {
         guard let first = path.first else { return true }
         guard first == "topics" else { return path.count == 1 && self.sections.contains(first) }
-        return path.count <= 2 || (path.count == 3 && path[2] == "policy")
+        return path.count <= 2 || (path.count == 3 && ConfigurationAssignment.topicSections.contains(path[2]))
+    }
+
+    /// Whether a path leads to a topic's webhook, or into its section.
+    private static func isWebhook(_ path: [String]) -> Bool {
+        path.count >= 3 && path[0] == "topics" && path[2] == "webhook"
     }
 
     private mutating func assign(_ assignment: ConfigurationAssignment) {
@@ -137,13 +142,17 @@ extension ConfigurationLoader {
             return
         }
         guard let key = Self.keys[assignment.name] else { return self.unknown(assignment.path) }
-        var value = assignment.value
-        if key.isText, let written = assignment.written, value != .null {
-            if case .string = value {} else { value = .string(written) }
-        }
+        let value = self.textual(assignment, isText: key.isText)
         if !key.assign(&self.configuration, value) {
             self.fault(key.name, "is \(value.described)", "write \(key.requirement)")
         }
+    }
+
+    /// The value; for a key of text as it was written on the command line, whatever else it could be.
+    private func textual(_ assignment: ConfigurationAssignment, isText: Bool) -> JSONValue {
+        guard isText, let written = assignment.written, assignment.value != .null else { return assignment.value }
+        if case .string = assignment.value { return assignment.value }
+        return .string(written)
     }
 }
 
@@ -153,6 +162,10 @@ extension ConfigurationLoader {
             let topic = assignment.path[1]
             guard !topic.isEmpty, topic.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
                 self.fault("topics.\(topic)", "is no topic", "write a name such as com.example.app")
+                continue
+            }
+            guard !Self.isWebhook(assignment.path) else {
+                self.assignWebhook(assignment)
                 continue
             }
             var policy = self.configuration.policy(forTopic: topic)
@@ -167,6 +180,19 @@ extension ConfigurationLoader {
                 continue
             }
             self.configuration.topicPolicies[topic] = policy
+        }
+    }
+
+    private mutating func assignWebhook(_ assignment: ConfigurationAssignment) {
+        let topic = assignment.path[1]
+        var webhook = self.configuration.webhooks[topic] ?? WebhookConfiguration()
+        defer { self.configuration.webhooks[topic] = webhook }
+        guard assignment.path.count == 4 else { return }
+        guard let key = WebhookKey.all.first(where: { $0.name == assignment.path[3] }) else {
+            return self.unknown(assignment.path)
+        }
+        if !key.assign(&webhook, self.textual(assignment, isText: key.isText)) {
+            self.fault(assignment.name, "is \(assignment.value.described)", "write \(key.requirement)")
         }
     }
 
@@ -187,7 +213,10 @@ extension ConfigurationLoader {
         var candidates = Self.keys.keys.sorted() + ["limits", "log", "policy", "tls", "topics"]
         if path.first == "topics", path.count > 2 {
             let topic = "topics.\(path[1])"
-            candidates = ["\(topic).policy"] + Parameters.Name.allCases.map { "\(topic).policy.\($0.rawValue)" }
+            candidates =
+                ConfigurationAssignment.topicSections.map { "\(topic).\($0)" }
+                + Parameters.Name.allCases.map { "\(topic).policy.\($0.rawValue)" }
+                + WebhookKey.all.map { "\(topic).webhook.\($0.name)" }
         }
         // A known name in the wrong section is the likelier slip than a misspelt one.
         let moved = candidates.first { $0.split(separator: ".").last.map(String.init) == path.last }

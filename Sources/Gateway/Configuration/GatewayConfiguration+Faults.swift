@@ -5,7 +5,7 @@ extension GatewayConfiguration {
     ///
     /// No listener may be reached from other machines whose callers cannot all be asked for proof.
     package func faults() -> [ConfigurationFault] {
-        self.addressFaults() + self.tlsFaults() + self.providerKeyFaults()
+        self.addressFaults() + self.tlsFaults() + self.providerKeyFaults() + self.webhookFaults()
     }
 
     private func addressFaults() -> [ConfigurationFault] {
@@ -82,6 +82,10 @@ extension GatewayConfiguration {
             }
         }
         return faults
+    }
+
+    private func webhookFaults() -> [ConfigurationFault] {
+        self.webhooks.sorted { $0.key < $1.key }.flatMap { WebhookFaults(topic: $0.key, webhook: $0.value).all }
     }
 
     private func providerKeyFaults() -> [ConfigurationFault] {

@@ -46,6 +46,9 @@ package struct GatewayConfiguration: Sendable {
     /// The launch policy of topics that override it, complete: what a topic does not name is as in `policy`.
     package var topicPolicies: [String: Parameters] = [:]
 
+    /// The webhooks, by topic.
+    package var webhooks: [String: WebhookConfiguration] = [:]
+
     /// Every bound of the gateway.
     package var limits = GatewayLimits()
 

@@ -10,6 +10,12 @@ enum EngineCommand: Sendable {
     case subscribe(reply: StreamAddress, topic: [UInt8], SubscriptionRequest)
     case streamEnded(StreamAddress)
     case streamPaused(StreamAddress, Bool)
+    /// A stream may hold more or fewer wakes from now on.
+    case slotsChanged(StreamAddress, Int)
+    /// A stream goes on without a wake it held, whose attempt counts unless its worker never got it.
+    case lost(StreamAddress, WakeID, takingBackAttempt: Bool)
+    /// How a topic's webhook is.
+    case webhookChanged(topic: String, WebhookStatus)
     case report(reply: StreamAddress, WakeID, FetchResult)
     case register(reply: StreamAddress, DeviceToken, topic: [UInt8])
     case unregister(reply: StreamAddress, DeviceToken)

@@ -11,6 +11,10 @@ extension EngineCore {
         case .subscribe(let reply, let topic, let request): self.subscribe(reply, topic, request)
         case .streamEnded(let stream): self.dispatcher.streamEnded(stream)
         case .streamPaused(let stream, let isPaused): self.dispatcher.streamPaused(stream, isPaused)
+        case .slotsChanged(let stream, let slots): self.dispatcher.slotsChanged(stream, to: slots)
+        case .lost(let stream, let wake, let takingBackAttempt):
+            self.dispatcher.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
+        case .webhookChanged(let topic, let status): self.webhooks[topic] = status
         case .report(let reply, let wake, let result): self.report(reply, wake, result)
         case .register(let reply, let token, let topic): self.register(reply, token, topic)
         case .unregister(let reply, let token): self.unregister(reply, token)
@@ -40,9 +44,9 @@ extension EngineCore {
             } else {
                 self.perform(command)
             }
-        case .readiness, .rejected, .push: self.perform(command)
+        case .readiness, .rejected, .push, .webhookChanged: self.perform(command)
         case .within(let scope, let command): self.reaching(scope) { self.performAfterFailure(command) }
-        case .streamEnded, .streamPaused: break
+        case .streamEnded, .streamPaused, .slotsChanged, .lost: break
         case .drain: self.drain()
         case .subscribe(let reply, _, _), .report(let reply, _, _), .register(let reply, _, _),
             .unregister(let reply, _), .conditions(let reply, _, _), .simulateLaunch(let reply, _),
@@ -145,7 +149,13 @@ extension EngineCore {
 
     private func explain(_ reply: StreamAddress, _ token: DeviceToken) {
         guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
-        let explanation = Explanation(device: self.engine.snapshot(device), now: self.engine.now, offset: self.offset)
+        let snapshot = self.engine.snapshot(device)
+        let explanation = Explanation(
+            device: snapshot,
+            webhook: self.webhooks[snapshot.topic],
+            now: self.engine.now,
+            offset: self.offset
+        )
         explanation.writeBeginning(to: &self.writer)
         self.ask(reply, .recent(device: HistoryEvent.device(of: token), beginning: self.writer.buffer.view.array))
         self.writer.removeAll()
@@ -208,6 +218,10 @@ extension EngineCore {
             self.writer.integer(topic.books.pending)
             self.writer.key("inFlight")
             self.writer.integer(topic.books.inFlight)
+            if let webhook = self.webhooks[topic.name] {
+                self.writer.key("webhook")
+                webhook.write(to: &self.writer)
+            }
             self.writer.endObject()
         }
         self.writer.endArray()

@@ -24,6 +24,8 @@ final class EngineCore {
     var writer = JSONWriter()
     let stage: EffectStage
     var isDraining = false
+    /// How the webhooks are, by topic, as they said last.
+    var webhooks: [String: WebhookStatus] = [:]
     /// The topics that whoever sent the present command may reach.
     var scope = TopicScope.all
     /// Why the engine takes nothing more: a commit failed.

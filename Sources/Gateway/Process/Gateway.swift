@@ -11,6 +11,8 @@ package final class Gateway: Sendable {
     private let history: HistoryThread
     private let context: GatewayContext
     private let providerKeys: ProviderKeyWatch?
+    /// Nil when no topic has a webhook.
+    private let webhooks: WebhookThread?
 
     /// Binds every address and reads what was kept; connections wait until `start`.
     ///
@@ -18,7 +20,8 @@ package final class Gateway: Sendable {
     ///   - log: hears of a store or a history that fails.
     ///   - onIdle: called from a loop, during a shutdown, when the last connection has ended.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
-    ///   `CredentialError` that name the file; `ProviderKeyError` that names the folder.
+    ///   `CredentialError` that name the file; `ProviderKeyError` that names the folder; `HTTPClientError` when
+    ///   webhooks are configured and libcurl cannot be set up.
     init(
         _ configuration: GatewayConfiguration,
         log: GatewayLog,
@@ -49,6 +52,7 @@ package final class Gateway: Sendable {
             LoopHandler(loop: loop, context: context)
         }
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
+        self.webhooks = try Self.webhooks(configuration, context, loop: loopCount, log)
         let store = GatewayStore(configuration)
         self.history = HistoryThread(
             loops: context.loops,
@@ -69,6 +73,7 @@ package final class Gateway: Sendable {
     /// Starts accepting.
     package func start() throws {
         try self.server.start()
+        self.webhooks?.start()
     }
 
     /// A shutdown has begun.
@@ -87,7 +92,28 @@ package final class Gateway: Sendable {
         self.providerKeys?.stop()
         self.engine.stop()
         self.server.stop()
+        self.webhooks?.stop()
         self.history.stop()
+    }
+
+    /// The webhooks count as one connection until they hold no wake during a shutdown, which waits for them as well.
+    private static func webhooks(
+        _ configuration: GatewayConfiguration,
+        _ context: GatewayContext,
+        loop: Int,
+        _ log: GatewayLog
+    ) throws -> WebhookThread? {
+        guard !configuration.webhooks.isEmpty else { return nil }
+        let thread = try WebhookThread(
+            configuration.webhooks,
+            loop: loop,
+            mailbox: context.loops[loop],
+            engine: context.engine,
+            log: log,
+            onDrained: { context.connectionsChanged(by: -1) }
+        )
+        context.connectionsChanged(by: 1)
+        return thread
     }
 
     private static func listeners(_ configuration: GatewayConfiguration) throws -> ([Listener], [ListenerRole], [Bool])

@@ -12,7 +12,7 @@ final class GatewayContext: Sendable {
     let rules: PushRules
     let configuration: GatewayConfiguration
     let engine: Mailbox<CommandBatch>
-    /// By loop number.
+    /// By loop number; behind them that of the webhooks, where there are any.
     let loops: [LoopMailbox]
     let backups: BackupService
     /// What providers' tokens are verified with; nil when nobody asks for them.
@@ -40,7 +40,8 @@ final class GatewayContext: Sendable {
         self.configuration = configuration
         self.providerKeys = providerKeys
         self.engine = Mailbox<CommandBatch>()
-        self.loops = (0..<loopCount).map { _ in LoopMailbox() }
+        let mailboxCount = loopCount + (configuration.webhooks.isEmpty ? 0 : 1)
+        self.loops = (0..<mailboxCount).map { _ in LoopMailbox() }
         self.backups = BackupService(store: GatewayStore(configuration), loops: self.loops)
     }
 

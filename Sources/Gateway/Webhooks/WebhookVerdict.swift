@@ -1,0 +1,63 @@
+package import HTTPClient
+package import LaunchPolicy
+import Text
+
+/// What an answer, or the lack of one, says about a wake.
+package enum WebhookVerdict: Hashable, Sendable {
+    /// The webhook reports the result.
+    case result(FetchResult)
+    /// It has taken the wake, and will report the result itself.
+    case accepted
+    /// It answered, but not as agreed: the wake has failed.
+    case refused(cause: String)
+    /// It may have got the wake, and nobody knows what it made of it.
+    case lost(cause: String)
+    /// It never got the wake, or sent it back; it may have asked for rest, in milliseconds.
+    case undelivered(cause: String, retryAfter: Int64?)
+
+    /// The most bytes an answer may have.
+    package static let bodyBytesMax = 65_536
+
+    package init(_ result: Result<HTTPResponse, HTTPClientError>) {
+        switch result {
+        case .success(let response): self = Self.verdict(on: response)
+        case .failure(let error): self = Self.verdict(on: error)
+        }
+    }
+
+    private static func verdict(on response: HTTPResponse) -> WebhookVerdict {
+        switch response.status {
+        case 200: return self.result(of: response)
+        case 202: return .accepted
+        case 204: return .result(.newData)
+        case 300..<400:
+            return .refused(cause: "it answered \(response.status), and redirects are not followed; set the final URL")
+        case 429, 503:
+            guard let seconds = response.retryAfterSeconds else { break }
+            let retryAfter = Int64(min(seconds, 86_400)) * 1000
+            return .undelivered(
+                cause: "it answered \(response.status) and asked for \(retryAfter / 1000) s of rest",
+                retryAfter: retryAfter
+            )
+        default: break
+        }
+        return .refused(cause: "it answered \(response.status)")
+    }
+
+    private static func result(of response: HTTPResponse) -> WebhookVerdict {
+        guard let object = try? JSONReader.read(response.text), case .object = object else {
+            return .refused(cause: "it answered 200 with a body that is no JSON object")
+        }
+        guard case .string(let text)? = object["result"], let result = FetchResult(rawValue: text) else {
+            return .refused(cause: "it answered 200 without a result of newData, noData or failed")
+        }
+        return .result(result)
+    }
+
+    private static func verdict(on error: HTTPClientError) -> WebhookVerdict {
+        if error.code == .tooLarge { return .refused(cause: "it answered more than \(self.bodyBytesMax) bytes") }
+        var cause = error.detail.isEmpty ? error.message : error.detail
+        if error.code == .refusedAddress { cause += "; set allowPrivate: true if it is your own" }
+        return error.mayHaveArrived ? .lost(cause: cause) : .undelivered(cause: cause, retryAfter: nil)
+    }
+}

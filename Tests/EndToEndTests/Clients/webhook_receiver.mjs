@@ -1,0 +1,58 @@
+// A webhook over HTTP/2 and TLS that does what each push tells it to.
+//
+// Its one argument is a JSON object: `certificate` and `key`, PEM files; `clientCA`, a PEM file, when callers must show a
+// certificate; `port`, 0 for a free one; `streams`, the most that it lets run at once on a connection. The first line it
+// writes is {"port": ...}, each further one a request that has come.
+//
+// A push's payload has a list `replies`: the first time its device is woken the first is given, and so on; the last
+// stays. A reply is a result, a status, or one of the words below.
+import fs from "node:fs";
+import http2 from "node:http2";
+
+const settings = JSON.parse(process.argv[2]);
+const seen = new Map();
+let sessions = 0;
+
+const say = (object) => process.stdout.write(JSON.stringify(object) + "\n");
+const server = http2.createSecureServer({
+  cert: fs.readFileSync(settings.certificate),
+  key: fs.readFileSync(settings.key),
+  ca: settings.clientCA ? fs.readFileSync(settings.clientCA) : undefined,
+  requestCert: Boolean(settings.clientCA),
+  rejectUnauthorized: Boolean(settings.clientCA),
+  settings: settings.streams ? { maxConcurrentStreams: settings.streams } : {},
+});
+server.on("session", (session) => { session.number = ++sessions; });
+server.on("stream", (stream, headers) => {
+  const chunks = [];
+  stream.on("error", () => {});
+  stream.on("data", (chunk) => chunks.push(chunk));
+  stream.on("end", () => answer(stream, headers, Buffer.concat(chunks).toString()));
+});
+
+function answer(stream, headers, body) {
+  const wake = JSON.parse(body);
+  const count = seen.get(wake.device) ?? 0;
+  seen.set(wake.device, count + 1);
+  const replies = wake.payload?.replies ?? ["newData"];
+  const reply = replies[Math.min(count, replies.length - 1)];
+  const peer = settings.clientCA ? stream.session.socket.getPeerCertificate().subject.CN : null;
+  say({ path: headers[":path"], headers: { ...headers }, body, session: stream.session.number, peer, reply });
+  const respond = (status, text, fields = {}) => {
+    stream.respond({ ":status": status, ...fields });
+    stream.end(text);
+  };
+  switch (reply) {
+    case "newData": case "noData": case "failed": return respond(200, JSON.stringify({ result: reply }));
+    case "silence": return stream.on("close", () => say({ closed: wake.wake }));
+    case "cut": return stream.session.destroy();
+    case "garbage": return respond(200, "ok");
+    case "wrong": return respond(200, '{"result":"perhaps"}');
+    case "large": return respond(200, JSON.stringify({ result: "newData", padding: "x".repeat(100000) }));
+    case "redirect": return respond(302, "", { location: `https://localhost:${server.address().port}/elsewhere` });
+    case "busy": return respond(503, "", { "retry-after": "1" });
+    default: return respond(Number(reply), "");
+  }
+}
+
+server.listen(settings.port ?? 0, "127.0.0.1", () => say({ port: server.address().port }));

@@ -1,0 +1,183 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("A webhook that fails", .serialized, .timeLimit(.minutes(5)))
+struct WebhookFailureTests {
+    @Test("One that cannot be reached rests, its pushes keep their attempts, and it is used again once it is there")
+    func unreachable() throws {
+        let rig = try WebhookRig()
+        let port = try rig.freePort()
+        let gateway = try rig.gateway(port: port)
+        try gateway.pushHook(1, replies: ["newData"])
+        try gateway.eventually("it rests") { try gateway.hook("state") as? String == "resting" }
+        #expect(try gateway.hook("lastError") as? String == "Connection refused")
+        #expect(try gateway.results("lost") == 5)
+        let stats = try gateway.stats()
+        #expect(stats.integer("workers", "connected") == 1 && stats.integer("workers", "slots") == 0)
+        #expect(stats.integer("devices", "held", "worker") == 1)
+        let explained = try gateway.admin("/v1/devices/\(WebhookRig.token(1))")
+        let why = try #require(explained.value("why") as? String)
+        let start =
+            "The push is due, but the webhook of \(WebhookRig.topic) (https://localhost:\(port)/wakes) is resting until"
+        #expect(why.hasPrefix(start) && why.hasSuffix("after 5 failures: Connection refused."), "\(why)")
+        #expect(explained.integer("pending", "attempts") == 0)
+        #expect(gateway.process.errors.contains("webhookResting"))
+        #expect(try gateway.pushHook(2, replies: ["newData"]).headers["wakegate-held"] == "worker")
+
+        let receiver = try rig.receiver(port: port)
+        try gateway.completes(2)
+        #expect(try receiver.next().attempt == 1)
+        #expect(try receiver.next().attempt == 1)
+        try gateway.eventually("it is active") { try gateway.hook("state") as? String == "active" }
+        #expect(try gateway.hook("failures") as? Int == 0)
+        #expect(try gateway.stats().integer("workers", "slots") == 16)
+        #expect(gateway.process.errors.contains("webhookRecovered"))
+        #expect(try gateway.isBalanced())
+    }
+
+    @Test("One that answers with errors rests, and gets a single wake to try it with")
+    func probe() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let members = ", allowPrivate: true"
+        let gateway = try rig.gateway(port: receiver.port, members, ["--set", "policy.launchInterval=6"])
+        for device in 1...5 { try gateway.pushHook(device, replies: ["500", "silence"]) }
+        for _ in 1...5 { _ = try receiver.next() }
+        try gateway.eventually("it rests") { try gateway.hook("state") as? String == "resting" }
+        let probe = try receiver.next()
+        #expect(probe.attempt == 2)
+        #expect(try gateway.hook("state") as? String == "probing")
+        try gateway.eventually("the others are due") {
+            try gateway.stats().integer("devices", "held", "worker") == 4
+        }
+        let stats = try gateway.stats()
+        #expect(stats.integer("workers", "slots") == 1 && stats.integer("workers", "busy") == 1)
+        #expect(probe.session > 1, "the probe came over the old connection")
+    }
+
+    @Test("One that asks for rest gets it, and the wake it sent back comes again with its attempt uncounted")
+    func busy() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port)
+        try gateway.pushHook(1, replies: ["busy", "newData"])
+        #expect(try receiver.next().attempt == 1)
+        try gateway.eventually("it rests") { try gateway.hook("state") as? String == "resting" }
+        #expect(try gateway.hook("lastError") as? String == "it answered 503 and asked for 1 s of rest")
+        #expect(try receiver.next().attempt == 1)
+        try gateway.completes(1)
+        #expect(try gateway.results("lost") == 1)
+    }
+
+    @Test("Wakes that expire in a row do not silence it for ever")
+    func expired() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let members = ", slots: 1, allowPrivate: true"
+        let gateway = try rig.gateway(port: receiver.port, members, ["--set", "policy.executionWindow=0.2"])
+        for device in 1...4 { try gateway.pushHook(device, replies: ["silence"]) }
+        for _ in 1...4 { _ = try receiver.next() }
+        try gateway.eventually("4 expired") { try gateway.results("expired") >= 4 }
+        try gateway.pushHook(9, replies: ["newData"])
+        try gateway.completes(1)
+    }
+
+    @Test("A name that stands for an address of this machine is refused when it is resolved")
+    func refused() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port, ", secretFile: 'secret'")
+        try gateway.pushHook(1, replies: ["newData"])
+        try gateway.eventually("it rests") { try gateway.hook("state") as? String == "resting" }
+        let cause = try #require(try gateway.hook("lastError") as? String)
+        #expect(cause.hasSuffix("(loopback) may not be reached; set allowPrivate: true if it is your own"), "\(cause)")
+        #expect(try gateway.stats().integer("pushes", "pending") == 1)
+        #expect(throws: ChildProcess.Failure.self) { try receiver.next(within: 0.1) }
+    }
+
+    @Test("An address that is refused ends the start, and every other fault is named with it")
+    func badConfiguration() throws {
+        let rig = try WebhookRig()
+        let hook = "topics.t.webhook={url: 'https://10.0.0.1/', secretFile: 'none', slotz: 1}"
+        let ended = try ChildProcess.run(
+            RunningGateway.program,
+            ["serve", "--check", "--set", "edge=off", "--set", hook],
+            folder: rig.folder.folder
+        )
+        #expect(ended.status == 78)
+        for fault in ["webhook.slotz: is not a key", "10.0.0.1 is no public address (private)", "none cannot be read"] {
+            #expect(ended.errors.contains(fault), "\(ended.errors)")
+        }
+    }
+
+    @Test("A receiver that is killed under load leaves no wake behind, and every push ends once")
+    func killed() throws {
+        let rig = try WebhookRig()
+        var receiver = try rig.receiver()
+        let port = receiver.port
+        let gateway = try rig.gateway(port: port, ", slots: 8, allowPrivate: true")
+        let count = 60
+        for device in 1...count {
+            try gateway.pushHook(device, replies: ["newData"])
+            guard device % 20 == 0 else { continue }
+            receiver.process.send(SIGKILL)
+            receiver = try rig.receiver(port: port)
+        }
+        for device in 1...5 { try gateway.pushHook(count + device, replies: ["silence"]) }
+        receiver.process.send(SIGKILL)
+        try gateway.eventually("nothing is in flight") { try gateway.stats().integer("pushes", "inFlight") == 0 }
+        receiver = try rig.receiver(port: port)
+        try gateway.eventually("all but the silent are completed") {
+            let stats = try gateway.stats()
+            return stats.integer("pushes", "completed") == count
+                && (stats.integer("pushes", "inFlight") ?? 0) + (stats.integer("pushes", "pending") ?? 0) == 5
+        }
+        #expect(try gateway.isBalanced())
+    }
+
+    @Test("A shutdown waits for the webhook's answer, and not for a webhook that has nothing to answer")
+    func drain() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port, ", allowPrivate: true", ["--set", "drainTimeout=60"])
+        try gateway.pushHook(1, replies: ["202"])
+        let id = try #require(try receiver.next().id)
+        gateway.process.send(SIGTERM)
+        try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
+        #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
+        #expect(try gateway.process.finish(within: 15).status == 0)
+
+        let idle = try rig.gateway(port: receiver.port, ", allowPrivate: true", ["--set", "drainTimeout=60"])
+        #expect(try rig.folder.end(idle, SIGTERM).status == 0)
+    }
+
+    @Test("A wake in flight when the gateway is killed is posted again by the next one, its attempt uncounted")
+    func crash() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let first = try rig.gateway(port: receiver.port)
+        try first.pushHook(1, replies: ["silence", "newData"])
+        let before = try receiver.next()
+        try rig.folder.end(first, SIGKILL)
+        let next = try rig.gateway(port: receiver.port)
+        let after = try receiver.next()
+        #expect(after.attempt == 1 && after.id != before.id)
+        try next.completes(1)
+        #expect(try next.results("lost") == 1)
+        #expect(try next.isBalanced())
+    }
+
+    @Test("While a webhook rests, another worker of its topic is woken")
+    func beside() throws {
+        let rig = try WebhookRig()
+        let gateway = try rig.gateway(port: try rig.freePort())
+        try gateway.pushHook(1, replies: [])
+        try gateway.eventually("it rests") { try gateway.hook("state") as? String == "resting" }
+        let worker = try gateway.curlWorker(topic: WebhookRig.topic)
+        let wake = try #require(try worker.next())
+        #expect(wake.data["device"] as? String == WebhookRig.token(1) && wake.data["attempt"] as? Int == 1)
+        let id = try #require(wake.id)
+        #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import Glibc
+
+/// A receiver of webhooks over HTTP/2 and TLS, `Clients/webhook_receiver.mjs`, in a process of its own.
+final class WebhookReceiver {
+    /// A request that has come.
+    struct Request {
+        let path: String
+        let headers: [String: String]
+        let body: String
+        /// The number of its connection.
+        let session: Int
+        /// The name in the caller's certificate.
+        let peer: String?
+
+        /// The wake it carries.
+        var wake: [String: Any] {
+            (try? JSONSerialization.jsonObject(with: Data(self.body.utf8)) as? [String: Any]) ?? [:]
+        }
+
+        var id: String? { self.wake["wake"] as? String }
+        var attempt: Int? { self.wake["attempt"] as? Int }
+    }
+
+    let port: Int
+    let process: ChildProcess
+
+    /// - Parameters:
+    ///   - state: the state folder of a gateway, whose certificate the receiver shows.
+    ///   - asksForCertificate: whether callers must show one of that gateway's authority.
+    init(_ state: URL, port: Int = 0, asksForCertificate: Bool = false) throws {
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/webhook_receiver.mjs")
+        var settings: [String: Any] = ["port": port]
+        settings["certificate"] = state.appendingPathComponent("server.pem").path
+        settings["key"] = state.appendingPathComponent("server.key").path
+        if asksForCertificate { settings["clientCA"] = state.appendingPathComponent("ca.pem").path }
+        let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
+        self.process = try ChildProcess("node", [script.path, argument])
+        guard let line = try self.process.line(),
+            let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+            let port = ready["port"] as? Int
+        else { throw ChildProcess.Failure(description: "no port; standard error: \(self.process.errors)") }
+        self.port = port
+    }
+
+    /// The next request, or the notice that the gateway has given one up.
+    private func nextLine(within seconds: Double) throws -> [String: Any] {
+        guard let line = try self.process.line(within: seconds),
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+        else { throw ChildProcess.Failure(description: "the receiver ended: \(self.process.errors)") }
+        return object
+    }
+
+    /// The next request; the notices before it are passed over.
+    func next(within seconds: Double = 20) throws -> Request {
+        while true {
+            let object = try self.nextLine(within: seconds)
+            guard let path = object["path"] as? String else { continue }
+            let headers = object["headers"] as? [String: Any] ?? [:]
+            return Request(
+                path: path,
+                headers: headers.compactMapValues { $0 as? String },
+                body: object["body"] as? String ?? "",
+                session: object["session"] as? Int ?? 0,
+                peer: object["peer"] as? String
+            )
+        }
+    }
+
+    /// The wake of the next request that the gateway has given up; requests before it are passed over.
+    func nextGivenUp() throws -> String {
+        while true {
+            if let wake = try self.nextLine(within: 20)["closed"] as? String { return wake }
+        }
+    }
+}
+
+/// A folder with certificates and a secret, gateways that post to a webhook, and pushes for it.
+final class WebhookRig {
+    static let topic = "com.example.hook"
+    static let secret = String(repeating: "0123456789abcdef", count: 4)
+
+    let folder: RestartFolder
+
+    /// Has a gateway make the certificates.
+    init() throws {
+        self.folder = try RestartFolder()
+        try self.folder.end(try self.folder.start(), SIGKILL)
+        let secret = self.folder.folder.appendingPathComponent("secret")
+        try Data(Self.secret.utf8).write(to: secret)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret.path)
+    }
+
+    /// A receiver that shows the gateway's own certificate.
+    func receiver(port: Int = 0, asksForCertificate: Bool = false) throws -> WebhookReceiver {
+        try WebhookReceiver(self.folder.state, port: port, asksForCertificate: asksForCertificate)
+    }
+
+    /// A gateway whose topic has a webhook; its devices may launch again after 50 ms.
+    ///
+    /// - Parameters:
+    ///   - port: where the receiver is.
+    ///   - members: more members of the webhook's section, each with a comma before it.
+    func gateway(
+        port: Int,
+        _ members: String = ", secretFile: 'secret', allowPrivate: true",
+        _ arguments: [String] = [],
+        url: String? = nil
+    ) throws -> RunningGateway {
+        let url = url ?? "https://localhost:\(port)/wakes?key=of-the-query"
+        let hook = "topics.\(Self.topic).webhook={url: '\(url)', ca: '.wakegate/ca.pem'\(members)}"
+        return try self.folder.start(["--set", hook, "--set", "policy.launchInterval=0.05"] + arguments)
+    }
+
+    /// A port on which nobody listens.
+    func freePort() throws -> Int {
+        let ended = try ChildProcess.run(
+            "python3",
+            ["-c", "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])"]
+        )
+        guard let port = Int(ended.output.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+            throw ChildProcess.Failure(description: "no port: \(ended.errors)")
+        }
+        return port
+    }
+
+    static func token(_ device: Int) -> String {
+        let digits = String(device, radix: 16)
+        return String(repeating: "0", count: 64 - digits.count) + digits
+    }
+}
+
+extension RunningGateway {
+    /// Pushes to a device, whose receiver gives these replies in turn.
+    @discardableResult
+    func pushHook(_ device: Int, replies: [String]) throws -> Answer {
+        let list = replies.map { "\"\($0)\"" }.joined(separator: ",")
+        let payload = #"{"aps":{"content-available":1},"replies":[\#(list)]}"#
+        let answer = try self.push(WebhookRig.token(device), topic: WebhookRig.topic, payload: payload)
+        guard answer.status == 200 else { throw ChildProcess.Failure(description: "push: \(answer.body)") }
+        return answer
+    }
+
+    /// What the list of topics says of the webhook.
+    func hook(_ key: String) throws -> Any? {
+        let topics = try self.admin("/v1/topics").value("topics") as? [[String: Any]]
+        let topic = topics?.first { $0["topic"] as? String == WebhookRig.topic }
+        return (topic?["webhook"] as? [String: Any])?[key]
+    }
+
+    /// How many wakes ended in this way.
+    func results(_ outcome: String) throws -> Int {
+        try self.stats().integer("wakes", "results", outcome) ?? -1
+    }
+
+    /// Waits until so many pushes have been completed.
+    func completes(_ count: Int) throws {
+        try self.eventually("\(count) completed") { try self.stats().integer("pushes", "completed") == count }
+    }
+
+    /// Whether every accepted push is in exactly one place, and every launch has ended or is in flight.
+    func isBalanced() throws -> Bool {
+        let stats = try self.stats()
+        func sum(_ section: String, _ names: [String]) -> Int {
+            names.reduce(0) { $0 + (stats.integer(section, $1) ?? 0) }
+        }
+        let discarded = (stats.value("pushes", "discarded") as? [String: Int] ?? [:]).values.reduce(0, +)
+        let results = (stats.value("wakes", "results") as? [String: Int] ?? [:]).values.reduce(0, +)
+        let inFlight = stats.integer("pushes", "inFlight") ?? 0
+        return stats.integer("pushes", "accepted")
+            == sum("pushes", ["completed", "coalesced", "pending", "inFlight"]) + discarded
+            && stats.integer("wakes", "launched") == results + inFlight
+    }
+}

@@ -1,0 +1,193 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("A topic with a webhook", .serialized, .timeLimit(.minutes(5)))
+struct WebhookTests {
+    @Test("A wake is posted, signed, and its result is taken from the answer")
+    func signed() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port)
+        let push = try gateway.pushHook(1, replies: ["newData"])
+        #expect(push.headers["wakegate-disposition"] == "launched")
+        let request = try receiver.next()
+        #expect(request.path == "/wakes?key=of-the-query" && request.headers[":method"] == "POST")
+        #expect(request.headers["content-type"] == "application/json")
+        #expect(request.headers["user-agent"]?.hasPrefix("wakegate/") == true)
+        #expect(request.headers["wakegate-wake"] == request.id && request.id?.count == 32)
+        #expect(request.wake["device"] as? String == WebhookRig.token(1))
+        #expect(request.wake["apnsID"] as? String == push.headers["apns-id"])
+        #expect(request.attempt == 1)
+
+        let timestamp = try #require(request.headers["wakegate-timestamp"])
+        let sentAt = try #require(Double(timestamp))
+        #expect(abs(sentAt - Date(timeIntervalSinceNow: 0).timeIntervalSince1970) < 60)
+        let message = "\(timestamp).\(request.body)"
+        let signed = try ChildProcess.run(
+            "openssl",
+            ["dgst", "-sha256", "-hmac", WebhookRig.secret],
+            input: message
+        )
+        let code = try #require(signed.output.split(separator: " ").last).trimmingCharacters(
+            in: .whitespacesAndNewlines
+        )
+        #expect(request.headers["wakegate-signature"] == "v1=\(code)")
+
+        try gateway.completes(1)
+        #expect(try gateway.results("newData") == 1)
+        #expect(try gateway.hook("state") as? String == "active")
+        // Operators see where it goes, and none of what may be secret.
+        let topics = try gateway.admin("/v1/topics").body
+        #expect(try gateway.hook("url") as? String == "https://localhost:\(receiver.port)/wakes")
+        #expect(!topics.contains("of-the-query") && !gateway.process.errors.contains(WebhookRig.secret))
+    }
+
+    @Test("Every wake goes over one connection, as many at once as there are slots, and is given up at its deadline")
+    func multiplexed() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let arguments = ["--set", "policy.executionWindow=3", "--set", "policy.maxAttempts=1"]
+        let members = ", slots: 12, secretFile: 'secret', allowPrivate: true"
+        let gateway = try rig.gateway(port: receiver.port, members, arguments)
+        for device in 1...20 { try gateway.pushHook(device, replies: ["silence"]) }
+        let requests = try (1...12).map { _ in try receiver.next() }
+        #expect(Set(requests.map(\.session)) == [1])
+        let stats = try gateway.stats()
+        #expect(stats.integer("workers", "slots") == 12 && stats.integer("workers", "busy") == 12)
+        #expect(stats.integer("devices", "held", "worker") == 8)
+        let givenUp = try (1...12).map { _ in try receiver.nextGivenUp() }
+        #expect(Set(givenUp) == Set(requests.compactMap(\.id)))
+        try gateway.eventually("12 expired") { try gateway.results("expired") >= 12 }
+        #expect(try gateway.hook("lastError") as? String == "it did not answer by the deadline")
+        #expect(try gateway.isBalanced())
+    }
+
+    @Test("Each kind of answer is counted as what it says, and what has failed is posted again")
+    func answers() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port)
+        let kinds = [
+            ("newData", "newData"), ("noData", "noData"), ("204", "newData"), ("failed", "failed"), ("404", "failed"),
+            ("500", "failed"), ("503", "failed"), ("redirect", "failed"), ("garbage", "failed"), ("wrong", "failed"),
+            ("large", "failed"), ("201", "failed"), ("cut", "lost"),
+        ]
+        for (device, (reply, outcome)) in zip(1..., kinds) {
+            let before = try gateway.results(outcome)
+            try gateway.pushHook(device, replies: [reply, "noData"])
+            try gateway.completes(device)
+            let isFinal = outcome.hasSuffix("Data")
+            #expect(try gateway.results(outcome) == before + 1, "\(reply)")
+            #expect(try receiver.next().attempt == 1)
+            if !isFinal { #expect(try receiver.next().attempt == 2, "\(reply)") }
+        }
+        #expect(try gateway.hook("state") as? String == "active")
+        #expect(try gateway.isBalanced())
+    }
+
+    @Test("A wake that is accepted keeps its slot until its result is posted")
+    func accepted() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port, ", slots: 1, allowPrivate: true")
+        try gateway.pushHook(1, replies: ["202"])
+        let first = try receiver.next()
+        #expect(first.headers["wakegate-signature"] == nil)
+        let second = try gateway.pushHook(2, replies: ["204"])
+        #expect(second.headers["wakegate-held"] == "worker")
+        let why = try gateway.admin("/v1/devices/\(WebhookRig.token(2))").value("why") as? String
+        #expect(why?.contains("the one slot of the webhook of \(WebhookRig.topic)") == true)
+        let id = try #require(first.id)
+        #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"noData"}"#).status == 204)
+        #expect(try receiver.next().wake["device"] as? String == WebhookRig.token(2))
+        try gateway.completes(2)
+        #expect(try gateway.results("noData") == 1)
+    }
+
+    @Test("A request whose result was posted meanwhile does not stay open for ever")
+    func postedMeanwhile() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port, ", slots: 1, allowPrivate: true")
+        try gateway.pushHook(1, replies: ["silence"])
+        let id = try #require(try receiver.next().id)
+        #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
+        try gateway.pushHook(2, replies: ["silence"])
+        #expect(try receiver.nextGivenUp() == id)
+    }
+
+    @Test("A wake that is accepted and never answered is a failure of the webhook")
+    func acceptedInVain() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let arguments = ["--set", "policy.executionWindow=0.2", "--set", "policy.maxAttempts=1"]
+        let gateway = try rig.gateway(port: receiver.port, ", slots: 8, allowPrivate: true", arguments)
+        for device in 1...8 { try gateway.pushHook(device, replies: ["202"]) }
+        let cause = "it accepted a wake and reported no result by the deadline"
+        try gateway.eventually("a failure") { try gateway.hook("lastError") as? String == cause }
+        try gateway.eventually("8 expired") { try gateway.results("expired") == 8 }
+    }
+
+    @Test("The receiver is shown a certificate where one is configured, and refuses the gateway where none is")
+    func certificate() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver(asksForCertificate: true)
+        let state = rig.folder.state.path
+        let made = try ChildProcess.run(
+            "openssl",
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-CA",
+                "\(state)/ca.pem", "-CAkey", "\(state)/ca.key", "-subj", "/CN=gateway", "-keyout", "\(state)/hook.key",
+                "-out", "\(state)/hook.pem",
+            ]
+        )
+        #expect(made.status == 0, "\(made.errors)")
+        do {
+            let gateway = try rig.gateway(port: receiver.port)
+            try gateway.pushHook(1, replies: ["newData"])
+            try gateway.eventually("a failure") { try gateway.hook("failures") as? Int ?? 0 > 0 }
+            try rig.folder.end(gateway, SIGKILL)
+        }
+        let members = ", certificate: '.wakegate/hook.pem', key: '.wakegate/hook.key', allowPrivate: true"
+        let gateway = try rig.gateway(port: receiver.port, members)
+        #expect(try receiver.next().peer == "gateway")
+        try gateway.completes(1)
+    }
+
+    @Test("In cleartext it posts to this machine over HTTP/1.1, and redirects lead nowhere")
+    func cleartext() throws {
+        let rig = try WebhookRig()
+        let script = """
+            import http.server
+            class Handler(http.server.BaseHTTPRequestHandler):
+                def log_message(self, *arguments): pass
+                def do_POST(self):
+                    print(self.path, flush=True)
+                    self.rfile.read(int(self.headers["content-length"]))
+                    moved = self.path == "/old"
+                    self.send_response(307 if moved else 204)
+                    if moved: self.send_header("location", "/new")
+                    self.end_headers()
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            print(server.server_port, flush=True)
+            server.serve_forever()
+            """
+        let receiver = try ChildProcess("python3", ["-c", script])
+        let line = try #require(try receiver.line())
+        let port = try #require(Int(line))
+        let gateway = try rig.gateway(
+            port: port,
+            ", allowPrivate: true",
+            ["--set", "policy.maxAttempts=1"],
+            url: "http://127.0.0.1:\(port)/old"
+        )
+        try gateway.pushHook(1, replies: [])
+        #expect(try receiver.line() == "/old")
+        try gateway.eventually("failed") { try gateway.results("failed") == 1 }
+        let cause = "it answered 307, and redirects are not followed; set the final URL"
+        #expect(try gateway.hook("lastError") as? String == cause)
+        try gateway.pushHook(2, replies: [])
+        #expect(try receiver.line() == "/old")
+    }
+}

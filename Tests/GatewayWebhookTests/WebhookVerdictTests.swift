@@ -1,0 +1,127 @@
+import Bytes
+import DeviceEngine
+import Gateway
+import HTTPClient
+import LaunchPolicy
+import Testing
+
+@Suite("What a webhook's answer says")
+struct WebhookVerdictTests {
+    private static func verdict(
+        _ status: Int,
+        _ body: String = "",
+        retryAfter: Int? = nil
+    ) -> WebhookVerdict {
+        var response = HTTPResponse(status: status, body: Array(body.utf8))
+        response.retryAfterSeconds = retryAfter
+        return WebhookVerdict(.success(response))
+    }
+
+    @Test("A result is taken from the body of a 200", arguments: FetchResult.allCases)
+    func result(result: FetchResult) {
+        #expect(Self.verdict(200, "{\"result\":\"\(result.rawValue)\"}") == .result(result))
+        #expect(Self.verdict(200, " {\"a\": [1], \"result\" : \"\(result.rawValue)\"}\n") == .result(result))
+    }
+
+    @Test("204 is new data, and 202 a promise")
+    func short() {
+        #expect(Self.verdict(204) == .result(.newData))
+        #expect(Self.verdict(202) == .accepted)
+        #expect(Self.verdict(202, "{\"result\":\"failed\"}") == .accepted)
+    }
+
+    @Test("A body without a result is refused", arguments: ["", "ok", "[]", "\"newData\""])
+    func noObject(body: String) {
+        #expect(Self.verdict(200, body) == .refused(cause: "it answered 200 with a body that is no JSON object"))
+    }
+
+    @Test("An object without a result is refused", arguments: ["{}", "{\"result\":1}", "{\"result\":\"NewData\"}"])
+    func noResult(body: String) {
+        let cause = "it answered 200 without a result of newData, noData or failed"
+        #expect(Self.verdict(200, body) == .refused(cause: cause))
+    }
+
+    @Test(
+        "Every other status is refused, redirects with a remedy",
+        arguments: [201, 206, 400, 404, 410, 429, 500, 503]
+    )
+    func refused(status: Int) {
+        #expect(Self.verdict(status, "{\"result\":\"newData\"}") == .refused(cause: "it answered \(status)"))
+        let redirect = "it answered 302, and redirects are not followed; set the final URL"
+        #expect(Self.verdict(302) == .refused(cause: redirect))
+    }
+
+    @Test("A webhook that asks for rest has not taken the wake", arguments: [429, 503])
+    func rest(status: Int) {
+        let cause = "it answered \(status) and asked for 7 s of rest"
+        #expect(Self.verdict(status, retryAfter: 7) == .undelivered(cause: cause, retryAfter: 7000))
+        #expect(Self.verdict(500, retryAfter: 7) == .refused(cause: "it answered 500"))
+        guard case .undelivered(_, let day) = Self.verdict(status, retryAfter: .max) else {
+            Issue.record("not undelivered")
+            return
+        }
+        #expect(day == 86_400_000)
+    }
+
+    @Test("Without an answer it hangs on whether the wake may have arrived")
+    func noAnswer() {
+        var error = HTTPClientError(.unreachable, "no connection")
+        #expect(WebhookVerdict(.failure(error)) == .undelivered(cause: "no connection", retryAfter: nil))
+        error.detail = "Connection refused"
+        #expect(WebhookVerdict(.failure(error)) == .undelivered(cause: "Connection refused", retryAfter: nil))
+        error.mayHaveArrived = true
+        #expect(WebhookVerdict(.failure(error)) == .lost(cause: "Connection refused"))
+        let large = HTTPClientError(.tooLarge, "the answer is too large")
+        #expect(WebhookVerdict(.failure(large)) == .refused(cause: "it answered more than 65536 bytes"))
+    }
+
+    @Test("The signature is what RFC 4231 and any other implementation make of time and body")
+    func signature() throws {
+        // openssl dgst -sha256 -hmac 0123456789abcdef
+        let signature = try WebhookSignature.make(
+            body: Array("{\"wake\":\"a\"}".utf8),
+            timestamp: "1795268839",
+            secret: Array("0123456789abcdef".utf8)
+        )
+        #expect(signature == "v1=5c55a6cbf6047b178e63d14851c3200825caf0996f83aaf246c9fccab2417b7b")
+    }
+}
+
+@Suite("Events as a worker that is no stream reads them")
+struct WorkerEventTests {
+    private static let id = "00112233445566778899aabbccddeeff"
+
+    private static func read(_ text: String) -> String {
+        text.withByteView { bytes in
+            switch WorkerEvent(bytes) {
+            case .wake(let id, let body):
+                var hex = ByteBuffer()
+                id.write(to: &hex)
+                return "wake \(hex.view.string) \(body.string)"
+            case .expired(let id):
+                var hex = ByteBuffer()
+                id.write(to: &hex)
+                return "expired \(hex.view.string)"
+            case .other: return "other"
+            }
+        }
+    }
+
+    @Test("A wake's object and the id of one that expired are found")
+    func found() {
+        let wake = "event: wake\nid: \(Self.id)\ndata: {\"a\":1}\n\n"
+        #expect(Self.read(wake) == "wake \(Self.id) {\"a\":1}")
+        #expect(Self.read("event: expired\ndata: {\"wake\":\"\(Self.id)\"}\n\n") == "expired \(Self.id)")
+    }
+
+    @Test("Everything else is left alone, however short")
+    func other() {
+        for text in ["", ": keep-alive\n\n", "event: extended\ndata: {}\n\n", "event: wake\nid: xyz\ndata: {}\n\n"] {
+            #expect(Self.read(text) == "other")
+        }
+        let wake = "event: wake\nid: \(Self.id)\ndata: "
+        for count in 0...wake.utf8.count { #expect(Self.read(String(wake.prefix(count))) == "other") }
+        let expired = "event: expired\ndata: {\"wake\":\"\(Self.id)"
+        for count in 0..<expired.utf8.count { #expect(Self.read(String(expired.prefix(count))) == "other") }
+    }
+}
