@@ -36,6 +36,17 @@ struct ConfigurationLoaderTests {
         #expect(configuration.logFormat == .text)
     }
 
+    @Test("A file that is not UTF-8 is refused with the line at fault")
+    func notUTF8() throws {
+        let text = Data("{\n  m".utf8) + [0xF9] + Data("n: 1\n}".utf8)
+        let error = #expect(throws: ConfigurationError.self) {
+            try ConfigurationLoader.load(text: text, name: "test.json5")
+        }
+        #expect(
+            error?.description == "test.json5: is not JSON5 (line 2 is not UTF-8); mend the syntax there"
+        )
+    }
+
     @Test("JSON5 is taken: comments, bare keys, single quotes, trailing commas")
     func json5() throws {
         let configuration = try self.load(

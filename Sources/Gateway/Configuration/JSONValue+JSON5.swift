@@ -8,9 +8,22 @@ extension JSONValue {
     ///
     /// - Throws: `DecodingError` with the place of the first fault.
     static func json5(_ text: Data) throws -> JSONValue {
+        // Foundation's reader of JSON5 traps on what is not UTF-8.
+        guard String(validating: text, as: UTF8.self) != nil else {
+            let line = self.firstLineOutsideUTF8(text)
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(codingPath: [], debugDescription: "line \(line) is not UTF-8")
+            )
+        }
         let decoder = JSONDecoder()
         decoder.allowsJSON5 = true
         return try decoder.decode(Decoded.self, from: text).value
+    }
+
+    /// The number of the first line, from 1, that is not UTF-8.
+    private static func firstLineOutsideUTF8(_ text: Data) -> Int {
+        let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        return 1 + (lines.firstIndex { String(validating: $0, as: UTF8.self) == nil } ?? 0)
     }
 
     /// Foundation's way to any value.
