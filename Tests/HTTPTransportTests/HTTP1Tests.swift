@@ -35,6 +35,18 @@ struct HTTP1Tests {
         #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 404 ") == true)
     }
 
+    @Test("A peer that ends after the first letters of the preface is let go at once")
+    func cutPreface() throws {
+        var limits = TransportLimits()
+        limits.handshakeSeconds = 3600
+        let server = try TestServer(limits)
+        let peer = try ScriptedPeer(server.address)
+        peer.send("PR")
+        peer.endWriting()
+        #expect(peer.hasEnded())
+        try server.expectServed()
+    }
+
     @Test("A body that is announced as too large is refused before it is sent")
     func announcedTooLarge() throws {
         let server = try TestServer()

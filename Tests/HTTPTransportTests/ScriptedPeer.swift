@@ -112,6 +112,9 @@ final class ScriptedPeer {
 
     func close() { _ = shutdown(self.descriptor, Int32(SHUT_RDWR)) }
 
+    /// Sends nothing more, and goes on reading.
+    func endWriting() { _ = shutdown(self.descriptor, Int32(SHUT_WR)) }
+
     static func number(_ bytes: ArraySlice<UInt8>) -> Int { bytes.reduce(0) { $0 << 8 | Int($1) } }
 
     // MARK: Writing

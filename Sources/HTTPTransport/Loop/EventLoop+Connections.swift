@@ -67,7 +67,7 @@ extension EventLoop {
             connection.tls = TLSSession(context: tls, pipe: self.pipe)
         } else {
             // Some of the first bytes may come alone; they stay in the socket, so only news is reported.
-            connection.interest = [.readable, .edge]
+            connection.interest = [.readable, .peerEnded, .edge]
         }
         let isWatched = self.poll.add(descriptor, connection.interest, token: connection.token)
         if !isWatched || (tls != nil && connection.tls == nil) { self.destroy(connection) }
@@ -80,7 +80,7 @@ extension EventLoop {
         case .http1:
             if !readiness.intersection([.peerEnded, .broken]).isEmpty { connection.http1?.abandon() }
         case .sniffing:
-            self.sniff(connection)
+            self.sniff(connection, hasPeerEnded: readiness.contains(.peerEnded))
         case .handshaking, .http2, .lingering:
             if readiness.contains(.writable) { self.markDirty(connection) }
             if !readiness.intersection([.readable, .broken]).isEmpty { self.read(connection) }
@@ -89,7 +89,9 @@ extension EventLoop {
     }
 
     /// Looks at the first bytes: the preface of HTTP/2 begins like no request of HTTP/1.1.
-    private func sniff(_ connection: Connection) {
+    ///
+    /// - Parameter hasPeerEnded: no more than what is in the socket will come.
+    private func sniff(_ connection: Connection, hasPeerEnded: Bool) {
         let marker = ByteView("PRI ")
         let room = unsafe UnsafeMutableRawBufferPointer(rebasing: self.readRoom[..<marker.count])
         switch unsafe System.receive(connection.descriptor, into: room, peek: true) {
@@ -103,6 +105,8 @@ extension EventLoop {
                 self.watch(connection, .readable)
                 self.beginHTTP2(connection)
                 self.read(connection)
+            } else if hasPeerEnded {
+                self.destroy(connection)
             }
         }
     }
