@@ -32,8 +32,10 @@ enum RouteMatch: Hashable {
     ///   - path: without its query.
     ///   - role: the listener's; each serves its own routes.
     init(method: ByteView, path: ByteView, role: ListenerRole) {
-        let segments = path.string.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
-        let routes = Self.routes(segments).filter { Self.serves(role, $0.route) }
+        let segments = path.string.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        // Before the first slash there is nothing.
+        let known = segments[0].isEmpty ? Self.routes(Array(segments.dropFirst())) : []
+        let routes = known.filter { Self.serves(role, $0.route) }
         if let match = routes.first(where: { method == ByteView($0.method) }) {
             self = .found(match.route)
         } else if routes.isEmpty {
