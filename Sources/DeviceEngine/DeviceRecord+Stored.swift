@@ -21,6 +21,10 @@ extension DeviceRecord {
         /// The wake in flight carries a push.
         static let content = Flags(rawValue: 1 << 8)
         static let answeredPushes = Flags(rawValue: 1 << 9)
+        /// Every flag that has a meaning.
+        static let known = Flags(rawValue: 1 << 10 - 1)
+        /// Flags that say something of a wake in flight.
+        static let ofWake: Flags = [.spacingBefore, .discardsRetry, .content]
     }
 
     /// Appends the record as it is kept.
@@ -74,6 +78,9 @@ extension DeviceRecord {
     init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
         let flags = Flags(rawValue: reader.integer())
+        guard flags.isSubset(of: .known), flags.contains(.inFlight) || flags.isDisjoint(with: .ofWake) else {
+            return nil
+        }
         let penalty: UInt8 = reader.integer()
         guard let token = DeviceToken(bytes: reader.view(Int(reader.integer(UInt8.self)))) else { return nil }
         let topic = TopicIndex(rawValue: reader.integer())
@@ -160,6 +167,7 @@ extension DeviceRecord {
             let thermalState = Conditions.ThermalState(storedCode: reader.integer())
         else { return nil }
         let switches: UInt8 = reader.integer()
+        guard switches < 8 else { return nil }
         conditions.appState = appState
         conditions.backgroundRefresh = backgroundRefresh
         conditions.thermalState = thermalState

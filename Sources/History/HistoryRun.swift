@@ -76,8 +76,9 @@ extension HistoryRun {
         self.order = reader.word()
         self.oldest = Instant(milliseconds: Int64(bitPattern: reader.word()))
         self.newest = Instant(milliseconds: Int64(bitPattern: reader.word()))
-        self.events = Int(truncatingIfNeeded: reader.word())
-        self.bytes = Int(truncatingIfNeeded: reader.word())
+        guard let events = Int(exactly: reader.word()), let bytes = Int(exactly: reader.word()) else { return nil }
+        self.events = events
+        self.bytes = bytes
         var remaining = reader.word()
         while remaining > 0, !reader.isDamaged {
             let device = reader.word()
