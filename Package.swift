@@ -13,6 +13,29 @@ let swiftSettings: [SwiftSetting] = [
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
+let fuzzDependencies: [Target.Dependency] = [
+    "APNSProtocol", "Bytes", "CommandLineTool", "DeviceEngine", "DeviceJournal", "Gateway", "HTTPClient",
+    "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Simulation", "Text", "WakeDispatch",
+]
+
+/// The fuzz targets: in every build the tests that replay what fuzzing found, and for `deploy/fuzz`, which sets the
+/// variable and the sanitizers, the program that libFuzzer drives instead.
+let fuzzTests: Target =
+    if Context.environment["WAKEGATE_FUZZ"] == nil {
+        .testTarget(
+            name: "FuzzTests",
+            dependencies: fuzzDependencies,
+            exclude: ["Corpus", "Crashers", "Driver"]
+        )
+    } else {
+        .executableTarget(
+            name: "wakegate-fuzz",
+            dependencies: fuzzDependencies,
+            path: "Tests/FuzzTests",
+            exclude: ["Corpus", "Crashers", "Replay"]
+        )
+    }
+
 let package = Package(
     name: "WakeGate",
     products: [
@@ -149,6 +172,7 @@ let package = Package(
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "WakeGateTestKit"]),
         .testTarget(name: "HTTPTransportTests", dependencies: ["Bytes", "HTTPTransport"]),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes", "WakeGateTestKit"]),
+        fuzzTests,
     ],
     swiftLanguageModes: [.v6]
 )

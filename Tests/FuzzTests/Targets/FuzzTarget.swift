@@ -1,0 +1,27 @@
+import Bytes
+
+/// One parser that meets foreign bytes, and what must hold for it whatever they are.
+struct FuzzTarget: Sendable, CustomStringConvertible {
+    /// What `deploy/fuzz` and the folders of inputs call it.
+    let name: String
+    /// Feeds one input to the parser, and throws when a promise is broken.
+    let check: @Sendable (ByteView) throws(BrokenPromise) -> Void
+
+    var description: String { self.name }
+
+    static let all = [
+        FuzzTarget(name: "bearer-token", check: BearerTokenTarget.check),
+        FuzzTarget(name: "configuration", check: ConfigurationTarget.check),
+        FuzzTarget(name: "event-stream", check: EventStreamTarget.check),
+        FuzzTarget(name: "history", check: HistoryTarget.check),
+        FuzzTarget(name: "http1", check: HTTP1Target.check),
+        FuzzTarget(name: "http2", check: HTTP2Target.check),
+        FuzzTarget(name: "journal", check: JournalTarget.check),
+        FuzzTarget(name: "json-gate", check: JSONGateTarget.check),
+        FuzzTarget(name: "paths", check: PathTarget.check),
+        FuzzTarget(name: "provider-token", check: ProviderTokenTarget.check),
+        FuzzTarget(name: "push", check: PushRequestTarget.check),
+        FuzzTarget(name: "records", check: RecordTarget.check),
+        FuzzTarget(name: "trace", check: TraceTarget.check),
+    ]
+}

@@ -1,0 +1,153 @@
+import Bytes
+
+@testable import HTTPTransport
+
+/// One HTTP/2 session: what the peer sends, what the handler does and what time does, all told by the input.
+///
+/// The first byte chooses limits and whether the session has begun. Then come steps, each a byte whose lower three bits
+/// say which, and what it needs. Every input runs twice, the second time with the peer's bytes in small pieces: events
+/// and answers are the same.
+enum HTTP2Target {
+    static func check(_ input: ByteView) throws(BrokenPromise) {
+        let whole = HTTP2Script(input, pieceBytes: .max)
+        try whole.run()
+        var reader = InputReader(input)
+        let pieces = HTTP2Script(input, pieceBytes: 1 + Int(reader.byte() >> 4))
+        try pieces.run()
+        // The library counts each part of the head of a CONTINUATION frame as a frame of its own.
+        guard !whole.hasManyContinuations else { return }
+        try promise(whole.handler.events == pieces.handler.events, "events change with the pieces that bytes come in")
+        try promise(
+            whole.output.view == pieces.output.view,
+            "answers change with the pieces that bytes come in"
+        )
+    }
+}
+
+/// One run of an input.
+final class HTTP2Script {
+    let handler: ScriptedRequests
+    private(set) var output = ByteBuffer()
+    /// A bound on the heads of CONTINUATION frames in what the peer sent.
+    private(set) var continuations = 0
+
+    private var reader: InputReader
+    private let pieceBytes: Int
+    private let core: HTTP2Core
+    private let session: HTTP2Session
+    private let streams: StreamPool
+
+    var hasManyContinuations: Bool { self.continuations > 5 }
+
+    init(_ input: ByteView, pieceBytes: Int) {
+        self.reader = InputReader(input)
+        self.pieceBytes = pieceBytes
+        let flags = self.reader.byte()
+        var limits = TransportLimits()
+        if flags & 1 != 0 {
+            limits.streamsPerConnectionMax = 3
+            limits.streamsPerLoopMax = 2
+            limits.headerListBytesMax = 200
+            limits.controlFramesBurst = 4
+            limits.controlFramesPerSecond = 1
+            limits.streamingBytesSoftMax = 64
+        }
+        self.streams = StreamPool(streamsMax: limits.streamsPerLoopMax)
+        self.core = HTTP2Core(limits: limits, streams: self.streams, now: 1000)
+        self.handler = ScriptedRequests(limits)
+        self.session = HTTP2Session(
+            core: self.core,
+            handler: self.handler,
+            id: ConnectionID(index: 0, generation: 1),
+            listener: 0
+        )
+        self.handler.session = self.session
+        self.handler.answersAtOnce = flags & 2 != 0
+        if flags & 4 == 0 {
+            self.receive(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0])
+        }
+    }
+
+    func run() throws(BrokenPromise) {
+        while !self.reader.isAtEnd {
+            self.step()
+            if let broken = self.handler.broken { throw broken }
+        }
+        try self.produce(bytesMax: 1 << 20)
+        if self.session.hasFailed {
+            try promise(FrameList(self.output.view).hasErrorGoAway, "a session fails and does not say why")
+        }
+        self.session.end()
+        self.handler.sessionEnded()
+        if let broken = self.handler.broken { throw broken }
+        try promise(self.streams.usedCount == 0, "a session leaves \(self.streams.usedCount) streams behind")
+        try FrameList(self.output.view).check()
+    }
+
+    private func step() {
+        let choice = self.reader.byte()
+        let more = Int(choice >> 3)
+        switch choice & 7 {
+        case 0: self.receive(self.reader.view(Int(self.reader.byte())).array)
+        case 1: self.receiveFrame()
+        case 2: self.tryProduce(bytesMax: 1 + Int(self.reader.byte()) * 64)
+        case 3:
+            self.core.now += Int64(self.reader.byte()) << Int64(more & 15)
+            _ = self.session.secondPassed()
+        case 4: self.handler.act(more & 7, Int(self.reader.byte()), size: Int(self.reader.byte()) * 16)
+        case 5: self.receiveRequest(more)
+        case 6: self.changeConnection(more)
+        default: self.receive(self.reader.view(self.reader.rest.count).array)
+        }
+    }
+
+    /// A frame of whatever type, whose length is right.
+    private func receiveFrame() {
+        let head = [self.reader.byte(), self.reader.byte(), 0, 0, 0, self.reader.byte()]
+        let payload = self.reader.view(Int(self.reader.byte())).array
+        self.receive([0, 0, UInt8(payload.count)] + head + payload)
+    }
+
+    /// A request that no library objects to.
+    private func receiveRequest(_ more: Int) {
+        let paths: [StaticString] = ["/", "/push", "/wakes", "/v1/stats"]
+        let path = ByteView(paths[more & 3]).array
+        // :method POST, :scheme https, :path and :authority as literals.
+        let fields = [0x83, 0x87, 0x04, UInt8(path.count)] + path + [0x01, 1, 0x61]
+        let flags: UInt8 = more & 4 != 0 ? 5 : 4
+        self.receive([0, 0, UInt8(fields.count), 1, flags, 0, 0, 0, self.reader.byte()] + fields)
+    }
+
+    private func changeConnection(_ more: Int) {
+        switch more & 3 {
+        case 0: self.session.goAway(debugData: ByteView("bye"))
+        case 1: self.session.goAway(debugData: ByteView(), code: .internalError, inFlight: .dropped)
+        case 2: _ = self.session.setStreamLimit(min(more, self.core.limits.streamsPerConnectionMax))
+        default: self.session.setPing(everySeconds: more)
+        }
+    }
+
+    private func receive(_ bytes: [UInt8]) {
+        self.continuations += bytes.count { $0 == 9 }
+        bytes.withByteView { bytes in
+            var start = 0
+            while start < bytes.count {
+                let count = min(self.pieceBytes, bytes.count - start)
+                self.session.receive(bytes[start..<start + count])
+                start += count
+            }
+        }
+    }
+
+    private func tryProduce(bytesMax: Int) {
+        do throws(BrokenPromise) { try self.produce(bytesMax: bytesMax) } catch { self.handler.broken = error }
+    }
+
+    private func produce(bytesMax: Int) throws(BrokenPromise) {
+        var produced = ByteBuffer()
+        self.session.produce(into: &produced, bytesMax: bytesMax)
+        // The last frame may go past what was asked for.
+        try promise(produced.count < bytesMax + 16_384 + 9, "\(produced.count) bytes for \(bytesMax)")
+        self.output.append(produced.view)
+    }
+}

@@ -1,0 +1,93 @@
+import APNSProtocol
+import Bytes
+import Foundation
+import Text
+
+/// The gate for payloads, against Foundation's parser and against the reader of small bodies.
+enum JSONGateTarget {
+    static func check(_ input: ByteView) throws(BrokenPromise) {
+        let verdict = JSONGate.judge(input)
+        try self.compareWithFoundation(input, verdict)
+        // The reader takes a string, and so repairs what is not UTF-8 before it looks.
+        guard let text = String(validating: input.array, as: UTF8.self) else {
+            return try promise(verdict == .notJSON, "what is not UTF-8 was taken")
+        }
+        let value: JSONValue
+        do throws(JSONFault) {
+            value = try JSONReader.read(text)
+        } catch {
+            let isMeant = error.what.contains("nested") || error.what.contains("surrogate")
+            return try promise(verdict == .notJSON || isMeant, "the gate takes what the reader refuses: \(error.what)")
+        }
+        try promise(verdict == Self.verdict(value), "the gate finds it \(verdict), the reader \(Self.verdict(value))")
+        var writer = JSONWriter()
+        self.write(value, to: &writer)
+        let written = writer.buffer.view.string
+        try promise((try? JSONReader.read(written)) == value, "a value changed when it was written anew: \(written)")
+    }
+
+    private static func verdict(_ value: JSONValue) -> JSONVerdict {
+        guard case .object(let members) = value else { return .notAnObject }
+        guard case .object(let aps)? = members.first(where: { $0.name == "aps" })?.value,
+            case .number(let number)? = aps.first(where: { $0.name == "content-available" })?.value
+        else { return .doesNotWake }
+        return number.text == "1" ? .wakes : .doesNotWake
+    }
+
+    private static func write(_ value: JSONValue, to writer: inout JSONWriter) {
+        switch value {
+        case .null: writer.null()
+        case .bool(let value): writer.bool(value)
+        case .number(let number): number.text.withByteView { writer.raw($0) }
+        case .string(let text): writer.string(text)
+        case .array(let elements):
+            writer.beginArray()
+            for element in elements { self.write(element, to: &writer) }
+            writer.endArray()
+        case .object(let members):
+            writer.beginObject()
+            for member in members {
+                writer.key(member.name)
+                self.write(member.value, to: &writer)
+            }
+            writer.endObject()
+        }
+    }
+
+    private static func compareWithFoundation(_ input: ByteView, _ verdict: JSONVerdict) throws(BrokenPromise) {
+        let bytes = input.array
+        guard !bytes.isEmpty, !self.differsOnPurpose(bytes) else { return }
+        let tree = try? JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)
+        try promise((verdict != .notJSON) == (tree != nil), "the gate finds it \(verdict), Foundation otherwise")
+        guard let tree else { return }
+        try promise((verdict != .notAnObject) == (tree is [String: Any]), "the gate and Foundation see other values")
+    }
+
+    /// Foundation guesses UTF-16 and UTF-32 from zero bytes and from byte order marks, takes a comma after the last
+    /// element, and refuses numbers that no Double holds and escapes that name half a surrogate pair.
+    private static func differsOnPurpose(_ bytes: [UInt8]) -> Bool {
+        if bytes.prefix(4).contains(0) || bytes[0] >= 0xEF { return true }
+        var digits = 0
+        var isAfterComma = false
+        for (index, byte) in bytes.enumerated() {
+            let next = index + 1 < bytes.count ? bytes[index + 1] : 0
+            let isSpace = [0x20, 0x0A, 0x0D, 0x09].contains(byte)
+            if isAfterComma, byte == UInt8(ascii: "]") || byte == UInt8(ascii: "}") { return true }
+            if !isSpace { isAfterComma = byte == UInt8(ascii: ",") }
+            if byte | 0x20 == UInt8(ascii: "u"), index + 1 < bytes.count, next | 0x20 == UInt8(ascii: "d") {
+                return true
+            }
+            digits = byte &- 0x30 <= 9 ? digits + 1 : 0
+            if digits >= 18 { return true }
+            if byte | 0x20 == UInt8(ascii: "e"), self.hasLongExponent(bytes[(index + 1)...]) { return true }
+        }
+        return false
+    }
+
+    /// Three digits and more, with or without a sign.
+    private static func hasLongExponent(_ rest: ArraySlice<UInt8>) -> Bool {
+        var rest = rest
+        if let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { rest = rest.dropFirst() }
+        return rest.prefix(3).count == 3 && rest.prefix(3).allSatisfy { $0 &- 0x30 <= 9 }
+    }
+}

@@ -1,0 +1,89 @@
+import Bytes
+import DeviceEngine
+import SQLite
+
+@testable import DeviceJournal
+
+/// The rows of a journal, as a file may hold them: each in turn two bytes of length and its records.
+///
+/// The highest bit of a length damages the row behind its checksum's back; the one below it leaves the row out.
+enum JournalTarget {
+    private struct Row {
+        var id: Int64
+        var content: [UInt8]
+        var isDamaged: Bool
+    }
+
+    static func check(_ input: ByteView) throws(BrokenPromise) {
+        let rows = self.rows(input)
+        // A record of a far device is legal, and takes the memory of all before it.
+        guard self.expected(rows).keys.allSatisfy({ $0.index < 1 << 16 || $0.index > LiveRecords.indexMax }) else {
+            return
+        }
+        var newest: [RecordKey: [UInt8]] = [:]
+        let database: SQLiteDatabase
+        do {
+            database = try self.database(rows)
+        } catch { throw BrokenPromise("the rows could not be written: \(error)") }
+        do throws(StoreError) {
+            _ = try JournalLoader.load(database) { key, content throws(StoreError) in
+                newest[key] = content.array
+            }
+        } catch {
+            return try promise(error.message.contains(":memory:"), "a fault does not name the file: \(error.message)")
+        }
+        try promise(rows.allSatisfy { !$0.isDamaged }, "a damaged row was read")
+        try promise(newest == self.expected(rows), "the records are not the newest of each key")
+    }
+
+    private static func rows(_ input: ByteView) -> [Row] {
+        var rows: [Row] = []
+        var reader = InputReader(input)
+        var id: Int64 = 1
+        while !reader.isAtEnd {
+            let length = Int(reader.byte()) | Int(reader.byte()) << 8
+            var buffer = ByteBuffer()
+            JournalRow.appendHeader(to: &buffer)
+            JournalRow.setFirst(1, in: &buffer)
+            buffer.append(reader.view(length & 0x3FFF))
+            if length & 0x4000 == 0 {
+                rows.append(Row(id: id, content: buffer.view.array, isDamaged: length & 0x8000 != 0))
+            }
+            id += 1
+        }
+        return rows
+    }
+
+    private static func database(_ rows: [Row]) throws(SQLiteError) -> SQLiteDatabase {
+        let database = try SQLiteDatabase(path: ":memory:", mode: .create)
+        try database.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, checksum INTEGER, content BLOB) STRICT")
+        let insertion = try database.prepare("INSERT INTO rows (id, checksum, content) VALUES (?1, ?2, ?3)")
+        for row in rows {
+            try insertion.bind(1, row.id)
+            try insertion.bind(2, row.content.withByteView { RowChecksum.of($0, row: row.id) })
+            var content = row.content
+            if row.isDamaged { content[content.count / 2] ^= 1 }
+            try self.bind(insertion, content)
+            try insertion.run()
+        }
+        return database
+    }
+
+    private static func bind(_ statement: SQLiteStatement, _ content: [UInt8]) throws(SQLiteError) {
+        let result = content.withByteView { bytes in
+            Result { () throws(SQLiteError) in try statement.bind(3, bytes) }
+        }
+        try result.get()
+    }
+
+    private static func expected(_ rows: [Row]) -> [RecordKey: [UInt8]] {
+        var newest: [RecordKey: [UInt8]] = [:]
+        for row in rows {
+            row.content.withByteView { content in
+                var records = RecordRun(content, from: JournalRow.headerBytes)
+                while let (key, content) = records.next() { newest[key] = content.array }
+            }
+        }
+        return newest
+    }
+}

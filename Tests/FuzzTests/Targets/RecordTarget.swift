@@ -1,0 +1,84 @@
+import Bytes
+import LaunchPolicy
+
+@testable import DeviceEngine
+@testable import Gateway
+
+/// The records of the store: a run of them, as a commit holds it.
+enum RecordTarget {
+    static func check(_ input: ByteView) throws(BrokenPromise) {
+        var records = RecordRun(input)
+        while let (key, content) = records.next() {
+            switch key.kind {
+            case .clock: try self.checkClock(content)
+            case .topic: try self.checkTopic(content)
+            case .device: try self.checkDevice(content)
+            case .rejections: try self.checkRejections(key, content)
+            case .origin: break
+            }
+        }
+    }
+
+    private static func checkClock(_ content: ByteView) throws(BrokenPromise) {
+        guard let clock = ClockRecord(stored: content) else { return }
+        var written = ByteBuffer()
+        clock.store(to: &written)
+        try promise(written.view == content, "a clock changed when it was written anew")
+    }
+
+    private static func checkTopic(_ content: ByteView) throws(BrokenPromise) {
+        // A name is text: no record holds one that is not.
+        guard let stored = Topic.read(stored: content), let name = String(validating: stored.name, as: UTF8.self)
+        else { return }
+        var topic = Topic(name: name, parameters: Parameters())
+        topic.books = stored.books
+        var written = ByteBuffer()
+        topic.store(to: &written)
+        let again = Topic.read(stored: written.view)
+        try promise(again?.name == stored.name && again?.books == stored.books, "a topic changed when written anew")
+    }
+
+    /// What is written of a record that was read says the same; records hold nothing that is not written again.
+    private static func checkDevice(_ content: ByteView) throws(BrokenPromise) {
+        guard let written = self.rewritten(content) else { return }
+        let again = written.withByteView { self.rewritten($0) }
+        try promise(again == written, "a device changed when it was written anew: \(written)")
+        let isShorter = written.count < content.count
+        try promise(isShorter || written == content.array, "a device was read as another: \(written)")
+    }
+
+    /// The record of a device as it is written once it has been read; nil when it cannot be.
+    private static func rewritten(_ content: ByteView) -> [UInt8]? {
+        guard let record = DeviceRecord(stored: content) else { return nil }
+        defer {
+            record.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
+            record.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
+            record.token.deallocate()
+            record.endedWakes.deallocate()
+            record.answeredPushes.deallocate()
+        }
+        var written = ByteBuffer()
+        // Nothing is forgotten that long ago.
+        record.store(to: &written, at: .distantPast)
+        return written.view.array
+    }
+
+    private static func checkRejections(_ key: RecordKey, _ content: ByteView) throws(BrokenPromise) {
+        var rejections = Rejections()
+        guard rejections.restore(key.index, content) else { return }
+        let counts = key.index == RecordKey.everyTopic ? rejections.total : rejections[TopicIndex(rawValue: key.index)]
+        var again = Rejections()
+        for (reason, count) in counts.enumerated() where count != 0 {
+            // What is counted for a topic is counted for all of them, too.
+            again.count(reason, TopicIndex(rawValue: key.index), by: count)
+        }
+        var batch = RecordBatch()
+        again.takeChanges(into: &batch)
+        var records = RecordRun(batch.bytes)
+        while let (_, content) = records.next() {
+            var last = Rejections()
+            let isTaken = last.restore(RecordKey.everyTopic, content)
+            try promise(isTaken && last.total == counts, "rejections changed when they were written anew")
+        }
+    }
+}
