@@ -90,7 +90,7 @@ private struct ExpectedPush {
         if name == "wakegate-dry-run" { self.isDryRun = value == Array("1".utf8) }
         if Self.known.contains(name) {
             if self.values[name] != nil { self.hasDuplicates = true } else { self.values[name] = value }
-        } else if name.hasPrefix("apns-") {
+        } else if nameBytes.starts(with: Array("apns-".utf8)) {
             // Only the first four are remembered.
             if self.strangers.contains(nameBytes) {
                 self.hasDuplicates = true
