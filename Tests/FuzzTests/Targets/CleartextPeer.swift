@@ -55,13 +55,17 @@ enum CleartextPeer {
 
     private static func isReadable(_ descriptor: Int32, milliseconds: Int32) -> Bool {
         var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return unsafe poll(&waiting, 1, milliseconds) > 0
+        // libFuzzer's own timer interrupts the wait.
+        while true {
+            let count = unsafe poll(&waiting, 1, milliseconds)
+            if count >= 0 || errno != EINTR { return count > 0 }
+        }
     }
 
     /// - Returns: false at the end of the connection.
     private static func receive(_ descriptor: Int32, _ answer: inout [UInt8]) -> Bool {
         var room = [UInt8](repeating: 0, count: 16_384)
-        let count = unsafe recv(descriptor, &room, room.count, 0)
+        let count = unsafe recv(descriptor, &room, room.count, Int32(MSG_DONTWAIT))
         guard count > 0 else { return false }
         answer += room[..<count]
         return true

@@ -31,7 +31,7 @@ enum HTTP1Target {
         } catch let broken as BrokenPromise {
             throw broken
         } catch {
-            throw BrokenPromise("the server did not start: \(error)")
+            throw BrokenPromise("the server does not do its part: \(error)")
         }
         try self.checkAnswer(answer, to: input)
         try promise(counts.open.load(ordering: .relaxed) == 0, "connections were not told of as closed")
