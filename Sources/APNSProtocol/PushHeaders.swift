@@ -50,6 +50,11 @@ package struct PushHeaders {
     /// The value of `apns-topic` before any check, for authentication; nil when it is absent.
     package var unverifiedTopic: ByteView? { self.has(.topic) ? self.topicText : nil }
 
+    /// Whether the push is of a type that APNs takes with a provider token alone, whatever certificate is shown.
+    package var needsProviderToken: Bool {
+        self.has(.pushType) && (self.pushTypeText == "location" || self.pushTypeText == "liveactivity")
+    }
+
     /// The greatest payload this push may have, in bytes; known before anything has been checked.
     package var payloadBytesMax: Int {
         PushPayload.bytesMax(type: self.has(.pushType) ? PushType(self.pushTypeText) : nil)
@@ -83,6 +88,13 @@ package struct PushHeaders {
         default:
             if name.starts(with: "apns-") { self.otherField(name: name) }
         }
+    }
+
+    /// Takes `topic` for a push that names none; it must live as long as the fields.
+    package mutating func takeDefaultTopic(_ topic: ByteView) {
+        guard !self.has(.topic) else { return }
+        self.seen |= Field.topic.rawValue
+        self.topicText = topic
     }
 
     /// Checks everything the fields can show to be wrong, in the order of the wire contract: duplicates, apns-id,
