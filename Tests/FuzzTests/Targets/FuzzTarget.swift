@@ -11,6 +11,7 @@ struct FuzzTarget: Sendable, CustomStringConvertible {
 
     static let all = [
         FuzzTarget(name: "bearer-token", check: BearerTokenTarget.check),
+        FuzzTarget(name: "certificate-topics", check: CertificateTopicsTarget.check),
         FuzzTarget(name: "configuration", check: ConfigurationTarget.check),
         FuzzTarget(name: "event-stream", check: EventStreamTarget.check),
         FuzzTarget(name: "history", check: HistoryTarget.check),
