@@ -15,6 +15,7 @@ import durable_load
 import million
 import push_load
 import wake_latency
+import webhook_load
 
 REGISTERED_BYTES_TARGET = 400
 PENDING_BYTES_TARGET = 900
@@ -118,6 +119,14 @@ def show_latency(row: dict) -> None:
     print(f"  (below 0 the wake came first; from sending the push to the wake: {row['medianMillisecondsFromSending']:.3f})")
 
 
+def show_webhook(row: dict) -> None:
+    print(f"\nWakes a second to a webhook, each from its push to its result; target: {webhook_load.WAKES_PER_SECOND_TARGET:,}")
+    print(
+        f"  {row['wakesPerSecond']:,} a second, signed, kept on disk, nothing pinned; CPU microseconds each: "
+        f"gateway {row['gatewayMicroseconds']:.1f}, receiver {row['receiverMicroseconds']:.1f}  {verdict(row['passed'])}"
+    )
+
+
 def cpu(store: str, target: float, factor: int, options: argparse.Namespace, folder: str) -> list[dict]:
     return push_load.measure(options.products, folder, options.runs, options.requests * factor, store, target)
 
@@ -143,6 +152,10 @@ KINDS = {
             options.products, folder, options.samples, push_load.payload()
         ),
         show_latency,
+    ),
+    "webhook": (
+        lambda options, folder: webhook_load.measure(options.products, folder, options.runs, options.requests // 10),
+        show_webhook,
     ),
 }
 
