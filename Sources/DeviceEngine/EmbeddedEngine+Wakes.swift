@@ -41,8 +41,14 @@ extension EmbeddedEngine {
             topic: self.topics[Int(record.topic.rawValue)].name,
             push: inFlight.push,
             deadline: inFlight.deadline,
+            timeLeft: inFlight.deadline.milliseconds - self.now.milliseconds,
             content: PushContent(inFlight.push.handle)
         )
+    }
+
+    /// How long a wake of this topic may take at first, in milliseconds.
+    package func executionWindow(_ topic: TopicIndex) -> Int64 {
+        self.parameters(topic).executionWindow
     }
 
     /// The topic of a wake in flight, or of one that has ended and is remembered.
@@ -66,6 +72,29 @@ extension EmbeddedEngine {
         self.noteEnd(device, record, outcome, action)
         self.settle(device)
         return .ended
+    }
+
+    /// A worker asked for a wake in flight to last for `milliseconds` from now.
+    package func extend(_ id: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
+        guard let device = self.wakes[id] else { return .unknown }
+        self.settleBeforeWakeEnds(device)
+        let record = self.devices[device]
+        guard record.wake == id, record.state.inFlight != nil else {
+            let before = record.endedWakes.value?.elements.first { $0.id == id }
+            return before.map { .ended($0.outcome) } ?? .unknown
+        }
+        let parameters = self.parameters(record.topic)
+        let moment = self.now + milliseconds
+        switch self.devices[device].state.extensionRequested(until: moment, parameters) {
+        case .unchanged(let deadline): return .lasts(deadline)
+        case .limitReached(let deadline): return .limitReached(deadline)
+        case .extended(let deadline):
+            let seconds = (deadline.milliseconds - self.now.milliseconds + 999) / 1000
+            let content = record.state.inFlight.flatMap { PushContent($0.push.handle) }
+            self.remember(device, .extended(seconds: UInt16(clamping: seconds)), content?.apnsID)
+            self.reconcile(device)
+            return .lasts(deadline)
+        }
     }
 
     /// The stream that carried a wake in flight ended.

@@ -80,6 +80,18 @@ package enum ReportOutcome: Hashable, Sendable {
     case unknown
 }
 
+/// What a worker's wish for more time came to.
+package enum ExtensionOutcome: Hashable, Sendable {
+    /// The wake lasts until then.
+    case lasts(Instant)
+    /// The wake has all the time that its topic's policy gives; it ends then.
+    case limitReached(Instant)
+    /// The wake has ended.
+    case ended(WakeOutcome)
+    /// No such wake is remembered.
+    case unknown
+}
+
 /// What an operator's forced launch did.
 package enum ForcedLaunch: Hashable, Sendable {
     case launched(WakeID)
@@ -93,6 +105,8 @@ package struct LaunchedWake {
     package let topic: String
     package let push: PendingPush
     package let deadline: Instant
+    /// How long until the deadline, in milliseconds.
+    package let timeLeft: Int64
     /// nil for an empty wake; valid during the call.
     package let content: PushContent?
 }

@@ -11,6 +11,8 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case result(WakeOutcome)
         case discard(DiscardReason)
         case conditions
+        /// A worker was given more time for its wake, which then had so many seconds left.
+        case extended(seconds: UInt16)
     }
 
     /// Which device: what `device(of:)` gives for its token.
@@ -21,7 +23,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package let apnsID: APNsID?
     /// What happened, as a number that files may keep: it never changes its meaning.
     package let code: UInt8
-    /// Of a launch: which one of its push.
+    /// Of a launch: which one of its push. Of an extension: how many seconds were left then.
     package let attempt: UInt16
     /// The other push of a coalescing: the one this push took the place of, or the one it was coalesced into.
     package let related: APNsID?
@@ -34,12 +36,10 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         self.apnsID = apnsID
         self.related = related
         self.code = kind.code
-        if case .launch(let attempt, let coalesced) = kind {
-            self.attempt = attempt
-            self.coalesced = coalesced
-        } else {
-            self.attempt = 0
-            self.coalesced = 0
+        switch kind {
+        case .launch(let attempt, let coalesced): (self.attempt, self.coalesced) = (attempt, coalesced)
+        case .extended(let seconds): (self.attempt, self.coalesced) = (seconds, 0)
+        case .registered, .removed, .push, .result, .discard, .conditions: (self.attempt, self.coalesced) = (0, 0)
         }
     }
 
@@ -88,7 +88,7 @@ extension EmbeddedEngine {
 
 extension HistoryEvent.Kind {
     /// The codes that have a meaning, one bit each.
-    static var codes: UInt32 { 0x0F1F_1F1E }
+    static var codes: UInt32 { 0x0F1F_1F3E }
 
     /// Whether `code` stands for a kind.
     package static func isCode(_ code: UInt8) -> Bool {
@@ -102,6 +102,7 @@ extension HistoryEvent.Kind {
         case .removed: 2
         case .conditions: 3
         case .launch: 4
+        case .extended: 5
         case .push(.launched): 8
         case .push(.scheduled): 9
         case .push(.coalesced): 10
@@ -126,6 +127,7 @@ extension HistoryEvent.Kind {
         case 2: self = .removed
         case 3: self = .conditions
         case 4: self = .launch(attempt: attempt, coalesced: coalesced)
+        case 5: self = .extended(seconds: attempt)
         case 8: self = .push(.launched)
         case 9: self = .push(.scheduled)
         case 10: self = .push(.coalesced)

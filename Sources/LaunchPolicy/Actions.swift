@@ -40,6 +40,16 @@ package enum WakeEndedAction: Hashable, Sendable {
     case nothing
 }
 
+/// What a worker's wish for more time came to; with the deadline that holds now.
+package enum ExtensionRequestedAction: Hashable, Sendable {
+    /// The deadline moved; perhaps not as far as was asked.
+    case extended(Instant)
+    /// There is as much time already.
+    case unchanged(Instant)
+    /// The wake has all the time that it can have.
+    case limitReached(Instant)
+}
+
 /// Why an accepted push was dropped.
 package enum DiscardReason: String, Sendable, CaseIterable {
     case expired, exhausted, forceQuit, unregistered

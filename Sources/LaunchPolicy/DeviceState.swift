@@ -159,6 +159,20 @@ extension DeviceState {
         return .nothing
     }
 
+    /// The worker asked that the wake in flight may last until `moment`, before its deadline.
+    package mutating func extensionRequested(
+        until moment: Instant,
+        _ parameters: Parameters
+    ) -> ExtensionRequestedAction {
+        guard let wake = self.inFlight else { preconditionFailure("no wake is in flight") }
+        guard moment > wake.deadline else { return .unchanged(wake.deadline) }
+        // A deadline never moves back, not even when the parameters have become tighter since the launch.
+        let deadline = min(moment, wake.launchedAt + parameters.executionWindow + parameters.maxExtension)
+        guard deadline > wake.deadline else { return .limitReached(wake.deadline) }
+        self.inFlight?.deadline = deadline
+        return .extended(deadline)
+    }
+
     /// The worker said how the wake in flight ended, before its deadline.
     package mutating func resultReported(
         _ result: FetchResult,

@@ -12,6 +12,8 @@ package struct Parameters: Hashable, Sendable {
     package private(set) var immediateRefill: Int64 = 900_000
     /// How long a worker may take for one wake, in milliseconds.
     package private(set) var executionWindow: Int64 = 30_000
+    /// How much longer a worker may be given when it asks, all extensions of a wake together, in milliseconds.
+    package private(set) var maxExtension: Int64 = 270_000
     /// The most launches of one push.
     package private(set) var maxAttempts: UInt32 = 3
     /// The most doublings of the interval.
@@ -29,7 +31,7 @@ package struct Parameters: Hashable, Sendable {
     /// The parameters by the names that configuration, traces and `--set` use.
     package enum Name: String, CaseIterable, Sendable {
         case launchInterval, dailyLaunches, budgetWindow, immediateBurst, immediateRefill, executionWindow
-        case maxAttempts, maxPenalty, maxInterval, defaultTTL, criticalBattery
+        case maxAttempts, maxPenalty, maxInterval, defaultTTL, criticalBattery, maxExtension
 
         /// What a value must be, for messages: "a number of seconds more than 0 …".
         package var requirement: String {
@@ -40,6 +42,7 @@ package struct Parameters: Hashable, Sendable {
                 "a whole number from 1 to \(Parameters.countMax)"
             case .maxPenalty: "a whole number from 0 to \(Parameters.penaltyMax)"
             case .criticalBattery: "a number from 0 to 1"
+            case .maxExtension: "a number of seconds from 0 to \(Parameters.secondsMax)"
             }
         }
     }
@@ -85,6 +88,7 @@ package struct Parameters: Hashable, Sendable {
         case .maxPenalty: self.maxPenalty = UInt8(try whole(0...Self.penaltyMax))
         case .maxInterval: self.maxInterval = try milliseconds()
         case .defaultTTL: self.defaultTTL = try milliseconds()
+        case .maxExtension: self.maxExtension = value == 0 ? 0 : try milliseconds()
         case .criticalBattery:
             guard value >= 0, value <= 1 else { throw outOfRange }
             self.criticalBattery = value

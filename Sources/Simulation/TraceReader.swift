@@ -158,7 +158,9 @@ extension Parameters.Name {
     /// Whether the parameter is a number of seconds.
     fileprivate var isDuration: Bool {
         switch self {
-        case .launchInterval, .budgetWindow, .immediateRefill, .executionWindow, .maxInterval, .defaultTTL: true
+        case .launchInterval, .budgetWindow, .immediateRefill, .executionWindow, .maxInterval, .defaultTTL,
+            .maxExtension:
+            true
         case .dailyLaunches, .immediateBurst, .maxAttempts, .maxPenalty, .criticalBattery: false
         }
     }

@@ -10,4 +10,7 @@ package protocol DispatchOutput: AnyObject {
 
     /// The stream no longer holds a wake it held, however that ended; not said of a stream that ended itself.
     func released(_ stream: StreamAddress)
+
+    /// The stream was asked to end, and holds no wake any more: it is forgotten, and may be ended.
+    func drained(_ stream: StreamAddress)
 }

@@ -96,17 +96,25 @@ extension Dispatcher {
 
     /// A worker's stream ended: the wakes it holds are lost.
     package func streamEnded(_ address: StreamAddress) {
-        guard let subscription = self.subscriptions.removeValue(forKey: address) else { return }
-        subscription.hasEnded = true
-        self.workers[Int(subscription.topic.rawValue)].remove(subscription)
-        self.workers[Int(subscription.topic.rawValue)].busy -= subscription.wakes.count
-        for wake in subscription.expiredInARow { self.holders[wake] = nil }
+        guard let subscription = self.subscriptions[address] else { return }
+        self.forget(subscription)
         // In an order that does not hang on the process: a simulation replays the same from the same seed.
         for wake in subscription.wakes.sorted(by: { ($0.first, $0.second) < ($1.first, $1.second) }) {
             self.holders[wake] = nil
             self.engine.lose(wake)
         }
         self.flow()
+    }
+
+    /// The worker on a stream stops: the stream gets no new wake, and ends once it holds none.
+    ///
+    /// - Parameter isAdmitted: whether the caller reaches the stream's topic.
+    /// - Returns: false when there is no such stream.
+    package func streamDraining(_ address: StreamAddress, isAdmitted: (TopicIndex) -> Bool) -> Bool {
+        guard let subscription = self.subscriptions[address], isAdmitted(subscription.topic) else { return false }
+        subscription.isDraining = true
+        self.endIfDrained(subscription)
+        return true
     }
 
     /// The worker's peer reads too slowly, or reads again.
@@ -137,6 +145,7 @@ extension Dispatcher {
         if subscription.wakes.contains(wake) {
             self.release(wake, subscription)
             self.freed.append(subscription)
+            self.endIfDrained(subscription)
         }
         self.flow()
     }
@@ -152,9 +161,16 @@ extension Dispatcher {
             if subscription.expiredInARow.contains(wake) { self.holders[wake] = nil }
             subscription.expiredInARow.removeAll()
             self.freed.append(subscription)
+            self.endIfDrained(subscription)
         }
         self.flow()
         return outcome
+    }
+
+    /// A worker asked for more time, in milliseconds from now.
+    package func extend(_ wake: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
+        defer { self.flow() }
+        return self.engine.extend(wake, by: milliseconds)
     }
 
     /// Nothing new is launched from now on; results are still taken.
@@ -276,6 +292,22 @@ extension Dispatcher {
         }
         self.output.expire(wake, on: subscription.address)
         self.freed.append(subscription)
+        self.endIfDrained(subscription)
+    }
+
+    private func endIfDrained(_ subscription: Subscription) {
+        guard subscription.isDraining, subscription.wakes.isEmpty, !subscription.hasEnded else { return }
+        self.forget(subscription)
+        self.output.drained(subscription.address)
+    }
+
+    /// Takes a stream out; what becomes of its wakes is the caller's business.
+    private func forget(_ subscription: Subscription) {
+        self.subscriptions[subscription.address] = nil
+        subscription.hasEnded = true
+        self.workers[Int(subscription.topic.rawValue)].remove(subscription)
+        self.workers[Int(subscription.topic.rawValue)].busy -= subscription.wakes.count
+        for wake in subscription.expiredInARow { self.holders[wake] = nil }
     }
 
     private func release(_ wake: WakeID, _ subscription: Subscription) {

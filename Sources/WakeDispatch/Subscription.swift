@@ -36,6 +36,8 @@ final class Subscription {
     /// It stands in its topic's rotation.
     var isInRotation = false
     var hasEnded = false
+    /// Its worker stops: it gets no new wake, and ends after its last.
+    var isDraining = false
     /// The place in `request.devices` of the device that is next.
     private var deviceInTurn = 0
 
@@ -57,6 +59,6 @@ final class Subscription {
 
     /// It can take one more wake.
     var isFree: Bool {
-        !self.hasEnded && !self.isPaused && !self.isStalled && self.wakes.count < self.slots
+        !self.hasEnded && !self.isDraining && !self.isPaused && !self.isStalled && self.wakes.count < self.slots
     }
 }

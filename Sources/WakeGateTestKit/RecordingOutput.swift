@@ -9,6 +9,7 @@ package final class RecordingOutput: DispatchOutput {
         case delivered(Delivery)
         case expired(WakeID, StreamAddress)
         case released(StreamAddress)
+        case drained(StreamAddress)
     }
 
     package private(set) var events: [Event] = []
@@ -38,6 +39,10 @@ package final class RecordingOutput: DispatchOutput {
 
     package func released(_ stream: StreamAddress) {
         self.events.append(.released(stream))
+    }
+
+    package func drained(_ stream: StreamAddress) {
+        self.events.append(.drained(stream))
     }
 
     /// Takes the events since the last call.

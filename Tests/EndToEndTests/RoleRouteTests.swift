@@ -61,6 +61,13 @@ struct RoleRouteTests {
             body: newData,
             statuses: [401, 401, 401, 404, 404, 404, 404, 404]
         ),
+        Row(method: "POST", path: "/v1/wakes/WAKE/extend", statuses: [401, 401, 401, 404, 404, 200, 200, 200]),
+        Row(
+            method: "POST",
+            path: "/v1/wakes/\(String(repeating: "0", count: 32))/extend",
+            statuses: [401, 401, 401, 404, 404, 404, 404, 404]
+        ),
+        Row(method: "POST", path: "/v1/streams/9-9-9-9/drain", statuses: [401, 401, 401, 404, 404, 404, 404, 404]),
         Row(method: "POST", path: "/v1/wakes/WAKE", body: newData, statuses: [401, 401, 401, 404, 404, 204, 204, 204]),
         Row(
             method: "DELETE",

@@ -288,6 +288,8 @@ private final class EffectReader: EffectTaker {
 
     func released(_ address: StreamAddress) { self.tell(.released, address) }
 
+    func drained(_ address: StreamAddress) { self.tell(.drained, address) }
+
     func startDraining() { self.told.append(Told(kind: .draining)) }
 
     private func tell(_ kind: Told.Kind, _ address: StreamAddress, status: Int = 0, _ text: String = "") {

@@ -11,6 +11,8 @@ struct Told: Hashable, CustomStringConvertible {
         case wake, expired
         /// A wake that a stream held has ended.
         case released
+        /// A stream whose worker stops has ended.
+        case drained
         case draining
     }
 

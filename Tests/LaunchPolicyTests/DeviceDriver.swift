@@ -50,6 +50,10 @@ struct DeviceDriver {
         }
     }
 
+    mutating func extend(until seconds: Double) -> ExtensionRequestedAction {
+        self.state.extensionRequested(until: Self.at(seconds), self.parameters)
+    }
+
     mutating func launch(at seconds: Double) {
         self.state.launched(at: Self.at(seconds), self.parameters)
     }

@@ -110,4 +110,22 @@ struct OutcomeTests {
         #expect(driver.end(.expired, at: 130) == .discarded(Self.first, .unregistered))
         #expect(driver.state == DeviceState())
     }
+
+    @Test("More time moves the deadline forward alone, and never past the longest a wake may take")
+    func extensions() throws {
+        var driver = try Self.launched([(.executionWindow, 30), (.maxExtension, 50)])
+        let before = driver.state
+        #expect(driver.extend(until: 120) == .unchanged(DeviceDriver.at(130)))
+        #expect(driver.extend(until: 130) == .unchanged(DeviceDriver.at(130)))
+        #expect(driver.state == before)
+        #expect(driver.extend(until: 150) == .extended(DeviceDriver.at(150)))
+        #expect(driver.state.nextMoment(driver.parameters) == DeviceDriver.at(150))
+        #expect(driver.extend(until: 1000) == .extended(DeviceDriver.at(180)))
+        #expect(driver.extend(until: 1000) == .limitReached(DeviceDriver.at(180)))
+        try driver.parameters.set(.maxExtension, to: 0)
+        #expect(driver.extend(until: 1000) == .limitReached(DeviceDriver.at(180)))
+        #expect(driver.state.timePassed(DeviceDriver.at(179.999), driver.parameters) == .nothing)
+        #expect(driver.state.timePassed(DeviceDriver.at(180), driver.parameters) == .wakeExpired(.retries))
+        #expect(driver.state.penalty == 2)
+    }
 }

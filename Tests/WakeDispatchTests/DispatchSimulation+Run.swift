@@ -44,7 +44,7 @@ extension DispatchSimulation {
             if self.generator.once(in: 8) { return self.reanswer() }
         }
         let device = self.generator.number(below: self.deviceCount)
-        switch self.generator.number(below: 40) {
+        switch self.generator.number(below: 44) {
         case 0..<18: self.pushSomething(device)
         case 18..<23: self.subscribeSomebody()
         case 23..<26: if let stream = self.someStream() { self.endStream(stream) }
@@ -55,6 +55,8 @@ extension DispatchSimulation {
         case 33..<35: self.register(device)
         case 35..<37: self.simulateLaunch(device)
         case 37: self.simulateExpiration(device)
+        case 38..<41: self.extendSomething()
+        case 41: if self.generator.once(in: 2), let stream = self.someStream() { self.drain(stream) }
         default: self.misanswer()
         }
     }
@@ -123,6 +125,14 @@ extension DispatchSimulation {
         report.thermalState = .nominal
         report.lowPowerMode = false
         return report
+    }
+
+    /// A worker asks for more time, mostly for a wake that it holds.
+    private func extendSomething() {
+        let open = self.models.checker.open.keys.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
+        let wakes = open.isEmpty || self.generator.once(in: 6) ? self.wakesSeen : open
+        guard !wakes.isEmpty else { return }
+        self.extend(self.generator.pick(wakes), by: self.generator.pick([1, 1000, 15_000, 40_000, 200_000]))
     }
 
     /// Somebody answers a wake of long ago, or one that never was.

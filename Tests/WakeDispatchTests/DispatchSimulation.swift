@@ -52,6 +52,7 @@ final class DispatchSimulation {
         var configuration = EngineRig.open([
             (.launchInterval, Double(generator.number(in: 20...300))),
             (.executionWindow, Double(generator.number(in: 5...30))),
+            (.maxExtension, Double(generator.pick([0, 10, 90]))),
             (.dailyLaunches, Double(generator.number(in: 2...20))),
             (.budgetWindow, Double(generator.number(in: 600...7200))),
             (.immediateBurst, Double(generator.number(in: 1...3))),
@@ -153,6 +154,26 @@ extension DispatchSimulation {
         self.workers[address] = nil
         self.rig.dispatcher.streamEnded(address)
         for delivery in self.models.checker.ended(address) { self.ended(delivery, .lost) }
+        self.took()
+        self.check()
+    }
+
+    /// The worker on a stream stops.
+    func drain(_ address: StreamAddress) {
+        self.models.checker.draining(address)
+        if !self.rig.dispatcher.streamDraining(address, isAdmitted: { _ in true }) { self.fail("a stream is unknown") }
+        self.took()
+        self.check()
+    }
+
+    /// A worker asks for more time for a wake, whether it is in flight or not.
+    func extend(_ wake: WakeID, by milliseconds: Int64) {
+        let outcome = self.rig.dispatcher.extend(wake, by: milliseconds)
+        let topic = self.models.checker.open[wake]?.topic ?? ""
+        let longest = self.parameters(topic).maxExtension
+        let moved = self.models.checker.extended(wake, until: self.now + milliseconds, longest, outcome)
+        if moved { self.coverage.extensions += 1 }
+        if case .limitReached = outcome { self.coverage.refusedExtensions += 1 }
         self.took()
         self.check()
     }
@@ -299,6 +320,10 @@ extension DispatchSimulation {
             self.log.append(event)
             switch event {
             case .released: break
+            case .drained(let stream):
+                self.workers[stream] = nil
+                self.coverage.drainedStreams += 1
+                self.models.checker.drained(stream)
             case .expired(let wake, let stream):
                 guard let delivery = self.models.checker.expired(wake, on: stream) else { break }
                 self.ended(delivery, .expired)

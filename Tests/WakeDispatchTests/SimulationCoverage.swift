@@ -19,6 +19,10 @@ struct SimulationCoverage {
     var unknownAnswers = 0
     var namedDeliveries = 0
     var emptyWakes = 0
+    /// Deadlines that were put off, and wishes for that which came after the last that is granted.
+    var extensions = 0
+    var refusedExtensions = 0
+    var drainedStreams = 0
     var simulatedExpirations = 0
     var removals = 0
     /// Looks at a device that waited for a worker when no stream could take it.
@@ -44,6 +48,8 @@ struct SimulationCoverage {
             ("late answers", Int64(self.lateAnswers)), ("unknown answers", Int64(self.unknownAnswers)),
             ("named deliveries", Int64(self.namedDeliveries)), ("empty wakes", Int64(self.emptyWakes)),
             ("simulated expirations", Int64(self.simulatedExpirations)), ("removals", Int64(self.removals)),
+            ("extensions", Int64(self.extensions)), ("refused extensions", Int64(self.refusedExtensions)),
+            ("drained streams", Int64(self.drainedStreams)),
             ("waits", Int64(self.waits)), ("exact launches", Int64(self.exactLaunches)),
         ]
         counts += DiscardReason.allCases.map { ($0.rawValue, self.discarded[$0]) }

@@ -311,4 +311,44 @@ struct StreamTests {
         }
         #expect(rig.engine.totals.results[.expired] == 8)
     }
+
+    private static func drain(_ rig: DispatchRig, _ stream: Int, isAdmitted: Bool = true) -> Bool {
+        rig.dispatcher.streamDraining(DispatchRig.address(stream)) { _ in isAdmitted }
+    }
+
+    @Test("A stream whose worker stops gets no new wake, and ends after its last, however that one ends")
+    func workerStops() {
+        for outcome in [WakeOutcome.newData, .failed, .expired] {
+            let rig = DispatchRig()
+            rig.subscribe(1, slots: 3)
+            rig.push(1)
+            let wake = rig.takeDeliveries().map(\.wake)
+            #expect(Self.drain(rig, 1))
+            rig.push(2)
+            #expect(rig.output.take().isEmpty)
+            #expect(rig.engine.totals.held[.worker] == 1)
+            switch outcome {
+            case .newData: #expect(rig.report(.newData, wake[0]) == .ended)
+            case .failed: #expect(rig.report(.failed, wake[0]) == .ended)
+            case .expired, .noData, .lost: rig.advance(by: 30_000)
+            }
+            #expect(rig.output.take().last == .drained(DispatchRig.address(1)))
+            #expect(rig.engine.totals.results[.lost] == 0)
+            #expect(rig.dispatcher.workerCounts(nil) == .init())
+            #expect(!Self.drain(rig, 1))
+            rig.subscribe(2)
+            #expect(rig.takeDeliveries().count == 1)
+        }
+    }
+
+    @Test("An idle stream ends as soon as its worker stops, and only a caller of its topic may say so")
+    func idleWorkerStops() {
+        let rig = DispatchRig()
+        rig.subscribe(1)
+        #expect(!Self.drain(rig, 2))
+        #expect(!Self.drain(rig, 1, isAdmitted: false))
+        #expect(rig.output.take().isEmpty)
+        #expect(Self.drain(rig, 1))
+        #expect(rig.output.take() == [.drained(DispatchRig.address(1))])
+    }
 }

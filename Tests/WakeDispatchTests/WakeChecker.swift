@@ -13,8 +13,11 @@ struct WakeChecker {
         var open: Set<WakeID> = []
         var expiredInARow: Set<WakeID> = []
         var isPaused = false
+        var isDraining = false
 
-        var isFree: Bool { !self.isPaused && self.expiredInARow.count < 3 && self.open.count < self.slots }
+        var isFree: Bool {
+            !self.isPaused && !self.isDraining && self.expiredInARow.count < 3 && self.open.count < self.slots
+        }
 
         func takes(_ token: DeviceToken, topic: String) -> Bool {
             self.topic == topic && (self.devices.isEmpty || self.devices.contains(token))
@@ -23,6 +26,8 @@ struct WakeChecker {
 
     private(set) var streams: [StreamAddress: Stream] = [:]
     private(set) var open: [WakeID: Delivery] = [:]
+    /// The deadlines of open wakes that were put off.
+    private var extended: [WakeID: Instant] = [:]
     /// Streams that hold a wake, or let one expire since they last answered.
     private var answerers: [WakeID: StreamAddress] = [:]
     private var seen: Set<WakeID> = []
@@ -42,6 +47,43 @@ struct WakeChecker {
     mutating func lost(_ wake: WakeID) -> Delivery? {
         self.answerers[wake] = nil
         return self.close(wake)
+    }
+
+    mutating func draining(_ address: StreamAddress) { self.streams[address]?.isDraining = true }
+
+    /// The gateway ended the stream.
+    mutating func drained(_ address: StreamAddress) {
+        let stream = self.streams[address]
+        if stream?.isDraining != true { self.faults.append("a stream was ended that nobody had asked to end") }
+        if !self.ended(address).isEmpty { self.faults.append("a stream was ended with wakes in flight") }
+    }
+
+    /// A worker asked for more time.
+    ///
+    /// - Parameter longest: how much longer a wake may last, all extensions together.
+    /// - Returns: whether the deadline moved.
+    mutating func extended(
+        _ wake: WakeID,
+        until moment: Instant,
+        _ longest: Int64,
+        _ outcome: ExtensionOutcome
+    ) -> Bool {
+        guard let delivery = self.open[wake] else {
+            switch outcome {
+            case .ended, .unknown: break
+            case .lasts, .limitReached: self.faults.append("wake \(wake) is over, and was answered \(outcome)")
+            }
+            return false
+        }
+        let deadline = self.extended[wake] ?? delivery.deadline
+        let limit = delivery.deadline + longest
+        let expected = max(deadline, min(moment, limit))
+        let isRefused = moment > deadline && expected == deadline
+        if outcome != (isRefused ? .limitReached(deadline) : .lasts(expected)) {
+            self.faults.append("wake \(wake) was to last until \(expected), and was answered \(outcome)")
+        }
+        self.extended[wake] = expected
+        return expected > deadline
     }
 
     mutating func ended(_ address: StreamAddress) -> [Delivery] {
@@ -116,8 +158,11 @@ struct WakeChecker {
 
     /// What must hold once a step is done.
     mutating func stepEnded(at now: Instant) {
-        for (wake, delivery) in self.open where delivery.deadline <= now {
+        for (wake, delivery) in self.open where (self.extended[wake] ?? delivery.deadline) <= now {
             self.faults.append("wake \(wake) is past its deadline and still in flight")
+        }
+        for (address, stream) in self.streams where stream.isDraining && stream.open.isEmpty {
+            self.faults.append("stream \(address.connectionIndex) is drained and has not ended")
         }
     }
 
@@ -130,6 +175,7 @@ struct WakeChecker {
 
     private mutating func close(_ wake: WakeID) -> Delivery? {
         guard let delivery = self.open.removeValue(forKey: wake) else { return nil }
+        self.extended[wake] = nil
         self.streams[delivery.stream]?.open.remove(wake)
         self.byDevice[delivery.token] = nil
         return delivery

@@ -8,6 +8,8 @@ struct APIError: Error, Hashable, Sendable {
     let message: String
     /// How a wake ended that was answered again; written beside the reason.
     var outcome: String?
+    /// When a wake ends that is given no more time, in milliseconds since 1970; written beside the reason.
+    var deadline: Int64?
     /// When a token was removed, in milliseconds since 1970; written beside the reason.
     var timestamp: Int64?
     /// It asks for another bearer token, in a header beside the body.
@@ -28,6 +30,10 @@ struct APIError: Error, Hashable, Sendable {
         if let outcome = self.outcome {
             writer.key("outcome")
             writer.string(outcome)
+        }
+        if let deadline = self.deadline {
+            writer.key("deadline")
+            writer.integer(deadline)
         }
         if let timestamp = self.timestamp {
             writer.key("timestamp")
@@ -68,6 +74,11 @@ extension APIError {
         404,
         "UnknownWake",
         "No wake of the last ten minutes has this id; ids are those of the event stream."
+    )
+    static let unknownStream = APIError(
+        404,
+        "UnknownStream",
+        "No stream that is open has this name; names are those of the header wakegate-stream of a subscription."
     )
     static let unknownPush = APIError(
         404,
@@ -154,6 +165,16 @@ extension APIError {
     static func wakeEnded(_ outcome: String) -> APIError {
         var error = APIError(409, "WakeEnded", "The wake had ended before this answer: \(outcome).")
         error.outcome = outcome
+        return error
+    }
+
+    static func extensionLimitReached(_ deadline: Int64) -> APIError {
+        var error = APIError(
+            409,
+            "ExtensionLimitReached",
+            "The wake has all the time that policy.maxExtension gives; finish by its deadline."
+        )
+        error.deadline = deadline
         return error
     }
 

@@ -27,6 +27,7 @@ extension HistoryEvent {
         case .result(let outcome): ("result", outcome.rawValue)
         case .discard(let reason): ("discard", reason.rawValue)
         case .conditions: ("conditions", nil)
+        case .extended(let seconds): ("extended", "\(seconds) s left")
         }
     }
 }

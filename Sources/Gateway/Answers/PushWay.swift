@@ -40,7 +40,7 @@ struct PushWay {
             switch event.kind {
             case .push: self.end(.coalesced(into: other), event)
             case .result: self.steps.append(PushStep(at: event.at, event: "absorbed", other: other))
-            case .registered, .removed, .launch, .discard, .conditions: break
+            case .registered, .removed, .launch, .discard, .conditions, .extended: break
             }
         }
     }
@@ -66,6 +66,8 @@ struct PushWay {
             }
             if let heir = event.related { self.end(.coalesced(into: heir), event) }
         case .discard(let reason): self.end(.discarded(reason), event)
+        case .extended(let seconds):
+            self.steps.append(PushStep(at: event.at, event: "extended", detail: "\(seconds) s left"))
         case .registered, .removed, .conditions: break
         }
     }

@@ -34,6 +34,7 @@ final class EffectBatch: @unchecked Sendable {
         static let event: UInt8 = 3
         static let released: UInt8 = 4
         static let draining: UInt8 = 5
+        static let drained: UInt8 = 6
     }
 
     private struct Header: BitwiseCopyable {
@@ -70,6 +71,11 @@ final class EffectBatch: @unchecked Sendable {
     /// A wake the stream held has ended.
     func appendReleased(_ address: StreamAddress) {
         self.append(Tag.released, address, bytes: ByteView())
+    }
+
+    /// The stream's worker stops, and holds no wake any more.
+    func appendDrained(_ address: StreamAddress) {
+        self.append(Tag.drained, address, bytes: ByteView())
     }
 
     /// Nothing is launched any more.
@@ -109,6 +115,7 @@ final class EffectBatch: @unchecked Sendable {
             case Tag.answer: taker.answer(header.address, status: Int(header.status), body: payload)
             case Tag.subscribed: taker.subscribed(header.address)
             case Tag.event: taker.event(header.address, isWake: header.isWake, payload)
+            case Tag.drained: taker.drained(header.address)
             default: taker.released(header.address)
             }
         }
@@ -136,5 +143,6 @@ protocol EffectTaker {
     func subscribed(_ address: StreamAddress)
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView)
     func released(_ address: StreamAddress)
+    func drained(_ address: StreamAddress)
     func startDraining()
 }

@@ -41,6 +41,8 @@ final class EffectRefusal: EffectTaker {
 
     func released(_ address: StreamAddress) {}
 
+    func drained(_ address: StreamAddress) {}
+
     func startDraining() { self.refused.appendDraining() }
 
     private func refuse(_ address: StreamAddress) {

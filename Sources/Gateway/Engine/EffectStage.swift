@@ -38,6 +38,10 @@ final class EffectStage: DispatchOutput {
         self.group.effects[Int(stream.loop)].appendReleased(stream)
     }
 
+    func drained(_ stream: StreamAddress) {
+        self.group.effects[Int(stream.loop)].appendDrained(stream)
+    }
+
     private func send(isWake: Bool, _ stream: StreamAddress) {
         self.group.effects[Int(stream.loop)].appendEvent(stream, isWake: isWake, self.event.view)
         self.event.removeAll()
@@ -68,6 +72,8 @@ final class EffectStage: DispatchOutput {
         self.writer.integer(self.offset.wall(wake.push.firstReceivedAt))
         self.writer.key("deadline")
         self.writer.integer(self.offset.wall(wake.deadline))
+        self.writer.key("timeLeft")
+        self.writer.integer(wake.timeLeft)
         self.writer.key("collapseID")
         self.writer.optional(wake.content.flatMap { $0.collapseID.isEmpty ? nil : $0 }) { writer, content in
             writer.string(content.collapseID)

@@ -17,6 +17,10 @@ enum EngineCommand: Sendable {
     /// How a topic's webhook is.
     case webhookChanged(topic: String, WebhookStatus)
     case report(reply: StreamAddress, WakeID, FetchResult)
+    /// More time for a wake, in milliseconds from now; nil for as long as a wake has at first.
+    case extend(reply: StreamAddress, WakeID, milliseconds: Int64?)
+    /// No more wakes for a stream, which ends after its last.
+    case drainStream(reply: StreamAddress, StreamAddress)
     case register(reply: StreamAddress, DeviceToken, topic: [UInt8])
     case unregister(reply: StreamAddress, DeviceToken)
     case conditions(reply: StreamAddress, DeviceToken, ConditionsReport)

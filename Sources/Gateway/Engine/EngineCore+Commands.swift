@@ -16,6 +16,8 @@ extension EngineCore {
             self.dispatcher.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
         case .webhookChanged(let topic, let status): self.webhooks[topic] = status
         case .report(let reply, let wake, let result): self.report(reply, wake, result)
+        case .extend(let reply, let wake, let milliseconds): self.extend(reply, wake, milliseconds)
+        case .drainStream(let reply, let stream): self.drainStream(reply, stream)
         case .register(let reply, let token, let topic): self.register(reply, token, topic)
         case .unregister(let reply, let token): self.unregister(reply, token)
         case .conditions(let reply, let token, let report): self.conditions(reply, token, report)
@@ -49,6 +51,7 @@ extension EngineCore {
         case .streamEnded, .streamPaused, .slotsChanged, .lost: break
         case .drain: self.drain()
         case .subscribe(let reply, _, _), .report(let reply, _, _), .register(let reply, _, _),
+            .extend(let reply, _, _), .drainStream(let reply, _),
             .unregister(let reply, _), .conditions(let reply, _, _), .simulateLaunch(let reply, _),
             .simulateExpiration(let reply, _):
             self.answer(reply, .storeFailed(self.failure?.error))
@@ -96,6 +99,34 @@ extension EngineCore {
         case .endedOtherwise(let outcome): self.answer(reply, .wakeEnded(outcome.rawValue))
         case .unknown: self.answer(reply, .unknownWake)
         }
+    }
+
+    private func extend(_ reply: StreamAddress, _ wake: WakeID, _ milliseconds: Int64?) {
+        let topic = self.engine.topic(ofWake: wake)
+        guard let topic, self.reaches(topic) else { return self.answer(reply, .unknownWake) }
+        let milliseconds = milliseconds ?? self.engine.executionWindow(topic)
+        switch self.dispatcher.extend(wake, by: milliseconds) {
+        case .lasts(let deadline):
+            self.writer.beginObject()
+            self.writer.key("wake")
+            self.writer.hex { wake.write(to: &$0) }
+            self.writer.key("deadline")
+            self.writer.integer(self.offset.wall(deadline))
+            self.writer.key("timeLeft")
+            self.writer.integer(deadline.milliseconds - self.engine.now.milliseconds)
+            self.writer.endObject()
+            self.answer(reply, status: 200)
+        case .limitReached(let deadline): self.answer(reply, .extensionLimitReached(self.offset.wall(deadline)))
+        case .ended(let outcome): self.answer(reply, .wakeEnded(outcome.rawValue))
+        case .unknown: self.answer(reply, .unknownWake)
+        }
+    }
+
+    private func drainStream(_ reply: StreamAddress, _ stream: StreamAddress) {
+        guard self.dispatcher.streamDraining(stream, isAdmitted: { self.reaches($0) }) else {
+            return self.answer(reply, .unknownStream)
+        }
+        self.answer(reply, status: 204)
     }
 
     private func register(_ reply: StreamAddress, _ token: DeviceToken, _ topic: [UInt8]) {

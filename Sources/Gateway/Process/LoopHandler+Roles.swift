@@ -15,7 +15,8 @@ extension LoopHandler {
         case .statistics, .backup, .push:
             // The history knows pushes without their topics.
             guard shown.token.scope == .all else { throw .everyTopicOnly }
-        case .report, .unregister, .conditions, .topics, .explain, .devicePushes, .simulateLaunch, .simulateExpiration,
+        case .report, .extend, .drainStream, .unregister, .conditions, .topics, .explain, .devicePushes,
+            .simulateLaunch, .simulateExpiration,
             .alive, .ready, .version:
             break
         }

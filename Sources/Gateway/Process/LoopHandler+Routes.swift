@@ -64,6 +64,13 @@ extension LoopHandler {
             let result = try Self.result(request.body)
             guard let wake = wake.withByteView({ WakeID($0) }) else { throw .unknownWake }
             self.submit(.report(reply: reply, wake, result), scope)
+        case .extend(let wake):
+            let milliseconds = try RequestBody.extension(request.body)
+            guard let wake = wake.withByteView({ WakeID($0) }) else { throw .unknownWake }
+            self.submit(.extend(reply: reply, wake, milliseconds: milliseconds), scope)
+        case .drainStream(let name):
+            guard let stream = StreamAddress(name: name) else { throw .unknownStream }
+            self.submit(.drainStream(reply: reply, stream), scope)
         case .register(let topic):
             let topic = try Self.topic(topic)
             let token = try Self.registrationToken(request.body) ?? self.newDeviceToken()
@@ -181,6 +188,7 @@ extension LoopHandler: EffectTaker {
         self.response.begin(status: 200)
         self.response.add("content-type", "text/event-stream")
         self.response.add("cache-control", "no-store")
+        address.name.withByteView { self.response.add("wakegate-stream", $0, indexed: false) }
         guard self.loop.beginStreaming(stream, self.response) else {
             // The peer went away while its subscription was on its way.
             self.batch.append(.streamEnded(address))
@@ -200,6 +208,13 @@ extension LoopHandler: EffectTaker {
             if self.workerConnections[stream.connection]?.wakes == 1 { self.updatePing(stream.connection) }
         }
         self.write(stream, bytes)
+    }
+
+    func drained(_ address: StreamAddress) {
+        let stream = self.stream(address)
+        guard self.streams[stream] != nil else { return }
+        self.streamClosed(stream)
+        self.loop.finish(stream)
     }
 
     func released(_ address: StreamAddress) {

@@ -22,4 +22,23 @@ enum RequestBody {
         }
         return value
     }
+
+    /// How much longer a worker wants a wake to last, in milliseconds from now; nil when it leaves that open.
+    ///
+    /// - Throws: `APIError` with reason `BadExtension`.
+    static func `extension`(_ body: ByteView) throws(APIError) -> Int64? {
+        guard !body.isEmpty else { return nil }
+        let object = try self.object(body, reason: "BadExtension")
+        if let other = object.members.map(\.name).first(where: { $0 != "seconds" }) {
+            throw APIError(400, "BadExtension", "\(other) is not a member of an extension; it takes seconds alone.")
+        }
+        guard let seconds = object["seconds"] else { return nil }
+        guard case .number(let number) = seconds, number.double > 0, number.double <= Self.extensionSecondsMax else {
+            let message = "seconds is \(seconds.described); send a number more than 0, and at most a day's."
+            throw APIError(400, "BadExtension", message)
+        }
+        return max(1, Int64(number.double * 1000))
+    }
+
+    private static let extensionSecondsMax = 86_400.0
 }

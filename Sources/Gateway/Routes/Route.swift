@@ -4,6 +4,8 @@ import Bytes
 enum Route: Hashable {
     case subscribe(topic: String)
     case report(wake: String)
+    case extend(wake: String)
+    case drainStream(name: String)
     case register(topic: String)
     case unregister(token: String)
     case conditions(token: String)
@@ -75,6 +77,8 @@ enum RouteMatch: Hashable {
     ) -> [(method: StaticString, route: Route)] {
         switch (collection, action) {
         case ("topics", "wakes"): [("GET", .subscribe(topic: name))]
+        case ("wakes", "extend"): [("POST", .extend(wake: name))]
+        case ("streams", "drain"): [("POST", .drainStream(name: name))]
         case ("topics", "devices"): [("POST", .register(topic: name))]
         case ("devices", "conditions"): [("PATCH", .conditions(token: name))]
         case ("devices", "pushes"): [("GET", .devicePushes(token: name))]
@@ -87,7 +91,7 @@ enum RouteMatch: Hashable {
     private static func serves(_ role: ListenerRole, _ route: Route) -> Bool {
         switch route {
         case .register, .unregister, .conditions: true
-        case .subscribe, .report: role != .admin
+        case .subscribe, .report, .extend, .drainStream: role != .admin
         case .statistics, .topicStatistics, .topics, .explain, .devicePushes, .push, .simulateLaunch,
             .simulateExpiration, .backup, .alive, .ready, .version:
             role == .admin

@@ -290,6 +290,9 @@ extension WebhookDriver {
         self.checkDrained()
     }
 
+    /// A webhook never asks for that: its stream's name is told to nobody.
+    func drained(_ address: StreamAddress) {}
+
     func startDraining() {
         self.isDraining = true
         self.checkDrained()
