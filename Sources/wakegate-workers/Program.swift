@@ -1,11 +1,13 @@
+import Dispatch
 import Foundation
+import Synchronization
 import WakeWorker
 
 /// Workers of the SDK that do as their pushes tell them, for tests and measurements of the gateway.
 ///
-/// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN]`; the lines of standard
-/// input are commands: `stop`, `cancel`, `register`, `conditions TOKEN LEVEL`. It ends when all workers have, with 1
-/// when one was refused.
+/// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN]
+/// [--form delegate]`. SIGTERM stops it, a second one cancels the handlers that run; the lines of standard input are
+/// commands: `register`, `conditions TOKEN LEVEL`. It ends when all workers have, with 1 when one was refused.
 @main
 struct Program {
     static func main() async {
@@ -44,19 +46,27 @@ struct Program {
                 exit(1)
             }
         }
-        Commands(workers: workers).read()
-        exit(await self.run(workers) ? 0 : 1)
+        let commands = Commands(workers: workers)
+        commands.read()
+        let signals = commands.stopAtSignals()
+        let isGood = await self.run(workers, usingDelegate: options["--form"] == "delegate")
+        signals.cancel()
+        exit(isGood ? 0 : 1)
     }
 
     /// - Returns: whether all workers ended because they were stopped.
-    private static func run(_ workers: [WakeWorker]) async -> Bool {
+    private static func run(_ workers: [WakeWorker], usingDelegate: Bool) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             for (number, worker) in workers.enumerated() {
                 Task { for await event in worker.events { self.show(event, number) } }
                 group.addTask {
                     do throws(WakeWorkerError) {
                         let handler = ScriptedHandler(worker: number)
-                        try await worker.run { try await handler.handle($0) }
+                        if usingDelegate {
+                            try await worker.run(delegate: ScriptedDelegate(handler: handler))
+                        } else {
+                            try await worker.run { try await handler.handle($0) }
+                        }
                         Line.show("ended", number)
                         return true
                     } catch {
@@ -96,6 +106,22 @@ struct Program {
 struct Commands: Sendable {
     let workers: [WakeWorker]
 
+    /// The first SIGTERM stops the workers, the next cancels their handlers.
+    func stopAtSignals() -> any DispatchSourceSignal {
+        _ = signal(SIGTERM, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .global())
+        let isStopping = Mutex(false)
+        source.setEventHandler {
+            let wasStopping = isStopping.withLock { isStopping in
+                defer { isStopping = true }
+                return isStopping
+            }
+            for worker in self.workers { if wasStopping { worker.cancelHandlers() } else { worker.stop() } }
+        }
+        source.resume()
+        return source
+    }
+
     /// Reads on a thread of its own.
     func read() {
         let thread = Thread {
@@ -106,8 +132,6 @@ struct Commands: Sendable {
 
     private func perform(_ words: [String]) {
         switch words.first {
-        case "stop": for worker in self.workers { worker.stop() }
-        case "cancel": for worker in self.workers { worker.cancelHandlers() }
         case "register":
             Task { await self.show { worker in ("token", try await worker.registerForRemoteNotifications()) } }
         case "conditions" where words.count == 3:

@@ -10,6 +10,8 @@ struct Instruction: Decodable {
         case fail
         /// Wait until the handler is cancelled, then throw.
         case hang
+        /// The same, at the first launch; new data at the next.
+        case hangOnce
         /// Wait for so long, whether it is cancelled or not.
         case stubborn
         /// Ask for `milliseconds` more, and show how much there is.
@@ -60,7 +62,8 @@ struct ScriptedHandler: Sendable {
             try Task.checkCancellation()
             return result
         case .fail: throw Fault()
-        case .hang:
+        case .hangOnce where notification.attempt > 1: return .newData
+        case .hang, .hangOnce:
             await thread.wait(milliseconds: 600_000)
             try Task.checkCancellation()
             return .newData
@@ -87,5 +90,27 @@ struct ScriptedHandler: Sendable {
     static func milliseconds(_ duration: Duration) -> Int {
         let (seconds, attoseconds) = duration.components
         return Int(seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+    }
+}
+
+/// The same in the form of callbacks.
+final class ScriptedDelegate: RemoteNotificationDelegate {
+    private let handler: ScriptedHandler
+
+    init(handler: ScriptedHandler) {
+        self.handler = handler
+    }
+
+    func worker(
+        _ worker: WakeWorker,
+        didReceiveRemoteNotification notification: WakeNotification,
+        fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
+    ) {
+        // A handler that throws lets go of the completion handler without a call.
+        Task { if let result = try? await self.handler.handle(notification) { completionHandler(result) } }
+    }
+
+    func worker(_ worker: WakeWorker, didExpire notification: WakeNotification) {
+        Line.show("didExpire", self.handler.worker, [("wake", .text(notification.id))])
     }
 }

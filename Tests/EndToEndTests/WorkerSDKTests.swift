@@ -1,0 +1,183 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Workers of the SDK", .serialized, .timeLimit(.minutes(4)))
+struct WorkerSDKTests {
+    @Test("Results are what handlers return, and a thrown error is failed", arguments: ["handler", "delegate"])
+    func results(form: String) throws {
+        let gateway = try RunningGateway()
+        let worker = try SDKWorker.subscribed(to: gateway, ["--form", form])
+        for (number, result) in ["newData", "noData", "failed"].enumerated() {
+            try gateway.instruct(number, #""do":"answer","result":"\#(result)""#)
+            #expect(try worker.wait(for: "delivered").text("result") == result)
+        }
+        try gateway.instruct(3, #""do":"fail""#)
+        #expect(try worker.wait(for: "delivered").text("result") == "failed")
+        let results = try gateway.stats().part("wakes", "results")
+        #expect(results == #"{"expired":0,"failed":2,"lost":0,"newData":1,"noData":1}"#)
+        #expect(try worker.stop() == 0)
+        #expect(try gateway.stats().integer("workers", "connected") == 0)
+    }
+
+    @Test("An expiration cancels the handler, and a worker that lets many expire is not taken for a dead one")
+    func expiration() throws {
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
+        let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "1"])
+        for device in 0..<4 {
+            try gateway.instruct(device, #""do":"hang""#)
+            let wake = try #require(try worker.wait(for: "wake").text("wake"))
+            #expect(try worker.wait(for: "expired").text("wake") == wake)
+            #expect(try worker.wait(for: "handled").text("wake") == wake)
+            #expect(try worker.wait(for: "dropped").text("code") == "refused")
+        }
+        try gateway.instruct(9, #""do":"answer""#)
+        try worker.wait(for: "delivered")
+        #expect(try gateway.results("expired") == 4)
+    }
+
+    @Test("A delegate is told of an expiration, and need not call its completion handler any more")
+    func delegate() throws {
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
+        let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "1", "--form", "delegate"])
+        try gateway.instruct(1, #""do":"stubborn","milliseconds":3000"#)
+        let wake = try #require(try worker.wait(for: "wake").text("wake"))
+        #expect(try worker.wait(for: "didExpire").text("wake") == wake)
+        try gateway.instruct(2, #""do":"answer""#)
+        try worker.wait(for: "delivered")
+    }
+
+    @Test("A worker that is stopped takes no new wake, finishes what runs, and loses nothing")
+    func stop() throws {
+        let gateway = try RunningGateway()
+        let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "4"])
+        try gateway.instruct(1, #""do":"answer","milliseconds":1500"#)
+        try worker.wait(for: "wake")
+        worker.process.send(SIGTERM)
+        try worker.wait(for: "stopping")
+        try gateway.eventually("a stream that takes nothing") {
+            try gateway.instruct(2, #""do":"answer""#).headers["wakegate-held"] == "worker"
+        }
+        #expect(try gateway.stats().integer("workers", "connected") == 1)
+        try worker.wait(for: "delivered")
+        try worker.wait(for: "ended")
+        #expect(try worker.process.finish().status == 0)
+        #expect(try gateway.results("lost") == 0)
+        #expect(try gateway.results("newData") == 1)
+        #expect(try gateway.stats().integer("workers", "connected") == 0)
+    }
+
+    @Test("A second request to stop cancels the handlers")
+    func cancel() throws {
+        let gateway = try RunningGateway()
+        let worker = try SDKWorker.subscribed(to: gateway)
+        try gateway.instruct(1, #""do":"hang""#)
+        try worker.wait(for: "wake")
+        worker.process.send(SIGTERM)
+        try worker.wait(for: "stopping")
+        #expect(try worker.stop() == 0)
+        #expect(try gateway.results("failed") == 1)
+        #expect(try gateway.results("lost") == 0)
+    }
+
+    @Test("Restarts of the gateway lose no wake: all workers are back, and each push is completed once")
+    func restart() throws {
+        let folder = try RestartFolder()
+        var gateway = try folder.start()
+        let edge = gateway.edge
+        let options = ["--workers", "20", "--slots", "2"]
+        let url = "https://\(edge)"
+        let worker = try SDKWorker(url, authority: gateway.certificateAuthority, options)
+        try gateway.eventually("20 workers") { try gateway.stats().integer("workers", "connected") == 20 }
+        for (round, signal) in [SIGKILL, SIGTERM, SIGKILL].enumerated() {
+            // One that runs when the gateway goes, and one that is done while there is none.
+            try gateway.instruct(100 + round, #""do":"answer","milliseconds":1500"#)
+            try gateway.instruct(200 + round, #""do":"stubborn","milliseconds":700"#)
+            try gateway.eventually("2 wakes") { try gateway.stats().integer("workers", "busy") == 2 }
+            try folder.end(gateway, signal)
+            gateway = try folder.start(edge: edge)
+            try gateway.eventually("20 workers after round \(round)") {
+                try gateway.stats().integer("workers", "connected") == 20
+            }
+            try gateway.eventually("the end of round \(round)") {
+                try gateway.stats().integer("pushes", "completed") == 2 * (round + 1)
+            }
+        }
+        #expect(try worker.stop() == 0)
+        let stats = try gateway.stats()
+        #expect(stats.integer("pushes", "accepted") == 6)
+        #expect(stats.integer("wakes", "results", "newData") == 6)
+        #expect(stats.integer("workers", "connected") == 0)
+    }
+
+    @Test("More time is given up to its limit, and the log of the push shows it")
+    func extensions() throws {
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=2", "--set", "policy.maxExtension=4"])
+        let worker = try SDKWorker.subscribed(to: gateway)
+        let push = try gateway.instruct(1, #""do":"extend","milliseconds":4000"#)
+        let left = try #require(try worker.wait(for: "extended").integer("left"))
+        #expect((3000...4000).contains(left))
+        try worker.wait(for: "delivered")
+        let id = try #require(push.headers["apns-id"])
+        #expect(try gateway.admin("/v1/pushes/\(id)").body.contains(#""event":"extended","detail":"4 s left""#))
+
+        try gateway.instruct(2, #""do":"keepAlive","milliseconds":4500"#)
+        #expect(try worker.wait(for: "delivered").text("result") == "newData")
+        try gateway.instruct(3, #""do":"keepAlive","milliseconds":60000"#)
+        let wake = try #require(try worker.wait(for: "wake").text("wake"))
+        let begun = ContinuousClock.now
+        #expect(try worker.wait(for: "expired").text("wake") == wake)
+        #expect(ContinuousClock.now - begun > .seconds(5))
+        #expect(try gateway.results("expired") == 1)
+    }
+
+    @Test("A worker registers its device and reports its condition")
+    func devices() throws {
+        let gateway = try RunningGateway()
+        let token = String(repeating: "7f", count: 32)
+        let commands = ["conditions \(token) 0.5", "register", "conditions \(token) 2"]
+        _ = try gateway.push(token, topic: SDKWorker.topic)
+        let worker = try SDKWorker(
+            "https://\(gateway.edge)",
+            authority: gateway.certificateAuthority,
+            commands: commands
+        )
+        var answers: [SDKWorker.Event] = []
+        for _ in 0..<2 { answers.append(try worker.wait(for: "answer")) }
+        #expect(answers.contains { $0.text("battery") == "0.5 nominal" })
+        let registered = try #require(answers.compactMap { $0.text("token") }.first)
+        #expect(try gateway.admin("/v1/devices/\(registered)").value("topic") as? String == SDKWorker.topic)
+        let refused = try worker.wait(for: "refused")
+        #expect(refused.text("message")?.contains("batteryLevel is 2.0") == true)
+    }
+
+    @Test("A gateway that is not trusted, or is none, is an error that names the remedy")
+    func refused() throws {
+        let gateway = try RunningGateway()
+        let untrusted = try SDKWorker("https://\(gateway.edge)", authority: nil)
+        let failure = try untrusted.wait(for: "failed")
+        #expect(failure.text("code") == "untrusted")
+        #expect(failure.text("message")?.contains("trusting(certificateAuthority:)") == true)
+        #expect(try untrusted.process.finish().status == 1)
+        let wrong = try SDKWorker("http://\(gateway.admin)", authority: nil)
+        #expect(try wrong.wait(for: "failed").text("code") == "refused")
+    }
+
+    @Test("A connection that swallows everything is given up, and the wake that was on it is handled after all")
+    func silence() throws {
+        let gateway = try RunningGateway()
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/swallowing_proxy.py").path
+        let proxy = try ChildProcess("python3", [script, gateway.edge])
+        let port = try #require(try proxy.line())
+        let worker = try SDKWorker("https://127.0.0.1:\(port)", authority: gateway.certificateAuthority)
+        try worker.wait(for: "subscribed")
+        try gateway.instruct(1, #""do":"hangOnce""#)
+        try worker.wait(for: "wake")
+        proxy.send(SIGUSR1)
+        #expect(try worker.wait(for: "disconnected", within: 60).text("code") == "timedOut")
+        try worker.wait(for: "subscribed")
+        #expect(try worker.wait(for: "delivered").text("result") == "newData")
+        #expect(try gateway.results("lost") == 1)
+        #expect(try gateway.stats().integer("pushes", "completed") == 1)
+    }
+}

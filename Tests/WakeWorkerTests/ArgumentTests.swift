@@ -1,0 +1,55 @@
+import Testing
+import WakeWorker
+
+@Suite("What a worker is made of")
+struct ArgumentTests {
+    @Test(
+        "A gateway, topic, number of slots or devices that cannot be used is named",
+        arguments: [
+            ("ftp://a", "t", 1, 0, "ftp://a"), ("https://", "t", 1, 0, "https://HOST:PORT"),
+            ("https://a/b", "t", 1, 0, "https://a/b"), ("https://u@a", "t", 1, 0, "u@a"),
+            ("https://a", "", 1, 0, "topic"),
+            ("https://a", "t", 0, 0, "slots is 0"), ("https://a", "t", 4097, 0, "4096"),
+            ("https://a", "t", 1, 65, "65 devices"),
+        ]
+    )
+    func bad(gateway: String, topic: String, slots: Int, devices: Int, text: String) {
+        let tokens = Array(repeating: "ab", count: devices)
+        do throws(WakeWorkerError) {
+            _ = try WakeWorker(gateway: gateway, topic: topic, slots: slots, devices: tokens)
+            Issue.record("it was taken")
+        } catch {
+            #expect(error.code == .badArgument)
+            #expect(error.message.contains(text), "\(error)")
+        }
+    }
+
+    @Test("What can be used is taken", arguments: ["https://a:2197", "http://[::1]:80/", "unix:/run/wakegate.sock"])
+    func good(gateway: String) {
+        #expect(throws: Never.self) { try WakeWorker(gateway: gateway, topic: "t") }
+    }
+
+    @Test("A notification of a test has its payload and its time, and nobody to give it more")
+    func notification() async throws {
+        let notification = WakeNotification(topic: "t", payload: #"{"edition":7}"#, timeLeft: .seconds(20))
+        #expect(try notification.payload(as: [String: Int].self) == ["edition": 7])
+        #expect(notification.timeLeft > .seconds(10) && notification.timeLeft <= .seconds(20))
+        let three = await notification.withExtendedTime { 3 }
+        #expect(three == 3)
+        await #expect(throws: WakeWorkerError.self) { try await notification.extend() }
+        #expect(!"\(notification)".contains("edition"))
+    }
+
+    @Test("A battery level that is none is refused before it is sent, and so is a token that is none")
+    func conditions() async throws {
+        let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t")
+        let conditions = {
+            var conditions = DeviceConditions()
+            conditions.batteryLevel = 1.5
+            return conditions
+        }()
+        let token = String(repeating: "ab", count: 16)
+        await #expect(throws: WakeWorkerError.self) { try await worker.report(conditions, for: token) }
+        await #expect(throws: WakeWorkerError.self) { try await worker.unregister(deviceToken: "xyz") }
+    }
+}
