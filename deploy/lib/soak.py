@@ -10,6 +10,7 @@ import crash
 import soak_full
 import soak_load
 import soak_power
+import soak_sdk
 import soak_sync
 
 KINDS = {
@@ -18,6 +19,7 @@ KINDS = {
     "sync": soak_sync.soak,
     "full": soak_full.soak,
     "load": soak_load.soak,
+    "sdk": soak_sdk.soak,
 }
 
 
