@@ -1,0 +1,55 @@
+import Foundation
+import HTTPClient
+import Testing
+
+@Suite("The thread that makes requests for tasks", .serialized, .timeLimit(.minutes(2)))
+struct HTTPThreadTests {
+    @Test("Many tasks get each their own answer")
+    func many() async throws {
+        let server = try ScriptedServer()
+        let thread = try HTTPThread.shared()
+        let urls = (0..<30).map { server.url("/\($0)") }
+        let texts = await withTaskGroup(of: (Int, String).self) { group in
+            for (number, url) in urls.enumerated() {
+                group.addTask { (number, (try? await thread.perform(HTTPRequest("GET", url)).text) ?? "") }
+            }
+            return await group.reduce(into: [Int: String]()) { $0[$1.0] = $1.1 }
+        }
+        for number in 0..<30 { #expect(texts[number]?.contains("\"path\": \"/\(number)\"") == true) }
+    }
+
+    @Test("A task that is cancelled waits no longer, for an answer or for a moment")
+    func cancelled() async throws {
+        let server = try ScriptedServer()
+        let thread = try HTTPThread.shared()
+        let url = server.url("/silent")
+        let request = Task { () -> HTTPClientError.Code? in
+            do throws(HTTPClientError) {
+                _ = try await thread.perform(HTTPRequest("GET", url, timeoutMilliseconds: nil))
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        let moment = Task { await thread.wait(milliseconds: 3_600_000) }
+        await thread.wait(milliseconds: 1)
+        request.cancel()
+        moment.cancel()
+        #expect(await request.value == .cancelled)
+        await moment.value
+        // One that was cancelled before it began.
+        let late = Task {
+            withUnsafeCurrentTask { unsafe $0?.cancel() }
+            await thread.wait(milliseconds: 3_600_000)
+        }
+        await late.value
+    }
+
+    @Test("What cannot be tried is said at once, and the thread goes on")
+    func refused() async throws {
+        let thread = try HTTPThread.shared()
+        await #expect(throws: HTTPClientError.self) { try await thread.perform(HTTPRequest("GET", "nonsense://x")) }
+        let server = try ScriptedServer()
+        #expect(try await thread.perform(HTTPRequest("GET", server.url("/teapot"))).status == 418)
+    }
+}
