@@ -69,5 +69,5 @@ extension RunningGateway {
         return try self.push(token, topic: SDKWorker.topic, payload: payload)
     }
 
-    func results(_ outcome: String) throws -> Int? { try self.stats().integer("wakes", "results", outcome) }
+    func wakes(endedAs outcome: String) throws -> Int? { try self.stats().integer("wakes", "results", outcome) }
 }

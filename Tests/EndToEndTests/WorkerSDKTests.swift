@@ -33,7 +33,7 @@ struct WorkerSDKTests {
         }
         try gateway.instruct(9, #""do":"answer""#)
         try worker.wait(for: "delivered")
-        #expect(try gateway.results("expired") == 4)
+        #expect(try gateway.wakes(endedAs: "expired") == 4)
     }
 
     @Test("A delegate is told of an expiration, and need not call its completion handler any more")
@@ -62,8 +62,8 @@ struct WorkerSDKTests {
         try worker.wait(for: "delivered")
         try worker.wait(for: "ended")
         #expect(try worker.process.finish().status == 0)
-        #expect(try gateway.results("lost") == 0)
-        #expect(try gateway.results("newData") == 1)
+        #expect(try gateway.wakes(endedAs: "lost") == 0)
+        #expect(try gateway.wakes(endedAs: "newData") == 1)
         #expect(try gateway.stats().integer("workers", "connected") == 0)
     }
 
@@ -76,8 +76,8 @@ struct WorkerSDKTests {
         worker.process.send(SIGTERM)
         try worker.wait(for: "stopping")
         #expect(try worker.stop() == 0)
-        #expect(try gateway.results("failed") == 1)
-        #expect(try gateway.results("lost") == 0)
+        #expect(try gateway.wakes(endedAs: "failed") == 1)
+        #expect(try gateway.wakes(endedAs: "lost") == 0)
     }
 
     @Test("Restarts of the gateway lose no wake: all workers are back, and each push is completed once")
@@ -128,7 +128,7 @@ struct WorkerSDKTests {
         let begun = ContinuousClock.now
         #expect(try worker.wait(for: "expired").text("wake") == wake)
         #expect(ContinuousClock.now - begun > .seconds(5))
-        #expect(try gateway.results("expired") == 1)
+        #expect(try gateway.wakes(endedAs: "expired") == 1)
     }
 
     @Test("A worker registers its device and reports its condition")
@@ -177,7 +177,7 @@ struct WorkerSDKTests {
         #expect(try worker.wait(for: "disconnected", within: 60).text("code") == "timedOut")
         try worker.wait(for: "subscribed")
         #expect(try worker.wait(for: "delivered").text("result") == "newData")
-        #expect(try gateway.results("lost") == 1)
+        #expect(try gateway.wakes(endedAs: "lost") == 1)
         #expect(try gateway.stats().integer("pushes", "completed") == 1)
     }
 }

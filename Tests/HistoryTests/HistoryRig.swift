@@ -122,6 +122,7 @@ final class HistoryRig {
         [
             .registered, .removed, .conditions, .launch(attempt: 1, coalesced: 0),
             .launch(attempt: 3, coalesced: .max), .launch(attempt: .max, coalesced: 7),
+            .extended(seconds: 30),
         ]
         + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
         + DiscardReason.allCases.map { .discard($0) }

@@ -159,6 +159,6 @@ struct HistoryTests {
         }
         let codes = (0...UInt8.max).filter { HistoryEvent.Kind.isCode($0) }
         #expect(codes == HistoryRig.kinds.map(\.code).reduce(into: Set()) { $0.insert($1) }.sorted())
-        #expect(codes == [1, 2, 3, 4, 8, 9, 10, 11, 12, 16, 17, 18, 19, 20, 24, 25, 26, 27])
+        #expect(codes == [1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 16, 17, 18, 19, 20, 24, 25, 26, 27])
     }
 }

@@ -63,7 +63,7 @@ struct SubscriptionStateMachineTests {
             let action = machine.streamEnded(now: 100, using: &generator)
             switch (place, action) {
             case (.waiting, .retry(let wait)), (.connecting, .retry(let wait)), (.subscribed, .retry(let wait)):
-                #expect((500...1000).contains(wait), "\(place)")
+                #expect((750...1500).contains(wait), "\(place)")
                 #expect(machine.nextMoment == 100 + wait)
                 #expect(machine.momentReached(now: 100 + wait) == .subscribe)
             case (.draining, .over), (.over, .over): #expect(machine.isOver)
@@ -77,7 +77,7 @@ struct SubscriptionStateMachineTests {
         var generator = SeededGenerator(seed: 3)
         var machine = SubscriptionStateMachine(now: 0)
         var now: Int64 = 0
-        for bound: Int64 in [1000, 2000, 4000, 8000, 15_000, 15_000] {
+        for bound: Int64 in [1500, 3000, 6000, 12_000, 15_000, 15_000] {
             #expect(machine.momentReached(now: now) == .subscribe)
             guard case .retry(let wait) = machine.streamEnded(now: now, using: &generator) else {
                 Issue.record("no retry")
@@ -90,7 +90,7 @@ struct SubscriptionStateMachineTests {
         machine.accepted(now: now)
         let after = machine.streamEnded(retryAfter: 60_000, now: now, using: &generator)
         guard case .retry(let wait) = after else { return #expect(Bool(false), "\(after)") }
-        #expect((60_500...61_000).contains(wait))
+        #expect((60_750...61_500).contains(wait))
     }
 
     @Test("A thousand workers whose gateway is away for a second and a half are back within five, never in a crowd")

@@ -25,7 +25,7 @@ package struct SubscriptionStateMachine: Sendable {
     private var state: State
     private var backoff: Backoff
 
-    package init(now: Int64, backoff: Backoff = Backoff(firstMilliseconds: 1000, lastMilliseconds: 15_000)) {
+    package init(now: Int64, backoff: Backoff = Backoff(firstMilliseconds: 1500, lastMilliseconds: 15_000)) {
         self.state = .waiting(until: now)
         self.backoff = backoff
     }
