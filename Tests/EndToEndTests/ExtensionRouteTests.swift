@@ -70,6 +70,9 @@ struct ExtensionRouteTests {
             "curl",
             ["--silent", "--no-buffer", "--include", "http://\(gateway.plain)/v1/topics/\(self.topic)/wakes"]
         )
+        // curl shows the head with the first event.
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        _ = try gateway.push(self.token, topic: self.topic)
         var name: String?
         while let line = try head.line(), !line.isEmpty, line != "\r" {
             let field = line.lowercased()
@@ -77,7 +80,6 @@ struct ExtensionRouteTests {
             name = String(line.dropFirst("wakegate-stream:".count)).trimmingCharacters(in: .whitespacesAndNewlines)
         }
         let stream = try #require(name)
-        _ = try gateway.push(self.token, topic: self.topic)
         let events = EventStream(head)
         let wake = try #require(try events.next()?.id)
         #expect(try gateway.edge("/v1/streams/\(stream)/drain", "-X", "POST").status == 204)
