@@ -125,7 +125,7 @@ let package = Package(
         ),
         .testTarget(
             name: "GatewayConfigurationTests",
-            dependencies: ["DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy"]
+            dependencies: ["DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy", "WakeGateTestKit"]
         ),
         .testTarget(
             name: "GatewayEngineTests",
@@ -149,7 +149,7 @@ let package = Package(
         // Depends on the programs so that they lie, built, beside the tests.
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["APNSProtocol", "wakegate", "wakegate-workers"],
+            dependencies: ["APNSProtocol", "WakeGateTestKit", "wakegate", "wakegate-workers"],
             exclude: ["Clients"]
         ),
         .testTarget(
@@ -170,7 +170,7 @@ let package = Package(
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "WakeGateTestKit"]),
-        .testTarget(name: "HTTPTransportTests", dependencies: ["Bytes", "HTTPTransport"]),
+        .testTarget(name: "HTTPTransportTests", dependencies: ["Bytes", "HTTPTransport", "WakeGateTestKit"]),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes", "WakeGateTestKit"]),
         fuzzTests,
     ],

@@ -12,6 +12,7 @@
 #include <openssl/ec.h>
 #include <openssl/objects.h>
 #include <string.h>
+#include <time.h>
 
 // Function-like macros and variadics of OpenSSL that the transport needs.
 static inline int wakegate_ctx_min_tls12(SSL_CTX *ctx) {
@@ -26,8 +27,146 @@ static inline void wakegate_ctx_read_ahead(SSL_CTX *ctx) { SSL_CTX_set_read_ahea
 static inline void wakegate_ctx_options(SSL_CTX *ctx) {
     SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
 }
+// A client's certificate is looked at by its own name, after the handshake, in which any is taken.
+static inline int wakegate_take_certificate(X509_STORE_CTX *ctx, void *unused) {
+    (void)unused;
+    X509_STORE_CTX_set_error(ctx, X509_V_OK);
+    return 1;
+}
+// A session in which a certificate was shown is not resumed: its chain is not part of it, and may be good no more.
+static inline SSL_TICKET_RETURN wakegate_take_ticket(
+    SSL *ssl, SSL_SESSION *session, const unsigned char *name, size_t count, SSL_TICKET_STATUS status, void *unused
+) {
+    (void)ssl, (void)name, (void)count, (void)unused;
+    if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW) return SSL_TICKET_RETURN_IGNORE_RENEW;
+    if (session == NULL || SSL_SESSION_get0_peer(session) != NULL) return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+static inline void wakegate_ctx_ask_certificate(SSL_CTX *ctx, long chain_bytes_max) {
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_cert_verify_callback(ctx, wakegate_take_certificate, NULL);
+    SSL_CTX_set_max_cert_list(ctx, chain_bytes_max);
+    // Tickets alone, which come by the callback.
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_session_ticket_cb(ctx, NULL, wakegate_take_ticket, NULL);
+}
 static inline void wakegate_bio_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 static inline void wakegate_bio_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
+// A store that trusts each certificate put into it, whether that signed itself or not.
+static inline X509_STORE *wakegate_store_new(void) {
+    X509_STORE *store = X509_STORE_new();
+    if (store != NULL) X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
+    return store;
+}
+// Adds every certificate of a PEM text; their number, or -1 when there is none or the text is broken.
+static inline int wakegate_store_add_authorities(X509_STORE *store, BIO *pem) {
+    STACK_OF(X509_INFO) *list = PEM_X509_INFO_read_bio(pem, NULL, NULL, NULL);
+    int added = 0, is_good = list != NULL;
+    for (int i = 0; is_good && i < sk_X509_INFO_num(list); i++) {
+        X509 *certificate = sk_X509_INFO_value(list, i)->x509;
+        if (certificate == NULL) continue;
+        is_good = X509_STORE_add_cert(store, certificate) == 1;
+        added++;
+    }
+    sk_X509_INFO_pop_free(list, X509_INFO_free);
+    return is_good && added > 0 ? added : -1;
+}
+static inline int wakegate_store_has_signed(X509_STORE *store, X509_CRL *crl) {
+    STACK_OF(X509) *authorities = X509_STORE_get1_all_certs(store);
+    int is_signed = 0;
+    for (int i = 0; !is_signed && i < sk_X509_num(authorities); i++) {
+        X509 *authority = sk_X509_value(authorities, i);
+        is_signed = X509_NAME_cmp(X509_get_subject_name(authority), X509_CRL_get_issuer(crl)) == 0
+            && X509_CRL_verify(crl, X509_get0_pubkey(authority)) == 1;
+    }
+    sk_X509_pop_free(authorities, X509_free);
+    return is_signed;
+}
+// Adds every list of revoked certificates of a PEM text; their number, -1 when there is none or the text is broken, -2
+// when one was not signed by an authority of the store. `overdue` becomes 1 when a next one should have come by now.
+static inline int wakegate_store_add_revocations(X509_STORE *store, BIO *pem, int *overdue) {
+    STACK_OF(X509_INFO) *list = PEM_X509_INFO_read_bio(pem, NULL, NULL, NULL);
+    int added = 0, fault = list == NULL ? -1 : 0;
+    for (int i = 0; fault == 0 && i < sk_X509_INFO_num(list); i++) {
+        X509_CRL *crl = sk_X509_INFO_value(list, i)->crl;
+        if (crl == NULL) continue;
+        const ASN1_TIME *next = X509_CRL_get0_nextUpdate(crl);
+        if (next != NULL && X509_cmp_current_time(next) < 0) *overdue = 1;
+        if (!wakegate_store_has_signed(store, crl)) fault = -2;
+        else if (X509_STORE_add_crl(store, crl) != 1) fault = -1;
+        added++;
+    }
+    sk_X509_INFO_pop_free(list, X509_INFO_free);
+    if (fault != 0 || added == 0) return fault != 0 ? fault : -1;
+    X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+    return added;
+}
+// An authority without a list has revoked nothing, and a list holds until there is another.
+static inline int wakegate_verify_step(int is_good, X509_STORE_CTX *ctx) {
+    if (is_good) return 1;
+    switch (X509_STORE_CTX_get_error(ctx)) {
+    case X509_V_ERR_UNABLE_TO_GET_CRL:
+    case X509_V_ERR_CRL_HAS_EXPIRED:
+    case X509_V_ERR_CRL_NOT_YET_VALID:
+        break;
+    case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
+    case X509_V_ERR_KEYUSAGE_NO_CRL_SIGN:
+    case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+        // Who has signed an authority that is trusted by itself is no part of the chain, so that its list is held
+        // against the wrong key here; every list was found to be signed when it was read.
+        if (X509_STORE_CTX_get_error_depth(ctx) + 1 < sk_X509_num(X509_STORE_CTX_get0_chain(ctx))) return 0;
+        break;
+    default:
+        return 0;
+    }
+    X509_STORE_CTX_set_error(ctx, X509_V_OK);
+    return 1;
+}
+// X509_V_OK, or why a client's certificate is not trusted.
+static inline int wakegate_verify_client(X509_STORE *store, X509 *leaf, STACK_OF(X509) *chain) {
+    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+    int error = X509_V_ERR_OUT_OF_MEM;
+    if (ctx != NULL && X509_STORE_CTX_init(ctx, store, leaf, chain) == 1
+        && X509_STORE_CTX_set_default(ctx, "ssl_client") == 1) {
+        // No keys below 112 bits, no SHA-1; no more links than anybody has.
+        X509_VERIFY_PARAM_set_auth_level(X509_STORE_CTX_get0_param(ctx), 2);
+        X509_VERIFY_PARAM_set_depth(X509_STORE_CTX_get0_param(ctx), 8);
+        X509_STORE_CTX_set_verify_cb(ctx, wakegate_verify_step);
+        int is_good = X509_verify_cert(ctx) == 1;
+        error = X509_STORE_CTX_get_error(ctx);
+        if (!is_good && error == X509_V_OK) error = X509_V_ERR_UNSPECIFIED;
+        if (is_good) error = X509_V_OK;
+    }
+    X509_STORE_CTX_free(ctx);
+    ERR_clear_error();
+    return error;
+}
+static inline void wakegate_free_chain(STACK_OF(X509) *chain) { sk_X509_pop_free(chain, X509_free); }
+// Milliseconds since 1970 after which a certificate is good no more; -1 when it does not say so.
+static inline long long wakegate_expiry(const X509 *certificate) {
+    struct tm end;
+    if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1) return -1;
+    return (long long)timegm(&end) * 1000;
+}
+// The contents of an extension, named by its dotted numbers; NULL when there is none.
+static inline const ASN1_OCTET_STRING *wakegate_extension(const X509 *certificate, const char *identifier) {
+    ASN1_OBJECT *object = OBJ_txt2obj(identifier, 1);
+    int index = X509_get_ext_by_OBJ(certificate, object, -1);
+    ASN1_OBJECT_free(object);
+    return index < 0 ? NULL : X509_EXTENSION_get_data(X509_get_ext(certificate, index));
+}
+// The value of the first attribute `kind` of the subject after the place `index`, in UTF-8; `index` becomes its place.
+// Its bytes, which the caller frees, or -1.
+static inline int wakegate_subject_value(const X509 *certificate, int kind, int *index, unsigned char **out) {
+    const X509_NAME *subject = X509_get_subject_name(certificate);
+    *index = X509_NAME_get_index_by_NID(subject, kind, *index);
+    if (*index < 0) return -1;
+    return ASN1_STRING_to_UTF8(out, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, *index)));
+}
+// The subject as RFC 2253 writes it, without bytes that a terminal or a log would take for its own.
+static inline int wakegate_write_subject(BIO *bio, const X509 *certificate) {
+    return X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) >= 0;
+}
 static inline EVP_PKEY *wakegate_new_p256(void) { return EVP_EC_gen("P-256"); }
 static inline void wakegate_x509v3_ctx(X509V3_CTX *ctx, X509 *issuer, X509 *subject) {
     X509V3_set_ctx_nodb(ctx);

@@ -67,7 +67,7 @@ struct ReasonTableTests {
         let gateway = try RunningGateway(["--set", "limits.idleSeconds=1"])
         let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
         let ended = try ChildProcess.run(RunningGateway.python, [file, gateway.edge, gateway.certificateAuthority])
-        #expect(ended.output == "connected\n0 {\"reason\":\"IdleTimeout\"}\n", "\(ended.errors)")
+        #expect(ended.output == "settings\ngoaway 0 0 {\"reason\":\"IdleTimeout\"}\n", "\(ended.errors)")
     }
 
     /// Causes a reason on a gateway that knows one device.

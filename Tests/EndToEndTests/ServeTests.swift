@@ -28,10 +28,10 @@ struct ServeTests {
         let ready = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
         let edge = try #require(ready["edge"] as? String)
         #expect((ready["admin"] as? [String])?.count == 2)
-        let pushed = try ChildProcess.run(
-            RunningGateway.program,
-            ["push", Self.tokens[0], "--topic", "t", "--gateway", "https://\(edge)", "--ca", "\(state)/ca.pem"]
-        )
+        // The certificate was made by a gateway for another folder, and is of the authority that this one asks for.
+        let gate = ["--gateway", "https://\(edge)", "--ca", "\(state)/ca.pem", "--cert", "\(state)/provider.pem"]
+        let push = ["push", Self.tokens[0], "--topic", "com.example.app"] + gate
+        let pushed = try ChildProcess.run(RunningGateway.program, push)
         #expect(pushed.status == 0, "\(pushed.errors)")
         gateway.send(SIGTERM)
         let ended = try gateway.finish()

@@ -1,5 +1,6 @@
 import Gateway
 import Testing
+import WakeGateTestKit
 
 @Suite("What a combination of values forbids")
 struct ConfigurationFaultsTests {
@@ -29,8 +30,9 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().map(\.key).contains("edge"))
         #expect(configuration.faults().map(\.key).contains("plain"))
         let message =
-            "edge: \(address) is not a loopback address, and without providerKeys nobody asks providers for "
-            + "proof; set edge: \"127.0.0.1:2197\", or providerKeys: \"FOLDER\""
+            "edge: \(address) is not a loopback address, and without providerKeys or tls.clientCA nobody asks "
+            + "providers for proof; set edge: \"127.0.0.1:2197\", or providerKeys: \"FOLDER\", "
+            + "or tls.clientCA: \"FILE\""
         #expect(configuration.faults().map(\.description).contains(message))
     }
 
@@ -51,6 +53,21 @@ struct ConfigurationFaultsTests {
         configuration.asksForTokens = true
         configuration.providerKeysFolder = "/nonexistent"
         #expect(configuration.faults().map(\.key) == ["providerKeys"])
+    }
+
+    @Test("Authorities of client certificates let providers come from other machines, too")
+    func certificatesAfar() throws {
+        let authority = try TestAuthority()
+        var configuration = self.local()
+        configuration.edge = ListenSetting("[::]:2197")
+        configuration.clientCAFile = authority.certificate
+        #expect(configuration.faults().isEmpty)
+        configuration.clientCRLFile = "/nonexistent"
+        #expect(configuration.faults().map(\.key) == ["tls.clientCRL"])
+        configuration.clientCAFile = "/nonexistent"
+        #expect(configuration.faults().map(\.key) == ["tls.clientCA"])
+        configuration.clientCAFile = nil
+        #expect(configuration.faults().map(\.key) == ["edge", "tls.clientCRL"])
     }
 
     @Test("Operators may come from other machines, in cleartext where that is wanted, but never where nobody is asked")

@@ -25,10 +25,21 @@ final class ScriptedHandler: RequestHandler {
     private let log: EventLog
     private let response = Response()
     private var waiting: [StreamID] = []
+    private var certificates: [ConnectionID: ClientCertificate] = [:]
 
     init(_ loop: EventLoop, _ log: EventLog) {
         self.loop = loop
         self.log = log
+    }
+
+    /// A certificate with this name gets its connection ended before the first request.
+    static let unwanted = "CN=unwanted"
+
+    func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID) {
+        self.certificates[connection] = certificate
+        self.log.append("certificate \(certificate.subject)")
+        guard certificate.subject == Self.unwanted else { return }
+        self.loop.goAway(connection, debugData: ByteView("{\"reason\":\"BadCertificate\"}"))
     }
 
     func bodyBytesMax(for request: Request) -> Int { 4096 }
@@ -65,8 +76,8 @@ final class ScriptedHandler: RequestHandler {
             #expect(waiting == 20_000)
             self.log.append("filled \(request.stream.number)")
         } else if request.path == "/certificate" {
-            let certificate = self.loop.peerCertificate(request.stream.connection) ?? []
-            _ = certificate.withByteView { self.loop.respond(request.stream, self.response, body: $0) }
+            let subject = self.certificates[request.stream.connection]?.subject ?? "none"
+            _ = subject.withByteView { self.loop.respond(request.stream, self.response, body: $0) }
         } else if request.path == "/goaway" {
             self.loop.goAway(request.stream.connection, debugData: ByteView("{\"reason\":\"Shutdown\"}"))
             self.loop.respond(request.stream, self.response)
@@ -80,7 +91,11 @@ final class ScriptedHandler: RequestHandler {
     }
 
     func streamClosed(_ stream: StreamID) { self.log.append("closed \(stream.number)") }
-    func connectionClosed(_ connection: ConnectionID) { self.log.append("connection closed") }
+    func connectionClosed(_ connection: ConnectionID) {
+        self.certificates[connection] = nil
+        self.log.append("connection closed")
+    }
+
     func streamDrained(_ stream: StreamID) { self.log.append("drained \(stream.number)") }
     func turnEnded() {}
     func woken() { self.log.append("woken") }

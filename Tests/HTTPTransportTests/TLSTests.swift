@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTransport
 import Testing
+import WakeGateTestKit
 
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct TLSTests {
@@ -20,7 +21,7 @@ struct TLSTests {
             try TLSContext(
                 certificateChainFile: self.folder + "/server.pem",
                 privateKeyFile: self.folder + "/server.key",
-                clientCAFile: self.folder + "/ca.pem"
+                asksForCertificate: true
             )
         }
     }
@@ -88,56 +89,93 @@ struct TLSTests {
         #expect(try self.curl(server, certificates.folder, ["--http2"]).0 == 0)
     }
 
-    @Test("A client certificate of a trusted authority is taken, one of another is not")
-    func clientCertificate() throws {
-        let certificates = try Certificates()
-        let others = try Certificates()
-        let server = try TestServer(tls: certificates.context())
-        let own = ["--http2", "--cert", others.folder + "/server.pem", "--key", others.folder + "/server.key"]
-        #expect(try self.curl(server, certificates.folder, own).0 != 0)
-        #expect(try self.curl(server, certificates.folder, ["--http2"]).0 == 0)
+    /// Asks for a path with a client certificate, or without one.
+    private func get(_ path: String, _ server: TestServer, _ folder: String, _ certificate: String?) throws -> (
+        status: Int32, output: String
+    ) {
+        let url = server.address.replacingOccurrences(of: "127.0.0.1", with: "https://localhost") + path
+        let always = ["-s", "-S", "--max-time", "10", "--noproxy", "*", "--http2", "--cacert", folder + "/ca.pem"]
+        return try self.run("/usr/bin/curl", always + (certificate.map { ["--cert", $0] } ?? []) + [url])
     }
 
-    @Test("The handler sees the client certificate that was verified, and none when none was shown")
-    func goodClientCertificate() throws {
+    @Test("The handler hears of the certificate that a client shows, whoever signed it, and of none when none is shown")
+    func clientCertificate() async throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
-        let (key, csr, pem) = (folder + "/client.key", folder + "/client.csr", folder + "/client.pem")
-        let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=com.example.app"]
-        let ca = ["-CA", folder + "/ca.pem", "-CAkey", folder + "/ca.key", "-set_serial", "7", "-days", "2"]
-        for arguments in [
-            ["req"] + curve + ["-keyout", key, "-out", csr], ["x509", "-req", "-in", csr, "-out", pem] + ca,
-            ["x509", "-in", pem, "-outform", "DER", "-out", folder + "/client.der"],
+        let stranger = try TestAuthority()
+        for (certificate, subject) in [
+            (folder + "/provider.pem", "CN=Apple Push Services: com.example.app,UID=com.example.app"),
+            (try stranger.issue("/UID=com.example.app"), "UID=com.example.app"), (nil, "none"),
+            // A name that would write lines of its own into a log.
+            (try stranger.issue("/CN=a\nb"), #"CN=a\0Ab"#),
         ] {
-            let (status, output) = try self.run("/usr/bin/openssl", arguments)
+            let (status, output) = try self.get("/certificate", server, folder, certificate)
+            #expect(status == 0)
+            #expect(output == subject)
+            if certificate != nil { await server.log.wait(for: "certificate \(subject)") }
+            await server.log.wait(for: "connection closed")
+        }
+    }
+
+    @Test("A connection whose certificate is not wanted is told so before any request of it, and the next is served")
+    func unwantedCertificate() async throws {
+        let certificates = try Certificates()
+        let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
+        let authority = try TestAuthority()
+        let unwanted = try authority.issue("/" + ScriptedHandler.unwanted)
+        let (status, _) = try self.get("/certificate", server, folder, unwanted)
+        #expect(status != 0)
+        await server.log.wait(for: "certificate \(ScriptedHandler.unwanted)")
+        // It had carried no request; the handler hears of its end all the same.
+        await server.log.wait(for: "connection closed")
+        #expect(try self.get("/certificate", server, folder, nil).output == "none")
+    }
+
+    @Test("A session without a certificate is resumed, and one with a certificate never", arguments: ["1.2", "1.3"])
+    func resumption(version: String) throws {
+        let certificates = try Certificates()
+        let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
+        func isResumed(_ certificate: String?) throws -> Bool {
+            let script = """
+                import socket, ssl, sys
+                host, port, ca, version, certificate = sys.argv[1:]
+                context = ssl.create_default_context(cafile=ca)
+                context.maximum_version = ssl.TLSVersion["TLSv" + version.replace(".", "_")]
+                if certificate: context.load_cert_chain(certificate)
+                def connect(session):
+                    plain = socket.create_connection((host, int(port)), timeout=10)
+                    secure = context.wrap_socket(plain, server_hostname="localhost", session=session)
+                    with secure:
+                        # What the server says first comes behind its ticket.
+                        assert secure.recv(9)
+                        return secure.session, secure.session_reused
+                session, _ = connect(None)
+                assert session.has_ticket
+                print(connect(session)[1])
+                """
+            let address = server.address.split(separator: ":").map(String.init)
+            let arguments = [address[0], address[1], folder + "/ca.pem", version, certificate ?? ""]
+            let (status, output) = try self.run("/usr/bin/env", ["python3", "-c", script] + arguments)
             try #require(status == 0, "\(output)")
+            return output == "True\n"
         }
-        let url = server.address.replacingOccurrences(of: "127.0.0.1", with: "https://localhost") + "/certificate"
-        let always = ["-s", "-S", "--max-time", "10", "--noproxy", "*", "--http2", "--cacert", folder + "/ca.pem"]
-        for (options, wanted) in [
-            (["--cert", pem, "--key", key], try Data(contentsOf: URL(fileURLWithPath: folder + "/client.der"))),
-            ([], Data()),
-        ] {
-            let seen = folder + "/seen.der"
-            #expect(FileManager.default.createFile(atPath: seen, contents: Data("stale".utf8)))
-            let (status, output) = try self.run(
-                "/usr/bin/curl",
-                always + options + ["-w", "%{http_code}", "-o", seen, url]
-            )
-            #expect(status == 0 && output == "200", "\(output)")
-            #expect(try Data(contentsOf: URL(fileURLWithPath: seen)) == wanted)
-        }
+        #expect(try isResumed(nil))
+        #expect(try !isResumed(folder + "/provider.pem"))
     }
 
     @Test("Development certificates are made once, with keys for the owner alone")
     func developmentCertificates() throws {
         let certificates = try Certificates()
-        let files = ["ca.pem", "ca.key", "server.pem", "server.key", "provider.p8", "provider.pub.pem"]
+        let files = [
+            "ca.pem", "ca.key", "server.pem", "server.key", "provider.p8", "provider.pub.pem", "provider.pem",
+            "worker.pem",
+        ]
         let paths = files.map { certificates.folder + "/" + $0 }
         let before = try paths.map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
         try DevelopmentCertificates.make(in: certificates.folder)
         #expect(try paths.map { try Data(contentsOf: URL(fileURLWithPath: $0)) } == before)
-        for path in paths where path.hasSuffix(".key") || path.hasSuffix(".p8") {
+        let clients = paths[6...]
+        for path in paths where path.hasSuffix(".key") || path.hasSuffix(".p8") || clients.contains(path) {
             let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
             #expect(mode == 0o600)
         }
@@ -147,6 +185,11 @@ struct TLSTests {
             ["verify", "-CAfile", paths[0], "-verify_hostname", "api.push.apple.com", paths[2]]
         )
         #expect(status == 0, "\(output)")
+        for path in clients {
+            let purpose = ["verify", "-CAfile", paths[0], "-purpose", "sslclient", path]
+            let (status, output) = try self.run("/usr/bin/openssl", purpose)
+            #expect(status == 0, "\(output)")
+        }
     }
 
     @Test("A certificate that is not there is named")

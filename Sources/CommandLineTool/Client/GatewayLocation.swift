@@ -105,7 +105,11 @@ package struct GatewayLocation: Sendable {
         case .badCredentials: return "\(error); look at --ca, --cert and --key"
         case .timedOut: return "\(place) did not answer in time (\(error)); see whether the gateway is overloaded"
         case .broken:
-            return "\(place) ended the exchange (\(error)); see whether --gateway names the right listener"
+            let cause =
+                self.settings.certificateFile == nil
+                ? "see whether --gateway names the right listener"
+                : "it does so with a client certificate that is not good, and its log says why"
+            return "\(place) ended the exchange (\(error)); \(cause)"
         case .tooLarge: return "\(place): \(error); ask for less"
         case .badRequest: return "\(error); look at --gateway URL"
         case .unavailable, .refusedAddress, .cancelled: return "\(error)"

@@ -5,7 +5,7 @@ extension OptionDefinition {
         OptionDefinition("--ca", "FILE", "PEM file of the authority that signed the gateway's certificate"),
         OptionDefinition("--token", "TOKEN", "bearer token to show"),
         OptionDefinition("--cert", "FILE", "PEM file of the client certificate to show"),
-        OptionDefinition("--key", "FILE", "PEM file of that certificate's private key"),
+        OptionDefinition("--key", "FILE", "PEM file of that certificate's private key; default: the file of --cert"),
     ]
 
     /// Options of both servers.

@@ -14,6 +14,8 @@ extension CommandDefinition {
             It listens on loopback only, asks nobody for proof, and registers devices with their first push. The state
             folder (default ./.wakegate) holds its authority and certificates, and every push it has answered for;
             they outlive it. Client commands find the gateway when they run in the folder where it was started.
+            With --set tls.clientCA=.wakegate/ca.pem providers must show a certificate, such as its provider.pem
+            (--cert .wakegate/provider.pem); its worker.pem is a worker's.
             """,
             """
             When it accepts it writes one line to standard output:
@@ -50,6 +52,7 @@ package enum DevCommand {
         try ServeCommand.check(configuration)
         let name = environment.programName
         let isDefault = folder.path == StateFolder.absolute(GatewayFile.defaultFolder)
+        let asksForOwn = configuration.clientCAFile.map { StateFolder.absolute($0) } == "\(certificates)/ca.pem"
         defer { GatewayFile.remove(from: folder.path) }
         return try await ServeCommand.run(configuration, environment) { addresses in
             let file = GatewayFile(pid: getpid(), addresses: addresses, ca: "\(certificates)/ca.pem")
@@ -59,7 +62,13 @@ package enum DevCommand {
                 Console.error("wakegate: \(folder.path)/\(GatewayFile.name) cannot be written: \(error)")
             }
             Console.out(ReadyLine.text(addresses))
-            Console.error(ReadyCommands(file: file, program: name, isDiscoverable: isDefault).text)
+            let commands = ReadyCommands(
+                file: file,
+                program: name,
+                isDiscoverable: isDefault,
+                clientCertificates: asksForOwn ? certificates : nil
+            )
+            Console.error(commands.text)
         }
     }
 

@@ -4,11 +4,14 @@ package struct ReadyCommands: Sendable {
     private let program: String
     /// Whether client commands in the same folder find the gateway by themselves.
     private let isDiscoverable: Bool
+    /// Where the client certificates are that the gateway asks for; nil when it asks for none of its own.
+    private let clientCertificates: String?
 
-    package init(file: GatewayFile, program: String, isDiscoverable: Bool) {
+    package init(file: GatewayFile, program: String, isDiscoverable: Bool, clientCertificates: String? = nil) {
         self.file = file
         self.program = ShellText.quoted(program)
         self.isDiscoverable = isDiscoverable
+        self.clientCertificates = clientCertificates
     }
 
     private static let topic = "com.example.app"
@@ -20,11 +23,12 @@ package struct ReadyCommands: Sendable {
         var lines = ["WakeGate accepts pushes. Paste into another terminal, in this folder:", ""]
         if self.file.edge != nil || self.file.plain != nil {
             let edge = self.isDiscoverable ? "" : self.edgeOptions
+            let (worker, provider) = (self.certificateOption("worker"), self.certificateOption("provider"))
             lines += [
                 "  # handle wakes: the payload comes on standard input",
-                "  \(self.program) worker\(edge) --topic \(Self.topic) -- sh -c 'cat; echo'",
+                "  \(self.program) worker\(edge)\(worker) --topic \(Self.topic) -- sh -c 'cat; echo'",
                 "  # wake a device",
-                "  \(self.program) push\(edge) \(Self.token) --topic \(Self.topic)",
+                "  \(self.program) push\(edge)\(provider) \(Self.token) --topic \(Self.topic)",
                 "  # the same as a provider sends it",
                 "  \(self.curl)",
             ]
@@ -36,6 +40,15 @@ package struct ReadyCommands: Sendable {
         return lines.joined(separator: "\n") + "\n"
     }
 
+    private func certificateOption(_ role: String) -> String {
+        self.clientCertificate(role).map { " --cert \(ShellText.quoted($0))" } ?? ""
+    }
+
+    /// The file of a client certificate and its key; nil when none is asked for, or it could not be shown.
+    private func clientCertificate(_ role: String) -> String? {
+        self.file.edge == nil ? nil : self.clientCertificates.map { "\($0)/\(role).pem" }
+    }
+
     private var edgeOptions: String {
         guard let edge = self.file.edge else {
             return " --gateway \(ShellText.quoted(Self.url("http", self.file.plain ?? "")))"
@@ -45,6 +58,7 @@ package struct ReadyCommands: Sendable {
 
     private var curl: String {
         var words = ["curl", "-i"]
+        if let certificate = self.clientCertificate("provider") { words += ["--cert", certificate] }
         if let edge = self.file.edge {
             words += ["--http2", "--cacert", self.file.ca, "\(Self.url("https", edge))/3/device/\(Self.token)"]
         } else {

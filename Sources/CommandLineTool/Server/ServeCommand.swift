@@ -20,7 +20,8 @@ extension CommandDefinition {
             """
             Workers are asked for bearer tokens (`wakegate token issue`) as soon as the state folder has a token.key,
             and on addresses other than loopback in any case. Operators are asked on such addresses alone; there the
-            admin listener needs insecure: true.
+            admin listener needs insecure: true. Providers are asked where providerKeys or tls.clientCA is set. A client
+            certificate of tls.clientCA is proof of a provider or, with OU=worker in its subject, of a worker.
             """,
             "SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it.",
         ],

@@ -112,7 +112,8 @@ extension APIError {
     static let missingToken = challenge(
         401,
         "MissingToken",
-        "A bearer token is asked for here; send authorization: bearer TOKEN, which `wakegate token issue` made."
+        "A bearer token is asked for here; send authorization: bearer TOKEN, which `wakegate token issue` made, or "
+            + "connect with a worker's client certificate where tls.clientCA is set."
     )
     static let invalidToken = challenge(
         401,
@@ -138,6 +139,16 @@ extension APIError {
         403,
         "Forbidden",
         "The token does not name this topic; have one made by `wakegate token issue --topic` that does."
+    )
+    static let foreignTopicOfCertificate = APIError(
+        403,
+        "Forbidden",
+        "The client certificate does not name this topic; have one made that has it as UID of its subject."
+    )
+    static let providersCertificate = APIError(
+        403,
+        "Forbidden",
+        "The client certificate is a provider's, which may push alone; a worker's has OU=worker in its subject."
     )
     static let everyTopicOnly = challenge(
         403,

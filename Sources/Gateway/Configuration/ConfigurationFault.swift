@@ -13,5 +13,12 @@ package struct ConfigurationFault: Hashable, Sendable, CustomStringConvertible {
         self.remedy = remedy
     }
 
+    /// - Parameter error: its message says what is wrong, and behind a semicolon what to do.
+    init(key: String, _ error: CredentialError) {
+        let sentence = error.message.hasSuffix(".") ? error.message.dropLast() : error.message[...]
+        let parts = sentence.split(separator: "; ", maxSplits: 1)
+        self.init(key: key, problem: String(parts[0]), remedy: parts.dropFirst().joined())
+    }
+
     package var description: String { "\(self.key): \(self.problem); \(self.remedy)" }
 }

@@ -5,7 +5,8 @@ extension GatewayConfiguration {
     ///
     /// No listener may be reached from other machines whose callers cannot all be asked for proof.
     package func faults() -> [ConfigurationFault] {
-        self.addressFaults() + self.tlsFaults() + self.providerKeyFaults() + self.webhookFaults()
+        self.addressFaults() + self.tlsFaults() + self.clientTrustFaults() + self.providerKeyFaults()
+            + self.webhookFaults()
     }
 
     private func addressFaults() -> [ConfigurationFault] {
@@ -43,9 +44,9 @@ extension GatewayConfiguration {
         var remedy = "set \(key): \"\(example)\""
         if !self.asksForTokens {
             problem = "this command asks nobody for proof"
-        } else if key != "admin", self.providerKeysFolder == nil {
-            problem = "without providerKeys nobody asks providers for proof"
-            remedy += ", or providerKeys: \"FOLDER\""
+        } else if key != "admin", self.providerKeysFolder == nil, self.clientCAFile == nil {
+            problem = "without providerKeys or tls.clientCA nobody asks providers for proof"
+            remedy += ", or providerKeys: \"FOLDER\", or tls.clientCA: \"FILE\""
         } else if key != "edge", !self.isInsecure {
             problem = "tokens would cross the network in cleartext"
             remedy += ", or insecure: true if the network is your own"
@@ -61,17 +62,13 @@ extension GatewayConfiguration {
 
     private func tlsFaults() -> [ConfigurationFault] {
         var faults: [ConfigurationFault] = []
-        let files = [
-            ("tls.certificate", self.certificateFile), ("tls.key", self.privateKeyFile),
-            ("tls.clientCA", self.clientCAFile),
-        ]
-        for (key, path) in files {
+        for (key, path) in [("tls.certificate", self.certificateFile), ("tls.key", self.privateKeyFile)] {
             if let path {
                 if unsafe access(path, R_OK) != 0 {
                     let problem = "\(path) cannot be read"
                     faults.append(ConfigurationFault(key: key, problem: problem, remedy: "name a readable PEM file"))
                 }
-            } else if key != "tls.clientCA", !self.edge.isOff {
+            } else if !self.edge.isOff {
                 faults.append(
                     ConfigurationFault(
                         key: key,
@@ -86,6 +83,21 @@ extension GatewayConfiguration {
 
     private func webhookFaults() -> [ConfigurationFault] {
         self.webhooks.sorted { $0.key < $1.key }.flatMap { WebhookFaults(topic: $0.key, webhook: $0.value).all }
+    }
+
+    private func clientTrustFaults() -> [ConfigurationFault] {
+        guard let files = ClientTrustFiles(self) else {
+            guard self.clientCRLFile != nil else { return [] }
+            let remedy = "set tls.clientCA to the file of the authorities whose list it is, or leave it out"
+            return [ConfigurationFault(key: "tls.clientCRL", problem: "means nothing alone", remedy: remedy)]
+        }
+        // The second is looked at where the first is good.
+        for (key, files) in [("tls.clientCA", files.withoutRevocations), ("tls.clientCRL", files)] {
+            do throws(CredentialError) { _ = try files.read() } catch {
+                return [ConfigurationFault(key: key, error)]
+            }
+        }
+        return []
     }
 
     private func providerKeyFaults() -> [ConfigurationFault] {

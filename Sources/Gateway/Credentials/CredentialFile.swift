@@ -16,14 +16,15 @@ enum CredentialFile {
     /// The file's present stamp.
     ///
     /// - Returns: nil when there is no such file.
-    /// - Throws: when that cannot be found out, and when others may read or write the file.
-    static func stamp(_ path: String) throws(CredentialError) -> Stamp? {
+    /// - Parameter isPrivate: whether nobody else may read or write it.
+    /// - Throws: when that cannot be found out, and when others may use a private file.
+    static func stamp(_ path: String, isPrivate: Bool = true) throws(CredentialError) -> Stamp? {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else {
             if errno == ENOENT { return nil }
             throw self.error(path, "cannot be read")
         }
-        guard status.st_mode & 0o077 == 0 else {
+        guard !isPrivate || status.st_mode & 0o077 == 0 else {
             throw CredentialError(message: "Others may use \(path); run: chmod 600 \(path)")
         }
         return Stamp(
@@ -41,6 +42,14 @@ enum CredentialFile {
     ///
     /// - Throws: when the file cannot be read, or is larger than `bytesMax`.
     static func lines(_ path: String, bytesMax: Int) throws(CredentialError) -> [String] {
+        let bytes = try self.bytes(path, bytesMax: bytesMax)
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    /// The file's bytes.
+    ///
+    /// - Throws: when the file cannot be read, or is larger than `bytesMax`.
+    static func bytes(_ path: String, bytesMax: Int) throws(CredentialError) -> [UInt8] {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw self.error(path, "cannot be read") }
         defer { close(descriptor) }
@@ -49,13 +58,12 @@ enum CredentialFile {
         while true {
             let count = unsafe read(descriptor, &chunk, chunk.count)
             guard count >= 0 else { throw self.error(path, "cannot be read") }
-            guard count > 0 else { break }
+            guard count > 0 else { return bytes }
             bytes += chunk[..<count]
             guard bytes.count <= bytesMax else {
                 throw CredentialError(message: "\(path) is larger than \(bytesMax) bytes; make it smaller.")
             }
         }
-        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
     /// Writes a line to an open file and has it on the disk; the descriptor is closed in any case.

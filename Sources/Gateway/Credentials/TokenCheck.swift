@@ -10,7 +10,7 @@ struct TokenCheck: Sendable {
     /// The most verified tokens that are remembered.
     private static let verifiedMax = 1024
 
-    /// Asked for whatever the state folder holds, since other machines reach the edge.
+    /// Asked for whatever the state folder holds, since other machines reach the edge, or there are certificates.
     private let alwaysAsksWorkers: Bool
     private let asksAnybody: Bool
     private let keyFile: String
@@ -31,7 +31,8 @@ struct TokenCheck: Sendable {
     init(_ configuration: GatewayConfiguration, onTrouble: @escaping @Sendable (String) -> Void) {
         let addresses = configuration.edge.addresses + configuration.plain.addresses
         self.asksAnybody = configuration.asksForTokens
-        self.alwaysAsksWorkers = !addresses.allSatisfy { ListenSetting.isLocal($0) }
+        self.alwaysAsksWorkers =
+            configuration.clientCAFile != nil || !addresses.allSatisfy { ListenSetting.isLocal($0) }
         self.keyFile = "\(configuration.stateFolder)/\(TokenKey.name)"
         self.revokedFile = "\(configuration.stateFolder)/\(RevokedTokens.name)"
         self.onTrouble = onTrouble
@@ -75,7 +76,7 @@ struct TokenCheck: Sendable {
         return shown
     }
 
-    /// Whether a stream that was opened with a token, or with none, may go on.
+    /// Whether a stream that was opened with a token, or with nothing, may go on.
     mutating func admits(_ shown: ShownToken?) -> Bool {
         guard self.asksAnybody, self.asksWorkers else { return true }
         guard let shown else { return false }

@@ -1,3 +1,4 @@
+import APNSProtocol
 import DeviceEngine
 import Foundation
 import HTTPTransport
@@ -13,6 +14,7 @@ package final class Gateway: Sendable {
     private let providerKeys: ProviderKeyWatch?
     /// Nil when no topic has a webhook.
     private let webhooks: WebhookThread?
+    private let clientTrust: ClientTrustWatch?
 
     /// Binds every address and reads what was kept; connections wait until `start`.
     ///
@@ -34,6 +36,9 @@ package final class Gateway: Sendable {
         self.providerKeys = try configuration.providerKeysFolder.map { folder in
             try ProviderKeyWatch(folder) { log.warning("providerKeys", ["cause": $0.message]) }
         }
+        self.clientTrust = try ClientTrustFiles(configuration).map { files in
+            try ClientTrustWatch(files) { log.warning("clientTrust", ["cause": $0]) }
+        }
         let context = GatewayContext(
             configuration: configuration,
             roles: roles,
@@ -41,6 +46,11 @@ package final class Gateway: Sendable {
             tokens: tokens,
             loopCount: loopCount,
             providerKeys: self.providerKeys?.keys,
+            clientTrusts: self.clientTrust?.trusts,
+            onCertificateFault: { fault in
+                let fields = ["reason": fault.reason.rawValue, "cause": fault.cause, "subject": fault.subject]
+                log.warning("clientCertificate", fields)
+            },
             onIdle: onIdle
         )
         self.context = context
@@ -90,6 +100,7 @@ package final class Gateway: Sendable {
     /// still in flight are lost at the next start, which takes their attempt back.
     package func stop() {
         self.providerKeys?.stop()
+        self.clientTrust?.stop()
         self.engine.stop()
         self.server.stop()
         self.webhooks?.stop()
@@ -127,7 +138,7 @@ package final class Gateway: Sendable {
                 tls = try TLSContext(
                     certificateChainFile: configuration.certificateFile ?? "",
                     privateKeyFile: configuration.privateKeyFile ?? "",
-                    clientCAFile: configuration.clientCAFile
+                    asksForCertificate: configuration.clientCAFile != nil
                 )
             }
             for address in setting.addresses {

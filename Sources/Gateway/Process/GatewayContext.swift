@@ -17,6 +17,10 @@ final class GatewayContext: Sendable {
     let backups: BackupService
     /// What providers' tokens are verified with; nil when nobody asks for them.
     let providerKeys: ProviderKeys?
+    /// Whose client certificates are trusted; nil when nobody asks for them.
+    let clientTrusts: ClientTrusts?
+    /// Hears why a client certificate is not good.
+    let onCertificateFault: @Sendable (CertificateFault) -> Void
     private let draining = Atomic(false)
     /// Connections open on all loops, as of their last turns.
     private let connections = Atomic(0)
@@ -30,6 +34,8 @@ final class GatewayContext: Sendable {
         tokens: TokenCheck,
         loopCount: Int,
         providerKeys: ProviderKeys?,
+        clientTrusts: ClientTrusts?,
+        onCertificateFault: @escaping @Sendable (CertificateFault) -> Void,
         onIdle: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
@@ -38,7 +44,10 @@ final class GatewayContext: Sendable {
         self.tokens = tokens
         self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
         self.configuration = configuration
-        self.providerKeys = providerKeys
+        // Whoever shows no certificate where they are asked for needs a token, although there may be no key for any.
+        self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
+        self.clientTrusts = clientTrusts
+        self.onCertificateFault = onCertificateFault
         self.engine = Mailbox<CommandBatch>()
         let mailboxCount = loopCount + (configuration.webhooks.isEmpty ? 0 : 1)
         self.loops = (0..<mailboxCount).map { _ in LoopMailbox() }

@@ -13,6 +13,18 @@ extension LoopHandler {
             let field = request.header(at: index)
             headers.field(name: field.name, value: field.value)
         }
+        let holder = self.certificates?.holder(of: request.stream.connection)
+        guard let topic = holder?.topics.defaultTopic, headers.unverifiedTopic == nil else {
+            return self.push(request, headers, by: holder)
+        }
+        topic.withByteView { topic in
+            headers.takeDefaultTopic(topic)
+            self.push(request, headers, by: holder)
+        }
+    }
+
+    /// - Parameter holder: whom the connection's client certificate names; nil when it has none.
+    private func push(_ request: Request, _ headers: PushHeaders, by holder: CertificateHolder?) {
         let push = PushRequest(
             method: request.method,
             path: request.path,
@@ -24,11 +36,14 @@ extension LoopHandler {
         var provider: VerifiedToken?
         do throws(APNSReason) {
             let checked = try push.checked(rules: self.context.rules, token: &token) { headers throws(APNSReason) in
+                // As with APNs a certificate says who pushes, whatever token is shown.
+                if let holder { return try holder.authenticate(headers) }
                 let connection = request.stream.connection
                 provider = try self.providers?.token(headers.authorization, on: connection, now: SystemClock.wall)
                 if self.beginsWithOneStream { self.liftStreamLimit(connection) }
             } authorize: { topic throws(APNSReason) in
                 if let provider, !provider.key.admits(topic: topic) { throw .topicDisallowed }
+                if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
             }
             self.submit(checked, token, request)
         } catch {

@@ -1,3 +1,5 @@
+import APNSProtocol
+import Bytes
 import HTTPTransport
 
 extension LoopHandler {
@@ -6,15 +8,15 @@ extension LoopHandler {
     /// What a route names in its path is looked at here, and refused whether it exists or not; what only the engine
     /// knows, such as a device's topic, is looked at there.
     ///
-    /// - Throws: `APIError` when the caller shows no good token, or one that is not for this.
-    func caller(of request: Request, by route: Route, _ role: ListenerRole) throws(APIError) -> ShownToken? {
+    /// - Throws: `APIError` when the caller shows nothing that is good, or something that is not for this.
+    func caller(of request: Request, by route: Route, _ role: ListenerRole) throws(APIError) -> ShownProof? {
         guard let shown = try self.shown(request, role) else { return nil }
         switch route {
         case .subscribe(let topic), .register(let topic), .topicStatistics(let topic):
-            guard shown.token.scope.contains(topic) else { throw .foreignTopic }
+            guard shown.scope.contains(topic) else { throw shown.foreignTopic }
         case .statistics, .backup, .push:
             // The history knows pushes without their topics.
-            guard shown.token.scope == .all else { throw .everyTopicOnly }
+            guard shown.scope == .all else { throw .everyTopicOnly }
         case .report, .extend, .drainStream, .unregister, .conditions, .topics, .explain, .devicePushes,
             .simulateLaunch, .simulateExpiration,
             .alive, .ready, .version:
@@ -23,20 +25,76 @@ extension LoopHandler {
         return shown
     }
 
-    /// Ends the streams whose tokens were revoked or have expired since they were opened.
+    /// Ends the streams whose tokens or certificates were revoked or have expired since they were opened.
     func endStreamsWithoutProof() {
         guard !self.streams.isEmpty else { return }
         self.tokens.refreshIfPossible()
-        for (stream, state) in self.streams where !self.tokens.admits(state.caller) {
+        for (stream, state) in self.streams where !self.admits(state.caller) {
             self.streamClosed(stream)
             self.loop.finish(stream)
         }
     }
 
-    private func shown(_ request: Request, _ role: ListenerRole) throws(APIError) -> ShownToken? {
-        switch role {
-        case .edge, .plain: try self.tokens.worker(request)
-        case .admin: self.context.areLocal[request.listener] ? nil : try self.tokens.operatorAfar(request)
+    private func admits(_ caller: ShownProof?) -> Bool {
+        switch caller {
+        case nil: self.tokens.admits(nil)
+        case .token(let shown)?: self.tokens.admits(shown)
+        case .certificate(let holder)?: self.certificates?.holder(of: holder.connection) === holder
         }
+    }
+
+    /// A certificate that was shown says who the connection is, whatever else a request shows.
+    private func shown(_ request: Request, _ role: ListenerRole) throws(APIError) -> ShownProof? {
+        switch role {
+        case .edge, .plain:
+            if let holder = self.certificates?.holder(of: request.stream.connection) {
+                guard holder.role == .worker else { throw .providersCertificate }
+                return .certificate(holder)
+            }
+            return try self.tokens.worker(request).map { .token($0) }
+        case .admin:
+            guard !self.context.areLocal[request.listener] else { return nil }
+            return .token(try self.tokens.operatorAfar(request))
+        }
+    }
+}
+
+extension ShownProof {
+    fileprivate var foreignTopic: APIError {
+        switch self {
+        case .token: .foreignTopic
+        case .certificate: .foreignTopicOfCertificate
+        }
+    }
+}
+
+// MARK: - Client certificates
+
+extension LoopHandler {
+    /// Ends a connection at once whose certificate is not good: it gets SETTINGS and GOAWAY, as of APNs.
+    func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID) {
+        do throws(CertificateFault) {
+            try self.certificates?.certificateShown(certificate, on: connection)
+        } catch {
+            self.end(connection, error)
+        }
+    }
+
+    /// Ends the connections whose certificates were revoked or have expired since they were shown;
+    /// `endStreamsWithoutProof` ends their streams.
+    func endConnectionsWithBadCertificates() {
+        for (connection, fault) in self.certificates?.takeFaulty(now: SystemClock.wall) ?? [] {
+            self.end(connection, fault)
+        }
+    }
+
+    private func end(_ connection: ConnectionID, _ fault: CertificateFault) {
+        fault.reason.writeBody(to: &self.body, timestampMilliseconds: nil)
+        self.loop.goAway(connection, debugData: self.body.view)
+        self.body.removeAll()
+        let now = SystemClock.monotonic
+        guard now >= self.certificateFaultsAreToldAt else { return }
+        self.certificateFaultsAreToldAt = now + Self.certificateFaultInterval
+        self.context.onCertificateFault(fault)
     }
 }

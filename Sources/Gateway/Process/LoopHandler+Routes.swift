@@ -49,10 +49,10 @@ extension LoopHandler {
         _ route: Route,
         _ request: Request,
         query: ByteView,
-        _ caller: ShownToken?
+        _ caller: ShownProof?
     ) throws(APIError) {
         let reply = self.address(request.stream)
-        let scope = caller?.token.scope ?? .all
+        let scope = caller?.scope ?? .all
         switch route {
         case .subscribe(let topic):
             let query = try SubscriptionQuery(query)

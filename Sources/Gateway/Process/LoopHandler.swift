@@ -11,6 +11,8 @@ final class LoopHandler: RequestHandler {
     static let keepAliveInterval: Int64 = 15_000
     /// Seconds between PINGs of a connection that carries a wake in flight, and of one that only subscribes.
     static let pingSeconds = (inFlight: 5, subscribed: 30)
+    /// Milliseconds between two log lines about bad client certificates, which anybody can show.
+    static let certificateFaultInterval: Int64 = 1000
     /// A loop with so many requests at the engine reads no more until answers come: what waits is bounded, and what
     /// was read is still in the cache when its answer is written.
     static let requestsAtEngineMax = 512
@@ -18,7 +20,7 @@ final class LoopHandler: RequestHandler {
     /// An open worker's stream.
     struct OpenStream {
         /// What its worker showed; nil when nobody asked.
-        let caller: ShownToken?
+        let caller: ShownProof?
         /// When something was last written to it, by the monotonic clock in milliseconds.
         var lastWrite = SystemClock.monotonic
         /// The wakes it holds.
@@ -41,7 +43,7 @@ final class LoopHandler: RequestHandler {
     var streams: [StreamID: OpenStream] = [:]
     var workerConnections: [ConnectionID: WorkerConnection] = [:]
     /// What workers showed whose subscriptions are at the engine.
-    var subscribers: [StreamID: ShownToken] = [:]
+    var subscribers: [StreamID: ShownProof] = [:]
     var tokens: TokenCheck
     /// Nil when providers are not asked for proof.
     var providers: ProviderGate?
@@ -49,6 +51,10 @@ final class LoopHandler: RequestHandler {
     let beginsWithOneStream: Bool
     /// Those that do no longer.
     var liftedConnections: Set<ConnectionID> = []
+    /// Nil when nobody is asked for a client certificate.
+    var certificates: ClientCertificates?
+    /// From when on the next bad certificate is logged, by the monotonic clock in milliseconds.
+    var certificateFaultsAreToldAt: Int64 = 0
     private var callers: CallerCheck
     private var effects = EffectBatch()
     private var random = RandomBits()
@@ -67,6 +73,9 @@ final class LoopHandler: RequestHandler {
             ProviderGate(keys, environment: environment)
         }
         self.beginsWithOneStream = context.configuration.appleStreamLimit
+        self.certificates = context.clientTrusts.map {
+            ClientCertificates($0, environment: context.configuration.environment)
+        }
         self.callers = CallerCheck(configuration: context.configuration)
         self.unique = UniqueBits(seed: self.random.next())
         context.loops[loop.index].attach { [loop] in loop.wake() }
@@ -112,6 +121,7 @@ final class LoopHandler: RequestHandler {
         self.goodbyes[connection] = nil
         self.liftedConnections.remove(connection)
         self.providers?.connectionClosed(connection)
+        self.certificates?.connectionClosed(connection)
     }
 
     func streamDrained(_ stream: StreamID) {
@@ -142,6 +152,7 @@ final class LoopHandler: RequestHandler {
         for (stream, state) in self.streams where monotonicMilliseconds - state.lastWrite >= Self.keepAliveInterval {
             self.write(stream, ByteView(": keep-alive\n\n"))
         }
+        self.endConnectionsWithBadCertificates()
         self.endStreamsWithoutProof()
         if self.isDraining { self.endSilentConnections() }
     }

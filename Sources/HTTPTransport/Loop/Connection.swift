@@ -32,6 +32,10 @@ final class Connection {
     var isDirty = false
     /// Whether it ends at the next flush.
     var isDoomed = false
+    /// Whether the handler has asked for its end.
+    var isGoingAway = false
+    /// Whether its client has shown a certificate, of which the handler hears.
+    var hasShownCertificate = false
     let acceptedAt: Int64
     /// Since when the socket takes nothing, or since when we linger; monotonic milliseconds.
     var stalledSince: Int64 = 0
@@ -43,6 +47,9 @@ final class Connection {
         self.stage = stage
         self.acceptedAt = now
     }
+
+    /// Whether the handler knows of it.
+    var isKnownToHandler: Bool { self.hasShownCertificate || self.hasCarriedRequest }
 
     var hasCarriedRequest: Bool {
         self.http2?.hasCarriedRequest ?? self.http1?.hasCarriedRequest ?? false

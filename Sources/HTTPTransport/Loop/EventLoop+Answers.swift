@@ -65,6 +65,7 @@ extension EventLoop {
         inFlight: StreamsInFlight = .finished
     ) {
         guard let connection = self.connection(connection) else { return }
+        connection.isGoingAway = true
         if let session = connection.http2 {
             session.goAway(debugData: debugData, code: code, inFlight: inFlight)
             self.markDirty(connection)
@@ -115,10 +116,5 @@ extension EventLoop {
         for connection in self.connections {
             if let connection, connection.http2 != nil || connection.http1 != nil { body(connection.id) }
         }
-    }
-
-    /// The verified client certificate of a TLS connection in DER; nil when it showed none.
-    package func peerCertificate(_ connection: ConnectionID) -> [UInt8]? {
-        self.connection(connection)?.tls?.peerCertificate
     }
 }

@@ -125,7 +125,7 @@ extension EventLoop {
 
     private func streamsAtFirst(_ connection: Connection) -> Int? {
         guard let limit = self.server.listeners[connection.listener].streamsAtFirst else { return nil }
-        return connection.tls?.peerCertificate == nil ? limit : nil
+        return connection.hasShownCertificate ? nil : limit
     }
 
     private func beginHTTP1(_ connection: Connection) {
@@ -170,11 +170,15 @@ extension EventLoop {
             case .failed:
                 connection.isDoomed = true
                 return
-            case .done: self.beginHTTP2(connection)
+            case .done:
+                let certificate = tls.clientCertificate
+                connection.hasShownCertificate = certificate != nil
+                self.beginHTTP2(connection)
+                if let certificate { self.announce(certificate, of: connection) }
             }
         }
         guard let session = connection.http2 else { return }
-        while true {
+        while connection.stage == .http2 {
             guard let count = unsafe tls.read(into: self.plainRoom) else {
                 connection.isDoomed = true
                 return
@@ -182,6 +186,15 @@ extension EventLoop {
             if count == 0 { return }
             session.receive(unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.plainRoom[..<count])))
         }
+    }
+
+    /// Tells the handler of a certificate before any request is read. Where it asks for the connection's end, SETTINGS
+    /// and GOAWAY leave at once, and no request that came along is served.
+    private func announce(_ certificate: ClientCertificate, of connection: Connection) {
+        self.handler.certificateShown(certificate, on: connection.id)
+        guard connection.isGoingAway else { return }
+        self.takeCipherText(connection)
+        self.flush(connection)
     }
 
     /// Keeps what TLS wants to send until the connection is flushed.
@@ -335,7 +348,7 @@ extension EventLoop {
     }
 
     func tellClosed(_ connection: Connection) {
-        guard connection.hasCarriedRequest else { return }
+        guard connection.isKnownToHandler else { return }
         self.core.handlerWasTold = true
         self.handler.connectionClosed(connection.id)
     }

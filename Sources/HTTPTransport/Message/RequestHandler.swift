@@ -3,6 +3,10 @@
 /// All but `turnEnded` are called while bytes are being read or written: they may answer any stream of the loop,
 /// whose bytes leave at the end of the turn.
 package protocol RequestHandler: AnyObject {
+    /// A client has shown a certificate in a TLS handshake that is over now; called before the connection's first
+    /// request. When it asks the loop for `goAway` of that connection, no request of it comes.
+    func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID)
+
     /// The most bytes the body may have; asked when the headers of a request that has a body have ended.
     func bodyBytesMax(for request: Request) -> Int
 
@@ -13,7 +17,8 @@ package protocol RequestHandler: AnyObject {
     /// Not called after `finish`.
     func streamClosed(_ stream: StreamID)
 
-    /// A connection that had carried at least one request is gone; all its streams were closed before.
+    /// A connection that had carried at least one request, or shown a certificate, is gone; all its streams were closed
+    /// before.
     func connectionClosed(_ connection: ConnectionID)
 
     /// The queue of a streaming response fell below half of its limit after having passed it.
@@ -30,4 +35,9 @@ package protocol RequestHandler: AnyObject {
 
     /// `EventLoop.alarmAt` has come, which is `Int64.max` again.
     func alarmRang(_ monotonicMilliseconds: Int64)
+}
+
+extension RequestHandler {
+    /// Servers that ask for no certificate hear of none.
+    package func certificateShown(_: ClientCertificate, on _: ConnectionID) {}
 }

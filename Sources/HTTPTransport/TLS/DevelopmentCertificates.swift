@@ -2,43 +2,124 @@ internal import Glibc
 
 /// Keys and certificates for a gateway on a developer's machine: made once, then kept.
 package enum DevelopmentCertificates {
+    /// What the client certificates are for.
+    package static let topic = "com.example.app"
+
     private static let authorityDays = 3650
     /// The longest life that Apple's clients accept.
     private static let serverDays = 825
+    private static let clientDays = 825
 
     private static let names = [
         "DNS:localhost", "IP:127.0.0.1", "IP:::1", "DNS:api.push.apple.com", "DNS:api.sandbox.push.apple.com",
         "DNS:api.development.push.apple.com",
     ]
 
+    /// What Apple's certificates of both environments carry; some clients look for it.
+    private static let environments = [
+        ("1.2.840.113635.100.6.3.1", "DER:0500"), ("1.2.840.113635.100.6.3.2", "DER:0500"),
+    ]
+
+    /// An authority and its key.
+    private struct Authority {
+        let certificate: OpenSSL.Certificate
+        let key: OpenSSL.Key
+    }
+
     /// Makes what is missing of: `ca.pem`, `ca.key`; `server.pem` (with its chain), `server.key`, signed by that
-    /// authority; `provider.p8`, `provider.pub.pem`. All keys are P-256, their files have mode 0600.
+    /// authority; `provider.p8`, `provider.pub.pem`; `provider.pem` and `worker.pem`, each a client certificate of that
+    /// authority for `topic` and its key. All keys are P-256, files with one have mode 0600.
     ///
     /// - Parameter directory: an existing folder.
     package static func make(in directory: String) throws(TransportError) {
-        let authorityKey = try Self.key(directory + "/ca.key")
-        let authority: OpenSSL.Certificate
-        if let pem = Self.read(directory + "/ca.pem") {
-            authority = try OpenSSL.Certificate(pem: pem, file: directory + "/ca.pem")
-        } else {
-            authority = try .authority(name: "WakeGate development CA", key: authorityKey, days: Self.authorityDays)
-            try Self.write(authority.pem, to: directory + "/ca.pem", mode: 0o644)
-        }
+        let authority = try Self.authority(in: directory)
         let serverKey = try Self.key(directory + "/server.key")
         if Self.read(directory + "/server.pem") == nil {
-            let server = try OpenSSL.Certificate.server(
-                names: Self.names,
-                key: serverKey,
-                issuer: authority,
-                issuerKey: authorityKey,
-                days: Self.serverDays
-            )
-            try Self.write(server.pem + authority.pem, to: directory + "/server.pem", mode: 0o644)
+            let server = try Self.server(key: serverKey, by: authority)
+            try Self.write(server.pem + authority.certificate.pem, to: directory + "/server.pem", mode: 0o644)
         }
         let provider = try Self.key(directory + "/provider.p8")
         if Self.read(directory + "/provider.pub.pem") == nil {
             try Self.write(provider.publicPEM, to: directory + "/provider.pub.pem", mode: 0o644)
         }
+        let name = ("CN", "Apple Push Services: \(Self.topic)")
+        try Self.makeClient([("UID", Self.topic), name], Self.environments, directory + "/provider.pem", by: authority)
+        let worker = [("OU", "worker"), ("UID", Self.topic), ("CN", "worker of \(Self.topic)")]
+        try Self.makeClient(worker, [], directory + "/worker.pem", by: authority)
+    }
+
+    private static func authority(in directory: String) throws(TransportError) -> Authority {
+        let key = try Self.key(directory + "/ca.key")
+        let file = directory + "/ca.pem"
+        if let pem = Self.read(file) {
+            return Authority(certificate: try OpenSSL.Certificate(pem: pem, file: file), key: key)
+        }
+        let certificate = try OpenSSL.Certificate(
+            subject: [("CN", "WakeGate development CA")],
+            key: key,
+            issuer: nil,
+            issuerKey: key,
+            days: Self.authorityDays,
+            extensions: [
+                ("basicConstraints", "critical,CA:TRUE,pathlen:0"), ("keyUsage", "critical,keyCertSign,cRLSign"),
+                ("subjectKeyIdentifier", "hash"),
+            ]
+        )
+        try Self.write(certificate.pem, to: file, mode: 0o644)
+        return Authority(certificate: certificate, key: key)
+    }
+
+    private static func server(
+        key: OpenSSL.Key,
+        by authority: Authority
+    ) throws(TransportError) -> OpenSSL.Certificate {
+        try Self.certificate(
+            [("CN", "localhost")],
+            key: key,
+            days: Self.serverDays,
+            [("extendedKeyUsage", "serverAuth"), ("subjectAltName", Self.names.joined(separator: ","))],
+            by: authority
+        )
+    }
+
+    /// A certificate and its key in one file, as most clients of APNs take them.
+    private static func makeClient(
+        _ subject: [(String, String)],
+        _ extensions: [(String, String)],
+        _ file: String,
+        by authority: Authority
+    ) throws(TransportError) {
+        guard Self.read(file) == nil else { return }
+        let key = try OpenSSL.Key.make()
+        let certificate = try Self.certificate(
+            subject,
+            key: key,
+            days: Self.clientDays,
+            [("extendedKeyUsage", "clientAuth")] + extensions,
+            by: authority
+        )
+        try Self.write(certificate.pem + key.privatePEM, to: file, mode: 0o600)
+    }
+
+    private static func certificate(
+        _ subject: [(String, String)],
+        key: OpenSSL.Key,
+        days: Int,
+        _ extensions: [(String, String)],
+        by authority: Authority
+    ) throws(TransportError) -> OpenSSL.Certificate {
+        let always = [
+            ("basicConstraints", "critical,CA:FALSE"), ("keyUsage", "critical,digitalSignature"),
+            ("subjectKeyIdentifier", "hash"), ("authorityKeyIdentifier", "keyid:always"),
+        ]
+        return try OpenSSL.Certificate(
+            subject: subject,
+            key: key,
+            issuer: authority.certificate,
+            issuerKey: authority.key,
+            days: days,
+            extensions: always + extensions
+        )
     }
 
     /// The key in `file`, which is made when it does not exist.

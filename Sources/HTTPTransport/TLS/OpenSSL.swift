@@ -2,21 +2,27 @@ internal import Bytes
 // The one file that knows OpenSSL.
 internal import COpenSSL
 
-/// A server's certificate, its key, and whose client certificates it trusts.
+/// A server's certificate, its key, and whether it asks clients for theirs.
 ///
 /// `@unchecked Sendable`: OpenSSL counts references to a context atomically, and nobody changes it after `init`.
 @safe
 package final class TLSContext: @unchecked Sendable {
+    /// The most bytes of a client's certificate and those it sends along; 16 KiB, four of the largest keys in use,
+    /// which are kept as long as the connection.
+    package static let clientChainBytesMax = 16_384
+
     fileprivate let context: OpaquePointer
 
     /// - Parameters:
     ///   - certificateChainFile: PEM, the server's own certificate first.
     ///   - privateKeyFile: PEM.
-    ///   - clientCAFile: PEM; clients may then show a certificate of these authorities, and need not.
+    ///   - asksForCertificate: clients may show a certificate, and need not. Any is taken, whoever signed it; the
+    ///     handler hears of it before it hears of a request, and `ClientTrust` finds its faults. A session in which
+    ///     one was shown is never resumed, so that none gets past that.
     package init(
         certificateChainFile: String,
         privateKeyFile: String,
-        clientCAFile: String? = nil
+        asksForCertificate: Bool = false
     ) throws(TransportError) {
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else {
             throw TransportError(.system, "TLS cannot be set up: \(OpenSSL.reason()).")
@@ -41,15 +47,7 @@ package final class TLSContext: @unchecked Sendable {
                 "The private key \(privateKeyFile) cannot be used (\(OpenSSL.reason())); give the PEM key."
             )
         }
-        guard let clientCAFile else { return }
-        guard unsafe SSL_CTX_load_verify_file(context, clientCAFile) == 1 else {
-            throw TransportError(
-                .certificate,
-                "The client authorities \(clientCAFile) cannot be used (\(OpenSSL.reason())); it must be a PEM file."
-            )
-        }
-        unsafe SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(clientCAFile))
-        unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+        if asksForCertificate { unsafe wakegate_ctx_ask_certificate(context, Self.clientChainBytesMax) }
     }
 
     deinit {
@@ -205,15 +203,135 @@ final class TLSSession {
         unsafe SSL_shutdown(self.ssl)
     }
 
-    /// The verified certificate of the client in DER, or nil.
-    var peerCertificate: [UInt8]? {
-        guard let certificate = unsafe SSL_get0_peer_certificate(self.ssl) else { return nil }
-        guard unsafe SSL_get_verify_result(self.ssl) == Int(X509_V_OK) else { return nil }
-        var bytes: UnsafeMutablePointer<UInt8>?
-        let count = unsafe i2d_X509(certificate, &bytes)
-        guard count > 0, let bytes = unsafe bytes else { return nil }
-        defer { unsafe OpenSSL.free(bytes) }
-        return unsafe [UInt8](UnsafeBufferPointer(start: bytes, count: Int(count)))
+    /// The certificate that the client showed in the handshake, whether it is any good or not.
+    var clientCertificate: ClientCertificate? {
+        guard let leaf = unsafe SSL_get1_peer_certificate(self.ssl) else { return nil }
+        let chain = unsafe SSL_get_peer_cert_chain(self.ssl).flatMap { unsafe X509_chain_up_ref($0) }
+        return unsafe ClientCertificate(leaf: leaf, chain: chain)
+    }
+}
+
+/// The certificate that a client has proved to be its own, whoever signed it.
+@safe
+package final class ClientCertificate {
+    fileprivate let leaf: OpaquePointer
+    /// What the client sent along, so that an authority is found.
+    fileprivate let chain: OpaquePointer?
+
+    fileprivate init(leaf: OpaquePointer, chain: OpaquePointer?) {
+        unsafe self.leaf = unsafe leaf
+        unsafe self.chain = unsafe chain
+    }
+
+    /// The first certificate of a PEM text, as if a client had shown it alone; nil when there is none.
+    package init?(pem: [UInt8]) {
+        let leaf = unsafe OpenSSL.withInput(pem) { unsafe PEM_read_bio_X509($0, nil, nil, nil) }
+        guard let leaf = unsafe leaf else { return nil }
+        unsafe self.leaf = unsafe leaf
+        unsafe self.chain = nil
+    }
+
+    deinit {
+        unsafe X509_free(self.leaf)
+        unsafe wakegate_free_chain(self.chain)
+    }
+
+    /// The first moment, in milliseconds since 1970, at which it has expired.
+    package var expiresAt: Int64 { unsafe wakegate_expiry(self.leaf) + 1 }
+
+    /// Its subject on one line, as RFC 2253 writes it, with nothing in it that would end the line.
+    package var subject: String {
+        let text = unsafe OpenSSL.output { unsafe wakegate_write_subject($0, self.leaf) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// The user identifiers (UID, 0.9.2342.19200300.100.1.1) of its subject.
+    package var userIDs: [String] { self.values(NID_userId) }
+
+    /// The organizational units (OU) of its subject.
+    package var organizationalUnits: [String] { self.values(NID_organizationalUnitName) }
+
+    private func values(_ kind: Int32) -> [String] {
+        var values: [String] = []
+        var index: Int32 = -1
+        while true {
+            var bytes: UnsafeMutablePointer<UInt8>?
+            let count = unsafe wakegate_subject_value(self.leaf, kind, &index, &bytes)
+            guard index >= 0 else { return values }
+            guard count >= 0, let text = unsafe bytes else { continue }
+            unsafe values.append(String(decoding: UnsafeBufferPointer(start: text, count: Int(count)), as: UTF8.self))
+            unsafe OpenSSL.free(text)
+        }
+    }
+
+    /// The value of an extension.
+    ///
+    /// - Parameter identifier: its dotted numbers, such as `1.2.840.113635.100.6.3.6`.
+    /// - Returns: nil when the certificate has no such extension.
+    package func value(ofExtension identifier: String) -> [UInt8]? {
+        guard let value = unsafe wakegate_extension(self.leaf, identifier) else { return nil }
+        let count = unsafe Int(ASN1_STRING_length(value))
+        return unsafe Array(UnsafeBufferPointer(start: ASN1_STRING_get0_data(value), count: count))
+    }
+}
+
+/// The authorities whose clients' certificates are trusted, and what they have revoked.
+///
+/// `@unchecked Sendable`: OpenSSL locks a store, and nobody changes it after `init`.
+@safe
+package final class ClientTrust: @unchecked Sendable {
+    /// Whether a list of revoked certificates is past the moment at which a next one was promised.
+    package let isOverdue: Bool
+    private let store: OpaquePointer
+
+    /// - Parameters:
+    ///   - authorities: certificates in PEM, each trusted by itself; text around them is skipped.
+    ///   - revocations: lists of revoked certificates in PEM, each signed by one of the authorities; nil for none.
+    /// - Throws: `TransportError` that says which of the two files holds no such thing.
+    package init(
+        authorities: (pem: [UInt8], file: String),
+        revocations: (pem: [UInt8], file: String)?
+    ) throws(TransportError) {
+        guard let store = unsafe wakegate_store_new() else {
+            throw TransportError(.system, "TLS cannot be set up: \(OpenSSL.reason()).")
+        }
+        unsafe self.store = unsafe store
+        var overdue: Int32 = 0
+        defer { ERR_clear_error() }
+        guard unsafe OpenSSL.reading(authorities.pem, { unsafe wakegate_store_add_authorities(store, $0) }) > 0 else {
+            self.isOverdue = false
+            throw TransportError(
+                .certificate,
+                "\(authorities.file) holds no certificate in PEM; name the authorities of client certificates."
+            )
+        }
+        let added = revocations.map { list in
+            unsafe OpenSSL.reading(list.pem) { unsafe wakegate_store_add_revocations(store, $0, &overdue) }
+        }
+        self.isOverdue = overdue != 0
+        switch added {
+        case nil, .some(1...): break
+        case -2:
+            throw TransportError(
+                .certificate,
+                "\(revocations?.file ?? "") holds a list that no authority in \(authorities.file) has signed; "
+                    + "add its authority there, or take the list out."
+            )
+        default:
+            throw TransportError(
+                .certificate,
+                "\(revocations?.file ?? "") holds no list of revoked certificates in PEM; make one with openssl ca."
+            )
+        }
+    }
+
+    deinit { unsafe X509_STORE_free(self.store) }
+
+    /// Why the certificate is not to be trusted now, in the library's words; nil when it is.
+    package func fault(of certificate: ClientCertificate) -> String? {
+        let error = unsafe wakegate_verify_client(self.store, certificate.leaf, certificate.chain)
+        guard error != X509_V_OK else { return nil }
+        return unsafe String(cString: X509_verify_cert_error_string(Int(error)))
     }
 }
 
@@ -347,16 +465,16 @@ enum OpenSSL {
             unsafe OpenSSL.output { unsafe PEM_write_bio_X509($0, self.pointer) }
         }
 
-        /// Makes and signs a certificate; extensions are OpenSSL's configuration names and values.
+        /// Makes and signs a certificate; attributes and extensions have OpenSSL's configuration names and values.
         init(
-            name: String,
+            subject attributes: [(String, String)],
             key: Key,
             issuer: Certificate?,
             issuerKey: Key,
             days: Int,
-            extensions: [(Int32, String)]
+            extensions: [(String, String)]
         ) throws(TransportError) {
-            let fault = "The certificate \"\(name)\" cannot be made"
+            let fault = "The certificate \"\(attributes.last?.1 ?? "")\" cannot be made"
             guard let pointer = unsafe X509_new() else {
                 throw TransportError(.certificate, "\(fault): out of memory.")
             }
@@ -371,12 +489,16 @@ enum OpenSSL {
             unsafe X509_gmtime_adj(X509_getm_notAfter(pointer), days * 86_400)
             unsafe X509_set_pubkey(pointer, key.pointer)
             let subject = unsafe X509_get_subject_name(pointer)
-            unsafe X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, name, -1, -1, 0)
+            for (attribute, value) in attributes {
+                guard unsafe X509_NAME_add_entry_by_txt(subject, attribute, MBSTRING_UTF8, value, -1, -1, 0) == 1 else {
+                    throw TransportError(.certificate, "\(fault): \(OpenSSL.reason()).")
+                }
+            }
             unsafe X509_set_issuer_name(pointer, issuer.map { unsafe X509_get_subject_name($0.pointer) } ?? subject)
             var context = unsafe X509V3_CTX()
             unsafe wakegate_x509v3_ctx(&context, issuer?.pointer ?? pointer, pointer)
             for (identifier, value) in extensions {
-                guard let made = unsafe X509V3_EXT_conf_nid(nil, &context, identifier, value) else {
+                guard let made = unsafe X509V3_EXT_nconf(nil, &context, identifier, value) else {
                     throw TransportError(.certificate, "\(fault): \(OpenSSL.reason()).")
                 }
                 unsafe X509_add_ext(pointer, made, -1)
@@ -386,48 +508,16 @@ enum OpenSSL {
                 throw TransportError(.certificate, "\(fault): \(OpenSSL.reason()).")
             }
         }
-
-        /// An authority that signs itself.
-        static func authority(name: String, key: Key, days: Int) throws(TransportError) -> Certificate {
-            try Certificate(
-                name: name,
-                key: key,
-                issuer: nil,
-                issuerKey: key,
-                days: days,
-                extensions: [
-                    (NID_basic_constraints, "critical,CA:TRUE,pathlen:0"),
-                    (NID_key_usage, "critical,keyCertSign,cRLSign"),
-                    (NID_subject_key_identifier, "hash"),
-                ]
-            )
-        }
-
-        /// A server's certificate for `names`, each `DNS:...` or `IP:...`.
-        static func server(
-            names: [String],
-            key: Key,
-            issuer: Certificate,
-            issuerKey: Key,
-            days: Int
-        ) throws(TransportError) -> Certificate {
-            try Certificate(
-                name: "localhost",
-                key: key,
-                issuer: issuer,
-                issuerKey: issuerKey,
-                days: days,
-                extensions: [
-                    (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
-                    (NID_ext_key_usage, "serverAuth"), (NID_subject_key_identifier, "hash"),
-                    (NID_authority_key_identifier, "keyid:always"),
-                    (NID_subject_alt_name, names.joined(separator: ",")),
-                ]
-            )
-        }
     }
 
-    private static func withInput(_ pem: [UInt8], _ body: (OpaquePointer?) -> OpaquePointer?) -> OpaquePointer? {
+    fileprivate static func withInput(
+        _ pem: [UInt8],
+        _ body: (OpaquePointer?) -> OpaquePointer?
+    ) -> OpaquePointer? {
+        unsafe Self.reading(pem, body)
+    }
+
+    fileprivate static func reading<Result>(_ pem: [UInt8], _ body: (OpaquePointer?) -> Result) -> Result {
         unsafe pem.withUnsafeBytes { bytes in
             let bio = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count))
             defer { unsafe BIO_free(bio) }
@@ -435,7 +525,7 @@ enum OpenSSL {
         }
     }
 
-    private static func output(_ body: (OpaquePointer?) -> Int32) -> [UInt8] {
+    fileprivate static func output(_ body: (OpaquePointer?) -> Int32) -> [UInt8] {
         let bio = unsafe BIO_new(BIO_s_mem())
         defer { unsafe BIO_free(bio) }
         guard unsafe body(bio) == 1 else { return [] }

@@ -1,0 +1,65 @@
+import Dispatch
+import HTTPTransport
+
+/// Reads the authorities of client certificates and what they have revoked, and again whenever a file changes.
+///
+/// It looks once a second, so that whatever takes a file's place is noticed, behind links too. While a file cannot be
+/// read, what was read before holds. It is `Sendable` without the compiler's proof: `stamps` and `told` are touched on
+/// `queue` alone once `init` has returned.
+package final class ClientTrustWatch: @unchecked Sendable {
+    private static let lookSeconds = 1
+
+    package let trusts: ClientTrusts
+    private let files: ClientTrustFiles
+    private let onTrouble: @Sendable (String) -> Void
+    private let queue = DispatchQueue(label: "client certificates")
+    private let timer: any DispatchSourceTimer
+    private var stamps: ClientTrustFiles.Stamps
+    /// What was said last, so that it is said once.
+    private var told: String?
+
+    /// - Parameter onTrouble: hears why a changed file is not taken, and of a list that is past its time.
+    /// - Throws: `CredentialError` when a file cannot be used now.
+    package init(
+        _ files: ClientTrustFiles,
+        onTrouble: @escaping @Sendable (String) -> Void
+    ) throws(CredentialError) {
+        self.files = files
+        self.onTrouble = onTrouble
+        // Before they are read: what changes meanwhile is read again.
+        self.stamps = try files.stamps()
+        let trust = try files.read()
+        self.trusts = ClientTrusts(trust)
+        self.timer = DispatchSource.makeTimerSource(queue: self.queue)
+        self.timer.schedule(deadline: .now() + .seconds(Self.lookSeconds), repeating: .seconds(Self.lookSeconds))
+        self.tell(trust.isOverdue ? files.overdue : nil)
+        self.timer.setEventHandler { [weak self] in self?.look() }
+        self.timer.resume()
+    }
+
+    deinit { self.timer.cancel() }
+
+    /// Watches no more.
+    package func stop() {
+        self.timer.cancel()
+    }
+
+    private func look() {
+        guard !self.timer.isCancelled else { return }
+        do throws(CredentialError) {
+            let stamps = try self.files.stamps()
+            guard stamps != self.stamps else { return }
+            self.stamps = stamps
+            let trust = try self.files.read()
+            self.trusts.replace(with: trust)
+            self.tell(trust.isOverdue ? self.files.overdue : nil)
+        } catch {
+            self.tell("\(error.message) What was read before holds.")
+        }
+    }
+
+    private func tell(_ trouble: String?) {
+        if let trouble, trouble != self.told { self.onTrouble(trouble) }
+        self.told = trouble
+    }
+}

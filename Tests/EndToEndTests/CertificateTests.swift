@@ -1,0 +1,300 @@
+import Foundation
+import Testing
+import WakeGateTestKit
+
+@Suite("Providers and their client certificates", .serialized, .timeLimit(.minutes(3)))
+struct CertificateTests {
+    private static let topic = "com.example.certified"
+    private static let subject = "/CN=Apple Push Services: \(topic)/UID=\(topic)"
+    private let device = String(repeating: "ce", count: 32)
+    private let authority: TestAuthority
+
+    init() throws { self.authority = try TestAuthority() }
+
+    private func gateway(_ settings: String..., state: URL? = nil) throws -> RunningGateway {
+        let always = ["tls.clientCA=\(self.authority.certificate)"]
+        return try RunningGateway((always + settings).flatMap { ["--set", $0] }, in: state)
+    }
+
+    /// Status and reason of a push over a connection that shows a certificate, or none.
+    private func push(
+        _ gateway: RunningGateway,
+        _ certificate: String?,
+        topic: String? = nil,
+        type: String = "background",
+        token: String? = nil,
+        device: String? = nil
+    ) throws -> String {
+        var options = certificate.map { ["--cert", $0] } ?? []
+        if let topic { options += ["-H", "apns-topic: \(topic)"] }
+        if let token { options += ["-H", "authorization: bearer \(token)"] }
+        options += ["-H", "apns-push-type: \(type)", "--data-binary", RunningGateway.payload]
+        let url = "https://\(gateway.edge)/3/device/\(device ?? self.device)"
+        let ended = try ChildProcess.run("curl", ["--include"] + gateway.curlOptions + options + [url])
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: "curl: \(ended.errors)") }
+        let answer = try Answer(curlOutput: ended.output)
+        return ["\(answer.status)", answer.reason].compactMap { $0 }.joined(separator: " ")
+    }
+
+    /// What a connection hears that shows a certificate and pushes at once, up to its end.
+    private func heard(_ gateway: RunningGateway, _ certificate: String) throws -> String {
+        let ended = try self.connection(gateway, certificate).finish()
+        #expect(ended.status == 0, "\(ended.errors)")
+        return ended.output
+    }
+
+    private func connection(_ gateway: RunningGateway, _ certificate: String) throws -> ChildProcess {
+        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+        let arguments = [file, gateway.edge, gateway.certificateAuthority, certificate, "/3/device/\(self.device)"]
+        return try ChildProcess(RunningGateway.python, arguments)
+    }
+
+    private static let badCertificate = "settings\ngoaway 0 0 {\"reason\":\"BadCertificate\"}\n"
+    private static let badEnvironment = "settings\ngoaway 0 0 {\"reason\":\"BadCertificateEnvironment\"}\n"
+
+    @Test("A certificate pushes for the app of its subject without naming it, and for nothing else")
+    func subject() throws {
+        let gateway = try self.gateway()
+        let good = try self.authority.issue(Self.subject)
+        #expect(try self.push(gateway, good) == "200")
+        #expect(try gateway.stats().integer("pushes", "accepted") == 1)
+        let devices = ["voip", "complication"].map { String(repeating: $0 == "voip" ? "01" : "02", count: 32) }
+        #expect(try self.push(gateway, good, topic: "\(Self.topic).voip", type: "voip", device: devices[0]) == "200")
+        #expect(
+            try self.push(gateway, good, topic: "\(Self.topic).complication", type: "complication", device: devices[1])
+                == "200"
+        )
+        #expect(try self.push(gateway, good, topic: "com.example.other") == "400 TopicDisallowed")
+        #expect(try self.push(gateway, good, topic: "\(Self.topic).pushkit.fileprovider") == "400 TopicDisallowed")
+        #expect(try self.push(gateway, good, topic: "a b") == "400 BadTopic")
+        let devicesOfTopic = try gateway.admin("/v1/devices/\(self.device)")
+        #expect(devicesOfTopic.value("topic") as? String == Self.topic)
+        // The topic it did not name is the one that counts.
+        #expect(try gateway.admin("/v1/stats/topics/\(Self.topic)").integer("pushes", "accepted") == 1)
+    }
+
+    @Test("Types that APNs takes with a token alone are refused, whatever token is shown beside the certificate")
+    func tokenOnly() throws {
+        let gateway = try self.gateway()
+        let good = try self.authority.issue(Self.subject)
+        for type in ["location", "liveactivity"] {
+            #expect(try self.push(gateway, good, topic: Self.topic, type: type) == "403 MissingProviderToken")
+            #expect(try self.push(gateway, good, type: type, token: "a.b.c") == "403 MissingProviderToken")
+        }
+        // Beside a certificate a token is not looked at.
+        #expect(try self.push(gateway, good, token: "a.b.c") == "200")
+    }
+
+    @Test("A certificate that lists several topics pushes for each of them, named")
+    func several() throws {
+        let gateway = try self.gateway()
+        let topics = [(topic: Self.topic, kind: "app"), (topic: "\(Self.topic).voip", kind: "voip")]
+        let file = try self.authority.issue(Self.subject, extensions: TestAuthority.extensions(topics: topics))
+        #expect(try self.push(gateway, file) == "400 MissingTopic")
+        #expect(try self.push(gateway, file, topic: Self.topic) == "200")
+        let other = String(repeating: "03", count: 32)
+        #expect(try self.push(gateway, file, topic: "\(Self.topic).voip", type: "voip", device: other) == "200")
+        #expect(try self.push(gateway, file, topic: "\(Self.topic).complication") == "400 TopicDisallowed")
+    }
+
+    @Test("Whoever shows neither certificate nor token is refused, and so is a token that no key can be known for")
+    func neither() throws {
+        let gateway = try self.gateway()
+        #expect(try self.push(gateway, nil, topic: Self.topic) == "403 MissingProviderToken")
+        #expect(try self.push(gateway, nil, topic: Self.topic, token: "a.b.c") == "403 InvalidProviderToken")
+        let plain = try ChildProcess.run(
+            "curl",
+            ["--silent", "--noproxy", "*", "http://\(gateway.plain)/3/device/\(self.device)", "-d", "{}"]
+        )
+        #expect(plain.output == #"{"reason":"MissingProviderToken"}"#)
+    }
+
+    @Test("With keys and authorities a provider shows a token or a certificate")
+    func both() throws {
+        let folder = try RestartFolder()
+        let keys = folder.folder.appendingPathComponent("keys")
+        try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: true)
+        let gateway = try self.gateway("providerKeys=keys", state: folder.folder)
+        let named = ["--team", "TEAM123456", "--key-id", "KEY1"]
+        func run(_ words: [String]) throws -> ChildProcess.Ended {
+            try ChildProcess.run(RunningGateway.program, words + named, folder: folder.folder)
+        }
+        #expect(try run(["key", "add", ".wakegate/provider.p8", "--keys", "keys"]).status == 0)
+        let push = ["push", self.device, "--topic", Self.topic, "--provider-key", ".wakegate/provider.p8"]
+        try gateway.eventually("a push with a token") { try run(push).status == 0 }
+        #expect(try self.push(gateway, self.authority.issue(Self.subject)) == "200")
+        #expect(try self.push(gateway, nil, topic: Self.topic) == "403 MissingProviderToken")
+    }
+
+    @Test("A bad certificate gets SETTINGS and GOAWAY, and no answer to what was sent along; the log says why")
+    func bad() throws {
+        let revoked = try self.authority.issue(Self.subject)
+        try self.authority.revoke(revoked)
+        let list = self.authority.folder.appendingPathComponent("list.pem")
+        try self.authority.revocations().write(to: list)
+        let gateway = try self.gateway("tls.clientCRL=\(list.path)")
+        let stranger = try TestAuthority("Stranger")
+        let broken = "1.2.840.113635.100.6.3.6 = ASN1:UTF8:\(Self.topic)"
+        let cases = [
+            (try self.authority.issue(Self.subject, .yesterday), "certificate has expired"),
+            (try self.authority.issue(Self.subject, .tomorrow), "certificate is not yet valid"),
+            (try stranger.issue(Self.subject), "unable to get local issuer certificate"),
+            (revoked, "certificate revoked"),
+            (
+                try self.authority.issue(Self.subject, extensions: "extendedKeyUsage = serverAuth"),
+                "unsuitable certificate purpose"
+            ), (try self.authority.issue("/CN=nothing"), "it names no topic"),
+            (try self.authority.issue("/UID=no topic"), "the UID of its subject is no topic"),
+            (try self.authority.issue(Self.subject, extensions: broken), "is no list of topics"),
+        ]
+        for (certificate, cause) in cases {
+            #expect(try self.heard(gateway, certificate) == Self.badCertificate, "\(cause)")
+        }
+        #expect(try self.push(gateway, self.authority.issue(Self.subject)) == "200")
+        let stats = try gateway.stats()
+        #expect(stats.integer("pushes", "accepted") == 1)
+        #expect(gateway.process.errors.contains("clientCertificate cause=certificate has expired"))
+    }
+
+    @Test("A certificate of the other environment is refused by name; one of both, or of none, is not")
+    func environment() throws {
+        func issue(_ environments: [Int]) throws -> String {
+            let extensions = TestAuthority.extensions(topics: [], environments: environments)
+            return try self.authority.issue(Self.subject, extensions: extensions)
+        }
+        let (neither, development) = (try issue([]), try issue([1]))
+        let (production, both) = (try issue([2]), try issue([1, 2]))
+        for (setting, bad) in [("\"development\"", production), ("\"production\"", development), ("null", "")] {
+            let gateway = try self.gateway("environment=\(setting)")
+            for certificate in [neither, development, production, both] {
+                if certificate == bad {
+                    #expect(try self.heard(gateway, certificate) == Self.badEnvironment, "\(setting)")
+                } else {
+                    #expect(try self.push(gateway, certificate) == "200", "\(setting)")
+                }
+            }
+        }
+    }
+
+    @Test("A revocation ends open connections, and a bad list changes nothing until a good one is there")
+    func revocation() throws {
+        let list = self.authority.folder.appendingPathComponent("list.pem")
+        try self.authority.revocations().write(to: list)
+        let gateway = try self.gateway("tls.clientCRL=\(list.path)")
+        let files = try (0..<2).map { _ in try self.authority.issue(Self.subject) }
+        let connections = try files.map { try self.connection(gateway, $0) }
+        for connection in connections {
+            #expect(try connection.line() == "settings")
+            #expect(try connection.line() == "answer 200")
+        }
+        try self.authority.revoke(files[0])
+        // Moved into place, as a tool would.
+        let next = self.authority.folder.appendingPathComponent("next.pem").path
+        try self.authority.revocations().write(to: URL(fileURLWithPath: next))
+        #expect(unsafe rename(next, list.path) == 0)
+        #expect(try connections[0].line() == "goaway 0 1 {\"reason\":\"BadCertificate\"}")
+        #expect(try self.heard(gateway, files[0]) == Self.badCertificate)
+        #expect(try self.push(gateway, files[1]) == "200")
+
+        try Data("nothing".utf8).write(to: list)
+        try gateway.eventually("a line in the log") { gateway.process.errors.contains("What was read before holds.") }
+        #expect(try self.heard(gateway, files[0]) == Self.badCertificate)
+        #expect(try self.push(gateway, files[1]) == "200")
+        try self.authority.revoke(files[1])
+        try self.authority.revocations().write(to: list)
+        #expect(try connections[1].line() == "goaway 0 1 {\"reason\":\"BadCertificate\"}")
+    }
+
+    @Test("A certificate that expires ends the connections that showed it")
+    func expiry() throws {
+        let gateway = try self.gateway()
+        let connection = try self.connection(gateway, self.authority.issue(Self.subject, .briefly))
+        #expect(try connection.line() == "settings")
+        #expect(try connection.line() == "answer 200")
+        #expect(try connection.line() == "goaway 0 1 {\"reason\":\"BadCertificate\"}")
+    }
+
+    @Test("Another authority in the file takes the place of the one that is not there any more")
+    func authorities() throws {
+        let other = try TestAuthority("Next")
+        let gateway = try self.gateway()
+        let (old, new) = (try self.authority.issue(Self.subject), try other.issue(Self.subject))
+        #expect(try self.push(gateway, old) == "200")
+        #expect(try self.heard(gateway, new) == Self.badCertificate)
+        let open = try self.connection(gateway, old)
+        #expect(try open.line() == "settings")
+        try Data(contentsOf: URL(fileURLWithPath: other.certificate)).write(
+            to: URL(fileURLWithPath: self.authority.certificate)
+        )
+        #expect(try open.line() == "answer 200")
+        #expect(try open.line() == "goaway 0 1 {\"reason\":\"BadCertificate\"}")
+        #expect(try self.push(gateway, new) == "200")
+        #expect(try self.heard(gateway, old) == Self.badCertificate)
+    }
+
+    @Test("Files that cannot be used are faults of the configuration, each by its key")
+    func files() throws {
+        let stranger = self.authority.folder.appendingPathComponent("stranger.pem").path
+        try TestAuthority("Stranger").revocations().write(to: URL(fileURLWithPath: stranger))
+        let own = "tls.clientCA=\(self.authority.certificate)"
+        for (settings, fault) in [
+            (["tls.clientCA=/nonexistent"], "tls.clientCA: /nonexistent cannot be read (No such file or directory); "),
+            (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null holds no certificate in PEM; "),
+            (["tls.clientCRL=\(stranger)"], "tls.clientCRL: means nothing alone; "),
+            (
+                [own, "tls.clientCRL=/dev/null"],
+                "tls.clientCRL: /dev/null holds no list of revoked certificates in PEM; "
+            ),
+            ([own, "tls.clientCRL=\(stranger)"], "tls.clientCRL: \(stranger) holds a list that no authority in "),
+        ] {
+            let folder = try RestartFolder()
+            let ended = try ChildProcess.run(
+                RunningGateway.program,
+                ["dev", "--edge", "127.0.0.1:0", "--state", folder.state.path] + settings.flatMap { ["--set", $0] }
+            )
+            #expect(ended.status == 78)
+            #expect(ended.errors.contains(fault), "\(ended.errors)")
+        }
+    }
+
+    @Test("The certificates that dev makes work with its own commands, in one file or in two")
+    func development() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start(["--set", "tls.clientCA=.wakegate/ca.pem"])
+        // Written behind the line that says that it is ready.
+        try gateway.eventually("commands") {
+            gateway.process.errors.contains("--cert \(folder.state.path)/provider.pem")
+        }
+        func push(_ options: [String]) throws -> ChildProcess.Ended {
+            let words = ["push", self.device, "--topic", "com.example.app"] + options
+            return try ChildProcess.run(RunningGateway.program, words, folder: folder.folder)
+        }
+        let file = ".wakegate/provider.pem"
+        #expect(try push([]).output.hasPrefix("403 MissingProviderToken"))
+        #expect(try push(["--cert", file]).output.hasPrefix("200 scheduled"))
+        #expect(try push(["--cert", file, "--key", file]).output.hasPrefix("200 coalesced"))
+        let wrong = folder.state.appendingPathComponent("server")
+        try
+            (Data(contentsOf: wrong.appendingPathExtension("pem"))
+            + Data(contentsOf: wrong.appendingPathExtension("key")))
+            .write(to: wrong)
+        let refused = try push(["--cert", wrong.path])
+        #expect(refused.status == 1)
+        #expect(refused.errors.contains("a client certificate that is not good"), "\(refused.errors)")
+
+        let command = ["worker", "--topic", "com.example.app", "--cert"]
+        let subscribing = try ChildProcess.run(
+            RunningGateway.program,
+            command + [file, "--", "cat"],
+            folder: folder.folder
+        )
+        #expect(subscribing.errors.contains("The client certificate is a provider's"), "\(subscribing.errors)")
+        let worker = try ChildProcess(
+            RunningGateway.program,
+            command + [".wakegate/worker.pem", "--", "sh", "-c", "cat; echo"],
+            folder: folder.folder
+        )
+        #expect(try worker.line() == RunningGateway.payload)
+        #expect(try push(["--cert", ".wakegate/worker.pem"]).output.hasPrefix("403 Forbidden"))
+    }
+}
