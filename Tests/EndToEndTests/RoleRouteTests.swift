@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WakeGateTestKit
 
 @Suite("Who may do what, route by route", .serialized, .timeLimit(.minutes(3)))
 struct RoleRouteTests {
@@ -12,9 +13,20 @@ struct RoleRouteTests {
     struct Row {
         let method: String
         let path: String
-        var body: String?
-        /// In the order of `Caller.allCases`.
-        let statuses: [Int]
+        let body: String?
+        let statuses: [Caller: Int]
+
+        /// - Parameters:
+        ///   - request: method and path.
+        ///   - statuses: in the order of `Caller.allCases`, of those with a good token; the others get 401.
+        init(_ request: String, body: String? = nil, _ statuses: Int...) {
+            let words = request.split(separator: " ")
+            self.method = String(words[0])
+            self.path = String(words[1])
+            self.body = body
+            let others = [Int](repeating: 401, count: Caller.allCases.count - statuses.count)
+            self.statuses = Dictionary(uniqueKeysWithValues: zip(Caller.allCases, others + statuses))
+        }
     }
 
     private static let topic = "com.example.mine"
@@ -27,99 +39,40 @@ struct RoleRouteTests {
     /// `WAKE` stands for a wake of the device that is in flight.
     private static let workerRows = [
         // A bad query gets past the roles, and leaves no stream open.
-        Row(
-            method: "GET",
-            path: "/v1/topics/\(topic)/wakes?slots=0",
-            statuses: [401, 401, 401, 403, 403, 400, 400, 400]
-        ),
-        Row(
-            method: "GET",
-            path: "/v1/topics/never.seen/wakes?slots=0",
-            statuses: [401, 401, 401, 403, 403, 403, 403, 400]
-        ),
-        Row(
-            method: "POST",
-            path: "/v1/topics/\(topic)/devices",
-            body: registration,
-            statuses: [401, 401, 401, 403, 403, 201, 201, 201]
-        ),
-        Row(
-            method: "PATCH",
-            path: "/v1/devices/\(device)/conditions",
-            body: #"{"charging":true}"#,
-            statuses: [401, 401, 401, 404, 404, 200, 200, 200]
-        ),
-        Row(
-            method: "PATCH",
-            path: "/v1/devices/\(unknown)/conditions",
-            body: #"{"charging":true}"#,
-            statuses: [401, 401, 401, 404, 404, 404, 404, 404]
-        ),
-        Row(
-            method: "POST",
-            path: "/v1/wakes/\(String(repeating: "0", count: 32))",
-            body: newData,
-            statuses: [401, 401, 401, 404, 404, 404, 404, 404]
-        ),
-        Row(method: "POST", path: "/v1/wakes/WAKE/extend", statuses: [401, 401, 401, 404, 404, 200, 200, 200]),
-        Row(
-            method: "POST",
-            path: "/v1/wakes/\(String(repeating: "0", count: 32))/extend",
-            statuses: [401, 401, 401, 404, 404, 404, 404, 404]
-        ),
-        Row(method: "POST", path: "/v1/streams/9-9-9-9/drain", statuses: [401, 401, 401, 404, 404, 404, 404, 404]),
-        Row(method: "POST", path: "/v1/wakes/WAKE", body: newData, statuses: [401, 401, 401, 404, 404, 204, 204, 204]),
-        Row(
-            method: "DELETE",
-            path: "/v1/devices/\(unknown)",
-            statuses: [401, 401, 401, 404, 404, 404, 404, 404]
-        ),
-        Row(method: "DELETE", path: "/v1/devices/\(device)", statuses: [401, 401, 401, 404, 404, 204, 204, 204]),
+        Row("GET /v1/topics/\(topic)/wakes?slots=0", 403, 403, 400, 400, 400),
+        Row("GET /v1/topics/never.seen/wakes?slots=0", 403, 403, 403, 403, 400),
+        Row("POST /v1/topics/\(topic)/devices", body: registration, 403, 403, 201, 201, 201),
+        Row("PATCH /v1/devices/\(device)/conditions", body: #"{"charging":true}"#, 404, 404, 200, 200, 200),
+        Row("PATCH /v1/devices/\(unknown)/conditions", body: #"{"charging":true}"#, 404, 404, 404, 404, 404),
+        Row("POST /v1/wakes/\(String(repeating: "0", count: 32))", body: newData, 404, 404, 404, 404, 404),
+        Row("POST /v1/wakes/WAKE/extend", 404, 404, 200, 200, 200),
+        Row("POST /v1/wakes/\(String(repeating: "0", count: 32))/extend", 404, 404, 404, 404, 404),
+        Row("POST /v1/streams/9-9-9-9/drain", 404, 404, 404, 404, 404),
+        Row("POST /v1/wakes/WAKE", body: newData, 404, 404, 204, 204, 204),
+        Row("DELETE /v1/devices/\(unknown)", 404, 404, 404, 404, 404),
+        Row("DELETE /v1/devices/\(device)", 404, 404, 204, 204, 204),
     ]
 
     private static let operatorRows = [
-        Row(method: "GET", path: "/healthz", statuses: [401, 401, 401, 403, 200, 403, 200, 200]),
-        Row(method: "GET", path: "/readyz", statuses: [401, 401, 401, 403, 200, 403, 200, 200]),
-        Row(method: "GET", path: "/version", statuses: [401, 401, 401, 403, 200, 403, 200, 200]),
-        Row(method: "GET", path: "/v1/stats", statuses: [401, 401, 401, 403, 403, 403, 403, 200]),
-        Row(method: "GET", path: "/v1/stats/topics/\(topic)", statuses: [401, 401, 401, 403, 403, 403, 200, 200]),
-        Row(method: "GET", path: "/v1/stats/topics/never.seen", statuses: [401, 401, 401, 403, 403, 403, 403, 404]),
-        Row(method: "GET", path: "/v1/topics", statuses: [401, 401, 401, 403, 200, 403, 200, 200]),
-        Row(method: "GET", path: "/v1/devices/\(device)", statuses: [401, 401, 401, 403, 404, 403, 200, 200]),
-        Row(method: "GET", path: "/v1/devices/\(unknown)", statuses: [401, 401, 401, 403, 404, 403, 404, 404]),
-        Row(method: "GET", path: "/v1/devices/\(device)/pushes", statuses: [401, 401, 401, 403, 404, 403, 200, 200]),
-        Row(method: "GET", path: "/v1/devices/\(unknown)/pushes", statuses: [401, 401, 401, 403, 404, 403, 404, 404]),
+        Row("GET /healthz", 403, 200, 403, 200, 200),
+        Row("GET /readyz", 403, 200, 403, 200, 200),
+        Row("GET /version", 403, 200, 403, 200, 200),
+        Row("GET /v1/stats", 403, 403, 403, 403, 200),
+        Row("GET /v1/stats/topics/\(topic)", 403, 403, 403, 200, 200),
+        Row("GET /v1/stats/topics/never.seen", 403, 403, 403, 403, 404),
+        Row("GET /v1/topics", 403, 200, 403, 200, 200),
+        Row("GET /v1/devices/\(device)", 403, 404, 403, 200, 200),
+        Row("GET /v1/devices/\(unknown)", 403, 404, 403, 404, 404),
+        Row("GET /v1/devices/\(device)/pushes", 403, 404, 403, 200, 200),
+        Row("GET /v1/devices/\(unknown)/pushes", 403, 404, 403, 404, 404),
         // The history knows pushes without their topics.
-        Row(method: "GET", path: "/v1/pushes/unknown", statuses: [401, 401, 401, 403, 403, 403, 403, 404]),
-        Row(
-            method: "POST",
-            path: "/v1/devices/\(device)/simulate-expiration",
-            statuses: [401, 401, 401, 403, 404, 403, 409, 409]
-        ),
-        Row(
-            method: "POST",
-            path: "/v1/devices/\(device)/simulate-launch",
-            statuses: [401, 401, 401, 403, 404, 403, 409, 409]
-        ),
-        Row(
-            method: "POST",
-            path: "/v1/backup",
-            body: #"{"name":"one"}"#,
-            statuses: [401, 401, 401, 403, 403, 403, 403, 201]
-        ),
-        Row(
-            method: "POST",
-            path: "/v1/topics/\(topic)/devices",
-            body: registration,
-            statuses: [401, 401, 401, 403, 403, 403, 201, 201]
-        ),
-        Row(
-            method: "PATCH",
-            path: "/v1/devices/\(device)/conditions",
-            body: #"{"charging":true}"#,
-            statuses: [401, 401, 401, 403, 404, 403, 200, 200]
-        ),
-        Row(method: "DELETE", path: "/v1/devices/\(device)", statuses: [401, 401, 401, 403, 404, 403, 204, 204]),
+        Row("GET /v1/pushes/unknown", 403, 403, 403, 403, 404),
+        Row("POST /v1/devices/\(device)/simulate-expiration", 403, 404, 403, 409, 409),
+        Row("POST /v1/devices/\(device)/simulate-launch", 403, 404, 403, 409, 409),
+        Row("POST /v1/backup", body: #"{"name":"one"}"#, 403, 403, 403, 403, 201),
+        Row("POST /v1/topics/\(topic)/devices", body: registration, 403, 403, 403, 201, 201),
+        Row("PATCH /v1/devices/\(device)/conditions", body: #"{"charging":true}"#, 403, 404, 403, 200, 200),
+        Row("DELETE /v1/devices/\(device)", 403, 404, 403, 204, 204),
     ]
 
     /// The token of each caller.
@@ -149,14 +102,15 @@ struct RoleRouteTests {
     ) throws {
         for row in rows {
             var bodies: [Int: Set<String>] = [:]
-            for (caller, status) in zip(Caller.allCases, row.statuses) {
+            for caller in Caller.allCases {
+                let status = row.statuses[caller]
                 let path = row.path.replacingOccurrences(of: "WAKE", with: wake)
                 let answer = try gateway.ask(listener, row.method, path, token: tokens[caller], body: row.body)
                 #expect(answer.status == status, "\(row.method) \(row.path) by \(caller): \(answer.body)")
                 let isChallenge = status == 401 || status == 403
                 #expect(answer.headers["www-authenticate"] == (isChallenge ? "Bearer" : nil), "\(row.path) \(caller)")
                 if isChallenge { #expect(answer.value("message") is String) }
-                if status == 404 { bodies[status, default: []].insert(answer.body) }
+                if answer.status == 404 { bodies[404, default: []].insert(answer.body) }
             }
             // Unknown and foreign look the same.
             #expect(bodies.values.allSatisfy { $0.count == 1 }, "\(row.method) \(row.path): \(bodies)")
@@ -193,6 +147,86 @@ struct RoleRouteTests {
             body: Self.registration
         )
         #expect(moved.status == 201)
+    }
+
+    @Test("Every route of workers, with client certificates: a provider's may none, a worker's what its topics allow")
+    func certificates() throws {
+        let authority = try TestAuthority()
+        let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])
+        let certificates: [(caller: Caller?, file: String)] = [
+            (nil, try authority.issue("/UID=\(Self.topic)")),
+            (.otherWorker, try authority.issue("/OU=worker/UID=\(Self.otherTopic)")),
+            (.worker, try authority.issue("/OU=worker/UID=\(Self.topic)")),
+        ]
+        let worker = try gateway.worker(Self.topic, certificate: certificates[2].file)
+        let registered = try gateway.ask(.admin, "POST", "/v1/topics/\(Self.topic)/devices", body: Self.registration)
+        #expect(registered.status == 201)
+        #expect(try gateway.ask(.admin, "POST", "/v1/devices/\(Self.device)/simulate-launch").status == 202)
+        let wake = try #require(try worker.next()?.id)
+        // Beside a certificate a token is not looked at, and so lets nobody do more.
+        let (token, _) = try gateway.issue("--role", "operator")
+        for row in Self.workerRows {
+            for (caller, file) in certificates {
+                let path = row.path.replacingOccurrences(of: "WAKE", with: wake)
+                let answer = try gateway.ask(
+                    .edge,
+                    row.method,
+                    path,
+                    token: token,
+                    body: row.body,
+                    certificate: file
+                )
+                let status = caller.map { row.statuses[$0] } ?? 403
+                #expect(answer.status == status, "\(row.method) \(row.path) by \(String(describing: caller))")
+                if answer.status == 403 { #expect(answer.value("message") is String) }
+                // No token would help.
+                #expect(answer.headers["www-authenticate"] == nil)
+            }
+            #expect(try gateway.ask(.edge, row.method, row.path, body: row.body).status == 401)
+        }
+        for (caller, file) in certificates {
+            let push = try gateway.ask(
+                .edge,
+                "POST",
+                "/3/device/\(Self.device)",
+                body: RunningGateway.payload,
+                fields: ["apns-topic: \(Self.topic)"],
+                certificate: file
+            )
+            // The device was removed.
+            #expect(push.reason == (caller == nil ? "Unregistered" : "Forbidden"))
+        }
+    }
+
+    @Test("A revocation ends a worker's streams, whose wakes go to another worker")
+    func revocation() throws {
+        let authority = try TestAuthority()
+        let list = authority.folder.appendingPathComponent("list.pem")
+        try authority.revocations().write(to: list)
+        let gateway = try ServedGateway([
+            "--set", "tls.clientCA=\(authority.certificate)", "--set", "tls.clientCRL=\(list.path)",
+        ])
+        let files = try (0..<2).map { _ in try authority.issue("/OU=worker/UID=\(Self.topic)") }
+        let worker = try gateway.worker(Self.topic, certificate: files[0])
+        let registered = try gateway.ask(.admin, "POST", "/v1/topics/\(Self.topic)/devices", body: Self.registration)
+        #expect(registered.status == 201)
+        let push = try gateway.ask(
+            .edge,
+            "POST",
+            "/3/device/\(Self.device)",
+            body: RunningGateway.payload,
+            certificate: authority.issue("/UID=\(Self.topic)")
+        )
+        #expect(push.status == 200)
+        #expect(try worker.next()?.name == "wake")
+        try authority.revoke(files[0])
+        try authority.revocations().write(to: list)
+        #expect(try worker.next() == nil)
+        try gateway.eventually("no worker") { try gateway.workerCount() == 0 }
+        let lost = try gateway.ask(.admin, "GET", "/v1/stats").integer("wakes", "results", "lost")
+        #expect(lost == 1)
+        let other = try gateway.worker(Self.topic, certificate: files[1])
+        #expect(try other.next()?.name == "wake")
     }
 
     @Test("Every route of operators, on an address that other machines reach")

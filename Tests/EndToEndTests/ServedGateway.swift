@@ -44,6 +44,9 @@ final class ServedGateway {
         self.addresses = [.edge: edge, .plain: plain, .admin: admin[0], .adminAfar: "127.0.0.1:\(port)"]
     }
 
+    /// The file of the authority that the edge's certificate is from.
+    var authority: String { "\(self.certificates)/ca.pem" }
+
     /// The URL of a path, and what makes curl trust it.
     func curl(_ listener: Listener, _ path: String) -> [String] {
         let address = self.addresses[listener] ?? ""
@@ -55,16 +58,18 @@ final class ServedGateway {
         }
     }
 
-    /// A request with a token, or with none.
+    /// A request with a token or a client certificate, or with neither.
     func ask(
         _ listener: Listener,
         _ method: String,
         _ path: String,
         token: String? = nil,
         body: String? = nil,
-        fields: [String] = []
+        fields: [String] = [],
+        certificate: String? = nil
     ) throws -> Answer {
         var options = self.curl(listener, path) + ["--include", "--max-time", "20", "--request", method]
+        if let certificate { options += ["--cert", certificate] }
         if let token { options += ["--header", "authorization: Bearer \(token)"] }
         for field in fields { options += ["--header", field] }
         if let body { options += ["--data-binary", body] }
@@ -74,8 +79,9 @@ final class ServedGateway {
     }
 
     /// A worker that is nothing but `curl -N`; it has been subscribed when this returns.
-    func worker(_ topic: String, token: String? = nil) throws -> EventStream {
+    func worker(_ topic: String, token: String? = nil, certificate: String? = nil) throws -> EventStream {
         var options = self.curl(.edge, "/v1/topics/\(topic)/wakes?slots=4") + ["--no-buffer"]
+        if let certificate { options += ["--cert", certificate] }
         if let token { options += ["--header", "authorization: Bearer \(token)"] }
         let before = try self.workerCount()
         let stream = EventStream(try ChildProcess("curl", options))
