@@ -20,6 +20,7 @@ final class ChildProcess {
     private let output = Pipe()
     private let errorFile: URL
     private let ended = DispatchSemaphore(value: 0)
+    private let source = Pipe()
     private var unread: [UInt8] = []
     private var hasEnded = false
 
@@ -28,7 +29,14 @@ final class ChildProcess {
     /// - Parameters:
     ///   - input: what the program reads from standard input; nothing by default.
     ///   - folder: where it runs; where the test runs by default.
-    init(_ program: String, _ arguments: [String], input: String = "", folder: URL? = nil) throws {
+    ///   - isInputOpen: whether standard input stays open until `endInput`.
+    init(
+        _ program: String,
+        _ arguments: [String],
+        input: String = "",
+        folder: URL? = nil,
+        isInputOpen: Bool = false
+    ) throws {
         self.errorFile = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID()).stderr")
         try Data().write(to: self.errorFile)
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -36,13 +44,12 @@ final class ChildProcess {
         self.process.currentDirectoryURL = folder
         self.process.standardOutput = self.output
         self.process.standardError = try FileHandle(forWritingTo: self.errorFile)
-        let source = Pipe()
-        self.process.standardInput = source
+        self.process.standardInput = self.source
         let ended = self.ended
         self.process.terminationHandler = { _ in ended.signal() }
         try self.process.run()
-        try source.fileHandleForWriting.write(contentsOf: Data(input.utf8))
-        try source.fileHandleForWriting.close()
+        try self.source.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+        if !isInputOpen { try self.endInput() }
     }
 
     deinit {
@@ -58,6 +65,9 @@ final class ChildProcess {
     var errors: String {
         String(decoding: (try? Data(contentsOf: self.errorFile)) ?? Data(), as: UTF8.self)
     }
+
+    /// Ends the program's standard input.
+    func endInput() throws { try self.source.fileHandleForWriting.close() }
 
     func send(_ signal: Int32) {
         kill(self.process.processIdentifier, signal)

@@ -14,7 +14,6 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
         let team: String
         let certificate: String
         let unregistered: String
-        let restarted: String
         let age: Int
         let scenes: [String]
     }
@@ -36,19 +35,15 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
     /// Those that authenticate with a provider token of their own making.
     static let withToken = [
         Self.python("aioapns"), Self.python("kalyke"), Self.python("pyapns_client3"),
-        Self.python("pyapns2", in: "venv-pyapns2"), Self.node,
+        Self.python("pyapns2", in: "venv-pyapns2"), Self.node, Self.java,
     ]
     /// Those that authenticate with a client certificate.
     static let withCertificate = [
-        Self.python("aapns", in: "venv-aapns", tellsTimestamp: false), Self.python("aioapns"),
-        Self.python("pyapns_client3"), Self.python("pyapns2", in: "venv-pyapns2"), Self.node,
+        Self.python("aapns", in: "venv-aapns", tellsTimestamp: false), Self.python("aioapns"), Self.python("kalyke"),
+        Self.python("pyapns_client3"), Self.python("pyapns2", in: "venv-pyapns2"), Self.node, Self.java,
     ]
     static let node = ProviderClient(testDescription: "node", program: "node", script: "client_node.mjs")
     static let java = ProviderClient(testDescription: "java", program: "java", script: "ClientJava.java")
-
-    /// Whether there is a Java that runs a source file: no part of `deploy/setup`, because Debian's takes 270 MB.
-    static let hasJava =
-        (try? ChildProcess.run("java", ["--list-modules"]))?.output.contains("jdk.compiler") ?? false
 
     private static func python(
         _ name: String,
@@ -70,6 +65,6 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
         }
         let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(self.script)").path
         let argument = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
-        return try ChildProcess(self.program, [file, argument])
+        return try ChildProcess(self.program, [file, argument], isInputOpen: true)
     }
 }

@@ -1,3 +1,5 @@
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -7,7 +9,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyFactory;
 import java.security.KeyStore;
+import java.security.PrivateKey;
 import java.security.Signature;
+import java.security.cert.Certificate;
 import java.security.cert.CertificateFactory;
 import java.security.spec.PKCS8EncodedKeySpec;
 import java.time.Duration;
@@ -16,15 +20,19 @@ import java.util.Base64;
 import java.util.List;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import javax.net.ssl.KeyManager;
+import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
 /**
- * Java's HttpClient with a provider token of its own making: the scenes of scenes.py, which describes the argument.
- * It has no scene of a restart: in JDK 17 the threads of HttpClient at times lock each other out for good when
- * connections end while others begin, whatever the server does.
+ * Java's HttpClient with a provider token of its own making, or a client certificate: the scenes of scenes.py, which
+ * describes the argument. After a push without an answer it goes on with another HttpClient, and across a restart it
+ * pushes one by one: in JDK 17 the threads of one at times lock each other out for good when connections end while
+ * others begin, whatever the server does.
  */
 public final class ClientJava {
     record Answer(int status, String reason, String timestamp) {
@@ -34,13 +42,23 @@ public final class ClientJava {
     }
 
     private final String settings;
-    private final HttpClient client;
+    private final SSLContext context;
+    private HttpClient client;
     private final String proof;
 
     private ClientJava(String settings) throws Exception {
         this.settings = settings;
-        this.client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_2).sslContext(context()).build();
-        this.proof = "bearer " + providerToken();
+        this.context = context();
+        this.proof = hasToken() ? "bearer " + providerToken() : null;
+        renew();
+    }
+
+    private void renew() {
+        client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_2).sslContext(context).build();
+    }
+
+    private boolean hasToken() {
+        return find(settings, "\"key\":\\s*\"([^\"]*)") != null;
     }
 
     /** The first group of a pattern in the settings, or the whole of a member's value. */
@@ -62,8 +80,27 @@ public final class ClientJava {
         TrustManagerFactory factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
         factory.init(store);
         SSLContext context = SSLContext.getInstance("TLS");
-        context.init(null, factory.getTrustManagers(), null);
+        context.init(hasToken() ? null : keyManagers(), factory.getTrustManagers(), null);
         return context;
+    }
+
+    private KeyManager[] keyManagers() throws Exception {
+        Path file = Path.of(setting("certificate"));
+        KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+        store.load(null, null);
+        try (var pem = Files.newInputStream(file)) {
+            Certificate certificate = CertificateFactory.getInstance("X.509").generateCertificate(pem);
+            store.setKeyEntry("client", key(file), new char[0], new Certificate[] {certificate});
+        }
+        KeyManagerFactory factory = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+        factory.init(store, new char[0]);
+        return factory.getKeyManagers();
+    }
+
+    /** The private key in a PEM file, whatever else stands there. */
+    private static PrivateKey key(Path file) throws Exception {
+        String pem = find(Files.readString(file), "-----BEGIN PRIVATE " + "KEY-----([^-]*)").replaceAll("\\s", "");
+        return KeyFactory.getInstance("EC").generatePrivate(new PKCS8EncodedKeySpec(Base64.getDecoder().decode(pem)));
     }
 
     /** Java's plain ES256 signature is DER, not the 64 bytes of a JWT; Apple takes it, and some clients send it. */
@@ -73,10 +110,8 @@ public final class ClientJava {
         String claims = "{\"iss\":\"" + setting("team") + "\",\"iat\":" + System.currentTimeMillis() / 1000 + "}";
         String signed = encoder.encodeToString(header.getBytes(StandardCharsets.UTF_8)) + "."
             + encoder.encodeToString(claims.getBytes(StandardCharsets.UTF_8));
-        String pem = Files.readString(Path.of(setting("key"))).replaceAll("-----[A-Z ]*-----|\\s", "");
         Signature signature = Signature.getInstance("SHA256withECDSA");
-        signature.initSign(
-            KeyFactory.getInstance("EC").generatePrivate(new PKCS8EncodedKeySpec(Base64.getDecoder().decode(pem))));
+        signature.initSign(key(Path.of(setting("key"))));
         signature.update(signed.getBytes(StandardCharsets.US_ASCII));
         return signed + "." + encoder.encodeToString(signature.sign());
     }
@@ -87,16 +122,15 @@ public final class ClientJava {
 
     private CompletableFuture<Answer> push(String device) {
         URI uri = URI.create("https://" + setting("host") + ":" + setting("port") + "/3/device/" + device);
-        HttpRequest request = HttpRequest.newBuilder(uri)
+        HttpRequest.Builder request = HttpRequest.newBuilder(uri)
             // What was sent on a connection that ended may stay without an answer, and without an error.
             .timeout(Duration.ofSeconds(10))
-            .header("authorization", proof)
             .header("apns-topic", setting("topic"))
             .header("apns-push-type", "background")
             .header("apns-priority", "5")
-            .POST(HttpRequest.BodyPublishers.ofString("{\"aps\":{\"content-available\":1}}"))
-            .build();
-        return client.sendAsync(request, HttpResponse.BodyHandlers.ofString())
+            .POST(HttpRequest.BodyPublishers.ofString("{\"aps\":{\"content-available\":1}}"));
+        if (proof != null) request.header("authorization", proof);
+        return client.sendAsync(request.build(), HttpResponse.BodyHandlers.ofString())
             .thenApply(response -> new Answer(
                 response.version() == HttpClient.Version.HTTP_2 ? response.statusCode() : -1,
                 find(response.body(), "\"reason\":\"([^\"]*)\""),
@@ -121,6 +155,41 @@ public final class ClientJava {
         System.out.println("{\"scene\":\"" + scene + "\",\"answers\":" + members + ",\"timestamp\":" + timestamp + "}");
     }
 
+    /** Pushes without a pause until the gateway was restarted, which the end of standard input tells. */
+    private void restart() throws Exception {
+        CountDownLatch restarted = new CountDownLatch(1);
+        Thread thread = new Thread(() -> {
+            try {
+                System.in.readAllBytes();
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+            restarted.countDown();
+        });
+        thread.setDaemon(true);
+        thread.start();
+        show("before the restart", pushAll(tokens(1, 20)), null);
+        List<Answer> taken = new ArrayList<>();
+        boolean isLast = false;
+        while (!isLast) {
+            isLast = restarted.getCount() == 0;
+            for (String device : tokens(1, 20)) {
+                Answer answer = push(device).join();
+                for (int attempt = 0; answer.status() != 200; attempt++) {
+                    if (attempt == 100 || answer.status() != 0 && answer.status() != 503) {
+                        throw new IllegalStateException(answer.name());
+                    }
+                    // The gateway ends, and takes nothing before it is there again.
+                    restarted.await();
+                    renew();
+                    answer = push(device).join();
+                }
+                taken.add(answer);
+            }
+        }
+        show("restart", taken, null);
+    }
+
     private void play(String scene) throws Exception {
         switch (scene) {
             case "one" -> show(scene, pushAll(tokens(1, 1)), null);
@@ -134,6 +203,7 @@ public final class ClientJava {
                 for (int first = 0; first < 1000; first += 100) answers.addAll(pushAll(tokens(1000 + first, 100)));
                 show(scene, answers, null);
             }
+            case "restart" -> restart();
             default -> throw new IllegalArgumentException(scene);
         }
     }

@@ -1,5 +1,7 @@
 """pyapns-client3: httpx on one connection; an iat with a fraction; resets its connection and retries on 5xx."""
 
+import os
+
 import pyapns_client
 import pyapns_client.auth
 import pyapns_client.base
@@ -18,7 +20,9 @@ class PyapnsClient(Client):
             proof = pyapns_client.TokenBasedAuth(settings.key, settings.keyID, settings.team)
         else:
             proof = pyapns_client.CertificateBasedAuth(settings.certificate)
-        self.client = pyapns_client.AsyncAPNSClient("prod", proof, root_cert_path=settings.ca)
+        # Given as root_cert_path, httpx 0.28 would trust the authority and leave the client's certificate at home.
+        os.environ["SSL_CERT_FILE"] = settings.ca
+        self.client = pyapns_client.AsyncAPNSClient("prod", proof)
 
     async def attempt(self, device):
         payload = pyapns_client.IOSPayload(content_available=True)

@@ -6,21 +6,30 @@ The only argument of a client's script is a JSON object:
   key, keyID, team   for a provider token that the client makes itself; without key it has a certificate
   certificate        a file with a client certificate and its key
   unregistered       a token that was registered and removed
-  restarted          a file that appears once the gateway was restarted
   age                how many seconds the client's clock is late when it makes a provider token
   scenes             the names of the functions below that are to be played, in order
+Standard input ends once the gateway was restarted.
 A line is {"scene": ..., "answers": {"200": 1, "410 Unregistered": 1}, "timestamp": milliseconds or null}.
 """
 
 import asyncio
 import json
-import os
 import sys
+import threading
 import time
 import traceback
 import types
 
 settings = types.SimpleNamespace(**{"key": None, **json.loads(sys.argv[1])})
+
+
+# Set once the gateway was restarted.
+restarted = threading.Event()
+
+
+def wait_for_restart():
+    sys.stdin.read()
+    restarted.set()
 
 
 # In place of the module `time` where a library makes its tokens.
@@ -78,21 +87,25 @@ async def thousand(client):
 
 
 async def restart(client):
-    """Pushes without a pause while the gateway is restarted, each until it is taken."""
+    """Pushes without a pause until the gateway was restarted, each until it is taken."""
+    threading.Thread(target=wait_for_restart, daemon=True).start()
     show("before the restart", await client.push_many([token(1 + number) for number in range(20)]))
     answers = []
     is_last = False
     while not is_last:
         # One more round after the restart, all of it on what the client has left of its connections.
-        is_last = os.path.exists(settings.restarted)
+        is_last = restarted.is_set()
         waiting = [token(1 + number) for number in range(20)]
-        while waiting:
+        for _ in range(100):
             round_answers = await client.push_many(waiting)
             waiting = [each for each, answer in zip(waiting, round_answers) if answer.status != 200]
             assert all(answer.status in (0, 200, 503) for answer in round_answers), [a.name for a in round_answers]
             answers += [answer for answer in round_answers if answer.status == 200]
-            if waiting:
-                await asyncio.sleep(0.05)
+            if not waiting:
+                break
+            # The gateway ends, and takes nothing before it is there again.
+            await asyncio.get_running_loop().run_in_executor(None, restarted.wait)
+        assert not waiting, [answer.name for answer in round_answers]
     show("restart", answers)
 
 
