@@ -93,12 +93,6 @@ static inline long wakegate_curl_status(CURL *handle) {
     return status;
 }
 
-// The socket of the connection that carries the transfer; -1 when it has none.
-static inline int wakegate_curl_socket(CURL *handle) {
-    curl_socket_t socket = CURL_SOCKET_BAD;
-    return curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK ? (int)socket : -1;
-}
-
 static inline CURLMcode wakegate_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }

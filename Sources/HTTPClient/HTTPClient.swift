@@ -101,13 +101,12 @@ package final class HTTPClient {
         unsafe Self.release(handle, active, from: self.multi)
     }
 
-    /// Ends a request without another event, and its connection with it: whatever else is under way there is reported
-    /// as broken. For requests that are given up because the peer is silent; the next one shall not wait for it, too.
+    /// Ends a request without another event, and its connection with it, unless other requests are under way there.
+    /// For requests that are given up because the peer is silent; the next one shall not wait for it, too.
     package func abandon(_ id: HTTPRequestID) {
+        // libcurl does not tell the socket of a transfer that is under way, but closes it when told so before the end.
         if let handle = unsafe self.handles[id] {
-            let socket = unsafe wakegate_curl_socket(handle)
-            // libcurl finds the end of the connection when it next looks, and forgets it.
-            if socket >= 0 { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+            _ = unsafe wakegate_curl_set_long(handle, CURLOPT_FORBID_REUSE, 1)
         }
         self.cancel(id)
     }

@@ -7,6 +7,7 @@ extension WorkerSession {
         case .subscribe: self.subscribe(on: loop)
         case .giveUp(let silence):
             if let stream = self.stream { loop.abandon(stream) }
+            self.isConnectionDoubtful = true
             let reason = WakeWorkerError(
                 .timedOut,
                 "nothing came from \(self.request.endpoint.url) for \(silence / 1000) s; see the network"
@@ -20,7 +21,8 @@ extension WorkerSession {
         self.head = nil
         self.refusal = []
         do throws(WakeWorkerError) {
-            let request = try self.request.stream()
+            var request = try self.request.stream()
+            request.isFresh = self.isConnectionDoubtful
             self.stream = try self.start(request, on: loop)
         } catch {
             self.streamEnded(error, isPassing: false, on: loop)
@@ -48,6 +50,7 @@ extension WorkerSession {
             return self.streamEnded(reason, isPassing: false, on: loop)
         }
         self.subscription.accepted(now: loop.now)
+        self.isConnectionDoubtful = false
         self.events.yield(.subscribed)
     }
 

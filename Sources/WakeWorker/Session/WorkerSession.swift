@@ -52,6 +52,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     var subscription = SubscriptionStateMachine(now: 0)
     var stream: HTTPRequestID?
     var head: HTTPResponse?
+    /// The last stream fell silent: its connection may be dead, and others may keep it open.
+    var isConnectionDoubtful = false
     var parser = ServerSentEventParser(bytesMax: WorkerSession.eventBytesMax)
     /// The beginning of the body of an answer that is an error.
     var refusal: [UInt8] = []
