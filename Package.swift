@@ -51,6 +51,8 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CLinux"),
+        .systemLibrary(name: "CNetlink"),
+        .target(name: "CProcess"),
 
         // MARK: Pure: the standard library alone
         .target(name: "Bytes"),
@@ -76,6 +78,9 @@ let package = Package(
         ),
         .target(name: "HTTPClient", dependencies: ["CLibcurl"]),
 
+        // MARK: Drivers: the machine that a worker runs on
+        .target(name: "LinuxConditions", dependencies: ["CNetlink"]),
+
         // MARK: The worker SDK: the only module with a public interface, and nothing of the server in it
         .target(name: "WakeWorker", dependencies: ["HTTPClient", "Text"]),
 
@@ -89,7 +94,9 @@ let package = Package(
         ),
         .target(
             name: "CommandLineTool",
-            dependencies: ["Gateway", "HTTPClient", "LaunchPolicy", "Simulation", "Text"]
+            dependencies: [
+                "CProcess", "Gateway", "HTTPClient", "LaunchPolicy", "LinuxConditions", "Simulation", "Text",
+            ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
 
@@ -145,6 +152,7 @@ let package = Package(
         ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "WakeWorkerTests", dependencies: ["HTTPClient", "WakeGateTestKit", "WakeWorker"]),
+        .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions"]),
         .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text"]),
         // Depends on the programs so that they lie, built, beside the tests.
         .testTarget(

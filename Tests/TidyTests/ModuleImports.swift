@@ -10,6 +10,7 @@ enum ModuleImports {
         "WakeDispatch": ["Bytes", "DeviceEngine", "LaunchPolicy"],
         "Simulation": ["Bytes", "LaunchPolicy", "Text"],
         "HTTPTransport": ["Bytes", "CLinux", "CMicrohttpd", "CNghttp2", "COpenSSL", "Glibc", "Synchronization"],
+        "LinuxConditions": ["CNetlink", "Glibc"],
         "HTTPClient": ["Bytes", "CLibcurl", "Glibc", "Synchronization"],
         "WakeWorker": ["FoundationEssentials", "Glibc", "HTTPClient", "Synchronization", "Text"],
     ]

@@ -1,0 +1,76 @@
+import LinuxConditions
+import Testing
+
+@Suite("Temperatures become a thermal state")
+struct ThermalStateTests {
+    private typealias Zone = ThermalZoneReading
+    private static let laptop: [ThermalZoneReading.Trip] = [
+        .init("active", 40_000), .init("passive", 80_000), .init("hot", 95_000), .init("critical", 105_000),
+    ]
+
+    @Test(
+        "The bounds of a zone with all trip points",
+        arguments: [
+            (20_000, .nominal), (60_000, .nominal), (74_999, .nominal), (75_000, .fair), (79_999, .fair),
+            (80_000, .serious), (94_999, .serious), (95_000, .critical), (105_000, .critical),
+        ] as [(Int, ThermalState)]
+    )
+    func bounds(temperature: Int, expected: ThermalState) {
+        #expect(Self.state(temperature, Self.laptop) == expected)
+    }
+
+    @Test(
+        "A zone with a critical trip point alone is fair 15 degrees before it, and critical 5 degrees before",
+        arguments: [(84_999, .nominal), (85_000, .fair), (94_999, .fair), (95_000, .critical)] as [(Int, ThermalState)]
+    )
+    func criticalAlone(temperature: Int, expected: ThermalState) {
+        #expect(Self.state(temperature, [.init("critical", 100_000)]) == expected)
+    }
+
+    @Test("A zone without trip points, or with some in name only, is nominal however hot")
+    func noTrips() {
+        #expect(Self.state(200_000, []) == .nominal)
+        #expect(Self.state(90_000, [.init("critical", 0), .init("passive", -274_000)]) == .nominal)
+    }
+
+    @Test("A zone leaves a state when it is two degrees below its bound, whatever it passes on the way")
+    func hysteresis() {
+        #expect(Self.state(79_000, Self.laptop, before: .serious) == .serious)
+        #expect(Self.state(78_001, Self.laptop, before: .serious) == .serious)
+        #expect(Self.state(77_999, Self.laptop, before: .serious) == .fair)
+        #expect(Self.state(94_000, Self.laptop, before: .critical) == .critical)
+        #expect(Self.state(20_000, Self.laptop, before: .critical) == .nominal)
+        // It keeps no state worse than it had.
+        #expect(Self.state(79_500, Self.laptop, before: .fair) == .fair)
+        #expect(Self.state(79_500, Self.laptop, before: .nominal) == .fair)
+    }
+
+    @Test("The worst zone counts")
+    func worst() {
+        let zones = [
+            Zone(temperature: 30_000, trips: Self.laptop), Zone(temperature: 81_000, trips: Self.laptop),
+        ]
+        #expect(ThermalState(zones: zones, cooling: [], before: .nominal) == .serious)
+    }
+
+    @Test(
+        "A processor that is slowed down counts; fans and idle devices do not",
+        arguments: [
+            ("Processor", 0, 10, .nominal), ("Processor", 1, 10, .fair), ("Processor", 5, 10, .serious),
+            ("cpufreq-cpu0", 3, 3, .serious), ("thermal-cpufreq-1", 1, 20, .fair), ("Fan", 1, 1, .nominal),
+            ("intel_powerclamp", -1, 50, .nominal), ("Processor", 1, 0, .nominal), ("TCC Offset", 5, 63, .nominal),
+        ] as [(String, Int, Int, ThermalState)]
+    )
+    func cooling(type: String, state: Int, stateMax: Int, expected: ThermalState) {
+        let device = CoolingReading(type: type, state: state, stateMax: stateMax)
+        #expect(ThermalState(zones: [], cooling: [device], before: .nominal) == expected)
+    }
+
+    private static func state(
+        _ temperature: Int,
+        _ trips: [ThermalZoneReading.Trip],
+        before: ThermalState = .nominal
+    ) -> ThermalState {
+        ThermalState(zones: [Zone(temperature: temperature, trips: trips)], cooling: [], before: before)
+    }
+}
