@@ -38,10 +38,11 @@ final class RunningGateway {
         let free = ["--edge", edge, "--admin", "127.0.0.1:0", "--plain", "127.0.0.1:0"]
         let command = launcher + [Self.program, "dev"] + free + arguments
         self.process = try ChildProcess(command[0], Array(command.dropFirst()), folder: self.folder)
+        func first(_ value: Any?) -> String? { value as? String ?? (value as? [String])?.first }
         guard let line = try self.process.line(),
             let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
             ready["ready"] as? Bool == true, let edge = ready["edge"] as? String,
-            let admin = ready["admin"] as? String, let plain = ready["plain"] as? String
+            let admin = ready["admin"] as? String, let plain = first(ready["plain"])
         else { throw ChildProcess.Failure(description: "no ready line; standard error: \(self.process.errors)") }
         self.edge = edge
         self.admin = admin
@@ -111,12 +112,17 @@ final class RunningGateway {
         return stream
     }
 
-    /// Asks again and again until the answer is as wanted, which must be within ten seconds.
-    func eventually(_ what: String, _ ask: () throws -> Bool) throws {
-        let deadline = ContinuousClock.now + .seconds(10)
+    /// Asks again and again until the answer is as wanted, which must be within ten seconds, or as many as are given.
+    func eventually(
+        _ what: @autoclosure () -> String,
+        within seconds: Double = 10,
+        _ ask: () throws -> Bool
+    ) throws {
+        let deadline = ContinuousClock.now + .seconds(seconds)
         while try !ask() {
             guard ContinuousClock.now < deadline else {
-                throw ChildProcess.Failure(description: "not within 10 s: \(what); stats: \(try self.stats().body)")
+                let stats = try self.stats().body
+                throw ChildProcess.Failure(description: "not within \(seconds) s: \(what()); stats: \(stats)")
             }
         }
     }

@@ -1,3 +1,4 @@
+import Foundation
 package import HTTPClient
 
 /// Where a client command finds its gateway, and how it shows who it is.
@@ -23,7 +24,7 @@ package struct GatewayLocation: Sendable {
         folder: String = GatewayFile.defaultFolder
     ) throws(CommandFailure) {
         var url: String
-        self.bearerToken = parsed.text("--token")
+        self.bearerToken = try Self.bearerToken(parsed)
         self.settings.certificateAuthorityFile = parsed.text("--ca")
         self.settings.certificateFile = parsed.text("--cert")
         self.settings.privateKeyFile = parsed.text("--key")
@@ -46,6 +47,22 @@ package struct GatewayLocation: Sendable {
         // Providers and workers speak HTTP/2 in any case; for operators HTTP/1.1 passes more proxies.
         self.settings.cleartextHTTP2 = side == .edge
         self.url = url
+    }
+
+    private static func bearerToken(_ parsed: ParsedCommand) throws(CommandFailure) -> String? {
+        guard let path = parsed.text("--token-file") else { return parsed.text("--token") }
+        guard !parsed.isSet("--token") else {
+            throw .usage("--token and --token-file were both given; give one of them")
+        }
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw CommandFailure(.failed, "\(path) cannot be read; see --token-file and the file's permissions")
+        }
+        let token = String(decoding: data.prefix(65_536), as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        guard token.count == 1 else {
+            let remedy = "--token-file takes the token alone, as `wakegate token issue` prints it"
+            throw CommandFailure(.failed, "\(path) holds \(token.count) words; \(remedy)")
+        }
+        return String(token[0])
     }
 
     private static func url(in file: GatewayFile, side: Side) -> String? {

@@ -4,6 +4,7 @@ extension OptionDefinition {
         OptionDefinition("--gateway", "URL", "the gateway; without it a `wakegate dev` of this folder is found"),
         OptionDefinition("--ca", "FILE", "PEM file of the authority that signed the gateway's certificate"),
         OptionDefinition("--token", "TOKEN", "bearer token to show"),
+        OptionDefinition("--token-file", "FILE", "file with that token, which other users' ps does not see"),
         OptionDefinition("--cert", "FILE", "PEM file of the client certificate to show"),
         OptionDefinition("--key", "FILE", "PEM file of that certificate's private key; default: the file of --cert"),
     ]

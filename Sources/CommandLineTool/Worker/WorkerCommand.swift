@@ -10,6 +10,17 @@ extension CommandDefinition {
             OptionDefinition("--topic", "TOPIC", "the topic to subscribe to", isRequired: true),
             OptionDefinition("--slots", "N", "at most N commands at once; default: 1", value: .integer(1...4096)),
             OptionDefinition("--device", "TOKEN", "only wakes of this device; up to 64", isRepeatable: true),
+            OptionDefinition(
+                "--report-conditions",
+                "",
+                "tell the gateway this machine's battery, thermal state, power saving and network as those of --device"
+            ),
+            OptionDefinition(
+                "--output",
+                "log|inherit",
+                "the commands' output: the wake's id before each line (log, the default), or as it is"
+            ),
+            OptionDefinition("--system-root", "DIR", "read the machine's state below DIR instead of /; for tests"),
             OptionDefinition("--name", "NAME", "what the gateway calls this worker; default: the host's name"),
         ] + OptionDefinition.client,
         example: "wakegate worker --topic com.example.app --slots 4 -- ./handle-wake",
@@ -20,7 +31,15 @@ extension CommandDefinition {
             Exit status 0 means new data, 3 means no data, anything else that it failed. When its time is over it
             gets SIGTERM, and SIGKILL two seconds later.
             """,
-            "SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does.",
+            """
+            SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does; a second one
+            stops the commands, too. When the worker dies, even by SIGKILL, its commands get SIGTERM, and SIGKILL two
+            seconds later. Signals go to a command's whole process group.
+            """,
+            """
+            --output log writes at most 4096 bytes as one line and a thousand lines a second; what comes faster is
+            dropped and counted, and holds up no command.
+            """,
         ],
         run: WorkerCommand.run
     )
@@ -32,16 +51,10 @@ package enum WorkerCommand {
         guard parsed.all("--device").count <= 64 else {
             throw .usage("--device was given \(parsed.all("--device").count) times; give it at most 64 times")
         }
-        guard self.isRunnable(parsed.trailing[0]) else {
+        guard ProgramPath.find(parsed.trailing[0]) != nil else {
             throw .usage("\"\(parsed.trailing[0])\" is no program; put the path of one, or a name in PATH, after --")
         }
-        let location = try GatewayLocation(parsed, side: .edge)
-        let worker = try Worker(
-            location: location,
-            path: self.path(parsed),
-            slots: parsed.integer("--slots") ?? 1,
-            command: parsed.trailing
-        )
+        let worker = try Worker(location: GatewayLocation(parsed, side: .edge), settings: self.settings(parsed))
         return try worker.run()
     }
 
@@ -59,10 +72,28 @@ package enum WorkerCommand {
         return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Whether the program can be found as a shell would find it.
-    private static func isRunnable(_ program: String) -> Bool {
-        if program.contains("/") { return unsafe access(program, X_OK) == 0 }
-        let path = unsafe getenv("PATH").map { unsafe String(cString: $0) } ?? "/bin:/usr/bin"
-        return path.split(separator: ":").contains { unsafe access("\($0)/\(program)", X_OK) == 0 }
+    private static func settings(_ parsed: ParsedCommand) throws(CommandFailure) -> Worker.Settings {
+        let output = parsed.text("--output") ?? "log"
+        guard output == "log" || output == "inherit" else {
+            throw .usage("--output is \"\(output)\"; it is log or inherit")
+        }
+        var devices: [String] = []
+        if parsed.isSet("--report-conditions") {
+            for device in parsed.all("--device") where !devices.contains(device) { devices.append(device) }
+            guard !devices.isEmpty else {
+                throw .usage(
+                    "--report-conditions does not know which device this machine is; add --device TOKEN "
+                        + "(`wakegate device register --topic \(parsed.text("--topic") ?? "TOPIC")` makes one)"
+                )
+            }
+        }
+        return Worker.Settings(
+            path: self.path(parsed),
+            slots: parsed.integer("--slots") ?? 1,
+            command: parsed.trailing,
+            isOutputLogged: output == "log",
+            reportedDevices: devices,
+            systemRoot: parsed.text("--system-root") ?? "/"
+        )
     }
 }

@@ -1,0 +1,225 @@
+internal import CProcess
+import Glibc
+
+/// The process that ends all running commands when this one dies, however it dies.
+///
+/// It knows the process groups of the commands, and notices our death by the end of a pipe that only we hold. What has
+/// left its group, as daemons do, is out of its reach.
+final class CommandGuard {
+    private(set) var pid: Int32
+    fileprivate private(set) var registry: Int32
+
+    /// - Throws: when no process can be made.
+    init() throws(CommandFailure) {
+        (self.pid, self.registry) = try Self.start()
+    }
+
+    deinit { close(self.registry) }
+
+    private static func start() throws(CommandFailure) -> (pid: Int32, registry: Int32) {
+        var registry: Int32 = -1
+        let pid = unsafe wakegate_guard_start(&registry)
+        guard pid > 0 else {
+            let reason = StateFolder.reason(errno)
+            throw CommandFailure(.failed, "the process that guards the commands cannot be started: \(reason)")
+        }
+        return (pid, registry)
+    }
+
+    /// Starts another guard, after somebody has ended this one, and makes `groups` known to it.
+    func restart(knowing groups: some Sequence<Int32>) throws(CommandFailure) {
+        close(self.registry)
+        (self.pid, self.registry) = try Self.start()
+        for group in groups { self.tell(group) }
+    }
+
+    /// The group has ended: its number may be given to another.
+    func forget(_ group: Int32) { self.tell(-group) }
+
+    private func tell(_ record: Int32) {
+        var record = record
+        // A guard that is gone is replaced when its end is noticed, and then told of all groups.
+        _ = unsafe write(self.registry, &record, MemoryLayout<Int32>.size)
+    }
+}
+
+/// A command that runs for one wake, in a process group of its own.
+struct CommandProcess {
+    /// Also the number of its process group.
+    let pid: Int32
+    /// The write end of the command's standard input; closed when everything is written.
+    private(set) var input: Int32?
+    private var unwritten: ArraySlice<UInt8>
+    /// The read ends of the command's standard output and error; nil where it has ours, and after their ends.
+    private(set) var output: Int32?
+    private(set) var errors: Int32?
+
+    /// Starts `words` with `input` on standard input and `environment` added to ours.
+    ///
+    /// - Parameter isCaptured: whether its output is to be read, or goes where ours goes.
+    /// - Returns: nil with `errno` set when it cannot be started.
+    init?(
+        _ words: [String],
+        environment: [String: String],
+        input: [UInt8],
+        isCaptured: Bool,
+        guardedBy commandGuard: CommandGuard
+    ) {
+        guard let program = ProgramPath.find(words[0]) else {
+            errno = ENOENT
+            return nil
+        }
+        var pipes: [(read: Int32, write: Int32)] = []
+        for _ in 0..<(isCaptured ? 3 : 1) {
+            guard let pipe = Self.pipe() else {
+                let reason = errno
+                for pipe in pipes { Self.close([pipe.read, pipe.write]) }
+                errno = reason
+                return nil
+            }
+            pipes.append(pipe)
+        }
+        let ours = [pipes[0].write] + pipes.dropFirst().map(\.read)
+        let theirs = [pipes[0].read] + pipes.dropFirst().map(\.write)
+        // Whoever does not read, or writes without end, must not hold up the others.
+        for end in ours { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
+        let pid = Self.start(program, words, environment, theirs, commandGuard)
+        let reason = errno
+        Self.close(theirs)
+        guard let pid else {
+            Self.close(ours)
+            errno = reason
+            return nil
+        }
+        self.pid = pid
+        self.input = ours[0]
+        self.output = isCaptured ? ours[1] : nil
+        self.errors = isCaptured ? ours[2] : nil
+        self.unwritten = input[...]
+        self.writeInput()
+    }
+
+    /// Writes what the command's standard input takes now, and closes it after the last byte.
+    mutating func writeInput() {
+        guard let descriptor = self.input else { return }
+        while !self.unwritten.isEmpty {
+            let count = unsafe self.unwritten.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 {
+                self.unwritten = self.unwritten.dropFirst(count)
+            } else if errno == EAGAIN {
+                return
+            } else if errno != EINTR {
+                // The command has closed its standard input: it needs no more.
+                break
+            }
+        }
+        Self.close([descriptor])
+        self.input = nil
+    }
+
+    /// Reads what the command has written to one of its outputs, at most what `buffer` holds; empty for nothing now.
+    mutating func read(_ end: OutputEnd, into buffer: inout [UInt8]) -> ArraySlice<UInt8> {
+        guard let descriptor = self[keyPath: end] else { return [] }
+        let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
+        if count > 0 { return buffer[..<count] }
+        if count == 0 || (errno != EAGAIN && errno != EINTR) {
+            Self.close([descriptor])
+            self[keyPath: end] = nil
+        }
+        return []
+    }
+
+    typealias OutputEnd = WritableKeyPath<CommandProcess, Int32?>
+
+    static var outputEnds: [OutputEnd] { [\.output, \.errors] }
+
+    /// Closes what is still open between the command and us.
+    mutating func closeAll() {
+        Self.close([self.input, self.output, self.errors].compactMap(\.self))
+        (self.input, self.output, self.errors) = (nil, nil, nil)
+    }
+
+    /// Sends a signal to the command and all it started.
+    func signal(_ number: Int32) {
+        _ = kill(-self.pid, number)
+    }
+
+    /// A child that has ended; it stays a zombie, and its number its own, until it is reaped.
+    static func ended() -> Int32? {
+        let pid = wakegate_ended_child()
+        return pid > 0 ? pid : nil
+    }
+
+    /// Reaps a child that has ended; its exit status, or nil when a signal ended it.
+    static func reap(_ pid: Int32) -> Int32? {
+        var status: Int32 = 0
+        guard unsafe waitpid(pid, &status, 0) == pid else { return nil }
+        return status & 0x7F == 0 ? (status >> 8) & 0xFF : nil
+    }
+
+    private static func pipe() -> (read: Int32, write: Int32)? {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe Glibc.pipe(&ends) == 0 else { return nil }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    private static func close(_ descriptors: [Int32]) {
+        for descriptor in descriptors { Glibc.close(descriptor) }
+    }
+
+    private static func start(
+        _ program: String,
+        _ words: [String],
+        _ environment: [String: String],
+        _ ends: [Int32],
+        _ commandGuard: CommandGuard
+    ) -> Int32? {
+        var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
+        var variables = unsafe Self.variables(environment) + [nil]
+        defer {
+            for index in unsafe arguments.indices { unsafe free(arguments[index]) }
+            for index in unsafe variables.indices { unsafe free(variables[index]) }
+        }
+        let pid = unsafe program.withCString { program in
+            unsafe arguments.withUnsafeMutableBufferPointer { arguments in
+                unsafe variables.withUnsafeMutableBufferPointer { variables in
+                    var command = unsafe wakegate_command()
+                    unsafe command.program = program
+                    unsafe command.arguments = UnsafePointer(arguments.baseAddress)
+                    unsafe command.environment = UnsafePointer(variables.baseAddress)
+                    unsafe command.input = ends[0]
+                    unsafe command.output = ends.count > 1 ? ends[1] : -1
+                    unsafe command.errors = ends.count > 2 ? ends[2] : -1
+                    unsafe command.guard = commandGuard.registry
+                    return unsafe wakegate_command_start(&command)
+                }
+            }
+        }
+        return pid > 0 ? pid : nil
+    }
+
+    /// Our environment with `added` in it, as C strings that the caller frees.
+    private static func variables(_ added: [String: String]) -> [UnsafeMutablePointer<CChar>?] {
+        var variables: [UnsafeMutablePointer<CChar>?] = unsafe []
+        var next = unsafe environ
+        while let variable = unsafe next.pointee {
+            let text = unsafe String(cString: variable)
+            let name = text.prefix { $0 != "=" }
+            if added[String(name)] == nil { unsafe variables.append(strdup(variable)) }
+            unsafe next += 1
+        }
+        for (name, value) in added { unsafe variables.append(strdup("\(name)=\(value)")) }
+        return unsafe variables
+    }
+}
+
+/// Where programs are found, as a shell finds them.
+enum ProgramPath {
+    /// The path of a program that can be run; nil when there is none.
+    static func find(_ program: String) -> String? {
+        if program.contains("/") { return unsafe access(program, X_OK) == 0 ? program : nil }
+        let path = unsafe getenv("PATH").map { unsafe String(cString: $0) } ?? "/bin:/usr/bin"
+        return path.split(separator: ":").lazy.map { "\($0)/\(program)" }.first { unsafe access($0, X_OK) == 0 }
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("A worker reports the conditions of its machine", .serialized, .timeLimit(.minutes(3)))
+struct ConditionsReportTests {
+    private let topic = "com.example.conditions"
+    private let token = String(repeating: "c0", count: 32)
+
+    @Test("The machine's state is told at the start, on change, and again after a reconnection")
+    func report() throws {
+        let gateway = try RunningGateway()
+        try self.register(gateway)
+        try self.write(gateway, "power_supply/BAT0/type", "Battery")
+        try self.write(gateway, "power_supply/BAT0/status", "Discharging")
+        try self.write(gateway, "power_supply/BAT0/capacity", "7")
+        try self.write(gateway, "thermal/thermal_zone0/temp", "85000")
+        try self.write(gateway, "thermal/thermal_zone0/trip_point_0_type", "passive")
+        try self.write(gateway, "thermal/thermal_zone0/trip_point_0_temp", "80000")
+        let worker = try self.worker(gateway)
+        try self.eventually(gateway, "batteryLevel") { $0 as? Double == 0.07 }
+        try self.eventually(gateway, "charging") { $0 as? Bool == false }
+        try self.eventually(gateway, "thermalState") { $0 as? String == "serious" }
+        // A push is held by it, as on a phone.
+        #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "thermal")
+        // What the kernel does not tell is read again after a while, and told: no restart of the worker is needed.
+        try self.write(gateway, "thermal/thermal_zone0/temp", "40000")
+        try self.write(gateway, "power_supply/BAT0/capacity", "90")
+        try self.eventually(gateway, "thermalState", within: 40) { $0 as? String == "nominal" }
+        try self.eventually(gateway, "batteryLevel") { $0 as? Double == 0.9 }
+        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        worker.process.send(SIGTERM)
+        #expect(try worker.process.finish().status == 0)
+    }
+
+    @Test("The network is what the kernel says: its default route, and the link that leads there")
+    func network() throws {
+        guard geteuid() == 0 else { return }
+        let socket = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID()).sock").path
+        defer { try? FileManager.default.removeItem(atPath: socket) }
+        let gateway = try RunningGateway(["--plain", "unix:\(socket)"])
+        try self.register(gateway)
+        // In a network namespace of its own there is nothing but a loopback that is down.
+        let worker = try self.worker(gateway, ["--gateway", "unix:\(socket)"], under: ["unshare", "--net"])
+        try self.eventually(gateway, "network") { $0 as? Bool == false }
+        let inside = ["--net=/proc/\(worker.process.identifier)/ns/net"]
+        func ip(_ command: String) throws {
+            let words = command.split(separator: " ").map(String.init)
+            let ended = try ChildProcess.run("nsenter", inside + ["ip"] + words)
+            try #require(ended.status == 0, "ip \(command): \(ended.errors)")
+        }
+        for command in ["link add out type veth peer name far", "link set out up", "route add default dev out"] {
+            try ip(command)
+        }
+        // The cable is not plugged in at its other end, and then it is.
+        try self.eventually(gateway, "network") { $0 as? Bool == false }
+        try ip("link set far up")
+        try self.eventually(gateway, "network", within: 12) { $0 as? Bool == true }
+        try ip("link set far down")
+        try self.eventually(gateway, "network", within: 12) { $0 as? Bool == false }
+        try ip("link set far up")
+        try self.eventually(gateway, "network", within: 12) { $0 as? Bool == true }
+        try ip("route del default")
+        try self.eventually(gateway, "network", within: 12) { $0 as? Bool == false }
+    }
+
+    @Test("After a reconnection everything is told again, whatever the gateway thinks by then")
+    func reconnection() throws {
+        let folder = try RestartFolder()
+        let gateway = try RunningGateway(in: folder.folder)
+        try self.register(gateway)
+        try self.write(gateway, "power_supply/BAT0/type", "Battery")
+        try self.write(gateway, "power_supply/BAT0/capacity", "55")
+        let worker = try self.worker(gateway)
+        try self.eventually(gateway, "batteryLevel") { $0 as? Double == 0.55 }
+        #expect(try gateway.wakegate("device", "conditions", self.token, "batteryLevel=0.99").status == 0)
+        gateway.process.send(SIGKILL)
+        let next = try RunningGateway(in: folder.folder, edge: gateway.edge)
+        try self.eventually(next, "batteryLevel", within: 30) { $0 as? Double == 0.55 }
+        worker.process.send(SIGTERM)
+        #expect(try worker.process.finish().status == 0)
+    }
+
+    @Test("Without a device the command line is refused, and an unknown device is named once")
+    func faults() throws {
+        let gateway = try RunningGateway(["--set", "registration=\"explicit\""])
+        let ended = try gateway.wakegate("worker", "--topic", self.topic, "--report-conditions", "--", "true")
+        #expect(ended.status == 64)
+        #expect(ended.errors.contains("add --device TOKEN"))
+        let worker = try self.worker(gateway)
+        try worker.says("the conditions of device \(self.token): the gateway answered 404")
+    }
+
+    private func register(_ gateway: RunningGateway) throws {
+        #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
+    }
+
+    private func write(_ gateway: RunningGateway, _ path: String, _ text: String) throws {
+        let file = gateway.folder.appendingPathComponent("machine/sys/class/\(path)")
+        let folder = file.deletingLastPathComponent()
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Data("\(text)\n".utf8).write(to: file)
+    }
+
+    private func worker(
+        _ gateway: RunningGateway,
+        _ more: [String] = [],
+        under launcher: [String] = []
+    ) throws -> WorkerProcess {
+        let options = ["--report-conditions", "--device", self.token, "--system-root", "machine"] + more
+        return try WorkerProcess(gateway, topic: self.topic, options, script: "exit 0", under: launcher)
+    }
+
+    /// Asks until the gateway knows a condition as wanted.
+    private func eventually(
+        _ gateway: RunningGateway,
+        _ name: String,
+        within seconds: Double = 10,
+        _ isWanted: (Any?) -> Bool
+    ) throws {
+        try gateway.eventually(name, within: seconds) {
+            let conditions = try gateway.admin("/v1/devices/\(self.token)").value("conditions") as? [String: Any]
+            return isWanted(conditions?[name])
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("What becomes of a worker's commands", .serialized, .timeLimit(.minutes(3)))
+struct WorkerCommandTests {
+    private let topic = "com.example.processes"
+    private let token = String(repeating: "9c", count: 32)
+    /// Tells the number of its process group, has a child that ignores SIGTERM, and waits for both without end.
+    private static let stubborn = """
+        trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; echo started >&2; wait; wait
+        """
+
+    @Test("A command that outlasts its wake is told to stop by SIGTERM")
+    func expiration() throws {
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
+        let script = "trap 'echo stopped; exit 1' TERM; echo running; while :; do read -t 1 <> <(:); done"
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try worker.line() == "running")
+        #expect(try worker.line() == "stopped")
+        #expect(try gateway.stats().integer("wakes", "results", "expired") == 1)
+    }
+
+    @Test("A command that ignores SIGTERM is killed two seconds later, with all that it started")
+    func killed() throws {
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=1", "--set", "policy.maxAttempts=1"])
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: Self.stubborn)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let group = try #require(try worker.line().flatMap { Int32($0) })
+        #expect(WorkerProcess.isGroupThere(group))
+        try gateway.eventually("the end of the group") { !WorkerProcess.isGroupThere(group) }
+        try worker.says("ended with a signal")
+    }
+
+    @Test("What a command leaves running when it ends is killed, and its result counts")
+    func leftBehind() throws {
+        let gateway = try RunningGateway()
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: "tail -f /dev/null & echo $$")
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let group = try #require(try worker.line().flatMap { Int32($0) })
+        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        try gateway.eventually("the end of the group") { !WorkerProcess.isGroupThere(group) }
+    }
+
+    @Test("When the worker is killed its commands end, too, and so does their guard")
+    func orphans() throws {
+        let gateway = try RunningGateway()
+        let worker = try WorkerProcess(gateway, topic: self.topic, ["--slots", "3"], script: Self.stubborn)
+        let groups = try (1...3).map { number in
+            #expect(try gateway.push(String(repeating: "0\(number)", count: 32), topic: self.topic).status == 200)
+            return try #require(try worker.line().flatMap { Int32($0) })
+        }
+        let children = try Self.children(of: worker.process.identifier)
+        let commandGuard = try #require(children.first { !groups.contains($0) })
+        #expect(children.count == 4)
+        worker.process.send(SIGKILL)
+        try gateway.eventually("the end of the groups") { !groups.contains(where: WorkerProcess.isGroupThere) }
+        try gateway.eventually("the end of the guard") { !WorkerProcess.isGroupThere(commandGuard) }
+        try gateway.eventually("three lost wakes") { try gateway.stats().integer("wakes", "results", "lost") == 3 }
+    }
+
+    @Test("A guard that somebody kills is replaced, and the new one knows the commands that run")
+    func guardKilled() throws {
+        let gateway = try RunningGateway()
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: Self.stubborn)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let group = try #require(try worker.line().flatMap { Int32($0) })
+        let children = try Self.children(of: worker.process.identifier)
+        let commandGuard = try #require(children.first { $0 != group })
+        kill(commandGuard, SIGKILL)
+        try worker.says("another is started")
+        worker.process.send(SIGKILL)
+        try gateway.eventually("the end of the group") { !WorkerProcess.isGroupThere(group) }
+    }
+
+    @Test("SIGTERM: no new wake is taken, the command ends by itself, its result arrives, and the exit status is 0")
+    func stop() throws {
+        let gateway = try RunningGateway()
+        let worker = try WorkerProcess(
+            gateway,
+            topic: self.topic,
+            ["--slots", "2"],
+            script: "echo running; until [ -e go ]; do read -t 0.05 <> <(:); done; echo done"
+        )
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try worker.line() == "running")
+        worker.process.send(SIGTERM)
+        try worker.says("stopping; 1 running commands may end")
+        #expect(try gateway.push(String(repeating: "77", count: 32), topic: self.topic).status == 200)
+        try Data().write(to: gateway.folder.appendingPathComponent("go"))
+        #expect(try worker.line() == "done")
+        let ended = try worker.process.finish()
+        #expect(ended.status == 0)
+        // The second wake may have been on its way before the gateway knew; then it was handled like the first.
+        let count = 1 + ended.output.split(separator: "\n").filter { $0.hasSuffix("done") }.count
+        let stats = try gateway.stats()
+        #expect(stats.integer("wakes", "results", "newData") == count)
+        #expect(stats.integer("pushes", "completed") == count)
+    }
+
+    @Test("A second SIGTERM stops the commands, too")
+    func stopTwice() throws {
+        let gateway = try RunningGateway()
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: Self.stubborn)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let group = try #require(try worker.line().flatMap { Int32($0) })
+        worker.process.send(SIGTERM)
+        try worker.says("stopping")
+        #expect(WorkerProcess.isGroupThere(group))
+        worker.process.send(SIGTERM)
+        #expect(try worker.process.finish().status == 0)
+        #expect(!WorkerProcess.isGroupThere(group))
+        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "failed") == 1 }
+    }
+
+    @Test("Never more commands run than there are slots, and every wake gets its turn")
+    func slots() throws {
+        let gateway = try RunningGateway()
+        // Each command counts those that run, itself included, under a lock.
+        let script = """
+            mkdir run.$$; ls -d run.* | wc -l; read -t 0.1 <> <(:); rmdir run.$$
+            """
+        let worker = try WorkerProcess(gateway, topic: self.topic, ["--slots", "3"], script: script)
+        for number in 10..<30 {
+            #expect(try gateway.push(String(repeating: "\(number)", count: 32), topic: self.topic).status == 200)
+        }
+        let counts = try (10..<30).map { _ in try #require(try worker.line().flatMap { Int($0) }) }
+        #expect(counts.allSatisfy { (1...3).contains($0) }, "\(counts)")
+        try gateway.eventually("20 results") { try gateway.stats().integer("wakes", "results", "newData") == 20 }
+    }
+
+    private static func children(of process: Int32) throws -> [Int32] {
+        let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
+        return try threads.flatMap { thread in
+            try String(contentsOfFile: "/proc/\(process)/task/\(thread)/children", encoding: .utf8)
+                .split(separator: " ").compactMap { Int32($0) }
+        }
+    }
+}
