@@ -47,6 +47,14 @@ final class ServedGateway {
     /// The file of the authority that the edge's certificate is from.
     var authority: String { "\(self.certificates)/ca.pem" }
 
+    /// What tells the examples where the edge is, and what to trust.
+    var exampleEnvironment: [String] {
+        [
+            "NO_PROXY=*", "WAKEGATE_URL=https://\(self.addresses[.edge] ?? "")",
+            "WAKEGATE_CA=\(self.certificates)/ca.pem",
+        ]
+    }
+
     /// The URL of a path, and what makes curl trust it.
     func curl(_ listener: Listener, _ path: String) -> [String] {
         let address = self.addresses[listener] ?? ""

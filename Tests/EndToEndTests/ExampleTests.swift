@@ -1,0 +1,179 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("The examples in other languages", .serialized, .timeLimit(.minutes(4)))
+struct ExampleTests {
+    private let topic = "com.example.examples"
+    private let token = String(repeating: "e8", count: 32)
+    private static let folder = RunningGateway.root.appendingPathComponent("deploy/examples")
+
+    enum Language: String, CaseIterable {
+        case python = "py"
+        case node = "mjs"
+        case shell = "sh"
+
+        var interpreter: String {
+            switch self {
+            case .python: RunningGateway.python
+            case .node: "node"
+            case .shell: "bash"
+            }
+        }
+    }
+
+    @Test("Each is short enough to be read before it is copied")
+    func short() throws {
+        let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path)
+        #expect(Set(files) == Set(Language.allCases.flatMap { ["worker.\($0.rawValue)", "provider.\($0.rawValue)"] }))
+        for file in files {
+            let text = try String(contentsOf: Self.folder.appendingPathComponent(file), encoding: .utf8)
+            #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 60, "\(file)")
+            #expect(text.split(separator: "\n").allSatisfy { $0.count <= 120 }, "\(file)")
+        }
+    }
+
+    @Test(
+        "A worker handles wakes, comes back to a gateway that was restarted, and ends well",
+        arguments: Language.allCases
+    )
+    func worker(language: Language) throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        let worker = try self.start("worker", language, first)
+        try self.wakesArrive(first, worker)
+        try folder.end(first, SIGKILL)
+        let next = try folder.start(edge: first.edge)
+        try self.wakesArrive(next, worker)
+        worker.send(SIGTERM)
+        #expect(try worker.finish().status == 0)
+        #expect(try next.stats().integer("wakes", "results", "lost") == 0)
+    }
+
+    @Test("A worker shows its token", arguments: Language.allCases)
+    func workerToken(language: Language) throws {
+        let gateway = try ServedGateway()
+        let token = try gateway.issue("--role", "worker", "--topic", self.topic).token
+        let command = gateway.exampleEnvironment + ["WAKEGATE_TOKEN=\(token)"] + self.command("worker", language)
+        let worker = try ChildProcess("env", command + [self.topic])
+        try gateway.eventually("a worker: \(worker.errors)") { try gateway.workerCount() == 1 }
+    }
+
+    @Test("A worker whose handler fails says so", arguments: Language.allCases)
+    func failure(language: Language) throws {
+        let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
+        let changed = gateway.folder.appendingPathComponent("worker.\(language.rawValue)")
+        var text = try String(
+            contentsOf: Self.folder.appendingPathComponent("worker.\(language.rawValue)"),
+            encoding: .utf8
+        )
+        switch language {
+        case .python: text = text.replacingOccurrences(of: #"return "newData""#, with: #"raise ValueError("no")"#)
+        case .node: text = text.replacingOccurrences(of: #"return "newData""#, with: #"throw new Error("no")"#)
+        case .shell: text = text.replacingOccurrences(of: "handle() { cat; }", with: "handle() { false; }")
+        }
+        try text.write(to: changed, atomically: true, encoding: .utf8)
+        let command = self.environment(gateway) + [language.interpreter, changed.path, self.topic]
+        let worker = try ChildProcess("env", command)
+        try gateway.eventually("a worker: \(worker.errors)") {
+            try gateway.stats().integer("workers", "connected") == 1
+        }
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        try gateway.eventually("a failure: \(worker.errors)") {
+            try gateway.stats().integer("wakes", "results", "failed") == 1
+        }
+    }
+
+    @Test("A provider shows its key, and prints the answers", arguments: Language.allCases)
+    func provider(language: Language) throws {
+        let keys = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: keys) }
+        let key = keys.appendingPathComponent("key.p8").path
+        let made = try ChildProcess.run(
+            "openssl",
+            ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key]
+        )
+        #expect(made.status == 0)
+        let folder = keys.appendingPathComponent("public").path
+        let add = ["key", "add", key, "--team", "DEF123GHIJ", "--key-id", "ABC123DEFG", "--topic", self.topic]
+        #expect(try ChildProcess.run(RunningGateway.program, add + ["--keys", folder]).status == 0)
+        let gateway = try RunningGateway(["--set", "providerKeys=\(folder)"])
+        let proof = ["WAKEGATE_PROVIDER_KEY=\(key)", "WAKEGATE_KEY_ID=ABC123DEFG", "WAKEGATE_TEAM=DEF123GHIJ"]
+        let line = self.command("provider", language) + [self.topic, self.token, "zz"]
+        let ended = try ChildProcess.run("env", self.environment(gateway) + proof + line)
+        #expect(ended.status == 0, "\(ended.errors)")
+        let lines = ended.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+        try #require(lines.count == 2, "\(ended.output)")
+        #expect(lines[0].prefix(2) == ["200", "scheduled"])
+        #expect(lines[0].last?.count == 36)
+        #expect(lines[1][0] == "400")
+        #expect((ended.output + ended.errors).contains("BadDeviceToken"))
+        let without = try ChildProcess.run(
+            "env",
+            self.environment(gateway) + self.command("provider", language) + [self.topic, self.token]
+        )
+        #expect((without.output + without.errors).contains("MissingProviderToken"))
+    }
+
+    @Test(
+        "A provider tries again while a gateway drains, and is gone, and its push counts once",
+        arguments: Language.allCases
+    )
+    func providerRetries(language: Language) throws {
+        let folder = try RestartFolder()
+        let first = try RunningGateway(["--set", "drainTimeout=4"], in: folder.folder)
+        // A wake in flight keeps the gateway from ending at once.
+        let busy = try first.curlWorker(topic: self.topic)
+        #expect(try first.push(String(repeating: "b5", count: 32), topic: self.topic).status == 200)
+        _ = try busy.next()
+        first.process.send(SIGTERM)
+        try first.eventually("the drain") { try first.push(self.token, topic: self.topic).status == 503 }
+        let provider = try self.start("provider", language, first, [self.token])
+        #expect(try first.process.finish().status == 0)
+        let next = try folder.start(edge: first.edge)
+        let ended = try provider.finish(within: 40)
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output.hasPrefix("200 scheduled"), "\(ended.output) \(ended.errors)")
+        // The one in flight was lost, and is pending again.
+        #expect(try next.stats().integer("pushes", "accepted") == 2)
+        withExtendedLifetime(busy) {}
+    }
+
+    private func wakesArrive(_ gateway: RunningGateway, _ worker: ChildProcess) throws {
+        try gateway.eventually("a worker: \(worker.errors)", within: 15) {
+            try gateway.stats().integer("workers", "connected") == 1
+        }
+        let before = try #require(try gateway.stats().integer("wakes", "results", "newData"))
+        for number in 1...3 {
+            let token = String(repeating: "\(before)\(number)", count: 32)
+            #expect(try gateway.push(token, topic: self.topic).headers["wakegate-disposition"] == "launched")
+            #expect(try #require(try worker.line()).contains(token))
+            try gateway.eventually("a result: \(worker.errors)") {
+                try gateway.stats().integer("wakes", "results", "newData") == before + number
+            }
+        }
+    }
+
+    private func start(
+        _ name: String,
+        _ language: Language,
+        _ gateway: RunningGateway,
+        _ arguments: [String] = []
+    ) throws -> ChildProcess {
+        let command = self.command(name, language) + [self.topic] + arguments
+        return try ChildProcess("env", self.environment(gateway) + command)
+    }
+
+    private func command(_ name: String, _ language: Language) -> [String] {
+        [language.interpreter, Self.folder.appendingPathComponent("\(name).\(language.rawValue)").path]
+    }
+
+    /// What `env` takes before a command. Threads of libdispatch leave signals blocked, which Python would not see.
+    private func environment(_ gateway: RunningGateway) -> [String] {
+        [
+            "--default-signal=TERM", "NO_PROXY=*", "WAKEGATE_URL=https://\(gateway.edge)",
+            "WAKEGATE_CA=\(gateway.certificateAuthority)",
+        ]
+    }
+}

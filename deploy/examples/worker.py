@@ -1,0 +1,59 @@
+"""A WakeGate worker: handles the wakes of a topic, several at once. Usage: worker.py TOPIC (needs httpx[http2])"""
+import asyncio, contextlib, json, os, random, signal, ssl, sys
+import httpx
+
+running, stopping = {}, asyncio.Event()  # What is being handled: the wake's id and its task.
+
+
+async def handle(wake: dict) -> str:
+    """What this worker is for: "newData", "noData" or "failed". It is cancelled when its time is over."""
+    print(wake["device"], json.dumps(wake["payload"]), flush=True)
+    return "newData"
+
+
+async def answer(client: httpx.AsyncClient, wake: dict) -> None:
+    try:
+        result = await handle(wake)
+    except Exception as error:
+        print(f"wake {wake['wake']}: {error!r}", file=sys.stderr)
+        result = "failed"
+    for attempt in range(8):  # To tell it twice does no harm.
+        with contextlib.suppress(httpx.TransportError):
+            if (await client.post(f"/v1/wakes/{wake['wake']}", json={"result": result})).status_code < 500:
+                return  # 204, or 404 and 409 when it came too late.
+        await asyncio.sleep(random.uniform(0.1, 0.2) * 2**attempt)
+
+
+async def listen(client: httpx.AsyncClient, topic: str) -> None:
+    timeout = httpx.Timeout(10, read=45)  # A comment comes every 15 s: silence means that the stream is broken.
+    async with client.stream("GET", f"/v1/topics/{topic}/wakes?slots=4&name=python", timeout=timeout) as response:
+        event = {}
+        async for line in response.raise_for_status().aiter_lines():
+            if line:
+                field, _, value = line.partition(": ")
+                event[field] = event.get(field, "") + value
+            elif "data" in event:
+                wake, kind, event = json.loads(event["data"]), event["event"], {}
+                if kind == "expired" and wake["wake"] in running:
+                    running[wake["wake"]].cancel()
+                elif kind == "wake" and not stopping.is_set():  # What is not started launches again elsewhere.
+                    running[wake["wake"]] = task = asyncio.create_task(answer(client, wake))
+                    task.add_done_callback(lambda _, wake=wake: running.pop(wake["wake"]))
+
+
+async def main(topic: str, url: str, ca: str, token: str | None) -> None:
+    trust, proof = ssl.create_default_context(cafile=ca), {"authorization": f"bearer {token}"} if token else {}
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    while True:
+        async with httpx.AsyncClient(base_url=url, http2=True, verify=trust, headers=proof) as client:
+            stream, stop = asyncio.create_task(listen(client, topic)), asyncio.create_task(stopping.wait())
+            await asyncio.wait({stream, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if stopping.is_set():  # The stream stays open until every answer has arrived.
+                return await asyncio.gather(*running.values(), return_exceptions=True)
+            print(f"the stream ended: {stream.exception()!r}", file=sys.stderr)
+            for task in running.values():
+                task.cancel()  # A wake is lost with its stream, and launches again elsewhere.
+        await asyncio.sleep(random.uniform(0.5, 5))
+
+settings = {"WAKEGATE_URL": "https://127.0.0.1:2197", "WAKEGATE_CA": ".wakegate/ca.pem", "WAKEGATE_TOKEN": None}
+asyncio.run(main(sys.argv[1], *(os.environ.get(name, default) for name, default in settings.items())))

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# A WakeGate worker: handles the wakes of a topic, one after another. Usage: worker.sh TOPIC (needs curl with HTTP/2)
+set -euo pipefail
+gateway="${WAKEGATE_URL:-https://127.0.0.1:2197}"
+curl=(curl --silent --show-error --http2 --fail --cacert "${WAKEGATE_CA:-.wakegate/ca.pem}")
+[[ -z "${WAKEGATE_TOKEN:-}" ]] || curl+=(--header "authorization: Bearer $WAKEGATE_TOKEN")
+stopping=false wake="" stream=""
+
+# What this worker is for. It finds the wake as JSON on standard input; exit status 0 is newData, 3 noData, else failed.
+handle() { cat; }
+export -f handle
+
+# Runs `handle` for a wake, and ends it when its time is over.
+run() {
+    local result=newData status=0
+    [[ "$1" =~ \"deadline\":([0-9]+) ]]
+    timeout "$(((BASH_REMATCH[1] - $(date +%s%3N)) / 1000 + 1))" bash -c handle <<<"$1" || status=$?
+    ((status == 0)) || result=failed
+    ((status != 3)) || result=noData
+    # curl tries again after broken connections and 5xx: to tell it twice does no harm. 404, 409: it came too late.
+    "${curl[@]}" --output /dev/null --max-time 5 --retry 5 --retry-connrefused --data "{\"result\":\"$result\"}" \
+        "$gateway/v1/wakes/$wake" || printf 'the result of wake %s did not count\n' "$wake" >&2
+    wake=""
+}
+
+# Takes wakes until the stream ends. A comment comes every 15 s: 45 s without a byte mean that it is broken.
+listen() {
+    local line event="" data=""
+    while [[ "$stopping" == false ]] && IFS= read -r -t 45 line; do
+        case "$line" in
+            "event: "*) event="${line#event: }" ;;
+            "id: "*) wake="${line#id: }" ;;
+            "data: "*) data+="${line#data: }" ;;
+            "")
+                [[ "$event" != wake ]] || run "$data"
+                event="" data=""
+                ;;
+        esac
+    done
+}
+
+# The stream of a wake that is being handled stays open until its result has arrived.
+trap 'stopping=true; [[ -n "$wake" ]] || kill "$stream"' TERM
+trap 'kill "$stream" 2>/dev/null || true' EXIT
+while [[ "$stopping" == false ]]; do
+    exec {wakes}< <(exec "${curl[@]}" --no-buffer "$gateway/v1/topics/$1/wakes?slots=1&name=shell")
+    stream=$!
+    listen <&"$wakes"
+    exec {wakes}<&-
+    kill "$stream" 2>/dev/null || true
+    [[ "$stopping" == true ]] || sleep "$((RANDOM % 5)).$((RANDOM % 10))"
+done
