@@ -14,7 +14,9 @@ import auth_load
 import durable_load
 import million
 import push_load
+import streams
 import wake_latency
+import wakes
 import webhook_load
 
 REGISTERED_BYTES_TARGET = 400
@@ -127,6 +129,29 @@ def show_webhook(row: dict) -> None:
     )
 
 
+def show_streams(rows: list[dict]) -> None:
+    memory_targets = ", ".join(f"{most:,} over {name}" for name, most in streams.MEMORY_TARGET_BYTES.items())
+    print(
+        f"\nIdle workers; targets: bytes a stream {memory_targets}; {streams.CPU_TARGET:.0%} of a core; "
+        f"wakes within {streams.LATENCY_TARGET_MS:g} ms"
+    )
+    for row in rows:
+        print(
+            f"  {row['scheme']:4} {row['streams']:,} streams on {row['connections']:,} connections: {row['bytesPerStream']:,} "
+            f"bytes a stream, idle {row['idleCPU']:.2%} of a core, push to wake median {row['medianMilliseconds']:.2f} ms, "
+            f"p99 {row['p99Milliseconds']:.2f}  {verdict(row['passed'])}"
+        )
+
+
+def show_wakes(rows: list[dict]) -> None:
+    print(f"\nPush, wake and result with {wakes.WORKERS} workers; target: {wakes.WAKES_A_SECOND:,} a second")
+    for row in rows:
+        print(
+            f"  store {row['store']:7} {row['wakesPerSecond']:,} a second, {row['cpuMicrosecondsPerWake']:.1f} us CPU of the "
+            f"gateway a wake  {verdict(row['passed'])}"
+        )
+
+
 def cpu(store: str, target: float, factor: int, options: argparse.Namespace, folder: str) -> list[dict]:
     return push_load.measure(options.products, folder, options.runs, options.requests * factor, store, target)
 
@@ -157,6 +182,14 @@ KINDS = {
         lambda options, folder: webhook_load.measure(options.products, folder, options.runs, options.requests // 10),
         show_webhook,
     ),
+    "streams": (
+        lambda options, folder: streams.measure(options.products, folder, options.streams, options.samples),
+        show_streams,
+    ),
+    "wakes": (
+        lambda options, folder: [wakes.measure(options.products, folder, store) for store in ("memory", "sqlite")],
+        show_wakes,
+    ),
 }
 
 
@@ -168,6 +201,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5, help="runs of each kind, of which the median counts")
     parser.add_argument("--requests", type=int, default=200_000, help="requests a run")
     parser.add_argument("--samples", type=int, default=1000, help="samples of the latency")
+    parser.add_argument("--streams", type=int, default=streams.STREAMS, help="idle workers")
     parser.add_argument("--only", choices=list(KINDS))
     options = parser.parse_args()
     wanted = [options.only] if options.only else list(KINDS)

@@ -12,6 +12,7 @@ import soak_load
 import soak_power
 import soak_sdk
 import soak_sync
+import soak_workers
 
 KINDS = {
     "crash": crash.soak,
@@ -20,6 +21,7 @@ KINDS = {
     "full": soak_full.soak,
     "load": soak_load.soak,
     "sdk": soak_sdk.soak,
+    "workers": soak_workers.soak,
 }
 
 
