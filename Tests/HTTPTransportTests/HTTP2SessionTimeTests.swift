@@ -67,6 +67,34 @@ struct HTTP2SessionTimeTests {
         #expect(pass(to: 999_999) == .wait)
     }
 
+    @Test("A PING that is due within two seconds goes with what is being sent, and is owed an answer like any other")
+    func pingWithOthers() {
+        var timer = PingTimer(now: 0)
+        func leave(at now: Int64) -> Bool { timer.otherBytesLeave(now: now) }
+        func pass(to now: Int64) -> PingTimer.Action { timer.timePassed(now: now, answerSeconds: 10) }
+        #expect(!leave(at: 50_000))
+        timer.set(everySeconds: 30, now: 0)
+        #expect(!leave(at: 27_999))
+        #expect(leave(at: 28_000))
+        #expect(!leave(at: 28_001))
+        #expect(pass(to: 38_001) == .peerIsGone)
+        timer.answered()
+        #expect(pass(to: 57_999) == .wait)
+        #expect(pass(to: 58_000) == .send)
+
+        let fixture = SessionFixture()
+        fixture.receive(ScriptedPeer.request("/wait", stream: 1))
+        #expect(fixture.session.beginStreaming(1, Response()))
+        fixture.session.setPing(everySeconds: 30)
+        _ = fixture.produce()
+        fixture.core.now += 15_000
+        _ = fixture.session.write(1, ByteView("one"))
+        #expect(fixture.produce().map(\.type) == [0])
+        fixture.core.now += 14_000
+        _ = fixture.session.write(1, ByteView("two"))
+        #expect(Set(fixture.produce().map(\.type)) == [0, 6])
+    }
+
     @Test("Control frames are paid from a budget that fills with time, and never above its size")
     func budget() {
         #expect(Self.taken([0, 0, 0, 0, 99]) == [true, true, true, false, false])

@@ -8,9 +8,17 @@ final class SessionFixture {
     let handler = RecordingHandler()
     let session: HTTP2Session
 
-    /// - Parameter hasBegun: whether the preface and our empty settings were received, and the answers taken.
-    init(_ limits: TransportLimits = TransportLimits(), settings: [UInt8] = [], hasBegun: Bool = true) {
-        self.core = HTTP2Core(limits: limits, streams: StreamPool(streamsMax: limits.streamsPerLoopMax), now: 1000)
+    /// - Parameters:
+    ///   - core: that of another session, to be two of one loop; one of its own by default.
+    ///   - hasBegun: whether the preface and our empty settings were received, and the answers taken.
+    init(
+        _ limits: TransportLimits = TransportLimits(),
+        core: HTTP2Core? = nil,
+        settings: [UInt8] = [],
+        hasBegun: Bool = true
+    ) {
+        let streams = StreamPool(streamsMax: limits.streamsPerLoopMax)
+        self.core = core ?? HTTP2Core(limits: limits, streams: streams, now: 1000)
         self.session = HTTP2Session(
             core: self.core,
             handler: self.handler,

@@ -20,7 +20,7 @@ final class HTTP2Core {
     fileprivate let options: OpaquePointer
     fileprivate let memory: UnsafeMutablePointer<nghttp2_mem>
     fileprivate let fields = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: Response.fieldsMax)
-    private let pool = MemoryPool()
+    fileprivate let pool = MemoryPool()
 
     init(limits: TransportLimits, streams: StreamPool, now: Int64) {
         self.limits = limits
@@ -119,7 +119,9 @@ final class HTTP2Session {
         self.idleSince = core.now
         self.ping = PingTimer(now: core.now)
         let this = unsafe Unmanaged.passUnretained(self).toOpaque()
-        let made = unsafe nghttp2_session_server_new3(&self.session, core.callbacks, this, core.options, core.memory)
+        let made = core.pool.lendingFrameBuffer {
+            unsafe nghttp2_session_server_new3(&self.session, core.callbacks, this, core.options, core.memory)
+        }
         self.hasFailed = made != 0 || !self.submitSettings()
     }
 
@@ -266,6 +268,7 @@ final class HTTP2Session {
         slot.state.output.append(bytes)
         if slot.state.output.count > self.core.limits.streamingBytesSoftMax { slot.state.isAboveStreamingLimit = true }
         unsafe nghttp2_session_resume_data(self.session, number)
+        if self.ping.otherBytesLeave(now: self.core.now) { unsafe nghttp2_submit_ping(self.session, 0, nil) }
         return slot.state.output.count
     }
 

@@ -4,6 +4,12 @@ internal import Glibc
 ///
 /// Each piece has a head of 16 bytes that says to which list it belongs, since the library frees without a size.
 /// Large pieces go to the system.
+///
+/// A session begins with a buffer of 16 KiB, more than all else it holds, into which it packs the frame that it sends.
+/// `nghttp2_session_mem_send` packs a frame and hands all of it over in one call, and the next call looks at the
+/// buffer's bounds alone; we have copied the frame by then. So the sessions of a loop, of which one at a time is at
+/// work, share one such buffer. Buffers that a session asks for later, to continue a head that is larger than one, are
+/// its own.
 @safe
 final class MemoryPool {
     private static let headBytes = 16
@@ -11,19 +17,38 @@ final class MemoryPool {
     private static let classCount = 64
     private static let chunkBytes = 65_536
     private static let systemClass = -1
+    private static let sharedClass = -2
+    /// What a session's first frame buffer takes: the head of a frame, the length of its padding, and 16,384.
+    private static let frameBufferBytes = 9 + 1 + 16_384
 
     private let lists = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: MemoryPool.classCount)
     private var chunks: [UnsafeMutableRawPointer] = unsafe []
     private var fresh: UnsafeMutableRawPointer?
     private var freshBytes = 0
+    private let frameBuffer = UnsafeMutableRawPointer.allocate(
+        byteCount: MemoryPool.headBytes + MemoryPool.frameBufferBytes,
+        alignment: 16
+    )
+    /// Whether a session is being made, which gets the shared frame buffer.
+    private var lendsFrameBuffer = false
 
     init() {
         unsafe self.lists.initialize(repeating: nil, count: MemoryPool.classCount)
+        unsafe self.frameBuffer.storeBytes(of: MemoryPool.sharedClass, as: Int.self)
+        unsafe self.frameBuffer.storeBytes(of: MemoryPool.frameBufferBytes, toByteOffset: 8, as: Int.self)
     }
 
     deinit {
+        unsafe self.frameBuffer.deallocate()
         while let chunk = unsafe self.chunks.popLast() { unsafe chunk.deallocate() }
         unsafe self.lists.deallocate()
+    }
+
+    /// Runs `make`, which makes a session.
+    func lendingFrameBuffer<Result>(_ make: () -> Result) -> Result {
+        self.lendsFrameBuffer = true
+        defer { self.lendsFrameBuffer = false }
+        return make()
     }
 
     @inline(__always)
@@ -41,7 +66,7 @@ final class MemoryPool {
     func free(_ piece: UnsafeMutableRawPointer) {
         let sizeClass = unsafe (piece - MemoryPool.headBytes).load(as: Int.self)
         guard sizeClass >= 0 else {
-            unsafe Glibc.free(piece - MemoryPool.headBytes)
+            if sizeClass == MemoryPool.systemClass { unsafe Glibc.free(piece - MemoryPool.headBytes) }
             return
         }
         unsafe piece.storeBytes(of: self.lists[sizeClass], as: UnsafeMutableRawPointer?.self)
@@ -63,6 +88,9 @@ final class MemoryPool {
     }
 
     private func allocateLarge(_ count: Int) -> UnsafeMutableRawPointer? {
+        if self.lendsFrameBuffer && count == MemoryPool.frameBufferBytes {
+            return unsafe self.frameBuffer + MemoryPool.headBytes
+        }
         guard let head = unsafe malloc(count + MemoryPool.headBytes) else { return nil }
         unsafe head.storeBytes(of: MemoryPool.systemClass, as: Int.self)
         unsafe head.storeBytes(of: count, toByteOffset: 8, as: Int.self)

@@ -7,6 +7,9 @@ struct PingTimer {
         case peerIsGone
     }
 
+    /// What is kept by the second may be due a second, and a turn of the loop, later than what it is due with.
+    private static let nearMilliseconds: Int64 = 2000
+
     private var everyMilliseconds: Int64?
     private var sentAt: Int64
     private var isUnanswered = false
@@ -24,6 +27,18 @@ struct PingTimer {
 
     mutating func answered() {
         self.isUnanswered = false
+    }
+
+    /// Something else is being sent to the peer. A PING that is nearly due goes with it: of the thousands of streams
+    /// that are kept alive, each is then written to once where it would be twice.
+    ///
+    /// - Returns: whether to send one.
+    mutating func otherBytesLeave(now: Int64) -> Bool {
+        guard !self.isUnanswered, let everyMilliseconds, now - self.sentAt >= everyMilliseconds - Self.nearMilliseconds
+        else { return false }
+        self.sentAt = now
+        self.isUnanswered = true
+        return true
     }
 
     /// - Parameter answerSeconds: the time the peer has for its answer.
