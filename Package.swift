@@ -59,6 +59,7 @@ let package = Package(
         .target(name: "Text"),
         .target(name: "LaunchPolicy"),
         .target(name: "APNSProtocol", dependencies: ["Bytes", "Text"]),
+        .target(name: "FaultInjection", dependencies: ["APNSProtocol", "Bytes"]),
 
         // MARK: Cores: state machines that own devices and slots; no I/O, no clock
         .target(name: "DeviceEngine", dependencies: ["Bytes", "LaunchPolicy"]),
@@ -88,14 +89,15 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "DeviceJournal", "HTTPClient", "HTTPTransport",
-                "History", "LaunchPolicy", "Text", "WakeDispatch",
+                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "DeviceJournal", "FaultInjection", "HTTPClient",
+                "HTTPTransport", "History", "LaunchPolicy", "Text", "WakeDispatch",
             ]
         ),
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "CProcess", "Gateway", "HTTPClient", "LaunchPolicy", "LinuxConditions", "Simulation", "Text",
+                "CProcess", "FaultInjection", "Gateway", "HTTPClient", "LaunchPolicy", "LinuxConditions", "Simulation",
+                "Text",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -140,6 +142,11 @@ let package = Package(
                 "APNSProtocol", "Bytes", "DeviceEngine", "Gateway", "History", "LaunchPolicy", "WakeDispatch",
                 "WakeGateTestKit",
             ]
+        ),
+        .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),
+        .testTarget(
+            name: "GatewayFaultTests",
+            dependencies: ["APNSProtocol", "Bytes", "FaultInjection", "Gateway", "HTTPTransport"]
         ),
         .testTarget(name: "GatewayCredentialTests", dependencies: ["Gateway"]),
         .testTarget(

@@ -6,6 +6,7 @@ enum ModuleImports {
         "Text": [],
         "LaunchPolicy": [],
         "APNSProtocol": ["Bytes", "Text"],
+        "FaultInjection": ["APNSProtocol", "Bytes"],
         "DeviceEngine": ["Bytes", "LaunchPolicy"],
         "WakeDispatch": ["Bytes", "DeviceEngine", "LaunchPolicy"],
         "Simulation": ["Bytes", "LaunchPolicy", "Text"],

@@ -28,7 +28,7 @@ package struct ConfigurationLoader {
         base: GatewayConfiguration = GatewayConfiguration()
     ) throws(ConfigurationError) -> GatewayConfiguration {
         var text: Data?
-        if let path { text = try self.contents(of: path) }
+        if let path { text = try self.contents(of: path, bytesMax: self.fileBytesMax, option: "--config") }
         return try self.load(text: text, name: path ?? "configuration", settings: settings, base: base)
     }
 
@@ -47,22 +47,25 @@ package struct ConfigurationLoader {
         return loader.configuration
     }
 
-    private static func contents(of path: String) throws(ConfigurationError) -> Data {
+    /// Reads a whole file.
+    ///
+    /// - Parameter option: what names the file on the command line, for messages.
+    static func contents(of path: String, bytesMax: Int, option: String) throws(ConfigurationError) -> Data {
         do {
             let data = try Data(contentsOf: URL(fileURLWithPath: path))
-            if data.count <= self.fileBytesMax { return data }
+            if data.count <= bytesMax { return data }
         } catch {
             let fault = ConfigurationFault(
                 key: path,
                 problem: "cannot be read (\(self.reason(error)))",
-                remedy: "name a readable file with --config"
+                remedy: "name a readable file with \(option)"
             )
             throw ConfigurationError(faults: [fault])
         }
         let fault = ConfigurationFault(
             key: path,
-            problem: "is larger than \(self.fileBytesMax) bytes",
-            remedy: "name a configuration file with --config"
+            problem: "is larger than \(bytesMax) bytes",
+            remedy: "name another file with \(option)"
         )
         throw ConfigurationError(faults: [fault])
     }
@@ -97,7 +100,7 @@ extension ConfigurationLoader {
     }
 
     /// Where the decoder stumbled, as ` (…)`, or nothing when it does not say.
-    private static func place(of error: any Error) -> String {
+    static func place(of error: any Error) -> String {
         guard case .dataCorrupted(let context)? = error as? DecodingError else { return "" }
         guard let underlying = context.underlyingError as NSError? else { return " (\(context.debugDescription))" }
         let detail = underlying.userInfo["NSDebugDescription"] as? String ?? String(describing: underlying)
