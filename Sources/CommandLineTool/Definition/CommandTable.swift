@@ -2,7 +2,8 @@
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
         .dev, .serve, .worker, .push, .stats, .deviceRegister, .deviceRemove, .deviceConditions, .keyAdd, .keyList,
-        .keyRemove, .tokenIssue, .tokenRevoke, .backup, .simulate,
+        .keyRemove, .tokenIssue, .tokenRevoke, .backup, .faultsList, .faultsSet, .faultsClear,
+        .simulate,
     ]
 
     /// The options of the program itself.

@@ -111,7 +111,10 @@ extension CommandParser {
     private func option(_ name: String, of command: CommandDefinition) throws(CommandFailure) -> OptionDefinition {
         if let option = command.options.first(where: { $0.name == name }) { return option }
         let near = NearestMatch.find(name, in: command.options.map(\.name) + ["--help"])
-        throw Self.usage("unknown option \(name)" + (near.map { "; did you mean \($0)?" } ?? ""), of: command)
+        if let near { throw Self.usage("unknown option \(name); did you mean \(near)?", of: command) }
+        let others = self.commands.filter { $0.options.contains { $0.name == name } }.map { "`wakegate \($0.name)`" }
+        let only = others.count == 1 ? "; \(others[0]) alone takes it" : ""
+        throw Self.usage("unknown option \(name)\(only)", of: command)
     }
 
     private static func value(

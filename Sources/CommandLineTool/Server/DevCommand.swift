@@ -1,3 +1,4 @@
+import FaultInjection
 package import Gateway
 import Glibc
 
@@ -6,7 +7,12 @@ extension CommandDefinition {
         "dev",
         "run a gateway with no set-up, for development on this machine",
         options: OptionDefinition.server + [
-            OptionDefinition("--certs", "DIR", "where the TLS material is made and kept; default: the state folder")
+            OptionDefinition("--certs", "DIR", "where the TLS material is made and kept; default: the state folder"),
+            OptionDefinition(
+                "--faults",
+                "FILE",
+                "fault rules to begin with, JSON5: what clients of APNs are tested with"
+            ),
         ],
         example: "wakegate dev --set policy.launchInterval=60",
         notes: [
@@ -22,6 +28,14 @@ extension CommandDefinition {
               {"ready": true, "edge": "127.0.0.1:2197", "admin": "127.0.0.1:9197", "plain": null}
             SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it.
             """,
+            """
+            A fault rule says which pushes, which of them, and what happens to those:
+              { rules: [ { when: { topic: "com.example.app", every: 10 }, then: { reason: "ServiceUnavailable" } } ] }
+            when: token, topic, keyID, pushType, priority; nth, first, from, to, every, probability, seed; per
+            then: reason, status, timestamp, retryAfter; reset; goaway; stuck; close; expireToken; dropReply;
+                  with any of them, or alone: delay, streamLimit
+            `wakegate faults` shows and changes the rules of a running gateway.
+            """,
         ],
         run: DevCommand.run
     )
@@ -36,11 +50,13 @@ package enum DevCommand {
         configuration.stateFolder = "./\(GatewayFile.defaultFolder)"
         configuration.registration = .open
         configuration.asksForTokens = false
+        configuration.faultRules = []
         return configuration
     }
 
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         var configuration = try ServeCommand.configuration(parsed, file: nil, base: self.base, isWhole: false)
+        if let file = parsed.text("--faults") { configuration.faultRules = try self.faultRules(file) }
         let folder = try StateFolder(configuration.stateFolder)
         configuration.stateFolder = folder.path
         let certificates = StateFolder.absolute(parsed.text("--certs") ?? folder.path)
@@ -69,6 +85,17 @@ package enum DevCommand {
                 clientCertificates: asksForOwn ? certificates : nil
             )
             Console.error(commands.text)
+        }
+    }
+
+    private static func faultRules(_ file: String) throws(CommandFailure) -> [FaultRule] {
+        do throws(ConfigurationError) {
+            let read = try FaultRuleReader.load(file: file)
+            for warning in read.warnings { Console.error("wakegate: warning: \(warning)") }
+            Console.error("wakegate: pushes meet the \(read.rules.count) fault rules of \(file)")
+            return read.rules
+        } catch {
+            throw CommandFailure(.badConfiguration, ServeCommand.message(error.faults, of: "the fault rules have"))
         }
     }
 

@@ -69,9 +69,12 @@ package enum ServeCommand {
         if !faults.isEmpty { throw CommandFailure(.badConfiguration, self.message(faults)) }
     }
 
-    private static func message(_ faults: [ConfigurationFault]) -> String {
+    static func message(
+        _ faults: [ConfigurationFault],
+        of what: String = "the configuration has"
+    ) -> String {
         let count = faults.count == 1 ? "a fault" : "\(faults.count) faults"
-        return "the configuration has \(count):\n" + faults.map { "  \($0)" }.joined(separator: "\n")
+        return "\(what) \(count):\n" + faults.map { "  \($0)" }.joined(separator: "\n")
     }
 
     static func run(

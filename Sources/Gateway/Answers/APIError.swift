@@ -109,6 +109,22 @@ extension APIError {
     )
     static let noWakeInFlight = APIError(409, "NoWakeInFlight", "No wake of this device is in flight.")
 
+    static let noFaultsHere = APIError(
+        403,
+        "Forbidden",
+        "Fault rules are for tests: `wakegate dev` alone takes them, and this gateway was started otherwise."
+    )
+    static let unknownFaultRule = APIError(
+        404,
+        "UnknownFaultRule",
+        "No fault rule has this id; GET /v1/faults shows them all."
+    )
+    static let tooManyFaultRules = APIError(
+        409,
+        "TooManyFaultRules",
+        "There are as many fault rules as there may be; remove some with DELETE /v1/faults/<id>."
+    )
+
     static let missingToken = challenge(
         401,
         "MissingToken",
@@ -187,6 +203,14 @@ extension APIError {
         )
         error.deadline = deadline
         return error
+    }
+
+    static func badFaults(_ error: ConfigurationError) -> APIError {
+        APIError(400, "BadFaults", error.description)
+    }
+
+    static func faultRuleExists(_ id: String) -> APIError {
+        APIError(409, "FaultRuleExists", "There is a fault rule \(id) already; remove it first, or use another id.")
     }
 
     static func backupExists(_ name: String) -> APIError {

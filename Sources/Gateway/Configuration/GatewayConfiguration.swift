@@ -1,3 +1,4 @@
+package import FaultInjection
 package import LaunchPolicy
 
 /// Everything an operator can set, with the defaults of `wakegate serve`.
@@ -48,6 +49,9 @@ package struct GatewayConfiguration: Sendable {
 
     /// The webhooks, by topic.
     package var webhooks: [String: WebhookConfiguration] = [:]
+
+    /// The fault rules to begin with; nil where none are taken. No key of a file sets them: `wakegate dev` alone does.
+    package var faultRules: [FaultRule]?
 
     /// Every bound of the gateway.
     package var limits = GatewayLimits()

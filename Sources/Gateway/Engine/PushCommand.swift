@@ -3,7 +3,7 @@ import WakeDispatch
 
 /// A push on its way from a loop to the engine: plain memory, followed in the batch by topic, collapse id and payload.
 struct PushCommand: BitwiseCopyable {
-    let reply: StreamAddress
+    var reply: StreamAddress
     let token: DeviceToken
     let apnsID: APNsID
     /// The client chose the apns-id.

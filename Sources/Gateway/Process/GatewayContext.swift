@@ -21,6 +21,8 @@ final class GatewayContext: Sendable {
     let clientTrusts: ClientTrusts?
     /// Hears why a client certificate is not good.
     let onCertificateFault: @Sendable (CertificateFault) -> Void
+    /// The fault rules; nil where there are none, which is everywhere but in `wakegate dev`.
+    let faults: FaultDesk?
     private let draining = Atomic(false)
     /// Connections open on all loops, as of their last turns.
     private let connections = Atomic(0)
@@ -48,6 +50,7 @@ final class GatewayContext: Sendable {
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
         self.clientTrusts = clientTrusts
         self.onCertificateFault = onCertificateFault
+        self.faults = configuration.faultRules.map { FaultDesk($0) }
         self.engine = Mailbox<CommandBatch>()
         let mailboxCount = loopCount + (configuration.webhooks.isEmpty ? 0 : 1)
         self.loops = (0..<mailboxCount).map { _ in LoopMailbox() }

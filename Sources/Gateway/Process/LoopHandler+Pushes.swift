@@ -36,16 +36,23 @@ extension LoopHandler {
         var provider: VerifiedToken?
         do throws(APNSReason) {
             let checked = try push.checked(rules: self.context.rules, token: &token) { headers throws(APNSReason) in
+                let connection = request.stream.connection
+                if let faults = self.faults { try self.ask(faults, headers.authorization, on: connection) }
                 // As with APNs a certificate says who pushes, whatever token is shown.
                 if let holder { return try holder.authenticate(headers) }
-                let connection = request.stream.connection
                 provider = try self.providers?.token(headers.authorization, on: connection, now: SystemClock.wall)
                 if self.beginsWithOneStream { self.liftStreamLimit(connection) }
             } authorize: { topic throws(APNSReason) in
                 if let provider, !provider.key.admits(topic: topic) { throw .topicDisallowed }
                 if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
             }
-            self.submit(checked, token, request)
+            let command = self.command(checked, token, request)
+            if let faults = self.faults, faults.isActive, !checked.head.isDryRun {
+                self.submit(command, checked, request, keyID: provider?.key.keyID, headers, through: faults)
+            } else {
+                let head = checked.head
+                self.batch.append(command, topic: head.topic, collapseID: head.collapseID, payload: request.body)
+            }
         } catch {
             if !headers.isDryRun {
                 let topic = headers.unverifiedTopic.flatMap { PushHead.isTopic($0) ? $0.array : nil } ?? []
@@ -60,31 +67,33 @@ extension LoopHandler {
     /// - Parameters:
     ///   - timestamp: when the token was removed, in milliseconds since 1970.
     ///   - retryAfterSeconds: when to send it again; 0 when that is not known.
+    /// - Returns: false when the stream is gone.
+    @discardableResult
     func refuse(
         _ stream: StreamID,
         _ reason: APNSReason,
         _ apnsID: APNsID,
         timestamp: Int64? = nil,
         retryAfterSeconds: UInt32 = 0
-    ) {
+    ) -> Bool {
         self.response.begin(status: reason.status)
         self.addID(apnsID)
         self.response.add("content-type", "application/json")
         if reason == .shutdown || reason == .serviceUnavailable { self.response.add("retry-after", "5") }
         if retryAfterSeconds > 0 { self.response.add("retry-after", Int64(retryAfterSeconds), indexed: false) }
         reason.writeBody(to: &self.body, timestampMilliseconds: timestamp)
-        _ = self.loop.respond(stream, self.response, body: self.body.view)
-        self.body.removeAll()
+        defer { self.body.removeAll() }
+        return self.loop.respond(stream, self.response, body: self.body.view)
     }
 
-    private func submit(_ push: CheckedPush, _ token: DeviceToken, _ request: Request) {
+    private func command(_ push: CheckedPush, _ token: DeviceToken, _ request: Request) -> PushCommand {
         let expiration: Int64 =
             switch push.head.expiration {
             case .absent: PushCommand.expirationAbsent
             case .zero: 0
             case .seconds(let seconds): seconds
             }
-        let command = PushCommand(
+        return PushCommand(
             reply: self.address(request.stream),
             token: token,
             apnsID: push.head.id ?? self.newAPNsID(),
@@ -97,10 +106,9 @@ extension LoopHandler {
             collapseIDCount: UInt8(push.head.collapseID.count),
             payloadCount: UInt16(request.body.count)
         )
-        self.batch.append(command, topic: push.head.topic, collapseID: push.head.collapseID, payload: request.body)
     }
 
-    private func addID(_ apnsID: APNsID) {
+    func addID(_ apnsID: APNsID) {
         var text = ByteBuffer()
         apnsID.write(to: &text)
         self.response.add("apns-id", text.view, indexed: false)
@@ -113,15 +121,20 @@ extension LoopHandler {
     func answerPush(_ reply: PushReply) {
         self.requestsAtEngine -= 1
         let stream = self.stream(reply.address)
+        guard !self.answer(reply, on: stream), let faults = self.faults else { return }
+        self.answerWasMarked(reply, stream, faults)
+    }
+
+    /// - Returns: false when the stream is gone.
+    func answer(_ reply: PushReply, on stream: StreamID) -> Bool {
         guard reply.reason == PushReply.accepted else {
-            self.refuse(
+            return self.refuse(
                 stream,
                 APNSReason.allCases[Int(reply.reason)],
                 reply.apnsID,
                 timestamp: reply.timestamp == PushReply.noMoment ? nil : reply.timestamp,
                 retryAfterSeconds: reply.retryAfterSeconds
             )
-            return
         }
         self.response.begin(status: 200)
         self.addID(reply.apnsID)
@@ -132,6 +145,6 @@ extension LoopHandler {
             self.response.add("wakegate-eligible-at", reply.eligibleAt, indexed: false)
         }
         if let held = HoldCode(rawValue: reply.held) { self.response.add("wakegate-held", held.name) }
-        _ = self.loop.respond(stream, self.response, body: nil)
+        return self.loop.respond(stream, self.response, body: nil)
     }
 }

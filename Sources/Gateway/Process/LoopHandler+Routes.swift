@@ -21,7 +21,7 @@ extension LoopHandler {
                 let caller = try self.caller(of: request, by: route, role)
                 if self.beginsWithOneStream { self.liftStreamLimit(request.stream.connection) }
                 guard !request.isBodyTooLarge else {
-                    let message = "The body is longer than \(RequestBody.bytesMax) bytes; send less."
+                    let message = "The body is longer than \(self.bodyBytesMax(for: request)) bytes; send less."
                     throw APIError(413, "PayloadTooLarge", message)
                 }
                 let query = query.map { request.path.dropFirst($0 + 1) } ?? ByteView()
@@ -96,6 +96,7 @@ extension LoopHandler {
         case .simulateExpiration(let token):
             self.submit(.simulateExpiration(reply: reply, try Self.token(token)), scope)
         case .backup: try self.context.backups.start(try Self.backupName(request.body), reply: reply)
+        case .faults(let route): try self.perform(route, request)
         case .alive: self.answer(request.stream, status: 200, "{\"alive\":true}")
         case .ready: self.batch.append(.readiness(reply: reply))
         case .version: self.answer(request.stream, status: 200, Self.version)
@@ -161,8 +162,12 @@ extension LoopHandler: EffectTaker {
     }
 
     private func answer(_ stream: StreamID, status: Int, _ json: String) {
+        json.withByteView { self.answer(stream, status: status, $0) }
+    }
+
+    func answer(_ stream: StreamID, status: Int, _ json: ByteView) {
         self.begin(status: status)
-        _ = json.withByteView { self.loop.respond(stream, self.response, body: $0) }
+        _ = self.loop.respond(stream, self.response, body: json)
     }
 
     private func begin(status: Int) {

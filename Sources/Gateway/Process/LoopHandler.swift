@@ -55,11 +55,13 @@ final class LoopHandler: RequestHandler {
     var certificates: ClientCertificates?
     /// From when on the next bad certificate is logged, by the monotonic clock in milliseconds.
     var certificateFaultsAreToldAt: Int64 = 0
+    /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
+    let faults: LoopFaults?
     private var callers: CallerCheck
     private var effects = EffectBatch()
     private var random = RandomBits()
     private var unique: UniqueBits
-    private var isDraining = false
+    private(set) var isDraining = false
     /// Connections without a wake that were seen during a shutdown: true once they were told to end.
     private var goodbyes: [ConnectionID: Bool] = [:]
     var requestsAtEngine = 0
@@ -76,6 +78,7 @@ final class LoopHandler: RequestHandler {
         self.certificates = context.clientTrusts.map {
             ClientCertificates($0, environment: context.configuration.environment)
         }
+        self.faults = context.faults.map { LoopFaults($0) }
         self.callers = CallerCheck(configuration: context.configuration)
         self.unique = UniqueBits(seed: self.random.next())
         context.loops[loop.index].attach { [loop] in loop.wake() }
@@ -84,7 +87,10 @@ final class LoopHandler: RequestHandler {
     // MARK: Requests
 
     func bodyBytesMax(for request: Request) -> Int {
-        guard Self.isPush(request.path) else { return RequestBody.bytesMax }
+        guard Self.isPush(request.path) else {
+            let areFaults = request.path.starts(with: "/v1/faults") && self.faults != nil
+            return areFaults ? FaultRuleReader.bytesMax : RequestBody.bytesMax
+        }
         // Only voip pushes may be larger; nothing else of the request matters yet.
         for index in 0..<request.headerCount {
             let field = request.header(at: index)
@@ -109,6 +115,7 @@ final class LoopHandler: RequestHandler {
 
     func streamClosed(_ stream: StreamID) {
         self.subscribers[stream] = nil
+        self.faults?.streamClosed(stream)
         guard let ended = self.streams.removeValue(forKey: stream) else { return }
         self.workerConnections[stream.connection]?.streams.remove(stream)
         self.workerConnections[stream.connection]?.wakes -= ended.wakes
@@ -122,6 +129,7 @@ final class LoopHandler: RequestHandler {
         self.liftedConnections.remove(connection)
         self.providers?.connectionClosed(connection)
         self.certificates?.connectionClosed(connection)
+        self.faults?.connectionClosed(connection)
     }
 
     func streamDrained(_ stream: StreamID) {
@@ -157,13 +165,16 @@ final class LoopHandler: RequestHandler {
         if self.isDraining { self.endSilentConnections() }
     }
 
-    func alarmRang(_ monotonicMilliseconds: Int64) {}
+    func alarmRang(_ monotonicMilliseconds: Int64) {
+        if let faults = self.faults { self.performDue(faults, now: monotonicMilliseconds) }
+    }
 
     // MARK: Shutdown
 
     /// The engine launches nothing more, and every wake it launched has reached this loop.
     func startDraining() {
         self.isDraining = true
+        if let faults = self.faults { self.endFaults(faults) }
         var idle: [ConnectionID] = []
         self.loop.forEachConnection { connection in
             if (self.workerConnections[connection]?.wakes ?? 0) == 0 { idle.append(connection) }

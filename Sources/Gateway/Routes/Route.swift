@@ -18,9 +18,20 @@ enum Route: Hashable {
     case simulateLaunch(token: String)
     case simulateExpiration(token: String)
     case backup
+    case faults(FaultRoute)
     case alive
     case ready
     case version
+}
+
+/// What is asked of the fault rules.
+enum FaultRoute: Hashable {
+    case list
+    case replace
+    case add
+    case clear
+    case remove(id: String)
+    case reset
 }
 
 /// What a method and a path come to.
@@ -60,6 +71,14 @@ enum RouteMatch: Hashable {
         switch segments.count {
         case 2 where segments[1] == "stats": return [("GET", .statistics)]
         case 2 where segments[1] == "backup": return [("POST", .backup)]
+        case 2 where segments[1] == "faults":
+            return [
+                ("GET", .faults(.list)), ("PUT", .faults(.replace)), ("POST", .faults(.add)),
+                ("DELETE", .faults(.clear)),
+            ]
+        case 3 where segments[1] == "faults":
+            let id = segments[2]
+            return id == "reset" ? [("POST", .faults(.reset))] : [("DELETE", .faults(.remove(id: id)))]
         case 2 where segments[1] == "topics": return [("GET", .topics)]
         case 3 where segments[1] == "wakes": return [("POST", .report(wake: segments[2]))]
         case 3 where segments[1] == "pushes": return [("GET", .push(apnsID: segments[2]))]
@@ -93,7 +112,7 @@ enum RouteMatch: Hashable {
         case .register, .unregister, .conditions: true
         case .subscribe, .report, .extend, .drainStream: role != .admin
         case .statistics, .topicStatistics, .topics, .explain, .devicePushes, .push, .simulateLaunch,
-            .simulateExpiration, .backup, .alive, .ready, .version:
+            .simulateExpiration, .backup, .faults, .alive, .ready, .version:
             role == .admin
         }
     }

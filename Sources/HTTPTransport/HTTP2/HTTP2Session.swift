@@ -315,13 +315,17 @@ final class HTTP2Session {
 
     /// Says that no further request is taken, and what becomes of the streams that are open; then `isFinished`. After
     /// `end` nothing happens.
-    func goAway(debugData: ByteView, code: HTTP2ErrorCode = .noError, inFlight: StreamsInFlight = .finished) {
-        guard unsafe self.session != nil else { return }
+    ///
+    /// - Returns: the last stream of which the peer may believe that it was taken.
+    @discardableResult
+    func goAway(debugData: ByteView, code: HTTP2ErrorCode = .noError, inFlight: StreamsInFlight = .finished) -> Int32 {
+        guard unsafe self.session != nil else { return 0 }
         var last = unsafe nghttp2_session_get_last_proc_stream_id(self.session)
         if case .refused(let first) = inFlight { last = max(0, min(last, first - 2)) }
         let data = unsafe debugData.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
         unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
         if inFlight == .dropped { self.hasFailed = true }
+        return last
     }
 
     /// Resets a stream that the handler has not answered to its end.

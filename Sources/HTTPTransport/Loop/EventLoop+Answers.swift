@@ -58,23 +58,28 @@ extension EventLoop {
 
     /// Takes no further request, lets open streams end as `inFlight` says, then closes. `debugData` and `code` go into
     /// HTTP/2's GOAWAY.
+    ///
+    /// - Returns: the last stream of which the peer may believe that it was taken; nil where nothing says so.
+    @discardableResult
     package func goAway(
         _ connection: ConnectionID,
         debugData: ByteView,
         code: HTTP2ErrorCode = .noError,
         inFlight: StreamsInFlight = .finished
-    ) {
-        guard let connection = self.connection(connection) else { return }
+    ) -> Int32? {
+        guard let connection = self.connection(connection) else { return nil }
         connection.isGoingAway = true
         if let session = connection.http2 {
-            session.goAway(debugData: debugData, code: code, inFlight: inFlight)
             self.markDirty(connection)
-        } else if let http1 = connection.http1 {
+            return session.goAway(debugData: debugData, code: code, inFlight: inFlight)
+        }
+        if let http1 = connection.http1 {
             if inFlight == .finished { http1.closeAfterResponse() } else { http1.abandon() }
         } else {
             connection.isDoomed = true
             self.markDirty(connection)
         }
+        return nil
     }
 
     /// Announces another number of streams that the peer may have open at once. A lower one leaves open streams alone,

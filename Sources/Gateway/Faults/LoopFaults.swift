@@ -1,0 +1,129 @@
+import APNSProtocol
+import Bytes
+import FaultInjection
+import HTTPTransport
+
+/// What fault rules have done on one loop and have not finished with.
+final class LoopFaults {
+    enum Task {
+        case push(FaultedPush)
+        /// The connection's stream limit ends, unless it was changed since.
+        case limitEnds(ConnectionID, change: UInt64)
+    }
+
+    /// A stream limit that is not the usual one.
+    private struct Limit {
+        let change: UInt64
+        let endsWithSuccess: Bool
+    }
+
+    let desk: FaultDesk
+    var agenda = FaultAgenda<Task>()
+    private var generation: UInt64
+    private var limits: [ConnectionID: Limit] = [:]
+    private var lastChange: UInt64 = 0
+    /// Connections whose provider token has expired.
+    private var unusable: Set<ConnectionID> = []
+    /// Connections of which nothing more is taken, because they were told so or are about to end; and the last stream
+    /// of each that still is.
+    private var abandoned: [ConnectionID: Int32] = [:]
+    /// Pushes at the engine whose answers are to be lost.
+    private var losing: [StreamID: LostReply] = [:]
+    private var stuck: Set<StreamID> = []
+
+    init(_ desk: FaultDesk) {
+        self.desk = desk
+        self.generation = desk.generation
+    }
+
+    /// Whether a push has to be shown to the rules, or to what they left behind.
+    var isActive: Bool { self.desk.hasRules || !self.limits.isEmpty || !self.abandoned.isEmpty }
+
+    /// Asks whether a provider's token has not been made to expire.
+    ///
+    /// - Parameter authorization: the value of the header field; nil when it is absent.
+    /// - Throws: `expiredProviderToken`.
+    func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
+        guard !self.unusable.contains(connection) else { throw .expiredProviderToken }
+        guard self.desk.hasExpiredTokens, let authorization, self.desk.isExpired(authorization) else { return }
+        self.unusable.insert(connection)
+        throw .expiredProviderToken
+    }
+
+    /// The rules were cleared since the last call: what they did to connections has ended.
+    ///
+    /// - Returns: connections whose stream limits are to be the usual again.
+    func takeCleared() -> [ConnectionID] {
+        guard self.desk.generation != self.generation else { return [] }
+        self.generation = self.desk.generation
+        self.unusable.removeAll()
+        defer { self.limits.removeAll() }
+        return Array(self.limits.keys)
+    }
+
+    func tokenExpired(_ authorization: [UInt8]?, on connection: ConnectionID) {
+        self.unusable.insert(connection)
+        if let authorization { self.desk.expire(authorization) }
+    }
+
+    // MARK: Streams
+
+    func isAbandoned(_ stream: StreamID) -> Bool {
+        self.abandoned[stream.connection].map { stream.number > $0 } ?? false
+    }
+
+    /// Takes nothing more of a connection, not even what was put off.
+    ///
+    /// - Parameter last: the last stream whose push is still taken; 0 for none.
+    func abandon(_ connection: ConnectionID, after last: Int32) {
+        self.abandoned[connection] = last
+        self.agenda.remove { task in
+            guard case .push(let push) = task else { return false }
+            return self.isAbandoned(push.stream)
+        }
+    }
+
+    func leaveStuck(_ stream: StreamID) { self.stuck.insert(stream) }
+
+    /// - Returns: the streams that would never be answered.
+    func takeStuck() -> Set<StreamID> {
+        defer { self.stuck.removeAll() }
+        return self.stuck
+    }
+
+    func loseReply(_ stream: StreamID, _ reply: LostReply) { self.losing[stream] = reply }
+
+    func takeLost(_ stream: StreamID) -> LostReply? { self.losing.removeValue(forKey: stream) }
+
+    func streamClosed(_ stream: StreamID) { self.stuck.remove(stream) }
+
+    func connectionClosed(_ connection: ConnectionID) {
+        self.limits[connection] = nil
+        self.unusable.remove(connection)
+        self.abandoned[connection] = nil
+    }
+
+    // MARK: Stream limits
+
+    /// A connection has another stream limit.
+    ///
+    /// - Returns: the number of the change.
+    func limitChanged(_ connection: ConnectionID, endsWithSuccess: Bool) -> UInt64 {
+        self.lastChange += 1
+        self.limits[connection] = Limit(change: self.lastChange, endsWithSuccess: endsWithSuccess)
+        return self.lastChange
+    }
+
+    /// Whether the connection's stream limit ends with its next push that is accepted.
+    func awaitsSuccess(_ connection: ConnectionID) -> Bool { self.limits[connection]?.endsWithSuccess == true }
+
+    /// - Parameter change: the one whose time is over; nil for any that ends with success.
+    /// - Returns: whether the limit is to be the usual again.
+    func limitEnded(_ connection: ConnectionID, change: UInt64?) -> Bool {
+        guard let limit = self.limits[connection], change.map({ $0 == limit.change }) ?? limit.endsWithSuccess else {
+            return false
+        }
+        self.limits[connection] = nil
+        return true
+    }
+}
