@@ -57,6 +57,8 @@ struct RoleRouteTests {
         Row("GET /healthz", 403, 200, 403, 200, 200),
         Row("GET /readyz", 403, 200, 403, 200, 200),
         Row("GET /version", 403, 200, 403, 200, 200),
+        // Nobody gets past the refusal that `wakegate serve` has for all of them.
+        Row("GET /v1/faults", 403, 403, 403, 403, 403),
         Row("GET /v1/stats", 403, 403, 403, 403, 200),
         Row("GET /v1/stats/topics/\(topic)", 403, 403, 403, 200, 200),
         Row("GET /v1/stats/topics/never.seen", 403, 403, 403, 403, 404),

@@ -50,7 +50,8 @@ class Answer:
 
 
 # Clients that give the reason alone lose the status; Apple's table has one for each.
-STATUS = {"BadDeviceToken": 400, "Unregistered": 410, "Shutdown": 503, "ServiceUnavailable": 503}
+STATUS = {"BadDeviceToken": 400, "Unregistered": 410, "TooManyRequests": 429}
+STATUS.update(dict.fromkeys(["Shutdown", "ServiceUnavailable"], 503))
 STATUS.update(dict.fromkeys(["ExpiredProviderToken", "InvalidProviderToken", "MissingProviderToken"], 403))
 
 

@@ -1,0 +1,51 @@
+import Foundation
+import Testing
+
+@Suite("The example of the article on fault mode", .serialized, .timeLimit(.minutes(2)))
+struct FaultArticleTests {
+    private static let article = "Sources/Gateway/Gateway.docc/FaultMode.md"
+
+    /// The first block of JSON5 in the article.
+    private func example() throws -> String {
+        let file = RunningGateway.root.appendingPathComponent(Self.article)
+        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        let start = try #require(text.range(of: "```json5\n"))
+        let end = try #require(text.range(of: "```", range: start.upperBound..<text.endIndex))
+        return String(text[start.upperBound..<end.lowerBound])
+    }
+
+    @Test("It does what its comments say")
+    func runs() throws {
+        let faulty = try FaultyGateway(file: try self.example())
+        let gateway = faulty.gateway
+        #expect(!gateway.process.errors.contains("warning"))
+        func reason(_ device: Int, topic: String) throws -> String {
+            let answer = try gateway.push(FaultyGateway.device(device), topic: topic)
+            return answer.status == 200 ? "200" : answer.reason ?? ""
+        }
+        let gone = try gateway.push("00000000000000000000000000000001", topic: "com.example.app")
+        #expect(gone.status == 410 && gone.reason == "Unregistered" && gone.integer("timestamp") != nil)
+
+        let throttled = try [11, 12, 11, 12, 11, 12].map { try reason($0, topic: "com.example.throttled") }
+        #expect(throttled == Array(repeating: "TooManyRequests", count: 4) + ["200", "200"])
+
+        let flaky = try (0..<40).map { _ in try reason(2, topic: "com.example.flaky") }
+        #expect(flaky.filter { $0 == "InternalServerError" }.count == 3)
+        #expect(flaky.filter { $0 == "200" }.count == 37)
+
+        #expect(try reason(3, topic: "com.example.narrow") == "BadDeviceToken")
+        #expect(try reason(3, topic: "com.example.narrow") == "200")
+
+        #expect(throws: ChildProcess.Failure.self) { try reason(4, topic: "com.example.lost") }
+        #expect(try reason(4, topic: "com.example.lost") == "200")
+
+        let expired = try (0..<11).map { _ in try reason(5, topic: "com.example.expired") }
+        #expect(expired == Array(repeating: "200", count: 9) + ["ExpiredProviderToken", "200"])
+
+        let fired = try faulty.counts().mapValues(\.fired)
+        let expected = ["gone": 1, "throttled": 4, "flaky": 3, "narrow": 1, "lost": 1, "expired": 1]
+        #expect(fired.filter { $0.value > 0 } == expected)
+        #expect(fired.count == 9)
+        #expect(try faulty.accepted() != nil)
+    }
+}

@@ -1,0 +1,300 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Fault rules on the wire", .serialized, .timeLimit(.minutes(4)))
+struct FaultModeTests {
+    /// Every status and reason that APNs documents.
+    private static let reasons: [String: Int] = [
+        "BadCollapseId": 400, "BadDeviceToken": 400, "BadExpirationDate": 400, "BadMessageId": 400, "BadPriority": 400,
+        "BadTopic": 400, "DeviceTokenNotForTopic": 400, "DuplicateHeaders": 400, "IdleTimeout": 400,
+        "InvalidPushType": 400, "MissingDeviceToken": 400, "MissingTopic": 400, "PayloadEmpty": 400,
+        "TopicDisallowed": 400, "BadCertificate": 403, "BadCertificateEnvironment": 403, "ExpiredProviderToken": 403,
+        "Forbidden": 403, "InvalidProviderToken": 403, "MissingProviderToken": 403, "UnrelatedKeyIdInToken": 403,
+        "BadEnvironmentKeyIdInToken": 403, "BadPath": 404, "MethodNotAllowed": 405, "ExpiredToken": 410,
+        "Unregistered": 410, "PayloadTooLarge": 413, "TooManyProviderTokenUpdates": 429, "TooManyRequests": 429,
+        "InternalServerError": 500, "ServiceUnavailable": 503, "Shutdown": 503,
+    ]
+
+    @Test("Every reason of APNs is answered with its status, and counted; one that APNs does not have is not")
+    func answers() throws {
+        let names = Self.reasons.keys.sorted()
+        let rules = names.enumerated().map { index, name in
+            "{ id: '\(name)', when: { token: '\(FaultyGateway.device(index))' }, then: { reason: '\(name)' } }"
+        }
+        let own = "{ then: { status: 418, reason: 'Te\"apot', retryAfter: 7 } }"
+        let faulty = try FaultyGateway(file: "{ rules: [ \((rules + [own]).joined(separator: ",")) ] }")
+        #expect(
+            Set(try #require(faulty.gateway.stats().value("pushes", "rejected") as? [String: Any]).keys) == Set(names)
+        )
+        let earliest = Int(Date(timeIntervalSinceNow: 0).timeIntervalSince1970 * 1000)
+        for (index, name) in names.enumerated() {
+            let answer = try faulty.gateway.push(FaultyGateway.device(index), topic: faulty.topic)
+            #expect(answer.status == Self.reasons[name], "\(name)")
+            #expect(answer.reason == name)
+            #expect(answer.headers["apns-id"]?.isEmpty == false)
+            #expect(answer.headers["content-type"] == "application/json")
+            let timestamp = answer.integer("timestamp")
+            #expect((timestamp ?? 0 >= earliest) == (answer.status == 410), "\(name): \(answer.body)")
+        }
+        #expect(try faulty.rejected() == Dictionary(uniqueKeysWithValues: names.map { ($0, 1) }))
+        let teapot = try faulty.gateway.push(FaultyGateway.device(99), topic: faulty.topic)
+        #expect(teapot.status == 418)
+        #expect(teapot.reason == "Te\"apot")
+        #expect(teapot.headers["retry-after"] == "7")
+        #expect(try faulty.rejected().count == names.count)
+        #expect(try faulty.accepted() == 0)
+        #expect(try faulty.counts().values.filter { $0.fired == 1 }.count == names.count + 1)
+        #expect(faulty.gateway.process.errors.contains("warning: rules[32].then.reason"))
+    }
+
+    @Test("A timestamp is what the rule says, or absent")
+    func timestamps() throws {
+        let faulty = try FaultyGateway(
+            "{ when: { nth: 1 }, then: { reason: 'Unregistered', timestamp: 1454948015990 } }",
+            "{ then: { reason: 'Unregistered', timestamp: null } }"
+        )
+        let first = try faulty.gateway.push(FaultyGateway.device(1), topic: faulty.topic)
+        #expect(first.body == #"{"reason":"Unregistered","timestamp":1454948015990}"#)
+        #expect(
+            try faulty.gateway.push(FaultyGateway.device(1), topic: faulty.topic).body == #"{"reason":"Unregistered"}"#
+        )
+    }
+
+    @Test("Rules pick by topic, type, priority, key and ordinal; what they do not pick is taken")
+    func picks() throws {
+        let key = try Self.proof(keyID: "PICKEDKEY1")
+        let faulty = try FaultyGateway(
+            "{ id: 'key', when: { keyID: 'PICKEDKEY1' }, then: { reason: 'Forbidden' } }",
+            "{ id: 'other', when: { topic: 'com.example.other' }, then: { reason: 'BadTopic' } }",
+            "{ id: 'alert', when: { pushType: 'alert' }, then: { reason: 'InvalidPushType' } }",
+            "{ id: 'ten', when: { priority: 10 }, then: { reason: 'BadPriority' } }",
+            "{ id: 'third', when: { every: 3, per: 'device' }, times: 1, then: { reason: 'TooManyRequests' } }"
+        )
+        let batches = [[1], [1], [2], [1], [2], [2]]
+        let texts = try faulty.frames(batches).dropFirst()
+        // The third push to device 1 is refused, and that spends the rule.
+        #expect(texts == ["200 1", "200 3", "200 5", "429 7 TooManyRequests", "200 9", "200 11"])
+        #expect(try faulty.frames([[3]], proof: key).last == "403 1 Forbidden")
+        #expect(try faulty.gateway.push(FaultyGateway.device(3), topic: "com.example.other").reason == "BadTopic")
+        // A refused push, and a dry run, is shown to no rule.
+        #expect(try faulty.gateway.push("abcd", topic: "com.example.other").reason == "BadDeviceToken")
+        func edge(_ fields: String...) throws -> String? {
+            let all = (["apns-topic: \(faulty.topic)"] + fields).flatMap { ["-H", $0] }
+            let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(4))"
+            let arguments = ["--include"] + faulty.gateway.curlOptions + all + ["-d", "{}", url]
+            let answer = try Answer(curlOutput: ChildProcess.run("curl", arguments).output)
+            return answer.status == 200 ? "200" : answer.reason
+        }
+        #expect(try edge("apns-push-type: alert", "apns-priority: 5") == "InvalidPushType")
+        #expect(try edge("apns-push-type: alert", "apns-priority: 5", "wakegate-dry-run: 1") == "200")
+        #expect(try edge("apns-push-type: voip") == "BadPriority")
+        let counts = try faulty.counts()
+        #expect(counts["other"] == FaultyGateway.Counts(matched: 1, fired: 1))
+        #expect(counts["alert"] == FaultyGateway.Counts(matched: 1, fired: 1))
+        #expect(counts["third"] == FaultyGateway.Counts(matched: 10, fired: 1))
+        #expect(try faulty.accepted() == 5)
+    }
+
+    @Test("Ordinals count over all connections, and chance is the seed's")
+    func chance() throws {
+        let faulty = try FaultyGateway(
+            "{ when: { probability: 0.5, seed: 11 }, then: { reason: 'InternalServerError' } }"
+        )
+        func fates() throws -> [Bool] {
+            try (0..<12).map { index in
+                try faulty.gateway.push(FaultyGateway.device(index), topic: faulty.topic).status == 500
+            }
+        }
+        let first = try fates()
+        #expect(Set(first).count == 2)
+        #expect(try faulty.gateway.admin("/v1/faults/reset", "-X", "POST").status == 204)
+        #expect(try fates() == first)
+        #expect(try faulty.counts().values.first?.matched == 12)
+    }
+
+    @Test("A delayed push is overtaken by later ones, and then taken or answered")
+    func delay() throws {
+        let faulty = try FaultyGateway(
+            "{ when: { nth: 1 }, then: { delay: 1500 } }",
+            "{ when: { nth: 2 }, then: { delay: 1000, reason: 'ServiceUnavailable' } }"
+        )
+        #expect(try faulty.frames([[1, 2, 3]]).dropFirst() == ["200 5", "503 3 ServiceUnavailable", "200 1"])
+        #expect(try faulty.accepted() == 2)
+        #expect(try faulty.rejected() == ["ServiceUnavailable": 1])
+    }
+
+    @Test("A delayed push is taken though its client has given up, unless GOAWAY has said that it was not")
+    func abandoned() throws {
+        let faulty = try FaultyGateway(
+            "{ id: 'first', when: { nth: 1 }, then: { delay: 1500 } }",
+            "{ when: { nth: 2 }, then: { delay: 50, goaway: { inFlight: 'refuse' } } }",
+            "{ when: { nth: 3 }, then: { delay: 300 } }",
+            "{ when: { nth: 4 }, then: { delay: 900 } }"
+        )
+        let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
+        let options = faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", url]
+        let impatient = try ChildProcess("curl", options)
+        try faulty.gateway.eventually("a delayed push") { try faulty.counts()["first"]?.fired == 1 }
+        impatient.send(SIGKILL)
+        _ = try impatient.finish()
+        let refused = try faulty.frames([[2, 3]]).dropFirst()
+        #expect(refused == [#"goaway NO_ERROR 0 {"reason":"Shutdown"}"#, "end"])
+        // By the time the fourth is answered, the third would have been taken.
+        #expect(try faulty.frames([[4]]).last == "200 1")
+        #expect(try faulty.counts().values.filter { $0.fired == 1 }.count == 4)
+        try faulty.gateway.eventually("the first push") { try faulty.gateway.stats().integer("pushes", "noWake") == 1 }
+        #expect(try faulty.accepted() == 1)
+    }
+
+    @Test("A reset ends the stream with its code, and the connection goes on")
+    func reset() throws {
+        let faulty = try FaultyGateway(
+            "{ when: { nth: 1 }, then: { reset: 'REFUSED_STREAM' } }",
+            "{ when: { nth: 2 }, then: { reset: 'ENHANCE_YOUR_CALM' } }"
+        )
+        let texts = try faulty.frames([[1], [1], [1]]).dropFirst()
+        #expect(texts == ["reset 1 REFUSED_STREAM", "reset 3 ENHANCE_YOUR_CALM", "200 5"])
+        #expect(try faulty.accepted() == 1)
+        #expect(try faulty.rejected() == [:])
+    }
+
+    @Test("curl is told of a reset, which libcurl repeats for REFUSED_STREAM alone")
+    func curl() throws {
+        let faulty = try FaultyGateway(
+            "{ id: 'refused', when: { nth: 1 }, then: { reset: 'REFUSED_STREAM' } }",
+            "{ id: 'internal', when: { nth: 3 }, then: { reset: 'INTERNAL_ERROR' } }"
+        )
+        let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
+        let arguments =
+            faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", "-w", "%{http_code}", url]
+        let repeated = try ChildProcess.run("curl", arguments)
+        #expect(repeated.output == "200", "\(repeated.errors)")
+        let ended = try ChildProcess.run("curl", arguments)
+        #expect(ended.status == 92)
+        #expect(ended.errors.contains("INTERNAL_ERROR (err 2)"), "\(ended.errors)")
+        #expect(try faulty.counts().values.allSatisfy { $0.fired == 1 })
+    }
+
+    @Test("GOAWAY lets the streams in flight be answered, refuses them or drops them, and its connection ends")
+    func goAway() throws {
+        let data = #"{"reason":"Shutdown"}"#
+        let answering = try FaultyGateway("{ when: { nth: 2 }, then: { goaway: 'Shutdown' } }")
+        let answered = try answering.frames([[1, 2, 3]]).dropFirst()
+        #expect(answered.last == "end")
+        // Whether GOAWAY or the answers leave first is the engine's to say; all that it lists is answered.
+        #expect(Set(answered).isSuperset(of: ["200 1", "200 3"]), "\(answered)")
+        let said = try #require(answered.first { $0.hasPrefix("goaway") })
+        #expect(said == "goaway NO_ERROR 3 \(data)" || said == "goaway NO_ERROR 5 \(data)")
+        #expect(answered.contains("200 5") == said.contains(" 5 "))
+        #expect(try answering.accepted() == answered.filter { $0.hasPrefix("200") }.count)
+
+        let refusing = try FaultyGateway(
+            "{ when: { nth: 2 }, then: { goaway: { code: 'ENHANCE_YOUR_CALM', inFlight: 'refuse' } } }"
+        )
+        let refused = try refusing.frames([[1, 2, 3]]).dropFirst()
+        #expect(Set(refused) == ["200 1", "goaway ENHANCE_YOUR_CALM 1 \(data)", "end"])
+        #expect(try refusing.accepted() == 1)
+
+        let dropping = try FaultyGateway(
+            "{ when: { nth: 1 }, then: { goaway: { reason: 'BadCertificate', inFlight: 'drop' } } }"
+        )
+        let dropped = try dropping.frames([[1, 2, 3]]).dropFirst()
+        #expect(dropped.count == 2 && dropped.last == "end")
+        #expect(dropped.first?.hasPrefix("goaway NO_ERROR ") == true)
+        #expect(dropped.first?.hasSuffix(#" {"reason":"BadCertificate"}"#) == true)
+        #expect(try dropping.accepted() == 0)
+        #expect(try dropping.frames([[1]]).last == "200 1")
+    }
+
+    @Test("A connection is closed without a word, and what came behind is not taken")
+    func close() throws {
+        let faulty = try FaultyGateway("{ when: { nth: 2 }, then: { close: true } }")
+        #expect(try faulty.frames([[1], [2, 3]]).dropFirst() == ["200 1", "end"])
+        #expect(try faulty.accepted() == 1)
+        #expect(try faulty.frames([[4]]).last == "200 1")
+    }
+
+    @Test("A stuck push is never answered while others are, and does not hold a shutdown up")
+    func stuck() throws {
+        let faulty = try FaultyGateway(
+            "{ when: { nth: 1 }, then: { stuck: true } }",
+            settings: ["--set", "drainTimeout=600"]
+        )
+        #expect(try faulty.frames([[1, 2, 3]], open: 1).dropFirst() == ["200 3", "200 5"])
+        let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
+        #expect(try faulty.gateway.admin("/v1/faults/reset", "-X", "POST").status == 204)
+        let options = faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", url]
+        let waiting = try ChildProcess("curl", options)
+        try faulty.gateway.eventually("a stuck push") { try faulty.counts().values.first?.fired == 1 }
+        faulty.gateway.process.send(SIGTERM)
+        #expect(try waiting.finish().status != 0)
+        #expect(try faulty.gateway.process.finish().status == 0)
+    }
+
+    @Test("A stream limit drops with a rejection and rises with the next success, as openradar 27870881 tells")
+    func streamLimit() throws {
+        let faulty = try FaultyGateway(
+            "{ when: { every: 3 }, then: { reason: 'BadDeviceToken', streamLimit: { limit: 1, until: 'success' } } }"
+        )
+        let texts = try faulty.frames([[1], [2], [3], [4], [5]])
+        #expect(
+            texts == [
+                "settings 1000", "200 1", "200 3", "settings 1", "400 5 BadDeviceToken", "settings 1000", "200 7",
+                "200 9",
+            ]
+        )
+    }
+
+    @Test("A stream limit holds for a time, or ends with the rules")
+    func timedStreamLimit() throws {
+        let faulty = try FaultyGateway(
+            "{ when: { nth: 1 }, then: { streamLimit: { limit: 2, for: 300 } } }",
+            "{ when: { nth: 2 }, then: { streamLimit: 5 } }"
+        )
+        // `h2` would not open a third stream meanwhile; that one is refused is shown in HTTP2VerbTests.
+        let texts = try faulty.frames([[1]], until: "settings 1000")
+        #expect(texts.contains("settings 2"))
+        #expect(try faulty.frames([[1, 2]]).contains("settings 5"))
+    }
+
+    @Test("The reply to a durable push is lost in three ways; the push counts, and so does its repetition, once")
+    func lostReply() throws {
+        let faulty = try FaultyGateway(
+            "{ when: { nth: 1 }, then: { dropReply: 'reset' } }",
+            "{ when: { nth: 2 }, then: { dropReply: 'stuck' } }",
+            "{ when: { nth: 3 }, then: { dropReply: 'close' } }"
+        )
+        #expect(try faulty.frames([[1], [2, 3]], open: 1).dropFirst() == ["reset 1 INTERNAL_ERROR", "end"])
+        try faulty.gateway.eventually("three pushes") { try faulty.accepted() == 3 }
+    }
+
+    @Test(
+        "A provider token expires: its connection is unusable, others with it are refused, until the rules are cleared"
+    )
+    func expiredToken() throws {
+        let faulty = try FaultyGateway("{ when: { nth: 2 }, then: { expireToken: true } }")
+        let expired = "ExpiredProviderToken"
+        let texts = try faulty.frames([[1], [1], [1]], proof: "bearer a.b.c").dropFirst()
+        #expect(texts == ["200 1", "403 3 \(expired)", "403 5 \(expired)"])
+        #expect(
+            try faulty.frames([[1], [1]], proof: "bearer a.b.c").suffix(2) == ["403 1 \(expired)", "403 3 \(expired)"]
+        )
+        #expect(try faulty.frames([[1]], proof: "bearer d.e.f").last == "200 1")
+        #expect(try faulty.gateway.admin("/v1/faults", "-X", "DELETE").status == 204)
+        #expect(try faulty.frames([[1]], proof: "bearer a.b.c").last == "200 1")
+        #expect(try faulty.rejected() == [expired: 4])
+        #expect(try faulty.accepted() == 3)
+    }
+
+    /// A provider token that nobody could verify.
+    private static func proof(keyID: String) throws -> String {
+        func part(_ text: String) -> String {
+            Data(text.utf8).base64EncodedString().replacingOccurrences(of: "=", with: "")
+        }
+        let parts = [
+            #"{"alg":"ES256","kid":"\#(keyID)"}"#, #"{"iss":"TEAM","iat":1}"#, String(repeating: "s", count: 64),
+        ]
+        return "bearer " + parts.map(part).joined(separator: ".")
+    }
+}
