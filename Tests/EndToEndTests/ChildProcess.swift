@@ -47,7 +47,13 @@ final class ChildProcess {
         self.process.standardInput = self.source
         let ended = self.ended
         self.process.terminationHandler = { _ in ended.signal() }
-        try self.process.run()
+        do {
+            try self.process.run()
+        } catch {
+            // Without a number of its own a kill would be meant for everybody here.
+            self.hasEnded = true
+            throw error
+        }
         try self.source.fileHandleForWriting.write(contentsOf: Data(input.utf8))
         if !isInputOpen { try self.endInput() }
     }
