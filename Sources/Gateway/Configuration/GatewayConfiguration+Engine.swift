@@ -9,7 +9,8 @@ extension GatewayConfiguration {
         engine.openRegistration = self.registration == .open
         engine.devicesMax = self.limits.devicesMax
         engine.topicsMax = self.limits.topicsMax
-        engine.pushRate = self.limits.pushRate
+        engine.pushRate.pushesMax = self.limits.pushesPerDeviceMax
+        engine.pushRate.seconds = self.limits.pushesPerDeviceSeconds
         return engine
     }
 }

@@ -1,4 +1,3 @@
-import DeviceEngine
 import HTTPTransport
 
 /// One bound as the configuration, the help and the manual know it: the key `limits.NAME`.
@@ -60,7 +59,7 @@ extension GatewayLimit {
             "pushesPerDeviceMax",
             "pushes",
             0...65_535,
-            \.pushRate.pushesMax,
+            \.pushesPerDeviceMax,
             "a hundred a second, far more than a backend has for one device; 0 is no limit."
         ),
         GatewayLimit(
@@ -171,7 +170,7 @@ extension GatewayLimit {
             "pushesPerDeviceSeconds",
             "seconds",
             1...86_400,
-            \.pushRate.seconds,
+            \.pushesPerDeviceSeconds,
             "the window of pushesPerDeviceMax, which a device's first push opens; then 429 TooManyRequests."
         ),
         GatewayLimit(

@@ -1,4 +1,4 @@
-package import DeviceEngine
+import DeviceEngine
 package import HTTPTransport
 import History
 
@@ -10,8 +10,9 @@ package struct GatewayLimits: Sendable {
     package var devicesMax = EngineConfiguration().devicesMax
     /// The most topics kept.
     package var topicsMax = EngineConfiguration().topicsMax
-    /// How many pushes one device takes.
-    package var pushRate = EngineConfiguration().pushRate
+    /// The most pushes one device takes within `pushesPerDeviceSeconds`; 0 is no limit.
+    package var pushesPerDeviceMax = PushRate().pushesMax
+    package var pushesPerDeviceSeconds = PushRate().seconds
 
     /// The bytes that the history's file stays within.
     package var historyBytesMax = HistoryLimits().bytesMax
