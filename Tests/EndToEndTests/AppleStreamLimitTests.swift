@@ -3,14 +3,19 @@ import Testing
 
 @Suite("Streams of a connection, as APNs allows them", .serialized, .timeLimit(.minutes(2)))
 struct AppleStreamLimitTests {
-    private static let topic = "com.example.streams"
+    private static let topic = "com.example.app"
     private static let demand = ["--set", "appleStreamLimit=true"]
 
     /// What the gateway says to rounds of pushes, as `stream_limit.py` has them.
-    private func said(_ gateway: RunningGateway, plain: Bool = false, _ rounds: String...) throws -> [String] {
+    private func said(
+        _ gateway: RunningGateway,
+        plain: Bool = false,
+        certificate: String = "-",
+        _ rounds: String...
+    ) throws -> [String] {
         let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/stream_limit.py").path
         let place = plain ? [gateway.plain, "-"] : [gateway.edge, gateway.certificateAuthority]
-        let ended = try ChildProcess.run(RunningGateway.python, [file] + place + [Self.topic] + rounds)
+        let ended = try ChildProcess.run(RunningGateway.python, [file] + place + [certificate, Self.topic] + rounds)
         #expect(ended.status == 0, "\(ended.errors)")
         return ended.output.split(separator: "\n").map(String.init)
     }
@@ -43,6 +48,14 @@ struct AppleStreamLimitTests {
                 "limit 1", "answered 1 403", "answered 1 403", "refused 1",
             ]
         )
+    }
+
+    @Test("Who shows a client certificate has a thousand from the start")
+    func certificate() throws {
+        let gateway = try RunningGateway(Self.demand + ["--set", "tls.clientCA=.wakegate/ca.pem"])
+        let certificate = gateway.folder.appendingPathComponent(".wakegate/provider.pem").path
+        #expect(try self.said(gateway, certificate: certificate, "9") == ["limit 1000", "answered 9 200"])
+        #expect(try self.said(gateway, "2") == ["limit 1", "answered 1 403", "refused 1"])
     }
 
     @Test("A worker's connection has a thousand as soon as it has subscribed")

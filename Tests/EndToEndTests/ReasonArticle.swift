@@ -7,8 +7,8 @@ struct ReasonArticle {
         let reason: String
         /// What a client does about it.
         let remedy: String
-        /// Suite and function of the test that produces it; nil when none does.
-        let test: String?
+        /// Suite and function of the test that produces it.
+        let test: String
     }
 
     let rows: [Row]
@@ -21,7 +21,7 @@ struct ReasonArticle {
                 $0.trimmingCharacters(in: CharacterSet(charactersIn: " `"))
             }
             guard cells.count == 7, let status = Int(cells[1]) else { return nil }
-            return Row(status: status, reason: cells[2], remedy: cells[4], test: cells[5] == "none" ? nil : cells[5])
+            return Row(status: status, reason: cells[2], remedy: cells[4], test: cells[5])
         }
     }
 

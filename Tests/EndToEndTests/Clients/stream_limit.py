@@ -1,8 +1,9 @@
 """Pushes several times at once on one connection, round by round, and writes what the gateway says to each round.
 
-Arguments: HOST:PORT, CA file or `-` for cleartext, topic, and a round for each further argument: COUNT, COUNT:TOKEN for
-pushes with a provider token, or `subscribe` for a worker's stream, which stays open. Each round begins when the one before
-it is over. The heads of its requests come before all their bodies, so that they are open together. A line is an event:
+Arguments: HOST:PORT, CA file or `-` for cleartext, a file with a client certificate and its key or `-`, topic, and a
+round for each further argument: COUNT, COUNT:TOKEN for pushes with a provider token, or `subscribe` for a worker's
+stream, which stays open. Each round begins when the one before it is over. The heads of its requests come before all
+their bodies, so that they are open together. A line is an event:
   limit N            SETTINGS allow N streams at once
   answered N STATUS  so many pushes of the round were answered so
   refused N          so many streams of the round were reset with REFUSED_STREAM
@@ -20,7 +21,7 @@ import h2.events
 import h2.settings
 
 BODY = b'{"aps":{"content-available":1}}'
-address, ca, topic, *rounds = sys.argv[1:]
+address, ca, certificate, topic, *rounds = sys.argv[1:]
 host, port = address.rsplit(":", 1)
 
 
@@ -34,7 +35,12 @@ class Unlimited(h2.connection.H2Connection):
 
 def connect():
     plain = socket.create_connection((host, int(port)), timeout=15)
-    return plain if ca == "-" else ssl.create_default_context(cafile=ca).wrap_socket(plain, server_hostname=host)
+    if ca == "-":
+        return plain
+    context = ssl.create_default_context(cafile=ca)
+    if certificate != "-":
+        context.load_cert_chain(certificate)
+    return context.wrap_socket(plain, server_hostname=host)
 
 
 with connect() as connection:
