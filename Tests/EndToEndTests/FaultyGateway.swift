@@ -99,7 +99,6 @@ final class FaultyGateway {
             team: "TEAM123456",
             certificate: "",
             unregistered: "",
-            restarted: "",
             age: 0,
             scenes: scenes
         )
