@@ -101,16 +101,6 @@ package final class HTTPClient {
         unsafe Self.release(handle, active, from: self.multi)
     }
 
-    /// Ends a request without another event, and its connection with it, unless other requests are under way there.
-    /// For requests that are given up because the peer is silent; the next one shall not wait for it, too.
-    package func abandon(_ id: HTTPRequestID) {
-        // libcurl does not tell the socket of a transfer that is under way, but closes it when told so before the end.
-        if let handle = unsafe self.handles[id] {
-            _ = unsafe wakegate_curl_set_long(handle, CURLOPT_FORBID_REUSE, 1)
-        }
-        self.cancel(id)
-    }
-
     /// Sends and receives what can be, after waiting for it for at most `timeoutMilliseconds`, until one of
     /// `descriptors` is ready, or until the waker is used.
     package func poll(timeoutMilliseconds: Int, descriptors: [PollDescriptor] = []) -> [HTTPEvent] {

@@ -45,12 +45,6 @@ package final class HTTPLoop {
         self.client.cancel(id)
     }
 
-    /// Ends a request without another event, and its connection, from which nothing came for too long.
-    package func abandon(_ id: HTTPRequestID) {
-        self.owners[id] = nil
-        self.client.abandon(id)
-    }
-
     /// Sets when the agent is called next; nil for never. It is kept until then.
     package func setMoment(_ moment: Int64?, for agent: any HTTPAgent) {
         let key = ObjectIdentifier(agent)

@@ -198,12 +198,7 @@ extension WebhookDriver {
         }
         self.forget(delivery)
         self.failed(delivery, "it did not answer by the deadline")
-        if case .resting = self.hooks[hook].breaker.state {
-            // Its connection may be dead, and must not be what it is tried over when it has rested.
-            self.client.abandon(request)
-        } else {
-            self.client.cancel(request)
-        }
+        self.client.cancel(request)
     }
 
     private func succeeded(_ delivery: Delivery) {

@@ -6,7 +6,7 @@ extension WorkerSession {
         case .nothing: break
         case .subscribe: self.subscribe(on: loop)
         case .giveUp(let silence):
-            if let stream = self.stream { loop.abandon(stream) }
+            if let stream = self.stream { loop.cancel(stream) }
             self.isConnectionDoubtful = true
             let reason = WakeWorkerError(
                 .timedOut,
