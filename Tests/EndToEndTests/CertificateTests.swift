@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-@Suite("Providers and their client certificates", .serialized, .timeLimit(.minutes(3)))
+@Suite("Providers and their client certificates", .serialized, .timeLimit(.minutes(15)))
 struct CertificateTests {
     private static let topic = "com.example.certified"
     private static let subject = "/CN=Apple Push Services: \(topic)/UID=\(topic)"
@@ -291,7 +291,7 @@ struct CertificateTests {
         #expect(subscribing.errors.contains("The client certificate is a provider's"), "\(subscribing.errors)")
         let worker = try ChildProcess(
             RunningGateway.program,
-            command + [".wakegate/worker.pem", "--", "sh", "-c", "cat; echo"],
+            command + [".wakegate/worker.pem", "--output", "inherit", "--", "sh", "-c", "cat; echo"],
             folder: folder.folder
         )
         #expect(try worker.line() == RunningGateway.payload)

@@ -110,10 +110,14 @@ final class ChildProcess {
     /// Reads what there is, waiting for it; false at the end of the output.
     private func readMore(before deadline: ContinuousClock.Instant) throws -> Bool {
         let file = self.output.fileHandleForReading.fileDescriptor
-        let left = max(.zero, deadline - ContinuousClock.now)
-        let milliseconds = left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000
         var interest = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
-        guard unsafe poll(&interest, 1, Int32(milliseconds)) > 0 else { throw self.failure("wrote nothing in time") }
+        var ready: Int32
+        repeat {
+            let left = max(.zero, deadline - ContinuousClock.now)
+            let milliseconds = left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000
+            ready = unsafe poll(&interest, 1, Int32(milliseconds))
+        } while ready < 0 && errno == EINTR
+        guard ready > 0 else { throw self.failure("wrote nothing in time") }
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = unsafe read(file, &bytes, bytes.count)
         guard count > 0 else { return false }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What the article on credentials says to do works", .serialized, .timeLimit(.minutes(2)))
+@Suite("What the article on credentials says to do works", .serialized, .timeLimit(.minutes(15)))
 struct CredentialArticleTests {
     private let topic = "com.example.app"
     private let device = String(repeating: "da", count: 32)
@@ -46,7 +46,8 @@ struct CredentialArticleTests {
             let words = [command[0]] + place + certificate + command.dropFirst()
             return try ChildProcess(RunningGateway.program, words, folder: folder.folder)
         }
-        let worker = try wakegate(["worker", "--topic", self.topic, "--", "sh", "-c", "cat; echo"], "worker")
+        let command = ["worker", "--topic", self.topic, "--output", "inherit", "--", "sh", "-c", "cat; echo"]
+        let worker = try wakegate(command, "worker")
         try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
         func push() throws -> ChildProcess.Ended {
             try wakegate(["push", self.device, "--topic", self.topic], "provider").finish()

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A webhook that fails", .serialized, .timeLimit(.minutes(5)))
+@Suite("A webhook that fails", .serialized, .timeLimit(.minutes(15)))
 struct WebhookFailureTests {
     @Test("One that cannot be reached rests, its pushes keep their attempts, and it is used again once it is there")
     func unreachable() throws {
@@ -124,6 +124,8 @@ struct WebhookFailureTests {
             receiver.process.send(SIGKILL)
             receiver = try rig.receiver(port: port)
         }
+        // A silent wake would take the one slot of a webhook that is being tried again.
+        try gateway.completes(count)
         for device in 1...5 { try gateway.pushHook(count + device, replies: ["silence"]) }
         receiver.process.send(SIGKILL)
         try gateway.eventually("nothing is in flight") { try gateway.stats().integer("pushes", "inFlight") == 0 }

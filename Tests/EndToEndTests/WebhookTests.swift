@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A topic with a webhook", .serialized, .timeLimit(.minutes(5)))
+@Suite("A topic with a webhook", .serialized, .timeLimit(.minutes(15)))
 struct WebhookTests {
     @Test("A wake is posted, signed, and its result is taken from the answer")
     func signed() throws {
@@ -47,7 +47,7 @@ struct WebhookTests {
     func multiplexed() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
-        let arguments = ["--set", "policy.executionWindow=3", "--set", "policy.maxAttempts=1"]
+        let arguments = ["--set", "policy.executionWindow=10", "--set", "policy.maxAttempts=1"]
         let members = ", slots: 12, secretFile: 'secret', allowPrivate: true"
         let gateway = try rig.gateway(port: receiver.port, members, arguments)
         for device in 1...20 { try gateway.pushHook(device, replies: ["silence"]) }
@@ -151,8 +151,10 @@ struct WebhookTests {
         }
         let members = ", certificate: '.wakegate/hook.pem', key: '.wakegate/hook.key', allowPrivate: true"
         let gateway = try rig.gateway(port: receiver.port, members)
+        // The first push may have used up its attempts by then: with TLS 1.3 the refusal comes after the request.
+        try gateway.pushHook(2, replies: ["newData"])
         #expect(try receiver.next().peer == "gateway")
-        try gateway.completes(1)
+        try gateway.eventually("a result") { try gateway.results("newData") >= 1 }
     }
 
     @Test("In cleartext it posts to this machine over HTTP/1.1, and redirects lead nowhere")
