@@ -4,7 +4,7 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-@Suite("JSON gate against Foundation's parser", .timeLimit(.minutes(2)))
+@Suite("JSON gate against Foundation's parser", .timeLimit(.minutes(15)))
 struct JSONGateCorpusTests {
     private static let seeds = [
         "{\"aps\":{\"content-available\":1},\"id\":\"9d3220fe\",\"n\":[1,-2.5e3,0,true,false,null]}",

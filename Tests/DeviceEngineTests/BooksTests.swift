@@ -4,7 +4,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("The books", .timeLimit(.minutes(1)))
+@Suite("The books", .timeLimit(.minutes(15)))
 struct BooksTests {
     @Test("They conserve after every step, whatever happens, and topics add up", arguments: UInt64(1)...20)
     func conserve(seed: UInt64) {

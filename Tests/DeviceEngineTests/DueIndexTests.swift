@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("The due index", .timeLimit(.minutes(1)))
+@Suite("The due index", .timeLimit(.minutes(15)))
 struct DueIndexTests {
     @Test("It answers like a list that is searched each time", arguments: UInt64(1)...8)
     func likeNaive(seed: UInt64) {

@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("Wakes that ended", .timeLimit(.minutes(1)))
+@Suite("Wakes that ended", .timeLimit(.minutes(15)))
 struct EndedWakeTests {
     /// Ends a wake of a new device in `rig` as `outcome`.
     private static func endedWake(_ outcome: WakeOutcome, _ rig: EngineRig) throws -> WakeID {

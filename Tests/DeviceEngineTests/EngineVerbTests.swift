@@ -4,7 +4,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("The engine's verbs", .timeLimit(.minutes(1)))
+@Suite("The engine's verbs", .timeLimit(.minutes(15)))
 struct EngineVerbTests {
     @Test("A dry run answers like the push, and changes nothing", arguments: Priority.allCases, [false, true])
     func dryRun(priority: Priority, workerIsFree: Bool) throws {

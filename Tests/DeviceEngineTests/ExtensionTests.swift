@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("More time for wakes", .timeLimit(.minutes(1)))
+@Suite("More time for wakes", .timeLimit(.minutes(15)))
 struct ExtensionTests {
     @Test("A wake lasts as long as it was given, and the history and the step say so")
     func lasts() throws {

@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("Policy time and the wall clock", .timeLimit(.minutes(1)))
+@Suite("Policy time and the wall clock", .timeLimit(.minutes(15)))
 struct PolicyClockTests {
     private static let hour: Int64 = 3_600_000
 

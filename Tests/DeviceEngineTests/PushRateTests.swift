@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("How many pushes one device takes", .timeLimit(.minutes(1)))
+@Suite("How many pushes one device takes", .timeLimit(.minutes(15)))
 struct PushRateTests {
     private func rig(_ pushesMax: Int, seconds: Int = 60) -> EngineRig {
         var configuration = EngineRig.open()

@@ -4,7 +4,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("Registration and removal", .timeLimit(.minutes(1)))
+@Suite("Registration and removal", .timeLimit(.minutes(15)))
 struct RegistrationTests {
     private static func explicit() -> EngineConfiguration {
         var configuration = EngineConfiguration()

@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("A push whose sender names it and sends it again", .timeLimit(.minutes(1)))
+@Suite("A push whose sender names it and sends it again", .timeLimit(.minutes(15)))
 struct RepeatedPushTests {
     /// Situations in which a push is answered in every way there is.
     enum Situation: CaseIterable {

@@ -4,7 +4,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("An engine is restored from its records", .timeLimit(.minutes(1)))
+@Suite("An engine is restored from its records", .timeLimit(.minutes(15)))
 struct RestoreTests {
     /// The engine that the next process makes of what a store keeps.
     private static func restored(_ store: SimulatedStore, at rig: EngineRig, losingWakes: Bool) throws -> EngineRig {

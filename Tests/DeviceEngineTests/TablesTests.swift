@@ -5,7 +5,7 @@ import WakeGateTestKit
 
 @testable import DeviceEngine
 
-@Suite("Tables of the engine", .timeLimit(.minutes(1)))
+@Suite("Tables of the engine", .timeLimit(.minutes(15)))
 struct TablesTests {
     private static func length(_ number: Int) -> Int { 16 + number % 85 }
 

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A backup is a journal of its own, made while others commit")
 struct BackupTests {
-    @Test("It holds one moment between its beginning and its end", .timeLimit(.minutes(1)))
+    @Test("It holds one moment between its beginning and its end", .timeLimit(.minutes(15)))
     func whileCommitting() throws {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()

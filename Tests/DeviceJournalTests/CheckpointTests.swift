@@ -23,7 +23,7 @@ struct CheckpointTests {
         try FileManager.default.attributesOfItem(atPath: folder.path + "-wal")[.size] as? Int ?? 0
     }
 
-    @Test("The log begins anew while another thread copies it, and everything is there", .timeLimit(.minutes(1)))
+    @Test("The log begins anew while another thread copies it, and everything is there", .timeLimit(.minutes(15)))
     func secondThread() throws {
         let folder = try JournalFolder()
         var model: [RecordKey: [UInt8]] = [:]

@@ -66,7 +66,7 @@ struct CompactionTests {
 
     @Test(
         "Through a month of days and nights, with devices that come, go quiet and hold payloads",
-        .timeLimit(.minutes(2))
+        .timeLimit(.minutes(15))
     )
     func month() throws {
         var random = SeededGenerator(seed: 30)

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-@Suite("The journal on a disk that fails", .timeLimit(.minutes(3)))
+@Suite("The journal on a disk that fails", .timeLimit(.minutes(15)))
 struct FaultJournalTests {
     struct Kind: CustomTestStringConvertible, Sendable {
         let fault: SimulatedDisk.Fault

@@ -2,7 +2,7 @@ import DeviceEngine
 import Testing
 import WakeGateTestKit
 
-@Suite("A store that fails on command", .timeLimit(.minutes(1)))
+@Suite("A store that fails on command", .timeLimit(.minutes(15)))
 struct FaultStoreTests {
     @Test("Whatever operation fails, committed batches are found, and the failed one whole or not at all")
     func everyOperation() throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Streams of a connection, as APNs allows them", .serialized, .timeLimit(.minutes(2)))
+@Suite("Streams of a connection, as APNs allows them", .serialized, .timeLimit(.minutes(15)))
 struct AppleStreamLimitTests {
     private static let topic = "com.example.app"
     private static let demand = ["--set", "appleStreamLimit=true"]

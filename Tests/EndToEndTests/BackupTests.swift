@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A backup of a gateway that goes on", .serialized, .timeLimit(.minutes(3)))
+@Suite("A backup of a gateway that goes on", .serialized, .timeLimit(.minutes(15)))
 struct BackupTests {
     private let topic = "com.example.backup"
     private let token = String(repeating: "ba", count: 32)

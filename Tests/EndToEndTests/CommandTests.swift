@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("The commands against a running gateway", .serialized, .timeLimit(.minutes(2)))
+@Suite("The commands against a running gateway", .serialized, .timeLimit(.minutes(15)))
 struct CommandTests {
     private let topic = "com.example.commands"
     private let token = String(repeating: "c0de", count: 16)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A worker reports the conditions of its machine", .serialized, .timeLimit(.minutes(3)))
+@Suite("A worker reports the conditions of its machine", .serialized, .timeLimit(.minutes(15)))
 struct ConditionsReportTests {
     private let topic = "com.example.conditions"
     private let token = String(repeating: "c0", count: 32)

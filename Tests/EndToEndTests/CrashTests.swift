@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Crashes", .serialized, .timeLimit(.minutes(3)))
+@Suite("Crashes", .serialized, .timeLimit(.minutes(15)))
 struct CrashTests {
     @Test("No push that was answered 200 is missing, and no book differs, after eight kills at random moments")
     func kills() throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("curl is a working worker", .serialized, .timeLimit(.minutes(2)))
+@Suite("curl is a working worker", .serialized, .timeLimit(.minutes(15)))
 struct CurlWorkerTests {
     private let topic = "com.example.curl"
     private let token = String(repeating: "00c0ffee", count: 8)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Shutdown", .serialized, .timeLimit(.minutes(2)))
+@Suite("Shutdown", .serialized, .timeLimit(.minutes(15)))
 struct DrainTests {
     private let topic = "com.example.drain"
     private let token = String(repeating: "d1a1d1a1", count: 8)

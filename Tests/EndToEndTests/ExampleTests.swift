@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("The examples in other languages", .serialized, .timeLimit(.minutes(4)))
+@Suite("The examples in other languages", .serialized, .timeLimit(.minutes(15)))
 struct ExampleTests {
     private let topic = "com.example.examples"
     private let token = String(repeating: "e8", count: 32)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Asking for more time, and for no more wakes", .serialized, .timeLimit(.minutes(2)))
+@Suite("Asking for more time, and for no more wakes", .serialized, .timeLimit(.minutes(15)))
 struct ExtensionRouteTests {
     private let topic = "com.example.extend"
     private let token = String(repeating: "e7", count: 32)

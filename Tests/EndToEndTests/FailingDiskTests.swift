@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A gateway whose disk takes no more", .serialized, .timeLimit(.minutes(3)))
+@Suite("A gateway whose disk takes no more", .serialized, .timeLimit(.minutes(15)))
 struct FailingDiskTests {
     private let topic = "com.example.disk"
 

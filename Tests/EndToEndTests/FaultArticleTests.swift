@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("The example of the article on fault mode", .serialized, .timeLimit(.minutes(2)))
+@Suite("The example of the article on fault mode", .serialized, .timeLimit(.minutes(15)))
 struct FaultArticleTests {
     private static let article = "Sources/Gateway/Gateway.docc/FaultMode.md"
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What real clients of APNs make of faults", .serialized, .timeLimit(.minutes(4)))
+@Suite("What real clients of APNs make of faults", .serialized, .timeLimit(.minutes(15)))
 struct FaultClientTests {
     /// What a client gives its caller for each of its pushes, a dictionary each.
     private func play(_ client: ProviderClient, _ faulty: FaultyGateway, pushes: Int) throws -> [[String: Int]] {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Fault rules on the wire", .serialized, .timeLimit(.minutes(4)))
+@Suite("Fault rules on the wire", .serialized, .timeLimit(.minutes(15)))
 struct FaultModeTests {
     /// Every status and reason that APNs documents.
     private static let reasons: [String: Int] = [

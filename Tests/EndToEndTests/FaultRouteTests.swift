@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Fault rules from the command line and over the admin API", .serialized, .timeLimit(.minutes(3)))
+@Suite("Fault rules from the command line and over the admin API", .serialized, .timeLimit(.minutes(15)))
 struct FaultRouteTests {
     private let device = FaultyGateway.device(1)
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("The headline example", .timeLimit(.minutes(2)))
+@Suite("The headline example", .timeLimit(.minutes(15)))
 struct HeadlineTests {
     @Test("14 pushes half an interval apart become 8 launches, an interval apart, and the books balance")
     func fourteen() throws {

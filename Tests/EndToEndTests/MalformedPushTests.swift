@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Malformed pushes over the wire", .serialized, .timeLimit(.minutes(2)))
+@Suite("Malformed pushes over the wire", .serialized, .timeLimit(.minutes(15)))
 struct MalformedPushTests {
     struct Case: CustomTestStringConvertible {
         let testDescription: String

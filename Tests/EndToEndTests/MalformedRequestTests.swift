@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Malformed requests to the worker and admin APIs", .serialized, .timeLimit(.minutes(2)))
+@Suite("Malformed requests to the worker and admin APIs", .serialized, .timeLimit(.minutes(15)))
 struct MalformedRequestTests {
     struct Case {
         enum Listener { case edge, admin }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What an operator and a careful provider may ask", .serialized, .timeLimit(.minutes(2)))
+@Suite("What an operator and a careful provider may ask", .serialized, .timeLimit(.minutes(15)))
 struct OperatorTests {
     private let topic = "com.example.operator"
     private let token = String(repeating: "0be5", count: 16)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Ordinary clients push", .serialized, .timeLimit(.minutes(2)))
+@Suite("Ordinary clients push", .serialized, .timeLimit(.minutes(15)))
 struct OrdinaryClientTests {
     private let topic = "com.example.clients"
     private let token = String(repeating: "0badcafe", count: 8)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Real clients take the gateway for APNs", .serialized, .timeLimit(.minutes(5)))
+@Suite("Real clients take the gateway for APNs", .serialized, .timeLimit(.minutes(15)))
 struct ProviderClientTests {
     /// What the certificates are for that `wakegate dev` makes.
     private let topic = "com.example.app"

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("Keys for one environment of APNs", .serialized, .timeLimit(.minutes(2)))
+@Suite("Keys for one environment of APNs", .serialized, .timeLimit(.minutes(15)))
 struct ProviderEnvironmentTests {
     @Test("A key of the other environment is refused, and one of the gateway's own or of both is taken")
     func environment() throws {

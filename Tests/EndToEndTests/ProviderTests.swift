@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Providers prove who they are", .serialized, .timeLimit(.minutes(2)))
+@Suite("Providers prove who they are", .serialized, .timeLimit(.minutes(15)))
 final class ProviderTests {
     private static let token = String(repeating: "a7", count: 32)
     private static let topic = "com.example.auth"

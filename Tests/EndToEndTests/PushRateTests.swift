@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("A device that is pushed to too often", .serialized, .timeLimit(.minutes(2)))
+@Suite("A device that is pushed to too often", .serialized, .timeLimit(.minutes(15)))
 struct PushRateTests {
     private let topic = "com.example.rate"
     private let token = String(repeating: "4a7e", count: 16)

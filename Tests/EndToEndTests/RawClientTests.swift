@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Raw HTTP/2 clients in numbers and across a restart", .serialized, .timeLimit(.minutes(3)))
+@Suite("Raw HTTP/2 clients in numbers and across a restart", .serialized, .timeLimit(.minutes(15)))
 struct RawClientTests {
     /// What the certificates are for that `wakegate dev` makes.
     private let topic = "com.example.app"

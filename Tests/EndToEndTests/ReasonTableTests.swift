@@ -6,7 +6,7 @@ import Testing
 @Suite(
     "Every reason of APNs stands in the article, with the test that produces it",
     .serialized,
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(15))
 )
 struct ReasonTableTests {
     /// What is produced below.

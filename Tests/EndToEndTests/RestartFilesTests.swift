@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Files in the state folder that are not as the gateway left them", .serialized, .timeLimit(.minutes(3)))
+@Suite("Files in the state folder that are not as the gateway left them", .serialized, .timeLimit(.minutes(15)))
 struct RestartFilesTests {
     /// What befell a journal.
     enum Fault: String, CaseIterable {

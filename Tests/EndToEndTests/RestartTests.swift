@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A gateway that is ended and started again", .serialized, .timeLimit(.minutes(3)))
+@Suite("A gateway that is ended and started again", .serialized, .timeLimit(.minutes(15)))
 struct RestartTests {
     private let topic = "com.example.restart"
     private let tokens = ["a1", "b2", "c3"].map { String(repeating: $0, count: 32) }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A gateway as its configuration says", .serialized, .timeLimit(.minutes(2)))
+@Suite("A gateway as its configuration says", .serialized, .timeLimit(.minutes(15)))
 struct ServeTests {
     private static let tokens = ["5c", "6d"].map { String(repeating: $0, count: 32) }
 

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Workers that read slowly", .serialized, .timeLimit(.minutes(2)))
+@Suite("Workers that read slowly", .serialized, .timeLimit(.minutes(15)))
 struct SlowWorkerTests {
     private let topic = "com.example.slow"
 

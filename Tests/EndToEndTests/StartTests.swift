@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Starting a gateway", .serialized, .timeLimit(.minutes(2)))
+@Suite("Starting a gateway", .serialized, .timeLimit(.minutes(15)))
 struct StartTests {
     @Test("A port in use ends the start with an error that names it", arguments: ["--edge", "--admin", "--plain"])
     func portInUse(option: String) throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("The units of systemd", .timeLimit(.minutes(2)))
+@Suite("The units of systemd", .timeLimit(.minutes(15)))
 struct SystemdTests {
     @Test("The worker's template is sound for systemd, with the program that was built")
     func verify() throws {

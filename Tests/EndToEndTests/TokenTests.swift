@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("The life of a bearer token", .serialized, .timeLimit(.minutes(3)))
+@Suite("The life of a bearer token", .serialized, .timeLimit(.minutes(15)))
 struct TokenTests {
     private let topic = "com.example.life"
     /// Gets past the roles, and leaves no stream open.

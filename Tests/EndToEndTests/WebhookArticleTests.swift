@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("The article about webhooks", .timeLimit(.minutes(1)))
+@Suite("The article about webhooks", .timeLimit(.minutes(15)))
 struct WebhookArticleTests {
     @Test("Its receiver takes a wake of the gateway, and nobody else's")
     func receiver() throws {

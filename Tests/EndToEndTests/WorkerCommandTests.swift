@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What becomes of a worker's commands", .serialized, .timeLimit(.minutes(3)))
+@Suite("What becomes of a worker's commands", .serialized, .timeLimit(.minutes(15)))
 struct WorkerCommandTests {
     private let topic = "com.example.processes"
     private let token = String(repeating: "9c", count: 32)

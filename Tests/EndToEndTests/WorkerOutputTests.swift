@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What a worker's commands read and write", .serialized, .timeLimit(.minutes(2)))
+@Suite("What a worker's commands read and write", .serialized, .timeLimit(.minutes(15)))
 struct WorkerOutputTests {
     private let topic = "com.example.output"
     private let token = String(repeating: "07", count: 32)

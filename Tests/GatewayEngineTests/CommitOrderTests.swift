@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("What leaves the core, and when", .timeLimit(.minutes(1)))
+@Suite("What leaves the core, and when", .timeLimit(.minutes(15)))
 struct CommitOrderTests {
     @Test("Nothing leaves before the commit that covers it; what came during a sync is covered by one next commit")
     func groups() throws {

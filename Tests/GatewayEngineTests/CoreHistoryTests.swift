@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("What the core tells the history", .timeLimit(.minutes(1)))
+@Suite("What the core tells the history", .timeLimit(.minutes(15)))
 struct CoreHistoryTests {
     @Test("An explanation shows the push whose 200 was just seen, at once, the newest first")
     func recent() throws {

@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("A push that comes again while its client had no answer", .timeLimit(.minutes(1)))
+@Suite("A push that comes again while its client had no answer", .timeLimit(.minutes(15)))
 struct CoreRepeatTests {
     @Test("It is not answered before the commit of the first, and counted once")
     func duringSync() throws {

@@ -6,7 +6,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("A core starts on what another one stored", .timeLimit(.minutes(1)))
+@Suite("A core starts on what another one stored", .timeLimit(.minutes(15)))
 struct CoreRestartTests {
     @Test("Counters, the moment they began, and refused pushes by reason and topic go on")
     func counters() throws {

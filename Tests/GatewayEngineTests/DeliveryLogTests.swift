@@ -3,7 +3,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("The delivery log tells the way of a push", .timeLimit(.minutes(1)))
+@Suite("The delivery log tells the way of a push", .timeLimit(.minutes(15)))
 struct DeliveryLogTests {
     @Test("A push that is launched and answered is completed, step by step, at once after its 200")
     func completed() throws {

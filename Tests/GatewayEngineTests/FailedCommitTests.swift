@@ -4,7 +4,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("After a failed commit", .timeLimit(.minutes(2)))
+@Suite("After a failed commit", .timeLimit(.minutes(15)))
 struct FailedCommitTests {
     private static let commits = Array(0..<FailureScript.commitCount)
 

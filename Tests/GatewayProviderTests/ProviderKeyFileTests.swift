@@ -5,7 +5,7 @@ import Glibc
 import HTTPTransport
 import Testing
 
-@Suite("Providers' keys in a folder", .timeLimit(.minutes(1)))
+@Suite("Providers' keys in a folder", .timeLimit(.minutes(15)))
 struct ProviderKeyFileTests {
     private func admits(_ topics: [String], _ topic: String) throws -> Bool {
         let file = try ProviderFixture().file("K", topics: topics)

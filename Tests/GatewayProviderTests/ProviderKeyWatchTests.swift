@@ -2,7 +2,7 @@ import Foundation
 import Gateway
 import Testing
 
-@Suite("Watching the folder of providers' keys", .timeLimit(.minutes(1)))
+@Suite("Watching the folder of providers' keys", .timeLimit(.minutes(15)))
 struct ProviderKeyWatchTests {
     /// Faults as the watch tells them.
     private final class Told: @unchecked Sendable {

@@ -2,7 +2,7 @@ import Foundation
 import HTTPClient
 import Testing
 
-@Suite("The HTTP client against a real server", .serialized, .timeLimit(.minutes(1)))
+@Suite("The HTTP client against a real server", .serialized, .timeLimit(.minutes(15)))
 struct HTTPClientTests {
     private struct Echo: Decodable {
         let method: String

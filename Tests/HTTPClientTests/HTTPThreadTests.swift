@@ -2,7 +2,7 @@ import Foundation
 import HTTPClient
 import Testing
 
-@Suite("The thread that makes requests for tasks", .serialized, .timeLimit(.minutes(2)))
+@Suite("The thread that makes requests for tasks", .serialized, .timeLimit(.minutes(15)))
 struct HTTPThreadTests {
     @Test("Many tasks get each their own answer")
     func many() async throws {

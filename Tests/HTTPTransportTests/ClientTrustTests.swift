@@ -3,7 +3,7 @@ import HTTPTransport
 import Testing
 import WakeGateTestKit
 
-@Suite("Whose client certificates are trusted", .timeLimit(.minutes(2)))
+@Suite("Whose client certificates are trusted", .timeLimit(.minutes(15)))
 struct ClientTrustTests {
     private func bytes(_ file: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: file))) }
 

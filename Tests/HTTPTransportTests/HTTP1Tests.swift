@@ -1,7 +1,7 @@
 import HTTPTransport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP1Tests {
     @Test("One connection carries several requests, one after the other")
     func keepAlive() throws {

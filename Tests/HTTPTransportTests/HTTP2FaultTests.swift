@@ -2,7 +2,7 @@ import HTTPTransport
 import Testing
 
 /// Every fault ends the offender with the error that RFC 9113 names, and nobody else.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP2FaultTests {
     struct Fault: CustomTestStringConvertible, Sendable {
         let testDescription: String

@@ -1,7 +1,7 @@
 import HTTPTransport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP2ServerTests {
     @Test("The settings of APNs come first, before any request")
     func settings() throws {

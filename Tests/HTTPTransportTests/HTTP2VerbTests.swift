@@ -4,7 +4,7 @@ import Testing
 @testable import HTTPTransport
 
 /// What a handler asks of a connection besides answers.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct HTTP2VerbTests {
     private typealias Peer = ScriptedPeer
 

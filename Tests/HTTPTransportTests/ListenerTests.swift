@@ -2,7 +2,7 @@ import Foundation
 import HTTPTransport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(15)))
 struct ListenerTests {
     /// A folder for sockets, removed at the end.
     private final class Folder {

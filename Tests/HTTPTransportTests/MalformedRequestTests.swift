@@ -2,7 +2,7 @@ import HTTPTransport
 import Testing
 
 /// Requests that RFC 9113 §8.1.1 calls malformed end their stream with PROTOCOL_ERROR, and nothing else.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(15)))
 struct MalformedRequestTests {
     struct Case: CustomTestStringConvertible, Sendable {
         let testDescription: String

@@ -2,7 +2,7 @@ import Foundation
 import HTTPTransport
 import Testing
 
-@Suite("Signing with a provider's key", .serialized, .timeLimit(.minutes(2)))
+@Suite("Signing with a provider's key", .serialized, .timeLimit(.minutes(15)))
 final class ProviderKeyTests {
     private let folder: String
 

@@ -3,7 +3,7 @@ import Foundation
 import HTTPTransport
 import Testing
 
-@Suite("Verifying a provider's signature", .timeLimit(.minutes(2)))
+@Suite("Verifying a provider's signature", .timeLimit(.minutes(15)))
 final class ProviderPublicKeyTests {
     private let folder: String
 

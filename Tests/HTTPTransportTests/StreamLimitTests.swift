@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTPTransport
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct StreamLimitTests {
     /// What happens to a limit of 10 that the peer has acknowledged, and the streams it is then held to.
     enum Step {

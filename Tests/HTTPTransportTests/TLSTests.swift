@@ -3,7 +3,7 @@ import HTTPTransport
 import Testing
 import WakeGateTestKit
 
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(15)))
 struct TLSTests {
     /// A folder with the development certificates, removed at the end.
     private final class Certificates {

@@ -2,7 +2,7 @@ import HTTPTransport
 import Testing
 
 /// Limits that need a socket and real time; those of one session are tested without either.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(15)))
 struct TimeLimitTests {
     @Test("A connection without requests is told GOAWAY and ended; one with a request stays")
     func idle() async throws {

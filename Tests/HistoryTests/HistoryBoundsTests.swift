@@ -5,7 +5,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("How much the history keeps", .timeLimit(.minutes(2)))
+@Suite("How much the history keeps", .timeLimit(.minutes(15)))
 struct HistoryBoundsTests {
     @Test("File and log stay within the size, the newest events stay, the oldest go", arguments: [true, false])
     func size(isTidied: Bool) throws {

@@ -5,7 +5,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("The history on a disk that fails", .timeLimit(.minutes(3)))
+@Suite("The history on a disk that fails", .timeLimit(.minutes(15)))
 struct HistoryFaultTests {
     private static let path = "/history.sqlite"
     private static let limits = HistoryLimits(bytesMax: 4 << 20, syncMillisecondsMin: 0)

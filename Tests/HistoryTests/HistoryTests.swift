@@ -6,7 +6,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(15)))
 struct HistoryTests {
     @Test(
         "Every answer is what a plain list of the events gives, through flushes, merges and restarts",

@@ -7,7 +7,7 @@ import SQLite
 import Testing
 import WakeGateTestKit
 
-@Suite("What befalls the history", .timeLimit(.minutes(2)))
+@Suite("What befalls the history", .timeLimit(.minutes(15)))
 struct HistoryTroubleTests {
     /// A history with something in it, closed.
     private func filled(_ seed: UInt64 = 1) throws -> HistoryRig {

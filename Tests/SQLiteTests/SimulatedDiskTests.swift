@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 
 /// The disk has to be as bad as disks are, and no worse, or what is proven on it proves nothing.
-@Suite("A simulated disk", .timeLimit(.minutes(1)))
+@Suite("A simulated disk", .timeLimit(.minutes(15)))
 struct SimulatedDiskTests {
     /// How a database is kept.
     enum Keeping: String, CaseIterable {

@@ -5,7 +5,7 @@ import Simulation
 import Testing
 import WakeGateTestKit
 
-@Suite("The engine and the simulator agree", .timeLimit(.minutes(1)))
+@Suite("The engine and the simulator agree", .timeLimit(.minutes(15)))
 struct ConformanceTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "SimulationTests/Vectors")

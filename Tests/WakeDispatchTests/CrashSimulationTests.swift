@@ -3,7 +3,7 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-@Suite("Simulation of the core on a disk, with deaths and restarts", .timeLimit(.minutes(3)))
+@Suite("Simulation of the core on a disk, with deaths and restarts", .timeLimit(.minutes(15)))
 struct CrashSimulationTests {
     enum Kind: String, CaseIterable {
         case memory, journal

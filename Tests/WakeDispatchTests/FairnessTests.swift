@@ -4,7 +4,7 @@ import Testing
 import WakeDispatch
 import WakeGateTestKit
 
-@Suite("Who gets the next wake", .timeLimit(.minutes(1)))
+@Suite("Who gets the next wake", .timeLimit(.minutes(15)))
 struct FairnessTests {
     @Test("A stream never holds more wakes than it has slots", arguments: [1, 2, 16])
     func slots(slots: Int) {

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-@Suite("Simulation of dispatch among faulty workers", .timeLimit(.minutes(3)))
+@Suite("Simulation of dispatch among faulty workers", .timeLimit(.minutes(15)))
 struct SimulationTests {
     /// The seed to replay, from the environment.
     private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_SEED"].flatMap(UInt64.init)

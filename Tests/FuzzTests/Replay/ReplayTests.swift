@@ -1,7 +1,7 @@
 import Bytes
 import Testing
 
-@Suite("What fuzzing found stays found", .timeLimit(.minutes(2)))
+@Suite("What fuzzing found stays found", .timeLimit(.minutes(15)))
 struct ReplayTests {
     @Test("Every promise holds for every kept input", arguments: FuzzTarget.all)
     func replay(target: FuzzTarget) throws {
