@@ -80,7 +80,7 @@ final class ChildProcess {
     }
 
     /// The next line of standard output, without its newline; nil at the end.
-    func line(within seconds: Double = 20) throws -> String? {
+    func line(within seconds: Double = 60) throws -> String? {
         let deadline = ContinuousClock.now + .seconds(seconds)
         while true {
             if let end = self.unread.firstIndex(of: UInt8(ascii: "\n")) {
@@ -93,7 +93,7 @@ final class ChildProcess {
     }
 
     /// Waits for the end of the output and of the process.
-    func finish(within seconds: Double = 20) throws -> Ended {
+    func finish(within seconds: Double = 60) throws -> Ended {
         let deadline = ContinuousClock.now + .seconds(seconds)
         while try self.readMore(before: deadline) {}
         guard self.ended.wait(timeout: .now() + seconds) == .success else { throw self.failure("did not end") }

@@ -59,7 +59,7 @@ final class RunningGateway {
     /// What makes curl speak HTTP/2 to the edge, and trust it.
     var curlOptions: [String] {
         [
-            "--silent", "--show-error", "--noproxy", "*", "--max-time", "20", "--http2", "--cacert",
+            "--silent", "--show-error", "--noproxy", "*", "--max-time", "60", "--http2", "--cacert",
             self.certificateAuthority,
         ]
     }
@@ -72,7 +72,7 @@ final class RunningGateway {
     /// A request to the admin listener, over HTTP/1.1.
     func admin(_ path: String, _ arguments: String...) throws -> Answer {
         try self.curl(
-            ["--silent", "--show-error", "--noproxy", "*", "--max-time", "20"] + arguments + [
+            ["--silent", "--show-error", "--noproxy", "*", "--max-time", "60"] + arguments + [
                 "http://\(self.admin)\(path)"
             ]
         )
@@ -112,10 +112,10 @@ final class RunningGateway {
         return stream
     }
 
-    /// Asks again and again until the answer is as wanted, which must be within ten seconds, or as many as are given.
+    /// Asks again and again until the answer is as wanted, at most for a minute, or as long as is given.
     func eventually(
         _ what: @autoclosure () -> String,
-        within seconds: Double = 10,
+        within seconds: Double = 60,
         _ ask: () throws -> Bool
     ) throws {
         let deadline = ContinuousClock.now + .seconds(seconds)

@@ -41,7 +41,7 @@ final class SDKWorker {
     /// The first event of this name that nobody has waited for yet. Events of other names may come in any order, as
     /// several threads show them.
     @discardableResult
-    func wait(for name: String, within seconds: Double = 20) throws -> Event {
+    func wait(for name: String, within seconds: Double = 60) throws -> Event {
         if let index = self.unclaimed.firstIndex(where: { $0.name == name }) { return self.unclaimed.remove(at: index) }
         while let line = try self.process.line(within: seconds) {
             let values = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] ?? [:]

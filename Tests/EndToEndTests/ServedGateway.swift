@@ -76,7 +76,7 @@ final class ServedGateway {
         fields: [String] = [],
         certificate: String? = nil
     ) throws -> Answer {
-        var options = self.curl(listener, path) + ["--include", "--max-time", "20", "--request", method]
+        var options = self.curl(listener, path) + ["--include", "--max-time", "60", "--request", method]
         if let certificate { options += ["--cert", certificate] }
         if let token { options += ["--header", "authorization: Bearer \(token)"] }
         for field in fields { options += ["--header", field] }
@@ -121,12 +121,12 @@ final class ServedGateway {
         guard ended.status == 0 else { throw ChildProcess.Failure(description: "token revoke: \(ended.errors)") }
     }
 
-    /// Asks again and again until the answer is as wanted, which must be within ten seconds.
+    /// Asks again and again until the answer is as wanted, at most for a minute.
     func eventually(_ what: String, _ ask: () throws -> Bool) throws {
-        let deadline = ContinuousClock.now + .seconds(10)
+        let deadline = ContinuousClock.now + .seconds(60)
         while try !ask() {
             guard ContinuousClock.now < deadline else {
-                throw ChildProcess.Failure(description: "not within 10 s: \(what); log: \(self.process.errors)")
+                throw ChildProcess.Failure(description: "not within 60 s: \(what); log: \(self.process.errors)")
             }
         }
     }

@@ -70,7 +70,7 @@ final class WebhookReceiver {
     /// The wake of the next request that the gateway has given up; requests before it are passed over.
     func nextGivenUp() throws -> String {
         while true {
-            if let wake = try self.nextLine(within: 20)["closed"] as? String { return wake }
+            if let wake = try self.nextLine(within: 60)["closed"] as? String { return wake }
         }
     }
 }
