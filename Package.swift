@@ -83,7 +83,7 @@ let package = Package(
         .target(name: "LinuxConditions", dependencies: ["CNetlink"]),
 
         // MARK: The worker SDK: the only module with a public interface, and nothing of the server in it
-        .target(name: "WakeWorker", dependencies: ["HTTPClient", "Text"]),
+        .target(name: "WakeWorker", dependencies: ["HTTPClient", "LinuxConditions", "Text"]),
 
         // MARK: Composition
         .target(

@@ -5,7 +5,7 @@ package protocol HTTPAgent: AnyObject {
     /// Something became of a request that was started for this agent.
     func received(_ event: HTTPEvent, on loop: HTTPLoop)
 
-    /// The moment that was set for this agent has come.
+    /// The moment that was set for this agent has come, or a descriptor that it watches is readable.
     func momentReached(on loop: HTTPLoop)
 }
 
@@ -18,6 +18,7 @@ package final class HTTPLoop {
     private var owners: [HTTPRequestID: any HTTPAgent] = [:]
     private var moments = MomentHeap<ObjectIdentifier>()
     private var sleepers: [ObjectIdentifier: any HTTPAgent] = [:]
+    private var watchers: [ObjectIdentifier: (agent: any HTTPAgent, descriptors: [Int32])] = [:]
 
     init(_ client: HTTPClient) {
         self.client = client
@@ -52,12 +53,18 @@ package final class HTTPLoop {
         self.sleepers[key] = moment == nil ? nil : agent
     }
 
+    /// Sets for which descriptors, when they are readable, the agent is called; none to end that. It is kept meanwhile.
+    package func watch(_ descriptors: [Int32], for agent: any HTTPAgent) {
+        self.watchers[ObjectIdentifier(agent)] = descriptors.isEmpty ? nil : (agent, descriptors)
+    }
+
     /// Calls agents whose moment has come, then waits for the network and hands out what it brought.
     func turn() {
         let now = self.now
         while let key = self.moments.popDue(now) { self.sleepers.removeValue(forKey: key)?.momentReached(on: self) }
         let wait = self.moments.first.map { max(0, min(Self.waitMax, $0 - now)) } ?? Self.waitMax
-        for event in self.client.poll(timeoutMilliseconds: Int(wait)) {
+        let descriptors = self.watchers.values.flatMap(\.descriptors).map { PollDescriptor($0, .readable) }
+        for event in self.client.poll(timeoutMilliseconds: Int(wait), descriptors: descriptors) {
             let owner: (any HTTPAgent)?
             switch event {
             case .head(let id, _), .body(let id, _): owner = self.owners[id]
@@ -65,5 +72,13 @@ package final class HTTPLoop {
             }
             owner?.received(event, on: self)
         }
+        for watcher in self.watchers.values where watcher.descriptors.contains(where: Self.isReadable) {
+            watcher.agent.momentReached(on: self)
+        }
+    }
+
+    private static func isReadable(_ descriptor: Int32) -> Bool {
+        var interest = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return unsafe Glibc.poll(&interest, 1, 0) > 0
     }
 }

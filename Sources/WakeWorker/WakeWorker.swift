@@ -16,8 +16,12 @@ import Synchronization
 ///
 /// All workers of a process share one thread for the network, and one connection to each gateway.
 public final class WakeWorker: Sendable {
-    /// How many wakes are handled at once when ``init(gateway:topic:credentials:slots:devices:name:)`` is told nothing.
+    /// How many wakes are handled at once when ``init(gateway:topic:credentials:slots:devices:name:silenceLimit:)`` is
+    /// told nothing.
     public static let defaultSlots = 16
+
+    /// How long the gateway may be silent, by default, before its connection is taken for dead.
+    public static let defaultSilenceLimit = Duration.milliseconds(SubscriptionStateMachine.silenceMaxByDefault)
 
     /// What the worker does, as it happens: for logs and metrics. It has one reader; a slow one misses the oldest.
     ///
@@ -32,6 +36,7 @@ public final class WakeWorker: Sendable {
 
     let request: SubscriptionRequest
     let thread: HTTPThread
+    let reports = MachineReports()
     private let eventSource: AsyncStream<WakeWorkerEvent>.Continuation
     private let running = Mutex<WorkerSession?>(nil)
 
@@ -45,6 +50,8 @@ public final class WakeWorker: Sendable {
     ///   - slots: how many wakes it handles at once, 1 to 4096. It holds no more than twice as many.
     ///   - devices: the tokens of the devices whose wakes it takes, 64 at most; none for every device of the topic.
     ///   - name: what the gateway calls it in its answers to operators; the host's name by default.
+    ///   - silenceLimit: how long the gateway may be silent before the worker subscribes again over another connection,
+    ///     20 to 300 seconds. A gateway sends something every 15 seconds at least.
     /// - Throws: ``WakeWorkerError``: `badArgument`, or `unavailable` when the machine has no thread for it.
     public init(
         gateway: String,
@@ -52,14 +59,16 @@ public final class WakeWorker: Sendable {
         credentials: GatewayCredentials = .none,
         slots: Int = WakeWorker.defaultSlots,
         devices: [String] = [],
-        name: String? = nil
+        name: String? = nil,
+        silenceLimit: Duration = WakeWorker.defaultSilenceLimit
     ) throws(WakeWorkerError) {
         self.request = try SubscriptionRequest(
             GatewayEndpoint(gateway, credentials),
             topic: topic,
             slots: slots,
             devices: devices,
-            name: name ?? Self.hostName
+            name: name ?? Self.hostName,
+            silenceLimit: silenceLimit
         )
         do throws(HTTPClientError) {
             self.thread = try HTTPThread.shared()
@@ -97,7 +106,8 @@ public final class WakeWorker: Sendable {
             self.request,
             thread: self.thread,
             handler: WorkerSession.Handler(run: handler),
-            events: self.eventSource
+            events: self.eventSource,
+            reports: self.reports
         )
         let isFirst = self.running.withLock { running in
             guard running == nil else { return false }
@@ -142,6 +152,9 @@ public final class WakeWorker: Sendable {
             session.handlersCancelled(on: loop)
         }
     }
+
+    /// Ends `events`, once all that came before is read.
+    package func endEvents() { self.eventSource.finish() }
 
     private static var hostName: String {
         var bytes = [CChar](repeating: 0, count: 256)

@@ -1,3 +1,5 @@
+package import HTTPClient
+
 /// What went wrong, and what to do about it.
 ///
 /// Compare `code` to tell errors apart; show `message` to people. Neither holds a payload or a token.
@@ -33,7 +35,7 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let refused = Code(kind: .refused)
         /// What answered does not speak as a WakeGate gateway does.
         public static let badAnswer = Code(kind: .badAnswer)
-        /// The wake has ended already, so its time cannot be extended.
+        /// The wake has ended already: its time is not extended, and its result does not count.
         public static let wakeEnded = Code(kind: .wakeEnded)
         /// The wake has all the time that the gateway's `policy.maxExtension` gives.
         public static let extensionLimitReached = Code(kind: .extensionLimitReached)
@@ -53,9 +55,13 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
     /// What happened, and the remedy.
     public let message: String
 
-    init(_ code: Code, _ message: String) {
+    /// Why there was no answer, for programs that explain it in their own words.
+    package let cause: HTTPClientError?
+
+    init(_ code: Code, _ message: String, cause: HTTPClientError? = nil) {
         self.code = code
         self.message = message
+        self.cause = cause
     }
 
     /// The code and the message.

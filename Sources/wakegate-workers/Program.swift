@@ -5,9 +5,10 @@ import WakeWorker
 
 /// Workers of the SDK that do as their pushes tell them, for tests and measurements of the gateway.
 ///
-/// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN]
-/// [--form delegate]`. SIGTERM stops it, a second one cancels the handlers that run; the lines of standard input are
-/// commands: `register`, `conditions TOKEN LEVEL`. It ends when all workers have, with 1 when one was refused.
+/// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN] [--token-file FILE]
+/// [--cert FILE --key FILE] [--silence SECONDS] [--form delegate]`. SIGTERM stops it, a second one cancels the handlers
+/// that run; the lines of standard input are commands: `register`, `conditions TOKEN LEVEL`, `machine TOKEN ROOT`. It
+/// ends when all workers have, with 1 when one was refused.
 @main
 struct Program {
     static func main() async {
@@ -23,8 +24,8 @@ struct Program {
             options[arguments[0]] = arguments[1]
             arguments.removeFirst(2)
         }
-        var credentials = options["--token"].map { GatewayCredentials.bearerToken($0) } ?? .none
-        if authority != "-" { credentials = credentials.trusting(certificateAuthority: authority) }
+        let credentials = self.credentials(options, authority)
+        let silenceLimit = options["--silence"].flatMap { Int($0) }.map { Duration.seconds($0) }
         var workers: [WakeWorker] = []
         for number in 0..<(options["--workers"].flatMap { Int($0) } ?? 1) {
             do {
@@ -34,7 +35,8 @@ struct Program {
                     credentials: credentials,
                     slots: options["--slots"].flatMap { Int($0) } ?? WakeWorker.defaultSlots,
                     devices: options["--device"].map { [$0] } ?? [],
-                    name: "worker-\(number)"
+                    name: "worker-\(number)",
+                    silenceLimit: silenceLimit ?? WakeWorker.defaultSilenceLimit
                 )
                 workers.append(worker)
             } catch {
@@ -54,29 +56,50 @@ struct Program {
         exit(isGood ? 0 : 1)
     }
 
+    private static func credentials(_ options: [String: String], _ authority: String) -> GatewayCredentials {
+        var credentials = GatewayCredentials.none
+        if let token = options["--token"] { credentials = .bearerToken(token) }
+        if let file = options["--token-file"] { credentials = .bearerTokenFile(file) }
+        if let file = options["--cert"], let key = options["--key"] {
+            credentials = .clientCertificate(file, key: key)
+        }
+        return authority == "-" ? credentials : credentials.trusting(certificateAuthority: authority)
+    }
+
     /// - Returns: whether all workers ended because they were stopped.
     private static func run(_ workers: [WakeWorker], usingDelegate: Bool) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             for (number, worker) in workers.enumerated() {
-                Task { for await event in worker.events { self.show(event, number) } }
+                let events = Task { for await event in worker.events { self.show(event, number) } }
                 group.addTask {
-                    do throws(WakeWorkerError) {
-                        let handler = ScriptedHandler(worker: number)
-                        if usingDelegate {
-                            try await worker.run(delegate: ScriptedDelegate(handler: handler))
-                        } else {
-                            try await worker.run { try await handler.handle($0) }
-                        }
-                        Line.show("ended", number)
-                        return true
-                    } catch {
-                        let message = error.message
-                        Line.show("failed", number, [("code", .text("\(error.code)")), ("message", .text(message))])
-                        return false
-                    }
+                    let ending = await self.end(of: worker, number, usingDelegate: usingDelegate)
+                    // What happened before is shown before.
+                    worker.endEvents()
+                    await events.value
+                    Line.show(ending.name, number, ending.values)
+                    return ending.name == "ended"
                 }
             }
             return await group.reduce(true) { $0 && $1 }
+        }
+    }
+
+    /// Runs a worker, and says how it ended.
+    private static func end(
+        of worker: WakeWorker,
+        _ number: Int,
+        usingDelegate: Bool
+    ) async -> (name: String, values: [(String, Line.Value)]) {
+        do throws(WakeWorkerError) {
+            let handler = ScriptedHandler(worker: number)
+            if usingDelegate {
+                try await worker.run(delegate: ScriptedDelegate(handler: handler))
+            } else {
+                try await worker.run { try await handler.handle($0) }
+            }
+            return ("ended", [])
+        } catch {
+            return ("failed", [("code", .text("\(error.code)")), ("message", .text(error.message))])
         }
     }
 
@@ -141,6 +164,14 @@ struct Commands: Sendable {
                     conditions.batteryLevel = Double(words[2])
                     let known = try await worker.report(conditions, for: words[1])
                     return ("battery", "\(known.batteryLevel ?? -1) \(known.thermalState?.rawValue ?? "")")
+                }
+            }
+        case "machine" where words.count == 3:
+            Task {
+                await self.show { worker in
+                    // As long as the program runs, unless it is refused.
+                    try await worker.reportMachineConditions(for: words[1], root: words[2]) { _ in false }
+                    return ("machine", words[1])
                 }
             }
         default: Line.show("unknown", 0, [("command", .text(words.joined(separator: " ")))])

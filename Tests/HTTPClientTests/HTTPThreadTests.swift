@@ -51,4 +51,36 @@ struct HTTPThreadTests {
         let server = try ScriptedServer()
         #expect(try await thread.perform(HTTPRequest("GET", server.url("/teapot"))).status == 418)
     }
+
+    /// Looks away once it was called.
+    private final class Watcher: HTTPAgent, Sendable {
+        let called: AsyncStream<Void>.Continuation
+
+        init(_ called: AsyncStream<Void>.Continuation) { self.called = called }
+
+        func received(_ event: HTTPEvent, on loop: HTTPLoop) {}
+
+        func momentReached(on loop: HTTPLoop) {
+            loop.watch([], for: self)
+            self.called.yield()
+        }
+    }
+
+    @Test("An agent is called when a descriptor that it watches is readable, and no more once it watches none")
+    func descriptors() async throws {
+        let thread = try HTTPThread.shared()
+        let (calls, called) = AsyncStream<Void>.makeStream()
+        let (pipe, silent, watcher) = (Pipe(), Pipe(), Watcher(called))
+        let descriptors = [silent, pipe].map(\.fileHandleForReading.fileDescriptor)
+        thread.submit { $0.watch(descriptors, for: watcher) }
+        // The thread waits by now, for a minute if nothing wakes it.
+        await thread.wait(milliseconds: 1)
+        try pipe.fileHandleForWriting.write(contentsOf: Data("x".utf8))
+        var iterator = calls.makeAsyncIterator()
+        #expect(await iterator.next() != nil)
+        // What is readable still is read by nobody.
+        for _ in 0..<3 { await thread.wait(milliseconds: 1) }
+        called.finish()
+        #expect(await iterator.next() == nil)
+    }
 }

@@ -29,6 +29,31 @@ struct ArgumentTests {
         #expect(throws: Never.self) { try WakeWorker(gateway: gateway, topic: "t") }
     }
 
+    @Test("A limit of silence that a good gateway would pass, or that nobody would wait for, is refused")
+    func silence() throws {
+        for seconds in [20, 40, 300] {
+            _ = try WakeWorker(gateway: "https://a", topic: "t", silenceLimit: .seconds(seconds))
+        }
+        for seconds in [0, 19, 301] {
+            do throws(WakeWorkerError) {
+                _ = try WakeWorker(gateway: "https://a", topic: "t", silenceLimit: .seconds(seconds))
+                Issue.record("\(seconds) s were taken")
+            } catch {
+                #expect(error.code == .badArgument && error.message.contains("20 to 300 seconds"), "\(error)")
+            }
+        }
+    }
+
+    @Test("Reports of the machine's conditions end without an error when their task is cancelled")
+    func reportsCancelled() async throws {
+        let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t")
+        let token = String(repeating: "ab", count: 16)
+        let reports = Task { try await worker.reportMachineConditions(for: token) }
+        reports.cancel()
+        try await reports.value
+        await #expect(throws: WakeWorkerError.self) { try await worker.reportMachineConditions(for: "xyz") }
+    }
+
     @Test("A notification of a test has its payload and its time, and nobody to give it more")
     func notification() async throws {
         let notification = WakeNotification(topic: "t", payload: #"{"edition":7}"#, timeLeft: .seconds(20))

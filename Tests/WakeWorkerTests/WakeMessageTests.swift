@@ -27,7 +27,10 @@ struct WakeMessageTests {
 
     @Test(
         "Text that is no wake is refused",
-        arguments: ["", "[]", "{", "{\"wake\":\"a\"}", "{\"wake\":7,\"device\":\"b\",\"topic\":\"t\",\"deadline\":1}"]
+        arguments: [
+            "", "[]", "{", "{\"wake\"", "{\"wake\":", "{\"wake\":\"a", "{\"wake\":\"a\"}", "{\"wake\":\"a\\",
+            "{\"a\":[1}", "{,}", "{\"wake\":7,\"device\":\"b\",\"topic\":\"t\",\"deadline\":1}",
+        ]
     )
     func refused(text: String) {
         #expect(WakeMessage(Array(text.utf8)) == nil)

@@ -74,8 +74,10 @@ extension WakeWorker {
         var backoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
         var generator = SystemRandomNumberGenerator()
         var tries = 1
+        var isConnectionDoubtful = false
         while true {
-            let request = try self.request.endpoint.request(method, path, body: body)
+            var request = try self.request.endpoint.request(method, path, body: body)
+            request.isFresh = isConnectionDoubtful
             let mayRepeat: Bool
             let fault: WakeWorkerError
             switch await self.outcome(of: request) {
@@ -90,6 +92,7 @@ extension WakeWorker {
             }
             guard mayRepeat, tries < Self.triesMax, !Task.isCancelled else { throw fault }
             tries += 1
+            isConnectionDoubtful = fault.code == .timedOut
             await self.thread.wait(milliseconds: Int64(backoff.failed(using: &generator)))
         }
     }
@@ -102,7 +105,7 @@ extension WakeWorker {
         }
     }
 
-    private static func hexadecimal(_ token: String) throws(WakeWorkerError) -> String {
+    static func hexadecimal(_ token: String) throws(WakeWorkerError) -> String {
         let isToken = (32...200).contains(token.utf8.count) && token.utf8.count.isMultiple(of: 2)
         guard isToken, token.utf8.allSatisfy({ $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }) else {
             throw WakeWorkerError(

@@ -7,24 +7,31 @@
 ///
 /// A description of it, a debugger's too, never shows the token.
 public struct GatewayCredentials: Sendable {
-    enum Proof: Sendable {
-        case nothing
-        case token(String)
-        case tokenFile(String)
-        case certificate(file: String, key: String)
+    enum Token: Sendable {
+        case text(String)
+        case file(String)
     }
 
-    let proof: Proof
-    let certificateAuthority: String?
+    /// PEM files; without a key's the certificate's file holds both.
+    struct Certificate: Sendable {
+        let file: String
+        let key: String?
+    }
+
+    private(set) var token: Token?
+    private(set) var certificate: Certificate?
+    private(set) var certificateAuthority: String?
 
     /// No proof: for `wakegate dev`, and for gateways that ask for none.
-    public static let none = GatewayCredentials(proof: .nothing, certificateAuthority: nil)
+    public static let none = GatewayCredentials()
 
     /// A bearer token that `wakegate token issue --role worker` made.
     ///
     /// - Parameter token: the token's text.
     public static func bearerToken(_ token: String) -> GatewayCredentials {
-        GatewayCredentials(proof: .token(token), certificateAuthority: nil)
+        var credentials = GatewayCredentials()
+        credentials.token = .text(token)
+        return credentials
     }
 
     /// A file that holds a bearer token and nothing else. It is read anew for each request, so a token may be replaced
@@ -32,7 +39,9 @@ public struct GatewayCredentials: Sendable {
     ///
     /// - Parameter path: the file's path.
     public static func bearerTokenFile(_ path: String) -> GatewayCredentials {
-        GatewayCredentials(proof: .tokenFile(path), certificateAuthority: nil)
+        var credentials = GatewayCredentials()
+        credentials.token = .file(path)
+        return credentials
     }
 
     /// A client certificate.
@@ -41,26 +50,39 @@ public struct GatewayCredentials: Sendable {
     ///   - certificate: the path of a PEM file with the certificate and its chain.
     ///   - key: the path of a PEM file with the certificate's private key, without a passphrase.
     public static func clientCertificate(_ certificate: String, key: String) -> GatewayCredentials {
-        GatewayCredentials(proof: .certificate(file: certificate, key: key), certificateAuthority: nil)
+        GatewayCredentials.none.showing(certificate: certificate, key: key)
+    }
+
+    /// The same, and a client certificate besides.
+    ///
+    /// - Parameter key: nil when the certificate's file holds the key, too.
+    package func showing(certificate: String, key: String?) -> GatewayCredentials {
+        var credentials = self
+        credentials.certificate = Certificate(file: certificate, key: key)
+        return credentials
     }
 
     /// The same proof, for a gateway whose certificate comes from this authority instead of one the system trusts.
     ///
     /// - Parameter certificateAuthority: the path of a PEM file; `wakegate dev` keeps its own in `.wakegate/ca.pem`.
     public func trusting(certificateAuthority: String) -> GatewayCredentials {
-        GatewayCredentials(proof: self.proof, certificateAuthority: certificateAuthority)
+        var credentials = self
+        credentials.certificateAuthority = certificateAuthority
+        return credentials
     }
 }
 
 extension GatewayCredentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// What kind of proof it is.
     public var description: String {
-        switch self.proof {
-        case .nothing: "no proof"
-        case .token: "a bearer token"
-        case .tokenFile(let path): "the bearer token in \(path)"
-        case .certificate(let file, _): "the certificate in \(file)"
-        }
+        let token =
+            switch self.token {
+            case .text: "a bearer token"
+            case .file(let path): "the bearer token in \(path)"
+            case nil: String?.none
+            }
+        let proofs = [token, self.certificate.map { "the certificate in \($0.file)" }].compactMap(\.self)
+        return proofs.isEmpty ? "no proof" : proofs.joined(separator: " and ")
     }
 
     /// What kind of proof it is.

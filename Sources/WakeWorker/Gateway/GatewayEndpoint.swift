@@ -6,7 +6,7 @@ import Text
 struct GatewayEndpoint: Sendable {
     /// Without a slash at its end.
     let url: String
-    private let proof: GatewayCredentials.Proof
+    private let proof: GatewayCredentials.Token?
     private let settings: HTTPClientSettings
 
     /// The longest answer that is no stream, in bytes: they are a few hundred.
@@ -32,14 +32,12 @@ struct GatewayEndpoint: Sendable {
             )
         }
         settings.certificateAuthorityFile = credentials.certificateAuthority
-        if case .certificate(let file, let key) = credentials.proof {
-            settings.certificateFile = file
-            settings.privateKeyFile = key
-        }
+        settings.certificateFile = credentials.certificate?.file
+        settings.privateKeyFile = credentials.certificate?.key
         settings.cleartextHTTP2 = true
         settings.bodyBytesMax = Self.bodyBytesMax
         self.url = address
-        self.proof = credentials.proof
+        self.proof = credentials.token
         self.settings = settings
     }
 
@@ -64,9 +62,9 @@ struct GatewayEndpoint: Sendable {
     private func token() throws(WakeWorkerError) -> String? {
         let text: String
         switch self.proof {
-        case .nothing, .certificate: return nil
-        case .token(let token): text = token
-        case .tokenFile(let path):
+        case nil: return nil
+        case .text(let token): text = token
+        case .file(let path):
             guard let data = FileManager.default.contents(atPath: path) else {
                 throw WakeWorkerError(
                     .badCredentials,
@@ -91,23 +89,28 @@ struct GatewayEndpoint: Sendable {
 extension GatewayEndpoint {
     /// Why there was no answer.
     func error(_ error: HTTPClientError) -> WakeWorkerError {
+        let (code, message) = self.explanation(of: error)
+        return WakeWorkerError(code, message, cause: error)
+    }
+
+    private func explanation(of error: HTTPClientError) -> (WakeWorkerError.Code, String) {
         switch error.code {
         case .unreachable:
-            WakeWorkerError(.unreachable, "no gateway answers at \(self.url) (\(error)); see whether it runs there")
+            (.unreachable, "no gateway answers at \(self.url) (\(error)); see whether it runs there")
         case .broken, .tooLarge:
-            WakeWorkerError(.unreachable, "\(self.url) ended the exchange (\(error)); see the gateway's log")
+            (.unreachable, "\(self.url) ended the exchange (\(error)); see the gateway's log")
         case .timedOut:
-            WakeWorkerError(.timedOut, "\(self.url) did not answer in time (\(error)); see its load, and the network")
+            (.timedOut, "\(self.url) did not answer in time (\(error)); see its load, and the network")
         case .untrusted:
-            WakeWorkerError(
+            (
                 .untrusted,
                 "the certificate of \(self.url) is not trusted (\(error)); name its authority with "
                     + "credentials.trusting(certificateAuthority:)"
             )
-        case .badCredentials: WakeWorkerError(.badCredentials, "\(error); see the files that the credentials name")
-        case .badRequest, .refusedAddress: WakeWorkerError(.badArgument, "\(error); see the gateway's URL")
-        case .unavailable: WakeWorkerError(.unavailable, "\(error)")
-        case .cancelled: WakeWorkerError(.cancelled, "\(error)")
+        case .badCredentials: (.badCredentials, "\(error); see the files that the credentials name")
+        case .badRequest, .refusedAddress: (.badArgument, "\(error); see the gateway's URL")
+        case .unavailable: (.unavailable, "\(error)")
+        case .cancelled: (.cancelled, "\(error)")
         }
     }
 
@@ -120,7 +123,13 @@ extension GatewayEndpoint {
             )
         }
         let message = value["message"]?.text.map { ": \($0)" } ?? ""
-        return WakeWorkerError(.refused, "the gateway answered \(response.status) \(reason)\(message)")
+        let code: WakeWorkerError.Code =
+            switch reason {
+            case "ExtensionLimitReached": .extensionLimitReached
+            case "WakeEnded", "UnknownWake": .wakeEnded
+            default: .refused
+            }
+        return WakeWorkerError(code, "the gateway answered \(response.status) \(reason)\(message)")
     }
 
     /// The JSON object of a body; nil when it is none.

@@ -33,6 +33,8 @@ public struct WakeNotification: Identifiable, Sendable {
     public let firstReceivedAt: Int64
     /// The JSON text of the push, as the provider sent it; empty for a wake without a push.
     public let payload: [UInt8]
+    /// The deadline that it came with, in milliseconds since 1970 by the gateway's clock.
+    package let firstDeadline: Int64
     let lease: WakeLease
 
     /// A notification that no gateway sent, to test a handler with.
@@ -63,7 +65,13 @@ public struct WakeNotification: Identifiable, Sendable {
         self.receivedAt = 0
         self.firstReceivedAt = 0
         self.payload = Array(payload.utf8)
+        self.firstDeadline = 0
         self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
+    }
+
+    /// As a gateway would send it, and nobody to give it more time.
+    package init(_ message: WakeMessage) {
+        self.init(message, WakeLease(deadline: .now, extender: nil))
     }
 
     init(_ message: WakeMessage, _ lease: WakeLease) {
@@ -78,6 +86,7 @@ public struct WakeNotification: Identifiable, Sendable {
         self.receivedAt = message.receivedAt
         self.firstReceivedAt = message.firstReceivedAt
         self.payload = message.payload
+        self.firstDeadline = message.deadline
         self.lease = lease
     }
 

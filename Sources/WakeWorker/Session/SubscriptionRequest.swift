@@ -4,20 +4,26 @@ import HTTPClient
 struct SubscriptionRequest: Sendable {
     static let slots = 1...4096
     static let devicesMax = 64
+    /// A gateway sends something every 15 s; nothing for less than 20 is no silence yet.
+    static let silenceLimits = Duration.seconds(20)...Duration.seconds(300)
 
     let endpoint: GatewayEndpoint
     let topic: String
     let slots: Int
     let devices: [String]
     let name: String
+    /// How long an open stream may bring nothing, in milliseconds.
+    let silenceMax: Int64
 
-    /// - Throws: `badArgument` for a number of slots or devices that no gateway takes.
+    /// - Throws: `badArgument` for a number of slots or devices that no gateway takes, and for a limit of silence that
+    ///   a good gateway would pass.
     init(
         _ endpoint: GatewayEndpoint,
         topic: String,
         slots: Int,
         devices: [String],
-        name: String
+        name: String,
+        silenceLimit: Duration
     ) throws(WakeWorkerError) {
         guard !topic.isEmpty else {
             throw WakeWorkerError(.badArgument, "the topic is empty; name the app's, such as com.example.app")
@@ -31,11 +37,19 @@ struct SubscriptionRequest: Sendable {
                 "\(devices.count) devices are named; a worker names at most \(Self.devicesMax), or none for all"
             )
         }
+        guard Self.silenceLimits.contains(silenceLimit) else {
+            throw WakeWorkerError(
+                .badArgument,
+                "the silence limit is \(silenceLimit); take 20 to 300 seconds, as a gateway sends something every 15"
+            )
+        }
         self.endpoint = endpoint
         self.topic = topic
         self.slots = slots
         self.devices = devices
         self.name = name
+        let (seconds, attoseconds) = silenceLimit.components
+        self.silenceMax = seconds * 1000 + attoseconds / 1_000_000_000_000_000
     }
 
     var topicPath: String { "/v1/topics/\(URLPath.component(self.topic))" }

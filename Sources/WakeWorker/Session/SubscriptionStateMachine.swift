@@ -18,15 +18,26 @@ package struct SubscriptionStateMachine: Sendable {
     }
 
     /// The gateway sends a comment after 15 s of silence; two of them are missing.
-    package static let silenceMax: Int64 = 40_000
+    package static let silenceMaxByDefault: Int64 = 40_000
     /// The gateway answers a subscription at once.
     package static let answerMax: Int64 = 15_000
 
+    /// How long to wait after the end of a stream that was open, in milliseconds. Its gateway may be restarting, and
+    /// thousands of others come back with this one, so the range is wide.
+    package static let firstWaits: ClosedRange<Int64> = 750...2250
+
     private var state: State
     private var backoff: Backoff
+    private let silenceMax: Int64
 
-    package init(now: Int64, backoff: Backoff = Backoff(firstMilliseconds: 1500, lastMilliseconds: 15_000)) {
+    /// - Parameter silenceMax: how long an open stream may bring nothing.
+    package init(
+        now: Int64,
+        silenceMax: Int64 = Self.silenceMaxByDefault,
+        backoff: Backoff = Backoff(firstMilliseconds: 2500, lastMilliseconds: 15_000)
+    ) {
         self.state = .waiting(until: now)
+        self.silenceMax = silenceMax
         self.backoff = backoff
     }
 
@@ -35,7 +46,7 @@ package struct SubscriptionStateMachine: Sendable {
         switch self.state {
         case .waiting(let moment): moment
         case .connecting(let since): since + Self.answerMax
-        case .subscribed(let heardAt), .draining(let heardAt): heardAt + Self.silenceMax
+        case .subscribed(let heardAt), .draining(let heardAt): heardAt + self.silenceMax
         case .over: nil
         }
     }
@@ -67,7 +78,7 @@ extension SubscriptionStateMachine {
             self.state = .connecting(since: now)
             return .subscribe
         case .connecting: return .giveUp(silence: Self.answerMax)
-        case .subscribed, .draining: return .giveUp(silence: Self.silenceMax)
+        case .subscribed, .draining: return .giveUp(silence: self.silenceMax)
         case .over: return .nothing
         }
     }
@@ -102,14 +113,19 @@ extension SubscriptionStateMachine {
         using generator: inout some RandomNumberGenerator
     ) -> StreamEndedAction {
         switch self.state {
-        case .connecting, .subscribed, .waiting:
-            let wait = Int64(self.backoff.failed(using: &generator)) + max(0, retryAfter)
-            self.state = .waiting(until: now + wait)
-            return .retry(inMilliseconds: wait)
+        case .subscribed:
+            return self.retry(inMilliseconds: .random(in: Self.firstWaits, using: &generator) + max(0, retryAfter), now)
+        case .connecting, .waiting:
+            return self.retry(inMilliseconds: Int64(self.backoff.failed(using: &generator)) + max(0, retryAfter), now)
         case .draining, .over:
             self.state = .over
             return .over
         }
+    }
+
+    private mutating func retry(inMilliseconds wait: Int64, _ now: Int64) -> StreamEndedAction {
+        self.state = .waiting(until: now + wait)
+        return .retry(inMilliseconds: wait)
     }
 
     /// Another try would come to the same.

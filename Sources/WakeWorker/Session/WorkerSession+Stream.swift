@@ -51,6 +51,7 @@ extension WorkerSession {
         }
         self.subscription.accepted(now: loop.now)
         self.isConnectionDoubtful = false
+        self.reports.subscriptionChanged(true, on: loop)
         self.events.yield(.subscribed)
     }
 
@@ -118,6 +119,7 @@ extension WorkerSession {
     /// The stream is gone, and with it its unanswered wakes: they launch again elsewhere, so their handlers stop.
     private func streamEnded(_ reason: WakeWorkerError, isPassing: Bool, retryAfter: Int64 = 0, on loop: HTTPLoop) {
         self.stream = nil
+        self.reports.subscriptionChanged(false, on: loop)
         for wake in Array(self.wakes.keys) { self.wakeEnded(wake, .lost, on: loop) }
         guard isPassing else {
             if !self.subscription.isStopping { self.failure = reason }

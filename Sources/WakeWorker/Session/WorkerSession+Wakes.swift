@@ -229,7 +229,7 @@ extension WorkerSession: WakeExtender {
             reply?.resume(returning: .success(.milliseconds(timeLeft)))
             return
         case .success(let response):
-            error = Self.extensionRefusal(response)
+            error = GatewayEndpoint.refusal(response)
             if GatewayEndpoint.isPassing(response.status) {
                 self.wakes[id]?.keepAlive.unanswered(now: loop.now)
             } else {
@@ -241,15 +241,6 @@ extension WorkerSession: WakeExtender {
         }
         self.schedule(id)
         reply?.resume(returning: .failure(error))
-    }
-
-    private static func extensionRefusal(_ response: HTTPResponse) -> WakeWorkerError {
-        let refusal = GatewayEndpoint.refusal(response)
-        switch GatewayEndpoint.object(response.body)?["reason"]?.text {
-        case "ExtensionLimitReached": return WakeWorkerError(.extensionLimitReached, refusal.message)
-        case "WakeEnded", "UnknownWake": return WakeWorkerError(.wakeEnded, refusal.message)
-        default: return refusal
-        }
     }
 
     /// At least a second and at most a day.

@@ -44,6 +44,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     let thread: HTTPThread
     let handler: Handler
     let events: AsyncStream<WakeWorkerEvent>.Continuation
+    /// What runs beside it, and wants to know when it is subscribed.
+    let reports: MachineReports
     var generator = SystemRandomNumberGenerator()
     var timers = MomentHeap<Timer>()
     var purposes: [HTTPRequestID: Purpose] = [:]
@@ -79,17 +81,20 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         _ request: SubscriptionRequest,
         thread: HTTPThread,
         handler: Handler,
-        events: AsyncStream<WakeWorkerEvent>.Continuation
+        events: AsyncStream<WakeWorkerEvent>.Continuation,
+        reports: MachineReports
     ) {
         self.request = request
         self.thread = thread
         self.handler = handler
         self.events = events
+        self.reports = reports
     }
 
     func begin(_ ending: Ending, on loop: HTTPLoop) {
         self.ending = ending
-        self.subscription = SubscriptionStateMachine(now: loop.now)
+        self.reports.subscriptionChanged(false, on: loop)
+        self.subscription = SubscriptionStateMachine(now: loop.now, silenceMax: self.request.silenceMax)
         if self.isStopRequested { _ = self.subscription.stopRequested() }
         self.settle(on: loop)
     }
@@ -164,6 +169,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
 
     private func end(on loop: HTTPLoop) {
         self.isOver = true
+        self.reports.subscriptionChanged(nil, on: loop)
         loop.setMoment(nil, for: self)
         for (id, purpose) in self.purposes {
             loop.cancel(id)

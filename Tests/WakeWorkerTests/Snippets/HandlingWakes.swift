@@ -50,6 +50,18 @@ func becomeDevice(_ worker: WakeWorker) async throws -> String {
 }
 // end
 
+// snippet: machine
+func runAsThisMachine(_ worker: WakeWorker, _ token: String) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await worker.reportMachineConditions(for: token) }
+        group.addTask { try await worker.run { notification in try await archive(notification) } }
+        // Whichever ends first ends the other: reports when the worker stops, the worker when reports are refused.
+        _ = try await group.next()
+        group.cancelAll()
+    }
+}
+// end
+
 // snippet: events
 func watch(_ worker: WakeWorker) async {
     for await event in worker.events {

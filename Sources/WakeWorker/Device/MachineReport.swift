@@ -1,0 +1,140 @@
+import HTTPClient
+import LinuxConditions
+
+/// Tells the gateway the conditions of this machine, as those of one device.
+///
+/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone; other threads only submit work to it.
+final class MachineReport: HTTPAgent, @unchecked Sendable {
+    /// How it ends: nil when it was cancelled.
+    typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
+
+    private let endpoint: GatewayEndpoint
+    private let path: String
+    private let root: String
+    private let goesOnAfter: @Sendable (WakeWorkerError) -> Bool
+    private var watch: ConditionsWatch?
+    private var reporter = ConditionsReporter()
+    private var request: HTTPRequestID?
+    private var isConnectionDoubtful = false
+    private var ending: Ending?
+    private var isOver = false
+
+    /// - Parameters:
+    ///   - path: of the device's conditions.
+    ///   - root: the folder below which `/sys` and `/var` are read.
+    ///   - goesOnAfter: is told of each refusal, and says whether to go on: then the report is sent again when
+    ///     something has changed, or the worker has subscribed again.
+    init(
+        _ endpoint: GatewayEndpoint,
+        path: String,
+        root: String,
+        goesOnAfter: @escaping @Sendable (WakeWorkerError) -> Bool
+    ) {
+        self.endpoint = endpoint
+        self.path = path
+        self.root = root
+        self.goesOnAfter = goesOnAfter
+    }
+
+    func begin(_ ending: Ending, isConnected: Bool, on loop: HTTPLoop) {
+        guard !self.isOver else { return ending.resume(returning: nil) }
+        self.ending = ending
+        let watch = ConditionsWatch(root: self.root)
+        self.watch = watch
+        loop.watch(watch.descriptors, for: self)
+        self.connectionChanged(isConnected, on: loop)
+    }
+
+    /// The gateway can be reached, or no longer.
+    func connectionChanged(_ isConnected: Bool, on loop: HTTPLoop) {
+        if isConnected { self.reporter.connected(now: loop.now) } else { self.reporter.disconnected() }
+        self.settle(on: loop)
+    }
+
+    /// Ends it; nil when nobody needs it any more.
+    func end(_ failure: WakeWorkerError?, on loop: HTTPLoop) {
+        guard !self.isOver else { return }
+        self.isOver = true
+        loop.watch([], for: self)
+        loop.setMoment(nil, for: self)
+        if let request = self.request { loop.cancel(request) }
+        self.ending?.resume(returning: failure)
+        self.ending = nil
+    }
+
+    func received(_ event: HTTPEvent, on loop: HTTPLoop) {
+        guard case .ended(let id, let result) = event, id == self.request else { return }
+        self.request = nil
+        self.isConnectionDoubtful = false
+        switch result {
+        case .success(let response) where response.isSuccess: self.reporter.reportConfirmed(now: loop.now)
+        case .success(let response) where GatewayEndpoint.isPassing(response.status):
+            self.reporter.reportFailed(now: loop.now)
+        case .success(let response): self.refused(GatewayEndpoint.refusal(response), on: loop)
+        case .failure(let error) where GatewayEndpoint.isPassing(error):
+            self.isConnectionDoubtful = error.code == .timedOut
+            self.reporter.reportFailed(now: loop.now)
+        case .failure(let error): self.refused(self.endpoint.error(error), on: loop)
+        }
+        self.settle(on: loop)
+    }
+
+    func momentReached(on loop: HTTPLoop) { self.settle(on: loop) }
+
+    private func refused(_ error: WakeWorkerError, on loop: HTTPLoop) {
+        guard self.goesOnAfter(error) else { return self.end(error, on: loop) }
+        self.reporter.reportRefused(now: loop.now)
+    }
+
+    /// Reads the machine and sends a report when it is time for either.
+    private func settle(on loop: HTTPLoop) {
+        guard !self.isOver, let watch = self.watch else { return }
+        let now = loop.now
+        if let conditions = watch.conditions(now: now) { self.reporter.conditionsRead(conditions, now: now) }
+        if let changes = self.reporter.timePassed(now: now) { self.send(changes, on: loop) }
+        guard !self.isOver else { return }
+        loop.setMoment(min(watch.nextAt, self.reporter.nextAt ?? .max), for: self)
+    }
+
+    private func send(_ changes: MachineConditions, on loop: HTTPLoop) {
+        do throws(WakeWorkerError) {
+            var request = try self.endpoint.request("PATCH", self.path, body: Array(changes.json.utf8))
+            request.isFresh = self.isConnectionDoubtful
+            do throws(HTTPClientError) {
+                self.request = try loop.start(request, for: self)
+            } catch {
+                throw self.endpoint.error(error)
+            }
+        } catch {
+            self.refused(error, on: loop)
+        }
+    }
+}
+
+/// The reports of the machine's conditions beside a worker, and whether that is subscribed.
+///
+/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone; other threads only submit work to it.
+final class MachineReports: @unchecked Sendable {
+    private var reports: [MachineReport] = []
+    /// Nil while the worker does not run: then reports are sent all the same.
+    private var isSubscribed: Bool?
+
+    func begin(_ report: MachineReport, _ ending: MachineReport.Ending, on loop: HTTPLoop) {
+        self.reports.append(report)
+        report.begin(ending, isConnected: self.isSubscribed ?? true, on: loop)
+    }
+
+    func remove(_ report: MachineReport) {
+        self.reports.removeAll { $0 === report }
+    }
+
+    /// The worker has subscribed, has lost its stream, or runs no longer.
+    func subscriptionChanged(_ isSubscribed: Bool?, on loop: HTTPLoop) {
+        let wasConnected = self.isSubscribed ?? true
+        self.isSubscribed = isSubscribed
+        let isConnected = isSubscribed ?? true
+        // A stream that ended and came back was told as two changes.
+        guard isConnected != wasConnected else { return }
+        for report in self.reports { report.connectionChanged(isConnected, on: loop) }
+    }
+}
