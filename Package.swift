@@ -16,6 +16,7 @@ let swiftSettings: [SwiftSetting] = [
 let fuzzDependencies: [Target.Dependency] = [
     "APNSProtocol", "Bytes", "CommandLineTool", "DeviceEngine", "DeviceJournal", "Gateway", "HTTPClient",
     "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Simulation", "Text", "WakeDispatch",
+    "WakeWorker",
 ]
 
 /// The fuzz targets: in every build the tests that replay what fuzzing found, and for `deploy/fuzz`, which sets the
@@ -96,8 +97,8 @@ let package = Package(
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "CProcess", "FaultInjection", "Gateway", "HTTPClient", "LaunchPolicy", "LinuxConditions", "Simulation",
-                "Text",
+                "CProcess", "FaultInjection", "Gateway", "HTTPClient", "LaunchPolicy", "Simulation", "Text",
+                "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -160,7 +161,10 @@ let package = Package(
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "WakeWorkerTests", dependencies: ["HTTPClient", "WakeGateTestKit", "WakeWorker"]),
         .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions"]),
-        .testTarget(name: "CommandLineToolTests", dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text"]),
+        .testTarget(
+            name: "CommandLineToolTests",
+            dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text", "WakeWorker"]
+        ),
         // Depends on the programs so that they lie, built, beside the tests.
         .testTarget(
             name: "EndToEndTests",

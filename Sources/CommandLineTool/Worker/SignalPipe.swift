@@ -5,6 +5,9 @@ package enum SignalPipe {
     // Written once before any handler is installed, and only read by handlers.
     private nonisolated(unsafe) static var writeEnd: Int32 = -1
 
+    /// A byte that is no signal.
+    package static let none: Int32 = 0
+
     /// Catches `signals` from now on and returns the descriptor on which each is one byte, its number.
     package static func open(_ signals: [Int32]) -> Int32? {
         var ends: [Int32] = [-1, -1]
@@ -28,6 +31,13 @@ package enum SignalPipe {
         }
         unsafe pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
         return ends[0]
+    }
+
+    /// Ends a wait for the descriptor from any thread.
+    package static func wake() {
+        var byte = UInt8(self.none)
+        // A pipe that is full ends the wait, too.
+        _ = unsafe write(self.writeEnd, &byte, 1)
     }
 
     /// The signals that came since the last call.

@@ -1,5 +1,6 @@
-import Glibc
 import HTTPClient
+import Synchronization
+import WakeWorker
 
 extension CommandDefinition {
     package static let worker = CommandDefinition(
@@ -45,7 +46,7 @@ extension CommandDefinition {
     )
 }
 
-/// `wakegate worker`.
+/// `wakegate worker`: a `WakeWorker` whose handler is a command.
 package enum WorkerCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         guard parsed.all("--device").count <= 64 else {
@@ -54,46 +55,101 @@ package enum WorkerCommand {
         guard ProgramPath.find(parsed.trailing[0]) != nil else {
             throw .usage("\"\(parsed.trailing[0])\" is no program; put the path of one, or a name in PATH, after --")
         }
-        let worker = try Worker(location: GatewayLocation(parsed, side: .edge), settings: self.settings(parsed))
-        return try worker.run()
+        let location = try GatewayLocation(parsed, side: .edge)
+        let devices = try self.reportedDevices(parsed)
+        let settings = try CommandLoop.Settings(command: parsed.trailing, isOutputLogged: self.isOutputLogged(parsed))
+        // The guard comes before the worker's connections, which it should not inherit.
+        let commands = try CommandThread(settings)
+        let worker = try self.worker(parsed, location)
+        let log = WorkerLog(location: location, commands: commands)
+        let events = Task { for await event in worker.events { log.tell(event) } }
+        let root = parsed.text("--system-root") ?? "/"
+        let reports = devices.map { device in Task { await self.report(worker, device, root, log) } }
+        let running = Task { () -> CommandFailure? in
+            do throws(WakeWorkerError) {
+                try await worker.run { try await commands.run($0) }
+                return nil
+            } catch {
+                return CommandFailure(.failed, log.explain(error))
+            }
+        }
+        commands.start(CommandLoop.SignalHandlers(stop: { running.cancel() }, cancel: { worker.cancelHandlers() }))
+        let failure = await running.value
+        for report in reports { report.cancel() }
+        for report in reports { await report.value }
+        worker.endEvents()
+        await events.value
+        if let failure = await commands.finish() ?? failure { throw failure }
+        return 0
     }
 
-    private static func path(_ parsed: ParsedCommand) -> String {
-        var query = ["slots=\(parsed.integer("--slots") ?? 1)"]
-        query.append("name=\(URLPath.component(parsed.text("--name") ?? self.hostName))")
-        query += parsed.all("--device").map { "device=\(URLPath.component($0))" }
-        let topic = URLPath.component(parsed.text("--topic") ?? "")
-        return "/v1/topics/\(topic)/wakes?\(query.joined(separator: "&"))"
+    private static func worker(
+        _ parsed: ParsedCommand,
+        _ location: GatewayLocation
+    ) throws(CommandFailure) -> WakeWorker {
+        var credentials = GatewayCredentials.none
+        // A file is read anew for each request, so the token in it may be replaced.
+        if let path = parsed.text("--token-file") {
+            credentials = .bearerTokenFile(path)
+        } else if let token = parsed.text("--token") {
+            credentials = .bearerToken(token)
+        }
+        if let certificate = location.settings.certificateFile {
+            credentials = credentials.showing(certificate: certificate, key: location.settings.privateKeyFile)
+        }
+        if let authority = location.settings.certificateAuthorityFile {
+            credentials = credentials.trusting(certificateAuthority: authority)
+        }
+        do throws(WakeWorkerError) {
+            return try WakeWorker(
+                gateway: location.settings.socketPath.map { "unix:\($0)" } ?? location.url,
+                topic: parsed.text("--topic") ?? "",
+                credentials: credentials,
+                slots: parsed.integer("--slots") ?? 1,
+                devices: parsed.all("--device"),
+                name: parsed.text("--name")
+            )
+        } catch {
+            throw CommandFailure(error.code == .badArgument ? .badUsage : .failed, error.message)
+        }
     }
 
-    private static var hostName: String {
-        var bytes = [CChar](repeating: 0, count: 256)
-        guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return "worker" }
-        return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    /// Reports this machine's conditions as a device's, until the task is cancelled.
+    private static func report(_ worker: WakeWorker, _ device: String, _ root: String, _ log: WorkerLog) async {
+        let told = Mutex<WakeWorkerError?>(nil)
+        do throws(WakeWorkerError) {
+            try await worker.reportMachineConditions(for: device, root: root) { error in
+                let before = told.withLock { told in
+                    defer { told = error }
+                    return told
+                }
+                if error != before { log.refused(error, device) }
+                return true
+            }
+        } catch {
+            log.refused(error, device)
+        }
     }
 
-    private static func settings(_ parsed: ParsedCommand) throws(CommandFailure) -> Worker.Settings {
+    private static func isOutputLogged(_ parsed: ParsedCommand) throws(CommandFailure) -> Bool {
         let output = parsed.text("--output") ?? "log"
         guard output == "log" || output == "inherit" else {
             throw .usage("--output is \"\(output)\"; it is log or inherit")
         }
+        return output == "log"
+    }
+
+    /// The devices whose conditions are those of this machine.
+    private static func reportedDevices(_ parsed: ParsedCommand) throws(CommandFailure) -> [String] {
         var devices: [String] = []
-        if parsed.isSet("--report-conditions") {
-            for device in parsed.all("--device") where !devices.contains(device) { devices.append(device) }
-            guard !devices.isEmpty else {
-                throw .usage(
-                    "--report-conditions does not know which device this machine is; add --device TOKEN "
-                        + "(`wakegate device register --topic \(parsed.text("--topic") ?? "TOPIC")` makes one)"
-                )
-            }
+        guard parsed.isSet("--report-conditions") else { return devices }
+        for device in parsed.all("--device") where !devices.contains(device) { devices.append(device) }
+        guard !devices.isEmpty else {
+            throw .usage(
+                "--report-conditions does not know which device this machine is; add --device TOKEN "
+                    + "(`wakegate device register --topic \(parsed.text("--topic") ?? "TOPIC")` makes one)"
+            )
         }
-        return Worker.Settings(
-            path: self.path(parsed),
-            slots: parsed.integer("--slots") ?? 1,
-            command: parsed.trailing,
-            isOutputLogged: output == "log",
-            reportedDevices: devices,
-            systemRoot: parsed.text("--system-root") ?? "/"
-        )
+        return devices
     }
 }

@@ -2,6 +2,7 @@ import Bytes
 import CommandLineTool
 import HTTPClient
 import Text
+import WakeWorker
 
 /// What a worker reads: the stream of events, and the members of an event's data.
 enum EventStreamTarget {
@@ -19,10 +20,11 @@ enum EventStreamTarget {
         if let short { try promise(short == whole, "the events change under a limit that they keep") }
         for event in whole {
             try self.checkMembers(event.data)
-            if let wake = WakeEvent(event.data) {
-                try promise(wake.environment.count == 6, "a wake has six variables")
+            if let wake = WakeMessage(event.data) {
+                let variables = WakeNotification(wake).commandEnvironment
+                try promise(variables.count == 6, "a wake has six variables")
             }
-            _ = WakeEvent.expiredWake(event.data)
+            _ = WakeMessage.expiredWake(event.data)
         }
     }
 

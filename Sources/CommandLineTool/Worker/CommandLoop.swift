@@ -1,0 +1,227 @@
+import Glibc
+import WakeWorker
+
+/// The commands of a worker: one for each wake that it handles. Starts, feeds, reads, stops and reaps them.
+///
+/// It belongs to one thread, and waits in one place for all of them, for signals, and for whoever reads our output.
+final class CommandLoop {
+    /// What is run for each wake.
+    struct Settings: Sendable {
+        /// The program and its arguments.
+        var command: [String]
+        /// Whether the commands' output gets the wake's id on each line, or goes where ours goes as it is.
+        var isOutputLogged: Bool
+    }
+
+    /// What signals ask for.
+    struct SignalHandlers: Sendable {
+        /// The first signal: no more wakes.
+        let stop: @Sendable () -> Void
+        /// Every other: the commands are to stop, too.
+        let cancel: @Sendable () -> Void
+    }
+
+    /// A command that runs.
+    private struct Job {
+        var process: CommandProcess
+        let run: CommandRun
+        /// One for each of `CommandProcess.outputEnds`.
+        var lines: [OutputLines]
+        /// When SIGKILL is due, once the command was told to stop.
+        var killAt: Int64?
+    }
+
+    private static let killDelayMilliseconds: Int64 = 2000
+    /// How long our own output may take at the end.
+    private static let outputMilliseconds: Int64 = 2000
+    /// The longest wait; nothing depends on it.
+    private static let waitMilliseconds: Int64 = 60_000
+
+    private let settings: Settings
+    private let commandGuard: CommandGuard
+    private let signals: Int32
+    private var handlers: SignalHandlers?
+    private var isStopping = false
+    private var jobs: [Int32: Job] = [:]
+    /// Our standard output and error, as the commands' outputs go to them.
+    private var logs = [OutputLog(STDOUT_FILENO), OutputLog(STDERR_FILENO)]
+    private var buffer = [UInt8](repeating: 0, count: 65_536)
+    /// Why commands can no longer be guarded, and so the worker has to end.
+    private(set) var failure: CommandFailure?
+
+    /// Starts the guard, and catches signals from now on. To be called before there is anything that the guard should
+    /// not inherit.
+    init(_ settings: Settings) throws(CommandFailure) {
+        self.settings = settings
+        self.commandGuard = try CommandGuard()
+        guard let signals = SignalPipe.open([SIGCHLD, SIGTERM, SIGINT]) else {
+            throw CommandFailure(.failed, "no pipe can be made: \(StateFolder.reason(errno))")
+        }
+        self.signals = signals
+    }
+
+    /// Says what signals do from now on.
+    func begin(_ handlers: SignalHandlers) { self.handlers = handlers }
+
+    /// Writes a line of our own to standard error.
+    func log(_ line: String) { self.logs[1].appendOwn("wakegate: \(line)") }
+
+    /// Waits until something happens, for whatever reason, and does what there is to do.
+    func turn() {
+        self.wait(Monotonic.milliseconds)
+        for signal in SignalPipe.read(self.signals) where signal != SIGCHLD && signal != SignalPipe.none {
+            self.stopRequested()
+        }
+        self.killOverdue(Monotonic.milliseconds)
+        for pid in self.jobs.keys { self.exchange(with: pid) }
+        while let pid = CommandProcess.ended() { self.childEnded(pid) }
+        self.writeLogs()
+    }
+
+    /// Writes what is left of our output, for as long as somebody reads it.
+    func writeLastLogs() {
+        let limit = Monotonic.milliseconds + Self.outputMilliseconds
+        self.writeLogs()
+        for index in self.logs.indices {
+            while !self.logs[index].queue.isEmpty, Monotonic.milliseconds < limit {
+                var output = pollfd(fd: self.logs[index].descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&output, 1, 100)
+                self.logs[index].write()
+            }
+        }
+    }
+
+    private func writeLogs() {
+        for index in self.logs.indices { self.logs[index].write() }
+    }
+
+    private func stopRequested() {
+        guard self.isStopping else {
+            self.isStopping = true
+            self.log("stopping; \(self.jobs.count) running commands may end")
+            self.handlers?.stop()
+            return
+        }
+        self.handlers?.cancel()
+    }
+
+    private func wait(_ now: Int64) {
+        var waits = [pollfd(fd: self.signals, events: Int16(POLLIN), revents: 0)]
+        var next = now + Self.waitMilliseconds
+        for job in self.jobs.values {
+            if let input = job.process.input { waits.append(pollfd(fd: input, events: Int16(POLLOUT), revents: 0)) }
+            for end in CommandProcess.outputEnds {
+                guard let output = job.process[keyPath: end] else { continue }
+                waits.append(pollfd(fd: output, events: Int16(POLLIN), revents: 0))
+            }
+            if let killAt = job.killAt { next = min(next, killAt) }
+        }
+        for log in self.logs where !log.queue.isEmpty {
+            waits.append(pollfd(fd: log.descriptor, events: Int16(POLLOUT), revents: 0))
+        }
+        let count = nfds_t(waits.count)
+        _ = unsafe poll(&waits, count, Int32(clamping: max(0, next - now)))
+    }
+}
+
+// MARK: - One command
+
+extension CommandLoop {
+    /// Starts the command of a wake, unless it was stopped before.
+    func start(_ run: CommandRun) {
+        guard !run.isStopped else { return run.end(.failed) }
+        let process = CommandProcess(
+            self.settings.command,
+            environment: run.notification.commandEnvironment,
+            input: run.notification.payload,
+            isCaptured: self.settings.isOutputLogged,
+            guardedBy: self.commandGuard
+        )
+        guard let process else {
+            self.log("\(self.settings.command[0]) cannot be started: \(StateFolder.reason(errno))")
+            return run.end(.failed)
+        }
+        let lines = CommandProcess.outputEnds.map { _ in OutputLines(prefix: run.notification.id) }
+        self.jobs[process.pid] = Job(process: process, run: run, lines: lines)
+        run.pid = process.pid
+    }
+
+    /// SIGTERM now, SIGKILL after a while; a command that was not started yet never is.
+    func stop(_ run: CommandRun) {
+        run.isStopped = true
+        guard let pid = run.pid, let job = self.jobs[pid], job.killAt == nil else { return }
+        job.process.signal(SIGTERM)
+        self.jobs[pid]?.killAt = Monotonic.milliseconds + Self.killDelayMilliseconds
+    }
+
+    private func killOverdue(_ now: Int64) {
+        for (pid, job) in self.jobs {
+            guard let killAt = job.killAt, killAt <= now else { continue }
+            job.process.signal(SIGKILL)
+            self.jobs[pid]?.killAt = nil
+        }
+    }
+
+    /// Gives a command more of its input, and takes a part of its output: a loud command leaves time for the others.
+    private func exchange(with pid: Int32) {
+        guard var job = self.jobs[pid] else { return }
+        job.process.writeInput()
+        for index in CommandProcess.outputEnds.indices { _ = self.takeOutput(index, of: &job) }
+        self.jobs[pid] = job
+    }
+
+    /// Reads one output of a command once; whether there was anything.
+    private func takeOutput(_ index: Int, of job: inout Job) -> Bool {
+        let bytes = job.process.read(CommandProcess.outputEnds[index], into: &self.buffer)
+        let now = Monotonic.milliseconds
+        for line in job.lines[index].received(bytes) { self.logs[index].append(line, now: now) }
+        return !bytes.isEmpty
+    }
+
+    /// A command, or the guard of all, has ended.
+    private func childEnded(_ pid: Int32) {
+        guard var job = self.jobs.removeValue(forKey: pid) else {
+            _ = CommandProcess.reap(pid)
+            if pid == self.commandGuard.pid { self.guardEnded() }
+            return
+        }
+        // What the command left running in its group has no wake to work for. The group's number stays its own until
+        // the command is reaped, so nobody else is hit.
+        job.process.signal(SIGKILL)
+        self.commandGuard.forget(pid)
+        let result = self.ending(of: pid, job.run.notification.id)
+        self.takeLastOutput(of: &job)
+        job.process.closeAll()
+        job.run.end(result)
+    }
+
+    private func guardEnded() {
+        self.log("the process that guards the commands was ended by somebody; another is started")
+        do throws(CommandFailure) {
+            try self.commandGuard.restart(knowing: self.jobs.keys)
+        } catch {
+            self.failure = error
+            self.handlers?.stop()
+            self.handlers?.cancel()
+        }
+    }
+
+    private func ending(of pid: Int32, _ wake: String) -> BackgroundFetchResult {
+        let exitStatus = CommandProcess.reap(pid)
+        let result = BackgroundFetchResult(exitStatus: exitStatus)
+        if result == .failed {
+            let how = exitStatus.map { "exit status \($0)" } ?? "a signal"
+            self.log("the command of wake \(wake) ended with \(how)")
+        }
+        return result
+    }
+
+    /// What the pipes still hold; what a process that left the group writes later is not waited for.
+    private func takeLastOutput(of job: inout Job) {
+        for index in CommandProcess.outputEnds.indices {
+            // A pipe holds 64 KiB, unless the command has asked for more: at most a megabyte without being root.
+            for _ in 0..<16 where self.takeOutput(index, of: &job) {}
+            if let line = job.lines[index].ended() { self.logs[index].append(line, now: Monotonic.milliseconds) }
+        }
+    }
+}

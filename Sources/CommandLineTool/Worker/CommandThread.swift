@@ -1,0 +1,89 @@
+import Foundation
+import Synchronization
+import WakeWorker
+
+/// The thread of a `CommandLoop`, and the way to it from tasks.
+final class CommandThread: Sendable {
+    /// Something to do on the thread. A struct, so that the closure is not wrapped anew at each read.
+    private struct Work: Sendable {
+        let run: @Sendable (CommandLoop) -> Void
+    }
+
+    private let waiting = Mutex<[Work]>([])
+    private let finished = Mutex<CheckedContinuation<CommandFailure?, Never>?>(nil)
+    private let begin: @Sendable (CommandThread) -> Void
+
+    /// Starts the guard of the commands, but not the thread yet.
+    ///
+    /// - Throws: when no process or pipe can be made.
+    init(_ settings: CommandLoop.Settings) throws(CommandFailure) {
+        // The loop moves to the thread, and nobody else keeps it.
+        nonisolated(unsafe) let moved = try CommandLoop(settings)
+        self.begin = { thread in unsafe thread.run(moved) }
+    }
+
+    /// Starts the thread.
+    func start(_ handlers: CommandLoop.SignalHandlers) {
+        self.submit { $0.begin(handlers) }
+        let thread = Thread { self.begin(self) }
+        thread.name = "commands"
+        thread.start()
+    }
+
+    /// Runs the command of a wake to its end. When the task is cancelled, the command is told to stop.
+    ///
+    /// - Returns: what its exit status stands for.
+    /// - Throws: `CancellationError` when it had to stop and did not succeed all the same.
+    func run(_ notification: WakeNotification) async throws -> BackgroundFetchResult {
+        let run = CommandRun(notification)
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                self.submit { loop in
+                    run.awaited(by: continuation)
+                    loop.start(run)
+                }
+            }
+        } onCancel: {
+            self.submit { $0.stop(run) }
+        }
+        if result == .failed { try Task.checkCancellation() }
+        return result
+    }
+
+    /// Writes a line of our own to standard error, soon.
+    func log(_ line: String) { self.submit { $0.log(line) } }
+
+    /// Ends the thread, after the last command, once our output is written.
+    ///
+    /// - Returns: why commands could no longer be run, if so.
+    func finish() async -> CommandFailure? {
+        await withCheckedContinuation { continuation in
+            self.finished.withLock { $0 = continuation }
+            SignalPipe.wake()
+        }
+    }
+
+    private func submit(_ work: @escaping @Sendable (CommandLoop) -> Void) {
+        let isFirst = self.waiting.withLock { waiting in
+            waiting.append(Work(run: work))
+            return waiting.count == 1
+        }
+        if isFirst { SignalPipe.wake() }
+    }
+
+    private func run(_ loop: CommandLoop) {
+        while true {
+            let finished = self.finished.withLock { $0 }
+            let work = self.waiting.withLock { waiting in
+                defer { waiting = [] }
+                return waiting
+            }
+            for work in work { work.run(loop) }
+            if let finished {
+                loop.writeLastLogs()
+                return finished.resume(returning: loop.failure)
+            }
+            loop.turn()
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import WakeWorker
+
+/// What a worker says of itself on standard error, in the words of the command line.
+struct WorkerLog: Sendable {
+    let location: GatewayLocation
+    let commands: CommandThread
+
+    func tell(_ event: WakeWorkerEvent) {
+        switch event {
+        case .subscribed: self.commands.log("subscribed at \(self.location.url)")
+        case .disconnected(let reason, let wait):
+            let (seconds, attoseconds) = wait.components
+            let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
+            self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
+        case .expired(let wake): self.commands.log("wake \(wake) has expired; its command is told to stop")
+        case .dropped(let wake, _, let reason):
+            // That the wake has ended another way was told then.
+            guard reason.code != .wakeEnded else { return }
+            self.commands.log("the result of wake \(wake): \(self.explain(reason))")
+        case .started, .lost, .handlerFailed, .delivered, .stopping: break
+        }
+    }
+
+    func refused(_ error: WakeWorkerError, _ device: String) {
+        self.commands.log("the conditions of device \(device): \(self.explain(error))")
+    }
+
+    /// What went wrong, and what to do about it with the options of the command line.
+    func explain(_ error: WakeWorkerError) -> String {
+        error.cause.map(self.location.explain) ?? error.message
+    }
+}

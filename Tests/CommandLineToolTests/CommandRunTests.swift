@@ -1,0 +1,38 @@
+import CommandLineTool
+import Testing
+import WakeWorker
+
+@Suite("What a command gets to know of its wake, and what its exit status says")
+struct CommandRunTests {
+    @Test(
+        "A payload reaches the command byte for byte",
+        arguments: [
+            "{\"aps\":{\"content-available\":1}}",
+            "{ \"n\" : 1.000e999, \"s\":\"\\ud800 } ] \\\" , \" , \"a\":[1,{}] }",
+            "{}", "{\"payload\":{\"wake\":\"forged\"}}",
+        ]
+    )
+    func payload(text: String) throws {
+        let data =
+            "{\"wake\":\"w\\u0031\",\"device\":\"ab\",\"topic\":\"t\",\"attempt\":2,\"coalesced\":3,\n\"deadline\":99,"
+        let message = try #require(WakeMessage(Array("\(data)\"payload\":\(text)}".utf8)))
+        let wake = WakeNotification(message)
+        #expect(String(decoding: wake.payload, as: UTF8.self) == text)
+        #expect(
+            wake.commandEnvironment == [
+                "WAKEGATE_WAKE": "w1", "WAKEGATE_DEVICE": "ab", "WAKEGATE_TOPIC": "t", "WAKEGATE_ATTEMPT": "2",
+                "WAKEGATE_COALESCED": "3", "WAKEGATE_DEADLINE": "99",
+            ]
+        )
+    }
+
+    @Test(
+        "Exit statuses are results",
+        arguments: [
+            (0, .newData), (3, .noData), (1, .failed), (127, .failed), (nil, .failed),
+        ] as [(Int32?, BackgroundFetchResult)]
+    )
+    func results(status: Int32?, result: BackgroundFetchResult) {
+        #expect(BackgroundFetchResult(exitStatus: status) == result)
+    }
+}
