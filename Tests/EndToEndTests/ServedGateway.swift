@@ -55,6 +55,11 @@ final class ServedGateway {
         ]
     }
 
+    /// Where a client finds a listener.
+    func url(_ listener: Listener) -> String {
+        "\(listener == .edge ? "https" : "http")://\(self.addresses[listener] ?? "")"
+    }
+
     /// The URL of a path, and what makes curl trust it.
     func curl(_ listener: Listener, _ path: String) -> [String] {
         let address = self.addresses[listener] ?? ""

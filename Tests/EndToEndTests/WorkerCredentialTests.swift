@@ -1,0 +1,124 @@
+import Foundation
+import Glibc
+import Testing
+import WakeGateTestKit
+
+@Suite("How workers show who they are", .serialized, .timeLimit(.minutes(15)))
+struct WorkerCredentialTests {
+    private let device = String(repeating: "c4ed", count: 16)
+
+    private func push(_ gateway: ServedGateway, certificate: String? = nil) throws -> Answer {
+        try gateway.ask(
+            .edge,
+            "POST",
+            "/3/device/\(self.device)",
+            body: RunningGateway.payload,
+            fields: ["apns-topic: \(SDKWorker.topic)", "apns-push-type: background"],
+            certificate: certificate
+        )
+    }
+
+    private func register(_ gateway: ServedGateway) throws {
+        let path = "/v1/topics/\(SDKWorker.topic)/devices"
+        #expect(try gateway.ask(.admin, "POST", path, body: #"{"token":"\#(self.device)"}"#).status == 201)
+    }
+
+    private func token(_ gateway: ServedGateway, _ expires: String = "1d") throws -> (token: String, id: String) {
+        try gateway.issue("--role", "worker", "--topic", SDKWorker.topic, "--expires", expires)
+    }
+
+    @Test("A token in a file is read anew: the stream of one that expires comes back with the one that replaced it")
+    func tokenFile() throws {
+        let gateway = try ServedGateway()
+        try self.register(gateway)
+        let (next, id) = try self.token(gateway)
+        let file = gateway.folder.appendingPathComponent("worker.token")
+        try Data("\(try self.token(gateway, "6s").token)\n".utf8).write(to: file)
+        let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", file.path])
+        try worker.wait(for: "subscribed")
+        try Data("\(next)\n".utf8).write(to: file, options: .atomic)
+        try worker.wait(for: "disconnected")
+        try worker.wait(for: "subscribed")
+        #expect(try self.push(gateway).status == 200)
+        #expect(try worker.wait(for: "delivered").text("result") == "newData")
+        try gateway.revoke(id)
+        let failed = try worker.wait(for: "failed")
+        #expect(failed.text("code") == "refused")
+        #expect(failed.text("message")?.contains("401 RevokedToken") == true)
+        #expect(try worker.process.finish().status == 1)
+    }
+
+    @Test("A token is taken as it is, and without one, or with another topic's, the worker is refused by name")
+    func token() throws {
+        let gateway = try ServedGateway()
+        try self.register(gateway)
+        let (good, _) = try self.token(gateway)
+        let (other, _) = try gateway.issue("--role", "worker", "--topic", "com.example.other")
+        func worker(_ options: [String]) throws -> SDKWorker {
+            try SDKWorker(gateway.url(.edge), authority: gateway.authority, options)
+        }
+        let accepted = try worker(["--token", good])
+        try accepted.wait(for: "subscribed")
+        #expect(try self.push(gateway).status == 200)
+        #expect(try accepted.wait(for: "delivered").text("result") == "newData")
+        for (options, reason) in [([], "401 MissingToken"), (["--token", other], "403 ")] {
+            let failed = try worker(options).wait(for: "failed")
+            #expect(failed.text("code") == "refused")
+            #expect(failed.text("message")?.contains(reason) == true, "\(failed.values)")
+        }
+        let missing = try worker(["--token-file", "/nowhere"]).wait(for: "failed")
+        #expect(missing.text("code") == "badCredentials")
+        #expect(missing.text("message")?.contains("/nowhere") == true)
+    }
+
+    @Test("A client certificate with the worker's role opens the stream and answers wakes; a provider's does not")
+    func certificate() throws {
+        let authority = try TestAuthority()
+        let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])
+        try self.register(gateway)
+        let files = try ["/OU=worker/UID=\(SDKWorker.topic)", "/UID=\(SDKWorker.topic)"].map { try authority.issue($0) }
+        func worker(_ file: String) throws -> SDKWorker {
+            let options = ["--cert", file, "--key", file]
+            return try SDKWorker(gateway.url(.edge), authority: gateway.authority, options, commands: ["register"])
+        }
+        let accepted = try worker(files[0])
+        try accepted.wait(for: "subscribed")
+        #expect(try accepted.wait(for: "answer").text("token") != nil)
+        #expect(try self.push(gateway, certificate: files[1]).status == 200)
+        #expect(try accepted.wait(for: "delivered").text("result") == "newData")
+        let refused = try worker(files[1]).wait(for: "failed")
+        #expect(refused.text("code") == "refused")
+        #expect(refused.text("message")?.contains("403 Forbidden") == true, "\(refused.values)")
+        #expect(try accepted.stop() == 0)
+    }
+
+    @Test("wakegate worker shows the token of its file, as it is now, and a client certificate")
+    func commandLine() throws {
+        let authority = try TestAuthority()
+        let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])
+        try self.register(gateway)
+        let provider = try authority.issue("/UID=\(SDKWorker.topic)")
+        let (next, _) = try self.token(gateway)
+        let file = gateway.folder.appendingPathComponent("worker.token")
+        try Data("\(try self.token(gateway, "6s").token)\n".utf8).write(to: file)
+        func worker(_ options: [String]) throws -> ChildProcess {
+            let location = ["--gateway", gateway.url(.edge), "--ca", gateway.authority]
+            let line = ["worker", "--topic", SDKWorker.topic] + location + options + ["--", "echo", "woken"]
+            return try ChildProcess(RunningGateway.program, line)
+        }
+        let reading = try worker(["--token-file", file.path])
+        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
+        try Data("\(next)\n".utf8).write(to: file, options: .atomic)
+        try gateway.eventually("the end of the first stream") { reading.errors.contains("subscribing again") }
+        try gateway.eventually("a worker again") { try gateway.workerCount() == 1 }
+        #expect(try self.push(gateway, certificate: provider).status == 200)
+        #expect(try reading.line()?.hasSuffix(" woken") == true)
+        reading.send(SIGTERM)
+        #expect(try reading.finish().status == 0)
+
+        let certified = try worker(["--cert", try authority.issue("/OU=worker/UID=\(SDKWorker.topic)")])
+        try gateway.eventually("a worker with a certificate") { try gateway.workerCount() == 1 }
+        certified.send(SIGTERM)
+        #expect(try certified.finish().status == 0)
+    }
+}
