@@ -24,60 +24,37 @@ struct HTTP2FaultTests {
         return bytes
     }
 
-    static let frameFaults: [Fault] = [
-        Fault("a frame over the limit", 6, Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: 16_385))),
-        Fault("an index that HPACK does not have", 9, Peer.frame(1, flags: 5, stream: 1, [0xFF, 0xFF, 0x7F])),
-        Fault("a connection window over 2^31-1", 3, Peer.frame(8, Peer.bytes(0x7FFF_FFFF))),
-        Fault("DATA on an idle stream", 1, Peer.frame(0, stream: 1, [1])),
-        Fault("HEADERS on an even stream", 1, Peer.request("/echo", stream: 2)),
-        Fault("ENABLE_PUSH that is not 0 or 1", 1, Peer.frame(4, Peer.setting(2, 2))),
-        Fault("an initial window over 2^31-1", 3, Peer.frame(4, Peer.setting(4, 0x8000_0000))),
-        Fault("a frame size limit below 16384", 1, Peer.frame(4, Peer.setting(5, 100))),
-        Fault("SETTINGS of five bytes", 6, Peer.frame(4, [0, 4, 0, 0, 0])),
-        Fault("SETTINGS on a stream", 1, Peer.frame(4, stream: 1)),
-        Fault("PING of seven bytes", 6, Peer.frame(6, [1, 2, 3, 4, 5, 6, 7])),
-        Fault("WINDOW_UPDATE of nothing", 1, Peer.frame(8, [0, 0, 0, 0])),
-        Fault("PUSH_PROMISE from a client", 1, Peer.frame(5, flags: 4, stream: 1, [0, 0, 0, 2])),
-        Fault("RST_STREAM on an idle stream", 1, Peer.frame(3, stream: 5, Peer.bytes(8))),
-        Fault("WINDOW_UPDATE of nothing on a stream", 1, Peer.request("/wait", stream: 1) + Peer.update(stream: 1, 0)),
-        Fault("WINDOW_UPDATE on an idle stream", 1, Peer.update(stream: 1, 1)),
-        Fault("an answer to SETTINGS that has settings", 6, Peer.frame(4, flags: 1, Peer.setting(4, 1))),
-        Fault("RST_STREAM of three bytes", 6, Peer.request("/wait", stream: 1) + Peer.frame(3, stream: 1, [0, 0, 8])),
-        Fault("RST_STREAM without a stream", 1, Peer.frame(3, Peer.bytes(8))),
-        Fault("PING on a stream", 1, Peer.frame(6, stream: 1, [UInt8](repeating: 0, count: 8))),
-        Fault("GOAWAY on a stream", 1, Peer.frame(7, stream: 1, [UInt8](repeating: 0, count: 8))),
-        Fault("DATA without a stream", 1, Peer.frame(0, [1])),
-        Fault("padding longer than its frame", 1, Peer.frame(1, flags: 0x0D, stream: 1, [200, 0x82])),
-        Fault(
-            "a second header table size that is over the limit",
-            9,
-            Peer.frame(1, flags: 5, stream: 1, [0x3F, 0xE2, 0x1F])
-        ),
-        Fault("CONTINUATION without HEADERS", 1, Peer.frame(9, flags: 4, stream: 1, [0x82])),
-    ]
+    /// The floods, and what ends a connection at once by its form.
+    static var allFaults: [Fault] {
+        Self.floods
+            + ConformanceCase.all.filter(\.isImmediateConnectionError).filter { $0.opening.count > 24 }.compactMap {
+                rule in
+                guard case .connectionError(let codes) = rule.outcome else { return nil }
+                return Fault(rule.testDescription, Int(codes[0].number), rule.sent)
+            }
+    }
 
-    static var allFaults: [Fault] { Self.frameFaults + Self.sequenceFaults }
-
-    static let sequenceFaults: [Fault] = [
-        Fault("HEADERS on an older number", 1, Peer.request("/wait", stream: 5) + Peer.request("/wait", stream: 3)),
-        Fault(
-            "HEADERS again on a stream that waits",
-            5,
-            Peer.request("/wait", stream: 1) + Peer.request("/wait", stream: 1)
-        ),
-        Fault("DATA after the end of a request", 5, Peer.request("/wait", stream: 1) + Peer.frame(0, stream: 1, [1])),
+    static let floods: [Fault] = [
         Fault(
             "a header block without end",
             11,
             Peer.frame(1, flags: 1, stream: 1, [0x82]) + Self.repeated(1500) { _ in Peer.frame(9, stream: 1) }
         ),
-        Fault(
-            "another frame within a header block",
-            1,
-            Peer.frame(1, flags: 1, stream: 1, Peer.headers("/echo")) + Peer.frame(6, [UInt8](repeating: 0, count: 8))
-        ),
         Fault("a flood of PING", 11, Self.repeated(1500) { _ in Peer.frame(6, [UInt8](repeating: 0, count: 8)) }),
         Fault("a flood of SETTINGS", 11, Self.repeated(1500) { _ in Peer.frame(4) }),
+        Fault("a flood of PRIORITY", 11, Self.repeated(1500) { _ in Peer.frame(2, stream: 1, [0, 0, 0, 0, 15]) }),
+        Fault("a flood of WINDOW_UPDATE", 11, Self.repeated(1500) { _ in Peer.update(1) }),
+        Fault(
+            "a flood of WINDOW_UPDATE on a stream",
+            11,
+            Peer.request("/wait", stream: 1) + Self.repeated(1500) { _ in Peer.update(stream: 1, 1) }
+        ),
+        Fault(
+            "a flood of GOAWAY",
+            11,
+            Peer.request("/wait", stream: 1)
+                + Self.repeated(1500) { _ in Peer.frame(7, [UInt8](repeating: 0, count: 8)) }
+        ),
         Fault(
             "a flood of streams that are reset",
             11,
@@ -93,10 +70,10 @@ struct HTTP2FaultTests {
     ]
 
     @Test(
-        "A fault of the connection ends it with GOAWAY and its code",
-        arguments: Self.allFaults
+        "A flood ends its connection with GOAWAY and its code",
+        arguments: Self.floods
     )
-    func connectionFault(_ fault: Fault) throws {
+    func flood(_ fault: Fault) throws {
         let server = try TestServer()
         let peer = try server.peer()
         peer.send(fault.bytes)
@@ -115,36 +92,6 @@ struct HTTP2FaultTests {
         other.send(Peer.request("/release", stream: 1))
         #expect(other.frame(type: 1, stream: 1)?.status == 200)
         try server.expectServed()
-    }
-
-    @Test("A preface that goes wrong ends the connection")
-    func badPreface() throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n")
-        #expect(peer.frame(type: 7)?.errorCode == 1)
-        #expect(peer.hasEnded())
-        try server.expectServed()
-    }
-
-    static let streamFaults: [Fault] = [
-        Fault(
-            "a stream window over 2^31-1",
-            3,
-            ScriptedPeer.frame(8, stream: 1, ScriptedPeer.bytes(0x7FFF_FFFF))
-        ),
-        Fault("more DATA than content-length", 1, ScriptedPeer.frame(0, flags: 1, stream: 1, [1, 2, 3, 4])),
-    ]
-
-    @Test("A fault of a stream resets it, and the connection goes on", arguments: Self.streamFaults)
-    func streamFault(_ fault: Fault) throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        let block = ScriptedPeer.headers("/echo", isPost: true) + ScriptedPeer.field("content-length", "3")
-        peer.send(ScriptedPeer.frame(1, flags: 4, stream: 1, block) + fault.bytes)
-        #expect(peer.frame(type: 3, stream: 1)?.errorCode == fault.errorCode)
-        peer.send(ScriptedPeer.request("/echo", stream: 3))
-        #expect(peer.body(stream: 3) == [])
     }
 
     @Test("A stream over the limit is refused, the others are answered")
@@ -188,6 +135,29 @@ struct HTTP2FaultTests {
         #expect(answer.flags & 1 == 1)
         peer.send(ScriptedPeer.request("/echo", stream: 3))
         #expect(peer.body(stream: 3) == [])
+    }
+
+    @Test(
+        "Fields far over the limit, from a block within it, are reset and not looked at further",
+        arguments: [false, true]
+    )
+    func fieldBomb(inTrailers: Bool) throws {
+        let server = try TestServer()
+        let peer = try server.peer()
+        // An entry of 4,032 bytes, and references to it of one byte each.
+        let entry = [0x40, 1, 0x78, 0x7F, 0xA1, 0x1E] + [UInt8](repeating: 0x76, count: 4000)
+        let bomb = entry + [UInt8](repeating: 0xBE, count: 10_000)
+        if inTrailers {
+            peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false) + ScriptedPeer.frame(0, stream: 1, [1]))
+            peer.send(ScriptedPeer.frame(1, flags: 5, stream: 1, bomb))
+        } else {
+            peer.send(ScriptedPeer.frame(1, flags: 5, stream: 1, ScriptedPeer.headers("/echo") + bomb))
+        }
+        #expect(peer.frame(type: 3, stream: 1)?.errorCode == 11)
+        // The table is as it would be, had all of it been looked at.
+        peer.send(ScriptedPeer.frame(1, flags: 5, stream: 3, ScriptedPeer.headers("/echo") + [0xBE]))
+        #expect(peer.frame(type: 1, stream: 3)?.status == 200)
+        try server.expectServed()
     }
 
     @Test("A request that does not arrive in time is reset")

@@ -16,10 +16,10 @@ struct ControlFrameBudget {
         self.filledAt = now
     }
 
-    /// A request was answered in full: clients such as libcurl reset each stream once they have its answer, which is
-    /// as harmless as it is needless.
-    mutating func requestAnswered() {
-        self.left = min(self.burst, self.left + 1)
+    /// The peer may send more of them: a request was answered in full, after which clients such as libcurl reset its
+    /// stream, as harmless as it is needless; or it was sent something that it has to answer.
+    mutating func earned(_ frames: Int = 1) {
+        self.left = min(self.burst, self.left + frames)
     }
 
     /// - Returns: false when the budget is spent.

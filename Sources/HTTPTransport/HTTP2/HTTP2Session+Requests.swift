@@ -2,6 +2,48 @@ internal import Bytes
 
 /// From the bytes of a stream to a request at the handler, and to the stream's end.
 extension HTTP2Session {
+    /// How many times the limit a header list may take before its stream is reset instead of answered 431: 16 KiB of
+    /// references stand for a list of up to 60 MiB, all of which the library looks at (RFC 7541 §7.3).
+    private static let overlongListFactor = 4
+
+    /// A HEADERS frame begins, which the library does not know to be at fault.
+    func headersAnnounced(_ number: Int32) {
+        guard self.numbers.isUsed(number), self.slot(number) == nil else { return }
+        if let fault = self.numbers.faultUnlessOpen(number) {
+            self.terminate(fault)
+        } else {
+            // Trailers to a request that was cut short, which the library decodes and drops.
+            self.controlFrameReceived()
+        }
+    }
+
+    /// - Returns: false when the stream is reset, and no more of its fields is wanted.
+    func headerReceived(_ name: ByteView, _ value: ByteView) -> Bool {
+        if let slot = self.current, slot.state.phase == .receiving {
+            slot.state.fieldReceived(name, value, headerListBytesMax: self.core.limits.headerListBytesMax)
+            guard slot.state.isHeaderListTooLarge else { return true }
+            self.fieldBytes = slot.state.headerListBytes
+        } else {
+            self.fieldBytes += name.count + value.count + 32
+        }
+        return self.fieldBytes <= self.core.limits.headerListBytesMax * Self.overlongListFactor
+    }
+
+    /// Settings were taken over. libnghttp2 resets a stream whose window grows too large by them, where RFC 9113 §6.9.2
+    /// has the connection end: then it has queued more than its own answer.
+    func settingsReceived() {
+        if self.framesPending > self.pendingBeforeSettings + 1 { self.terminate(.flowControlError) }
+        self.controlFrameReceived()
+    }
+
+    func controlFrameReceived() {
+        if !self.budget.frameReceived(now: self.core.now) { self.terminate(.enhanceYourCalm) }
+    }
+
+    func windowUpdateReceived() {
+        if !self.updateBudget.frameReceived(now: self.core.now) { self.terminate(.enhanceYourCalm) }
+    }
+
     func reportDrained() {
         guard !self.drained.isEmpty else { return }
         let streams = self.drained
@@ -33,6 +75,12 @@ extension HTTP2Session {
             isHTTP2: true,
             slot: slot
         )
+    }
+
+    func requestEnded(_ number: Int32) {
+        guard let slot = self.slot(number) else { return }
+        slot.state.hasRequestEnded = true
+        self.deliver(slot)
     }
 
     func deliver(_ slot: StreamSlot) {

@@ -40,6 +40,11 @@ final class HTTP2Core {
         unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, receiveData)
         unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, receiveFrame)
         unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, closeStream)
+        // RFC 9113 §8.2.1: a field with a forbidden character makes its request malformed. The library would only leave
+        // that field out.
+        unsafe nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) { _, _, _, _, _, _, _, _ in
+            Int32(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+        }
         // Closed streams are only kept for priorities, which nobody uses any more.
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
         // The library counts every part in which the head of a CONTINUATION frame comes as a frame of its own.
@@ -87,8 +92,14 @@ final class HTTP2Session {
     var drained: [StreamID] = []
     private var streamLimit: StreamLimit
     private var hasAnswered = false
-    private var budget: ControlFrameBudget
+    /// Bytes of the header list that is being read, as HTTP/2 counts them.
+    var fieldBytes = 0
+    var budget: ControlFrameBudget
+    /// For WINDOW_UPDATE alone, of which peers send one a stream, and two for each few KiB of DATA.
+    var updateBudget: ControlFrameBudget
     var idleSince: Int64
+    /// The frames that waited when the SETTINGS frame that is being read began, or went on.
+    var pendingBeforeSettings = 0
 
     private var ping: PingTimer
 
@@ -115,6 +126,7 @@ final class HTTP2Session {
             perSecond: core.limits.controlFramesPerSecond,
             now: core.now
         )
+        self.updateBudget = self.budget
         self.streamLimit = StreamLimit(streamsAtFirst ?? core.limits.streamsPerConnectionMax)
         self.idleSince = core.now
         self.ping = PingTimer(now: core.now)
@@ -163,6 +175,8 @@ final class HTTP2Session {
     /// the connection `isFinished` or `hasFailed` becomes true.
     func receive(_ bytes: ByteView) {
         guard !self.hasFailed, bytes.count > 0 else { return }
+        // A SETTINGS frame may have begun in bytes that came before.
+        self.pendingBeforeSettings = self.framesPending
         let taken = unsafe nghttp2_session_mem_recv(
             self.session,
             bytes.buffer.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self),
@@ -171,7 +185,7 @@ final class HTTP2Session {
         guard taken < 0 else { return }
         self.hasFailed = true
         let isBadPreface = taken == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue)
-        self.terminate(isBadPreface ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM)
+        self.terminate(isBadPreface ? .protocolError : .enhanceYourCalm)
     }
 
     /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
@@ -336,8 +350,9 @@ final class HTTP2Session {
         unsafe nghttp2_submit_rst_stream(self.session, 0, number, code.number)
     }
 
-    private func terminate(_ error: nghttp2_error_code) {
-        unsafe nghttp2_session_terminate_session(self.session, error.rawValue)
+    /// Ends the connection for a fault of the peer's.
+    func terminate(_ code: HTTP2ErrorCode) {
+        unsafe nghttp2_session_terminate_session(self.session, code.number)
     }
 
     /// - Parameter seconds: the time from one PING to the next; nil for none.
@@ -397,12 +412,8 @@ final class HTTP2Session {
 
     // MARK: What libnghttp2 reports
 
-    fileprivate func headersAnnounced(_ number: Int32) {
-        guard self.numbers.isFaultUnlessOpen(number), self.slot(number) == nil else { return }
-        self.terminate(NGHTTP2_PROTOCOL_ERROR)
-    }
-
     fileprivate func headersBegan(_ frame: UnsafePointer<nghttp2_frame>) {
+        self.fieldBytes = 0
         guard unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else {
             self.current = nil
             return
@@ -419,12 +430,14 @@ final class HTTP2Session {
         slot.state.exchangeRequestMemory(with: &self.core.spare)
         self.open.append(slot)
         self.current = slot
+        self.updateBudget.earned()
         unsafe nghttp2_session_set_stream_user_data(self.session, number, UnsafeMutableRawPointer(slot.pointer))
     }
 
-    fileprivate func headerReceived(_ name: ByteView, _ value: ByteView) {
-        guard let slot = self.current, slot.state.phase == .receiving else { return }
-        slot.state.fieldReceived(name, value, headerListBytesMax: self.core.limits.headerListBytesMax)
+    /// Refuses the rest of a field block, which the library then only decodes.
+    fileprivate func fieldsRefused(_ number: Int32) -> Int32 {
+        unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
+        return Int32(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
     }
 
     fileprivate func frameReceived(_ frame: UnsafePointer<nghttp2_frame>) {
@@ -439,17 +452,18 @@ final class HTTP2Session {
             } else if unsafe frame.pointee.hd.length == 0 {
                 self.controlFrameReceived()
             }
-        case NGHTTP2_PING.rawValue, NGHTTP2_SETTINGS.rawValue:
-            // ACK has the same bit as END_STREAM.
-            if !hasEndFlag {
-                self.controlFrameReceived()
-            } else if unsafe UInt32(frame.pointee.hd.type) == NGHTTP2_PING.rawValue {
-                self.ping.answered()
-            } else {
-                self.streamLimit.acknowledged()
-            }
-        case NGHTTP2_RST_STREAM.rawValue, NGHTTP2_PRIORITY.rawValue:
+        // ACK has the same bit as END_STREAM.
+        case NGHTTP2_PING.rawValue:
+            if hasEndFlag { self.ping.answered() } else { self.controlFrameReceived() }
+        case NGHTTP2_SETTINGS.rawValue:
+            if hasEndFlag { self.streamLimit.acknowledged() } else { self.settingsReceived() }
+        case NGHTTP2_RST_STREAM.rawValue:
+            self.numbers.resetByPeer(unsafe frame.pointee.hd.stream_id)
             self.controlFrameReceived()
+        case NGHTTP2_PRIORITY.rawValue, NGHTTP2_GOAWAY.rawValue:
+            self.controlFrameReceived()
+        case NGHTTP2_WINDOW_UPDATE.rawValue:
+            self.windowUpdateReceived()
         default: ()
         }
     }
@@ -468,18 +482,8 @@ final class HTTP2Session {
         if hasEnded { self.requestEnded(number) }
     }
 
-    private func requestEnded(_ number: Int32) {
-        guard let slot = self.slot(number) else { return }
-        slot.state.hasRequestEnded = true
-        self.deliver(slot)
-    }
-
-    private func controlFrameReceived() {
-        if !self.budget.frameReceived(now: self.core.now) { self.terminate(NGHTTP2_ENHANCE_YOUR_CALM) }
-    }
-
     fileprivate func streamClosed(_ number: Int32, errorCode: UInt32) {
-        if errorCode == NGHTTP2_NO_ERROR.rawValue { self.budget.requestAnswered() }
+        if errorCode == NGHTTP2_NO_ERROR.rawValue { self.budget.earned() }
         if let slot = self.slot(number) { self.close(slot) }
     }
 
@@ -495,6 +499,7 @@ final class HTTP2Session {
         if count > 0 {
             unsafe room.copyMemory(from: UnsafeRawBufferPointer(rebasing: slot.state.output.view.buffer[..<count]))
             slot.state.output.consume(count)
+            self.updateBudget.earned(2 + (count >> 11))
         }
         if slot.state.output.isEmpty && !isGrowing { unsafe flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
         if slot.state.isAboveStreamingLimit && isGrowing
@@ -517,8 +522,13 @@ private func withSession<Result>(_ user: User?, _ body: (HTTP2Session) -> Result
 
 private func beginFrame(_: OpaquePointer?, _ head: UnsafePointer<nghttp2_frame_hd>?, _ user: User?) -> Int32 {
     let head = unsafe head.unsafelyUnwrapped
-    guard unsafe UInt32(head.pointee.type) == NGHTTP2_HEADERS.rawValue else { return 0 }
-    unsafe withSession(user) { unsafe $0.headersAnnounced(head.pointee.stream_id) }
+    switch unsafe UInt32(head.pointee.type) {
+    case NGHTTP2_HEADERS.rawValue:
+        unsafe withSession(user) { unsafe $0.headersAnnounced(head.pointee.stream_id) }
+    case NGHTTP2_SETTINGS.rawValue:
+        unsafe withSession(user) { $0.pendingBeforeSettings = $0.framesPending }
+    default: ()
+    }
     return 0
 }
 
@@ -529,7 +539,7 @@ private func beginHeaders(_: OpaquePointer?, _ frame: UnsafePointer<nghttp2_fram
 
 private func receiveHeader(
     _: OpaquePointer?,
-    _: UnsafePointer<nghttp2_frame>?,
+    _ frame: UnsafePointer<nghttp2_frame>?,
     _ name: UnsafePointer<UInt8>?,
     _ nameCount: Int,
     _ value: UnsafePointer<UInt8>?,
@@ -539,8 +549,10 @@ private func receiveHeader(
 ) -> Int32 {
     let name = unsafe ByteView(UnsafeRawBufferPointer(start: name, count: nameCount))
     let value = unsafe ByteView(UnsafeRawBufferPointer(start: value, count: valueCount))
-    unsafe withSession(user) { $0.headerReceived(name, value) }
-    return 0
+    return unsafe withSession(user) { session in
+        if session.headerReceived(name, value) { return 0 }
+        return unsafe session.fieldsRefused(frame.unsafelyUnwrapped.pointee.hd.stream_id)
+    }
 }
 
 private func receiveData(

@@ -67,8 +67,8 @@ package struct TransportLimits: Sendable {
 
     // MARK: Frames that carry no request
 
-    /// PING, SETTINGS, PRIORITY, RST_STREAM and empty DATA frames a peer may send at once; 1,000, so that a client may
-    /// reset every stream it has open.
+    /// PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY and empty DATA frames a peer may send at once, and as many of
+    /// WINDOW_UPDATE; 1,000, so that a client may reset every stream it has open. Answers of ours raise it.
     package var controlFramesBurst = 1_000
     /// The same frames a peer may send each second in the long run; 100, far more than a client that keeps to
     /// the rules sends.

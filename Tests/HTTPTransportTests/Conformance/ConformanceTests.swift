@@ -1,0 +1,211 @@
+import HTTPTransport
+import Testing
+
+@Suite("RFC 9113 and RFC 7541, rule by rule", .serialized, .timeLimit(.minutes(15)))
+struct ConformanceTests {
+    @Test("What a client sends comes out as the RFC has it, and others are served", arguments: ConformanceCase.all)
+    func rule(_ rule: ConformanceCase) throws {
+        let server = try TestServer()
+        let peer = try ScriptedPeer(server.address)
+        peer.send(rule.opening)
+        if !rule.first.isEmpty {
+            peer.send(rule.first)
+            // PING overtakes answers, but not those to what came before the one before it.
+            for mark in [UInt8](1...2) { #expect(Self.frames(of: peer, toPing: mark) != nil) }
+        }
+        peer.send(rule.sent)
+        switch rule.outcome {
+        case .connectionError(let codes):
+            let code = peer.frame(type: 7)?.errorCode
+            #expect(codes.contains { Int($0.number) == code }, "GOAWAY \(code ?? -1)")
+            #expect(peer.hasEnded())
+        case .streamError(let code):
+            let answer = peer.nextFrame { $0.stream == rule.stream && $0.type != 8 || $0.type == 7 }
+            #expect(answer?.type == 3)
+            #expect(answer?.errorCode == Int(code.number))
+            Self.expectGoesOn(peer)
+        case .answered(let status):
+            let answer = peer.nextFrame { [1, 3].contains($0.type) && $0.stream == rule.stream || $0.type == 7 }
+            #expect(answer?.type == 1)
+            #expect(answer?.status == status)
+            Self.expectGoesOn(peer)
+        case .ignored:
+            for mark in [UInt8](3...4) {
+                let frames = try #require(Self.frames(of: peer, toPing: mark))
+                #expect(!frames.contains { $0.type == 3 })
+            }
+            Self.expectGoesOn(peer)
+        case .ended:
+            while let frame = peer.nextFrame() { #expect(frame.type != 7 || frame.errorCode == 0) }
+            #expect(peer.hasEnded())
+        }
+        try server.expectServed()
+    }
+
+    /// Sends PING and reads on to its answer.
+    ///
+    /// - Returns: the frames before it; nil when the connection ended, or the server ended it.
+    private static func frames(of peer: ScriptedPeer, toPing mark: UInt8) -> [ScriptedPeer.Frame]? {
+        peer.send(ScriptedPeer.ping(mark))
+        var frames: [ScriptedPeer.Frame] = []
+        while let frame = peer.nextFrame(), frame.type != 7 {
+            if frame.type == 6 && frame.flags == FrameFlags.ack && frame.payload[0] == mark { return frames }
+            frames.append(frame)
+        }
+        return nil
+    }
+
+    /// Another request on the connection is answered.
+    private static func expectGoesOn(_ peer: ScriptedPeer, _ location: SourceLocation = #_sourceLocation) {
+        peer.send(ScriptedPeer.request("/echo", stream: 101))
+        let answer = peer.nextFrame { $0.stream == 101 || $0.type == 7 }
+        #expect(answer?.type == 1, sourceLocation: location)
+    }
+
+    @Test("3.4 a preface that comes byte by byte is a preface")
+    func splitPreface() throws {
+        let server = try TestServer()
+        let peer = try ScriptedPeer(server.address)
+        let bytes = ScriptedPeer.preface + ScriptedPeer.frame(4) + ScriptedPeer.request("/echo", stream: 1)
+        for byte in bytes { peer.send([byte]) }
+        #expect(peer.frame(type: 1, stream: 1)?.status == 200)
+    }
+
+    @Test("3.1 an upgrade of HTTP/1.1 to HTTP/2 is not taken up")
+    func upgrade() throws {
+        let server = try TestServer()
+        let peer = try ScriptedPeer(server.address)
+        let upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+        peer.send("GET /echo HTTP/1.1\r\nHost: h\r\n\(upgrade)\r\n")
+        #expect(peer.text(through: "\r\n") == "HTTP/1.1 200 OK\r\n")
+        try server.expectServed()
+    }
+
+    @Test("5.1.1 the highest number is a stream, and the last of its connection")
+    func highestNumber() throws {
+        let server = try TestServer()
+        let peer = try server.peer()
+        peer.send(ScriptedPeer.request("/echo", stream: 0x7FFF_FFFF))
+        #expect(peer.frame(type: 1, stream: 0x7FFF_FFFF)?.status == 200)
+        peer.send(ScriptedPeer.request("/echo", stream: 3))
+        #expect(peer.frame(type: 7)?.errorCode == 1)
+        #expect(peer.hasEnded())
+    }
+
+    @Test("5.1.2 a stream over the limit is refused, and what its field block put into the table is kept")
+    func refusedStreamIsDecoded() throws {
+        var limits = TransportLimits()
+        limits.streamsPerConnectionMax = 1
+        let server = try TestServer(limits)
+        let peer = try server.peer()
+        let added = ScriptedPeer.headers("/echo") + [0x40, 1, 0x61, 1, 0x62]
+        peer.send(ScriptedPeer.request("/wait", stream: 1))
+        peer.send(ScriptedPeer.frame(.headers, FrameFlags.whole, stream: 3, added))
+        #expect(peer.frame(type: 3, stream: 3)?.errorCode == Int(HTTP2ErrorCode.refusedStream.number))
+        peer.send(ScriptedPeer.frame(.reset, stream: 1, ScriptedPeer.bytes(.cancel)))
+        peer.send(ScriptedPeer.frame(.headers, FrameFlags.whole, stream: 5, ScriptedPeer.headers("/echo") + [0xBE]))
+        #expect(peer.frame(type: 1, stream: 5)?.status == 200)
+    }
+
+    @Test("5.4.1 GOAWAY names the last stream that was taken, which was answered")
+    func lastStream() throws {
+        let server = try TestServer()
+        let peer = try server.peer()
+        peer.send(ScriptedPeer.request("/echo", stream: 5))
+        #expect(peer.frame(type: 1, stream: 5)?.status == 200)
+        peer.send(ScriptedPeer.frame(.ping, stream: 1, ConformanceCase.ping))
+        let goAway = try #require(peer.frame(type: 7))
+        #expect(goAway.stream == 0)
+        #expect(ScriptedPeer.number(goAway.payload[0..<4]) == 5)
+    }
+
+    @Test("6.5.2 a table of no entries is announced at the start of the next response")
+    func headerTableSize() throws {
+        let server = try TestServer()
+        let peer = try server.peer(settings: ScriptedPeer.setting(1, 0))
+        peer.send(ScriptedPeer.request("/echo", stream: 1))
+        #expect(peer.frame(type: 1, stream: 1)?.payload.prefix(2) == [0x20, 0x88])
+    }
+
+    @Test("6.5.3 settings are taken in their order, and answered at once")
+    func settingsInOrder() throws {
+        let server = try TestServer()
+        let peer = try server.peer(settings: ScriptedPeer.setting(4, 100) + ScriptedPeer.setting(4, 1))
+        let answer = try #require(peer.nextFrame { $0.type == 4 && $0.flags == FrameFlags.ack })
+        #expect(answer.payload == [])
+        peer.send(ScriptedPeer.request("/big", stream: 1))
+        #expect(peer.frame(type: 0, stream: 1)?.payload.count == 1)
+    }
+
+    @Test("6.8 a client that goes away still gets its answers, then the connection ends")
+    func goAway() async throws {
+        let server = try TestServer()
+        let peer = try server.peer()
+        peer.send(ScriptedPeer.request("/wait", stream: 1))
+        peer.send(ScriptedPeer.frame(.goAway, [UInt8](repeating: 0, count: 8)))
+        await server.log.wait(for: "waiting 1")
+        let other = try server.peer()
+        other.send(ScriptedPeer.request("/release", stream: 1))
+        #expect(peer.body(stream: 1) == [UInt8]("released".utf8))
+        #expect(peer.hasEnded())
+    }
+
+    @Test("6.9 DATA on a stream that is over gives its window back to the connection")
+    func windowOfDiscardedData() throws {
+        let server = try TestServer()
+        let peer = try server.peer()
+        peer.send(ScriptedPeer.request("/echo", stream: 1))
+        #expect(peer.frame(type: 1, stream: 1)?.status == 200)
+        // More in all than the connection's window.
+        for _ in 0..<80 { peer.send(ScriptedPeer.frame(.data, stream: 1, ConformanceCase.largest)) }
+        Self.expectGoesOn(peer)
+    }
+
+    @Test("6.9.1 no more DATA comes than the window of the stream has room for")
+    func streamWindow() throws {
+        let server = try TestServer()
+        let peer = try server.peer(settings: ScriptedPeer.setting(4, 1))
+        peer.send(ScriptedPeer.request("/big", stream: 1))
+        #expect(try Self.dataBytes(peer) == 1)
+        peer.send(ScriptedPeer.update(stream: 1, 70))
+        #expect(try Self.dataBytes(peer) == 70)
+    }
+
+    @Test("6.9.1 no more DATA comes than the window of the connection has room for")
+    func connectionWindow() throws {
+        let server = try TestServer()
+        let peer = try server.peer(settings: ScriptedPeer.setting(4, 0x7FFF_FFFF))
+        peer.send(ScriptedPeer.request("/big", stream: 1))
+        #expect(try Self.dataBytes(peer) == 65_535)
+        peer.send(ScriptedPeer.update(stream: 1, 10))
+        #expect(try Self.dataBytes(peer) == 0)
+        peer.send(ScriptedPeer.update(10))
+        #expect(try Self.dataBytes(peer) == 10)
+    }
+
+    @Test("6.9.2 a new initial window holds for streams that are open, and may take theirs below nothing")
+    func initialWindow() throws {
+        let server = try TestServer()
+        let peer = try server.peer(settings: ScriptedPeer.setting(4, 0))
+        peer.send(ScriptedPeer.request("/big", stream: 1))
+        #expect(try Self.dataBytes(peer) == 0)
+        peer.send(ScriptedPeer.frame(.settings, ScriptedPeer.setting(4, 3)))
+        #expect(try Self.dataBytes(peer) == 3)
+        peer.send(ScriptedPeer.frame(.settings, ScriptedPeer.setting(4, 1)))
+        peer.send(ScriptedPeer.update(stream: 1, 2))
+        #expect(try Self.dataBytes(peer) == 0)
+        peer.send(ScriptedPeer.update(stream: 1, 5))
+        #expect(try Self.dataBytes(peer) == 5)
+    }
+
+    /// The bytes of DATA that come without anything further being sent.
+    private static func dataBytes(_ peer: ScriptedPeer) throws -> Int {
+        var count = 0
+        for mark in [UInt8](1...2) {
+            let frames = try #require(Self.frames(of: peer, toPing: mark))
+            #expect(!frames.contains { $0.payload.count > 16_384 })
+            for frame in frames where frame.type == 0 { count += frame.payload.count }
+        }
+        return count
+    }
+}
