@@ -7,6 +7,7 @@ import sys
 import time
 
 import crash
+import soak_attacks
 import soak_full
 import soak_load
 import soak_power
@@ -22,6 +23,7 @@ KINDS = {
     "load": soak_load.soak,
     "sdk": soak_sdk.soak,
     "workers": soak_workers.soak,
+    "attacks": soak_attacks.soak,
 }
 
 

@@ -1,0 +1,38 @@
+import Foundation
+import Testing
+
+@Suite("Attacks", .serialized, .timeLimit(.minutes(15)))
+struct AttackTests {
+    /// The attacks that `deploy/lib/attacks.py` describes.
+    static let names = [
+        "rapid-reset", "continuation-flood", "endless-trailers", "trailers-again", "settings-flood", "ping-flood",
+        "priority-flood", "empty-data-flood", "window-update-flood", "hpack-bomb", "trailer-bomb", "zero-window",
+        "unread-answers", "slow-headers", "slow-bodies", "half-open", "garbage",
+    ]
+
+    @Test(
+        "The offender is cut off, a healthy client is answered, and neither memory nor descriptors stay",
+        arguments: Self.names,
+        ["tls", "h2c"]
+    )
+    func attack(name: String, transport: String) throws {
+        let ended = try Self.driver("--attack", name, "--transport", transport)
+        // Its output names every check, and what it found.
+        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
+    }
+
+    @Test("Every attack there is has its test")
+    func all() throws {
+        let usage = try Self.driver("--help").output
+        let choices = try #require(usage.firstRange(of: /--attack {([^}]*)}/).map { usage[$0] })
+        let listed = choices.dropFirst("--attack {".count).dropLast().split { ", \n".contains($0) }
+        #expect(listed.map(String.init) == Self.names)
+    }
+
+    private static func driver(_ arguments: String...) throws -> ChildProcess.Ended {
+        try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
+        let driver = RunningGateway.root.appendingPathComponent("deploy/lib/soak_attacks.py").path
+        let command = ["-B", driver, "--program", RunningGateway.program] + arguments
+        return try ChildProcess(RunningGateway.python, command).finish(within: 240)
+    }
+}
