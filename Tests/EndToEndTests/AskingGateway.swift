@@ -59,15 +59,24 @@ final class AskingGateway {
     ///
     /// - Parameter age: seconds since it was made.
     func authorization(_ keyID: String, team: String = AskingGateway.team, age: Int = 0) throws -> String {
+        let key = self.folder.appendingPathComponent(".wakegate/provider.p8").path
+        return try Self.authorization(keyID, signedBy: key, team: team, age: age)
+    }
+
+    /// - Parameter key: the path of a private key.
+    static func authorization(
+        _ keyID: String,
+        signedBy key: String,
+        team: String = AskingGateway.team,
+        age: Int = 0
+    ) throws -> String {
         let now = Int(Date().timeIntervalSince1970)
         let head = #"{"alg":"ES256","kid":"\#(keyID)"}"#
         let claims = #"{"iss":"\#(team)","iat":\#(now - age)}"#
         let message = [head, claims].map { Data($0.utf8).base64EncodedString() }.joined(separator: ".")
-        let file = self.folder.appendingPathComponent("signature")
-        let key = self.folder.appendingPathComponent(".wakegate/provider.p8").path
-        let arguments = ["dgst", "-sha256", "-sign", key, "-out", file.path]
-        let ended = try ChildProcess.run("openssl", arguments, input: message)
+        let script = #"printf %s "$1" | openssl dgst -sha256 -sign "$0" | base64 --wrap=0"#
+        let ended = try ChildProcess.run("bash", ["-c", script, key, message])
         #expect(ended.status == 0, "\(ended.errors)")
-        return "Bearer \(message).\(try Data(contentsOf: file).base64EncodedString())"
+        return "Bearer \(message).\(ended.output)"
     }
 }

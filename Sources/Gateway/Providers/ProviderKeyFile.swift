@@ -61,7 +61,11 @@ package struct ProviderKeyFile: Sendable {
         var teams: [String] = []
         var topics: [String] = []
         var environments: [String] = []
-        for line in String(decoding: contents, as: UTF8.self).split(whereSeparator: \.isNewline) {
+        let lines = String(decoding: contents, as: UTF8.self).split(
+            omittingEmptySubsequences: false,
+            whereSeparator: \.isNewline
+        )
+        for (number, line) in zip(1..., lines) where !line.isEmpty {
             guard !line.hasPrefix("-----BEGIN") else { break }
             let parts = line.split(separator: ":", maxSplits: 1).map { $0.drop { $0 == " " } }
             switch parts.count == 2 ? parts[0] : "" {
@@ -69,8 +73,9 @@ package struct ProviderKeyFile: Sendable {
             case "Topic": topics.append(String(parts[1]))
             case "Environment": environments.append(String(parts[1]))
             default:
+                // The line itself may be a secret that was put there by mistake, and this goes into the log.
                 throw ProviderKeyError(
-                    message: "\(path): \"\(line)\" is none of Team: TEAM, Topic: TOPIC, Environment: ENVIRONMENT."
+                    message: "\(path): line \(number) is none of Team: TEAM, Topic: TOPIC, Environment: ENVIRONMENT."
                 )
             }
         }
