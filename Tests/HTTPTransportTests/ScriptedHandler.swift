@@ -50,7 +50,7 @@ final class ScriptedHandler: RequestHandler {
             self.response.begin(status: 413)
             self.loop.respond(request.stream, self.response, body: ByteView("too large"))
         } else if request.path == "/echo" {
-            self.response.add("x-authority", request.authority, indexed: false)
+            self.response.add("x-authority", request.authority)
             self.loop.respond(request.stream, self.response, body: request.body)
         } else if request.path == "/big" {
             _ = [UInt8](repeating: 0x61, count: 300_000).withByteView {

@@ -11,16 +11,19 @@ final class ScriptedPeer {
 
         /// The status of the first response of a connection; nil for what is not one.
         ///
-        /// HPACK's static table has seven statuses; others come as a literal with the name of entry 8.
+        /// HPACK's static table has seven statuses; others come as a literal with the name of entry 8. The first block
+        /// may begin with the table's new size.
         var status: Int? {
-            guard self.type == 1, let first = self.payload.first else { return nil }
+            guard self.type == 1 else { return nil }
+            let block = Array(self.payload.drop { $0 & 0xE0 == 0x20 })
+            guard let first = block.first else { return nil }
             let known = [200, 204, 206, 304, 400, 404, 500]
             if first & 0x80 != 0 { return (0x88...0x8E).contains(first) ? known[Int(first) - 0x88] : nil }
-            guard [0x48, 0x08, 0x18].contains(first), self.payload.count > 1 else { return nil }
-            let count = Int(self.payload[1] & 0x7F)
-            guard self.payload.count >= 2 + count else { return nil }
-            let value = self.payload[2..<(2 + count)]
-            if self.payload[1] & 0x80 == 0 { return Int(String(decoding: value, as: UTF8.self)) }
+            guard [0x48, 0x08, 0x18].contains(first), block.count > 1 else { return nil }
+            let count = Int(block[1] & 0x7F)
+            guard block.count >= 2 + count else { return nil }
+            let value = block[2..<(2 + count)]
+            if block[1] & 0x80 == 0 { return Int(String(decoding: value, as: UTF8.self)) }
             return Self.huffmanNumber(value)
         }
 

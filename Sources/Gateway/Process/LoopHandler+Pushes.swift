@@ -80,7 +80,7 @@ extension LoopHandler {
         self.addID(apnsID)
         self.response.add("content-type", "application/json")
         if reason == .shutdown || reason == .serviceUnavailable { self.response.add("retry-after", "5") }
-        if retryAfterSeconds > 0 { self.response.add("retry-after", Int64(retryAfterSeconds), indexed: false) }
+        if retryAfterSeconds > 0 { self.response.add("retry-after", Int64(retryAfterSeconds)) }
         reason.writeBody(to: &self.body, timestampMilliseconds: timestamp)
         defer { self.body.removeAll() }
         return self.loop.respond(stream, self.response, body: self.body.view)
@@ -111,7 +111,7 @@ extension LoopHandler {
     func addID(_ apnsID: APNsID) {
         var text = ByteBuffer()
         apnsID.write(to: &text)
-        self.response.add("apns-id", text.view, indexed: false)
+        self.response.add("apns-id", text.view)
     }
 }
 
@@ -142,7 +142,7 @@ extension LoopHandler {
             self.response.add("wakegate-disposition", disposition.name)
         }
         if reply.eligibleAt != PushReply.noMoment {
-            self.response.add("wakegate-eligible-at", reply.eligibleAt, indexed: false)
+            self.response.add("wakegate-eligible-at", reply.eligibleAt)
         }
         if let held = HoldCode(rawValue: reply.held) { self.response.add("wakegate-held", held.name) }
         return self.loop.respond(stream, self.response, body: nil)

@@ -49,6 +49,8 @@ final class HTTP2Core {
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
         // The library counts every part in which the head of a CONTINUATION frame comes as a frame of its own.
         unsafe nghttp2_option_set_max_continuations(options, 64)
+        // Little comes again in our answers; a table of it would cost 2 KB a connection.
+        unsafe nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
         // Our own budget ends a peer that resets too much, with the right error code.
         unsafe nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
         unsafe self.memory = .allocate(capacity: 1)
@@ -91,7 +93,6 @@ final class HTTP2Session {
     private var resetsPending: [Int32] = []
     var drained: [StreamID] = []
     private var streamLimit: StreamLimit
-    private var hasAnswered = false
     /// Bytes of the header list that is being read, as HTTP/2 counts them.
     var fieldBytes = 0
     var budget: ControlFrameBudget
@@ -299,8 +300,6 @@ final class HTTP2Session {
         for index in 0..<count {
             let field = response.field(at: index)
             var flags = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
-            // A value that never comes again is not worth a place in the table, but its name is: the first takes one.
-            if !field.isIndexed && self.hasAnswered { flags |= UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
             if unsafe field.constant != nil { flags |= UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) }
             let value = response.value(of: field)
             // The library takes its input as mutable and does not change it.
@@ -313,7 +312,6 @@ final class HTTP2Session {
             unsafe line.flags = flags
             unsafe (self.core.fields + index).initialize(to: line)
         }
-        self.hasAnswered = true
         guard hasBody else {
             unsafe nghttp2_submit_response(self.session, number, self.core.fields, count, nil)
             return
@@ -500,6 +498,8 @@ final class HTTP2Session {
             unsafe room.copyMemory(from: UnsafeRawBufferPointer(rebasing: slot.state.output.view.buffer[..<count]))
             slot.state.output.consume(count)
             self.updateBudget.earned(2 + (count >> 11))
+            // The next bytes of an event stream may be minutes away.
+            if isGrowing && slot.state.output.isEmpty { slot.state.output.free() }
         }
         if slot.state.output.isEmpty && !isGrowing { unsafe flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
         if slot.state.isAboveStreamingLimit && isGrowing

@@ -248,6 +248,7 @@ extension EventLoop {
     ///
     /// - Returns: false when nothing more can be done now.
     private func sendKept(_ connection: Connection) -> Bool {
+        guard !connection.output.isEmpty else { return true }
         while !connection.output.isEmpty {
             switch System.send(connection.descriptor, connection.output.view) {
             case .bytes(let count):
@@ -266,10 +267,8 @@ extension EventLoop {
                 return false
             }
         }
-        if connection.interest.contains(.writable) {
-            connection.output.free()
-            self.watch(connection, .readable)
-        }
+        connection.output.free()
+        self.watch(connection, .readable)
         return true
     }
 

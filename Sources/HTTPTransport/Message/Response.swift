@@ -11,7 +11,6 @@ package final class Response {
         let constant: UnsafePointer<UInt8>?
         let valueStart: Int
         let valueCount: Int
-        let isIndexed: Bool
     }
 
     /// The most fields a response may have, its status included; a programming error beyond.
@@ -37,41 +36,27 @@ package final class Response {
         self.fieldCount = 0
         self.values.removeAll()
         self.values.appendDecimal(Int64(status))
-        unsafe self.append(":status", constant: nil, valueStart: 0, valueCount: 3, indexed: true)
+        unsafe self.append(":status", constant: nil, valueStart: 0, valueCount: 3)
     }
 
     /// Adds a field; the value is copied.
     ///
-    /// - Parameters:
-    ///   - name: the name, in lower case.
-    ///   - indexed: whether the peer may keep the value for later use; false for values that do not come again.
-    package func add(_ name: StaticString, _ value: ByteView, indexed: Bool = true) {
+    /// - Parameter name: the name, in lower case.
+    package func add(_ name: StaticString, _ value: ByteView) {
         let start = self.values.count
         self.values.append(value)
-        unsafe self.append(name, constant: nil, valueStart: start, valueCount: value.count, indexed: indexed)
+        unsafe self.append(name, constant: nil, valueStart: start, valueCount: value.count)
     }
 
-    package func add(_ name: StaticString, _ value: StaticString, indexed: Bool = true) {
-        unsafe self.append(
-            name,
-            constant: value.utf8Start,
-            valueStart: 0,
-            valueCount: value.utf8CodeUnitCount,
-            indexed: indexed
-        )
+    package func add(_ name: StaticString, _ value: StaticString) {
+        unsafe self.append(name, constant: value.utf8Start, valueStart: 0, valueCount: value.utf8CodeUnitCount)
     }
 
     /// Adds a field whose value is a decimal number.
-    package func add(_ name: StaticString, _ value: Int64, indexed: Bool = true) {
+    package func add(_ name: StaticString, _ value: Int64) {
         let start = self.values.count
         self.values.appendDecimal(value)
-        unsafe self.append(
-            name,
-            constant: nil,
-            valueStart: start,
-            valueCount: self.values.count - start,
-            indexed: indexed
-        )
+        unsafe self.append(name, constant: nil, valueStart: start, valueCount: self.values.count - start)
     }
 
     /// The field at `index`; the first is `:status`.
@@ -92,8 +77,7 @@ package final class Response {
         _ name: StaticString,
         constant: UnsafePointer<UInt8>?,
         valueStart: Int,
-        valueCount: Int,
-        indexed: Bool
+        valueCount: Int
     ) {
         precondition(self.fieldCount < Response.fieldsMax, "too many response fields")
         let field = unsafe Field(
@@ -101,8 +85,7 @@ package final class Response {
             nameCount: name.utf8CodeUnitCount,
             constant: constant,
             valueStart: valueStart,
-            valueCount: valueCount,
-            isIndexed: indexed
+            valueCount: valueCount
         )
         unsafe (self.fields + self.fieldCount).initialize(to: field)
         self.fieldCount += 1

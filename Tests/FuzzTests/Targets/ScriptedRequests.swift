@@ -93,7 +93,7 @@ final class ScriptedRequests: RequestHandler {
         switch action {
         case 0, 1:
             self.response.begin(status: 200)
-            if action == 1 { self.response.add("apns-id", ByteView("a"), indexed: false) }
+            if action == 1 { self.response.add("apns-id", ByteView("a")) }
             if held == .waiting { self.held[number] = nil }
             let isAnswered = body.withByteView { session.respond(number, self.response, body: $0) }
             self.expect(isAnswered == (held == .waiting), "an answer is taken wrongly")
