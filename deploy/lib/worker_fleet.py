@@ -89,10 +89,12 @@ class Worker:
             if kind == DATA and stream in self.texts:
                 out += self.text_received(stream, payload, at)
             elif kind == HEADERS:
-                # 0x88 is :status 200; answers to results are 204 (0x89).
-                if stream in self.texts and payload[:1] == b"\x88":
+                # A connection's first head begins with the table's new size (0x20). 0x88 is :status 200; answers to
+                # results are 204 (0x89).
+                status = payload.removeprefix(b"\x20")[:1]
+                if stream in self.texts and status == b"\x88":
                     self.fleet.subscribed += 1
-                elif stream not in self.texts and payload[:1] == b"\x89":
+                elif stream not in self.texts and status == b"\x89":
                     self.fleet.answered += 1
                 elif self.fleet.is_strict or stream in self.texts:
                     raise SystemExit(f"a worker's request was refused: {payload!r}")
