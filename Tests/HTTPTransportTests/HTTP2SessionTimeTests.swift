@@ -51,6 +51,25 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.isOver)
     }
 
+    @Test("A session is quiet until a PING, its answer or the end is due, and never while a request arrives")
+    func quiet() {
+        let fixture = SessionFixture()
+        #expect(fixture.session.isQuietUntil == 1000 + 3_600_001)
+        fixture.receive(ScriptedPeer.request("/wait", stream: 1, ended: false))
+        #expect(fixture.session.isQuietUntil == 0)
+        fixture.receive(ScriptedPeer.frame(0, flags: 1, stream: 1))
+        #expect(fixture.session.isQuietUntil == .max)
+        fixture.session.setPing(everySeconds: 30)
+        #expect(fixture.session.isQuietUntil == 31_000)
+        #expect(fixture.passSeconds(29))
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.passSeconds(1))
+        #expect(fixture.produce().map(\.type) == [6])
+        #expect(fixture.session.isQuietUntil == 31_000 + 10_001)
+        #expect(fixture.passSeconds(10))
+        #expect(!fixture.passSeconds(1))
+    }
+
     @Test("PING comes as often as was asked, and its answer has its time")
     func ping() {
         var timer = PingTimer(now: 0)

@@ -1,4 +1,5 @@
 import Bytes
+import Testing
 
 @testable import HTTPTransport
 
@@ -58,9 +59,13 @@ final class SessionFixture {
         self.session.respond(number, Response(), body: body.map { ByteView($0) })
     }
 
+    /// Lets time pass, and holds the session to its promise of when it need not be looked at.
     func passSeconds(_ seconds: Int64) -> Bool {
+        let quietUntil = self.session.wantsToWrite ? 0 : self.session.isQuietUntil
         self.core.now += seconds * 1000
-        return self.session.secondPassed()
+        let isAlive = self.session.secondPassed()
+        if self.core.now < quietUntil { #expect(isAlive && !self.session.wantsToWrite) }
+        return isAlive
     }
 }
 

@@ -78,8 +78,8 @@ def shapes(streams: int) -> list[tuple[int, int]]:
     gateway has descriptors; the others share."""
     alone = min(streams, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - DESCRIPTORS_RESERVED)
     pairs = [(min(WORKERS_PER_PROCESS, alone - start), 1) for start in range(0, alone, WORKERS_PER_PROCESS)]
-    rest = streams - alone
-    return pairs + ([(max(1, rest // 100), min(100, rest))] if rest else [])
+    shared = -(-(streams - alone) // 100)
+    return pairs + ([(shared, (streams - alone) // shared)] if shared else [])
 
 
 def latencies(gateway: processes.Gateway, fleets: list[FleetProcess], streams: int, samples: int) -> list[float]:

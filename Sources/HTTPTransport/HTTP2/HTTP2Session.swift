@@ -102,7 +102,7 @@ final class HTTP2Session {
     /// The frames that waited when the SETTINGS frame that is being read began, or went on.
     var pendingBeforeSettings = 0
 
-    private var ping: PingTimer
+    var ping: PingTimer
 
     /// Whether the peer has said anything valid yet.
     private(set) var hasReceivedFrame = false

@@ -41,6 +41,14 @@ struct PingTimer {
         return true
     }
 
+    /// When `timePassed` will next have something to do, if nothing happens before; `Int64.max` for never.
+    ///
+    /// - Parameter answerSeconds: the time the peer has for its answer.
+    func dueAt(answerSeconds: Int) -> Int64 {
+        if self.isUnanswered { return self.sentAt + Int64(answerSeconds) * 1000 + 1 }
+        return self.everyMilliseconds.map { self.sentAt + $0 } ?? .max
+    }
+
     /// - Parameter answerSeconds: the time the peer has for its answer.
     mutating func timePassed(now: Int64, answerSeconds: Int) -> Action {
         if self.isUnanswered { return now - self.sentAt <= Int64(answerSeconds) * 1000 ? .wait : .peerIsGone }

@@ -53,7 +53,9 @@ extension EventLoop {
     /// Sends a PING every so many seconds; one that is not answered in time ends the connection. nil: none.
     /// HTTP/1.1 has nothing of the kind.
     package func setPing(_ connection: ConnectionID, everySeconds: Int?) {
-        self.connection(connection)?.http2?.setPing(everySeconds: everySeconds)
+        guard let connection = self.connection(connection), let session = connection.http2 else { return }
+        session.setPing(everySeconds: everySeconds)
+        self.looksAt[Int(connection.id.index)] = 0
     }
 
     /// Takes no further request, lets open streams end as `inFlight` says, then closes. `debugData` and `code` go into

@@ -47,6 +47,7 @@ extension EventLoop {
             self.freeIndices.append(UInt32(self.connections.count))
             self.connections.append(nil)
             self.generations.append(0)
+            self.looksAt.append(0)
         }
         let index = self.freeIndices.removeLast()
         // Generations stay below the bit that marks special tokens.
@@ -61,6 +62,7 @@ extension EventLoop {
             now: self.core.now
         )
         self.connections[Int(index)] = connection
+        self.looksAt[Int(index)] = 0
         self.connectionCount += 1
         self.server.connectionCount.add(1, ordering: .relaxed)
         if let tls {
@@ -220,6 +222,7 @@ extension EventLoop {
 
     private func flush(_ connection: Connection) {
         guard connection.stage != .closed, connection.stage != .http1 else { return }
+        self.looksAt[Int(connection.id.index)] = 0
         guard self.sendKept(connection) else { return }
         if connection.isDoomed {
             if connection.stage == .handshaking { self.linger(connection) } else { self.destroy(connection) }
@@ -339,6 +342,7 @@ extension EventLoop {
         connection.stage = .closed
         let index = connection.id.index
         self.connections[Int(index)] = nil
+        self.looksAt[Int(index)] = .max
         self.freeIndices.append(index)
         self.connectionCount -= 1
         self.server.connectionCount.subtract(1, ordering: .relaxed)
@@ -370,6 +374,8 @@ extension EventLoop {
                 self.destroy(connection)
             } else if session.wantsToWrite || session.isFinished {
                 self.markDirty(connection)
+            } else if connection.output.isEmpty {
+                self.looksAt[Int(connection.id.index)] = session.isQuietUntil
             }
         case .http1, .closed: ()
         }

@@ -20,6 +20,8 @@ package final class EventLoop: @unchecked Sendable {
 
     var connections: [Connection?] = []
     var generations: [UInt32] = []
+    /// From when on a connection is looked at by the second, so that thousands that are idle need not be touched.
+    var looksAt: [Int64] = []
     var freeIndices: [UInt32] = []
     var dirty: [Connection] = []
     /// What is read from any socket, and what was decrypted from it.
@@ -175,8 +177,8 @@ package final class EventLoop: @unchecked Sendable {
         let now = self.core.now
         self.nextSecond = now + 1000
         if !self.areListenersWatched && now >= self.acceptsAgainAt { self.watchListeners() }
-        for connection in self.connections {
-            if let connection { self.secondPassed(connection) }
+        for index in self.looksAt.indices where self.looksAt[index] <= now {
+            if let connection = self.connections[index] { self.secondPassed(connection) }
         }
         self.http1?.needsRun = true
         if self.connectionCount > 0 { self.handler.secondPassed(now) }
