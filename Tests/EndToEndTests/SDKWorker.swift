@@ -43,7 +43,9 @@ final class SDKWorker {
     @discardableResult
     func wait(for name: String, within seconds: Double = 60) throws -> Event {
         if let index = self.unclaimed.firstIndex(where: { $0.name == name }) { return self.unclaimed.remove(at: index) }
-        while let line = try self.process.line(within: seconds) {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        // Other events do not prolong the wait.
+        while let line = try self.process.line(within: Self.seconds(until: deadline)) {
             let values = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] ?? [:]
             let event = Event(name: values["event"] as? String ?? "", values: values)
             if event.name == name { return event }
@@ -51,6 +53,11 @@ final class SDKWorker {
         }
         let seen = self.unclaimed.map(\.name).joined(separator: ", ")
         throw ChildProcess.Failure(description: "the worker ended before \(name); it showed: \(seen)")
+    }
+
+    private static func seconds(until deadline: ContinuousClock.Instant) -> Double {
+        let (seconds, attoseconds) = max(.zero, deadline - .now).components
+        return Double(seconds) + Double(attoseconds) / 1e18
     }
 
     /// Stops it, and waits until it has ended by itself.

@@ -98,8 +98,9 @@ def crowd(moments: list[float]) -> float:
     return max(tenths.values(), default=0) / max(1, len(moments))
 
 
-async def restart(gateway: ServedGateway, workers: Workers, verdicts: Verdicts, number: int) -> float:
-    """One restart under load; how long until all workers were back, from the ready line on."""
+async def restart(gateway: ServedGateway, workers: Workers, verdicts: Verdicts, number: int) -> tuple[float, float]:
+    """One restart under load; how long until all workers were back, from the ready line on, and the largest share of
+    them that came within a tenth of a second."""
     with_signal = signal.SIGKILL if number % 2 == 0 else signal.SIGTERM
     name = f"round {number + 1}, {with_signal.name}"
     accepted = await push(gateway, number * DEVICES)
@@ -116,7 +117,6 @@ async def restart(gateway: ServedGateway, workers: Workers, verdicts: Verdicts, 
     share = crowd(workers.take("subscribed"))
     check = f"no more than {CROWD:.0%} of them come within a tenth of a second"
     verdicts.check(check, 0 < share <= CROWD, f"{name}: {share:.0%}")
-    verdicts.note(check, f"{share:.0%} in the last round")
     total = (number + 1) * DEVICES
     ended = lambda stats: stats["pushes"]["pending"] + stats["pushes"]["inFlight"] == 0
     found, _ = await until(gateway, SETTLED_SECONDS, ended)
@@ -126,7 +126,7 @@ async def restart(gateway: ServedGateway, workers: Workers, verdicts: Verdicts, 
     verdicts.equal(check, f"{name}: completed", pushes["completed"], total)
     results = found["wakes"]["results"]
     verdicts.equal("no handler is left hanging", f"{name}: expired", results["expired"], 0)
-    return took
+    return took, share
 
 
 async def run(program: str, folder: str, verdicts: Verdicts) -> None:
@@ -138,9 +138,11 @@ async def run(program: str, folder: str, verdicts: Verdicts) -> None:
         async with Workers(path, gateway) as workers:
             found, took = await until(gateway, 30, lambda stats: stats["workers"]["connected"] == WORKERS)
             verdicts.equal("all workers subscribe", "connected", found["workers"]["connected"], WORKERS)
-            tooks = [await restart(gateway, workers, verdicts, number) for number in range(ROUNDS)]
+            rounds = [await restart(gateway, workers, verdicts, number) for number in range(ROUNDS)]
             check = f"all {WORKERS:,} workers are back within {BACK_SECONDS} s"
-            verdicts.note(check, "seconds: " + ", ".join(f"{took:.1f}" for took in tooks))
+            verdicts.note(check, "seconds: " + ", ".join(f"{took:.1f}" for took, _ in rounds))
+            check = f"no more than {CROWD:.0%} of them come within a tenth of a second"
+            verdicts.note(check, "the most: " + ", ".join(f"{share:.0%}" for _, share in rounds))
             idle = cpu_seconds(workers.process.pid)
             await asyncio.sleep(5)
             idle = (cpu_seconds(workers.process.pid) - idle) / 5
