@@ -116,6 +116,9 @@ class Run:
         async def until(moment: float) -> None:
             await asyncio.sleep(max(0, started + moment - time.monotonic()))
 
+        # They answer within a moment: only one that was stopped before is sure to die with wakes in its hands.
+        await until(KILLED_AT - 1)
+        os.kill(killed.process.pid, signal.SIGSTOP)
         await until(KILLED_AT)
         killed.process.kill()
         await until(FROZEN_AT)
