@@ -1,226 +1,215 @@
-"""Runs the measurements, prints a table, writes .build/bench.json. Called by deploy/bench."""
+"""Runs the measurements, prints tables, writes .build/bench.json and the page on speed. Called by deploy/bench."""
 
 import argparse
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import auth_load
+import bench_page
+import bench_tables
 import durable_load
+import growth
+import http2_load
+import machine
 import million
+import overload
 import push_load
 import streams
 import wake_latency
 import wakes
 import webhook_load
 
-REGISTERED_BYTES_TARGET = 400
-PENDING_BYTES_TARGET = 900
+FIGURES = ".build/bench.json"
 
 
-def first_line(*command: str) -> str:
-    output = subprocess.run(command, capture_output=True, text=True, check=False)
-    return (output.stdout + output.stderr).strip().split("\n")[0]
-
-
-def machine() -> dict:
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
-    return {
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "swift": first_line("swift", "--version"),
-        "nghttpd": first_line("nghttpd", "--version"),
-        "openssl": first_line("openssl", "version"),
-        "commit": first_line("git", "describe", "--always", "--dirty"),
-    }
-
-
-def memory(products: str) -> dict:
-    output = subprocess.run([os.path.join(products, "wakegate-memory")], capture_output=True, text=True, check=True)
-    measured = json.loads(output.stdout)
+def memory(options: argparse.Namespace, _: str) -> dict:
+    command = [os.path.join(options.products, "wakegate-memory")]
+    measured = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     registered, pending = measured["bytesPerIdleDevice"], measured["bytesPerPendingDevice"]
-    passed = registered <= REGISTERED_BYTES_TARGET and pending <= PENDING_BYTES_TARGET
+    passed = registered <= bench_tables.REGISTERED_BYTES_TARGET and pending <= bench_tables.PENDING_BYTES_TARGET
     return {**measured, "passed": passed}
-
-
-def verdict(passed: bool) -> str:
-    return "PASS" if passed else "FAIL"
-
-
-def show_cpu(rows: list[dict], kind: str) -> None:
-    print(f"\nCPU microseconds a {kind}, median; target: at most {rows[0]['target']} times nghttpd")
-    print(f"  {'':40}{'gateway':>9}{'nghttpd':>9}{'ratio':>8}")
-    for row in rows:
-        print(
-            f"  {row['shape']:40}{row['gatewayMicroseconds']:9.2f}{row['nghttpdMicroseconds']:9.2f}"
-            f"{row['ratio']:8.2f}  {verdict(row['passed'])}"
-        )
-
-
-def show_auth(row: dict) -> None:
-    print(f"\nCPU microseconds a push with provider tokens and without, median; target: at most {row['target']} times")
-    print(
-        f"  {row['shape']:40}{row['microseconds']['with']:9.2f}{row['microseconds']['without']:9.2f}"
-        f"{row['ratio']:8.3f}  {verdict(row['passed'])}"
-    )
-
-
-def show_memory(row: dict) -> None:
-    print(f"\nMemory, bytes a device of {row['devices']:,}; targets: {REGISTERED_BYTES_TARGET} registered and idle, "
-          f"{PENDING_BYTES_TARGET} with a pending push")  # fmt: skip
-    print(
-        f"  idle {row['bytesPerIdleDevice']:.0f}, with a pending 228-byte push "
-        f"{row['bytesPerPendingDevice']:.0f}  {verdict(row['passed'])}"
-    )
-
-
-def show_durable(rows: list[dict]) -> None:
-    print("\nDurable pushes a second, everybody unpinned on one disk; target: ahead of both")
-    for row in rows:
-        rates = ", ".join(
-            f"{name} {rate:,} ({row['cpuMicroseconds'][name]:.1f} us CPU each)"
-            for name, rate in row["pushesPerSecond"].items()
-        )
-        factors = ", ".join(f"{factor:.2f} x {name}" for name, factor in row["factors"].items())
-        print(f"  {row['shape']:22} {rates}\n  {'':22} gateway = {factors}  {verdict(row['passed'])}")
-
-
-def show_commits(row: dict) -> None:
-    print(f"\nThe journal alone at {row['devices']:,} devices, {row['batch']} records a commit, compaction included")
-    print("  " + ", ".join(f"{name} {value:,}" for name, value in row["figures"].items()))
-    print(f"  commit p50 {row['p50']:,} us, p99 {row['p99']:,} us  {verdict(row['passed'])}")
-
-
-def show_million(row: dict) -> None:
-    print(f"\nThe gateway with {row['devices']:,} devices, a push waiting on each")
-    for size in row["sizes"]:
-        print(
-            f"  after {size['pushes']:,} pushes: RSS {size['residentMegabytes']:,} MB, "
-            f"journal {size['journalMegabytes']:,} MB, history {size['historyMegabytes']:,} MB"
-        )
-    print(f"  RSS after the restart: {row['residentMegabytesAfterRestart']:,} MB")
-    print(
-        f"  from the start after SIGKILL to the ready line {row['readySeconds']:.2f} s; target: "
-        f"at most {million.READY_SECONDS_TARGET:g}  {verdict(row['passed'])}"
-    )
-
-
-def show_latency(row: dict) -> None:
-    print(f"\nFrom the 200 of a push to its wake, ms; target: median under {wake_latency.MEDIAN_TARGET_MS:g}")
-    print(
-        f"  median {row['medianMilliseconds']:.3f}, p10 {row['p10Milliseconds']:.3f}, p90 {row['p90Milliseconds']:.3f}, "
-        f"p99 {row['p99Milliseconds']:.3f} of {row['samples']} samples  {verdict(row['passed'])}"
-    )
-    print(f"  (below 0 the wake came first; from sending the push to the wake: {row['medianMillisecondsFromSending']:.3f})")
-
-
-def show_webhook(row: dict) -> None:
-    print(f"\nWakes a second to a webhook, each from its push to its result; target: {webhook_load.WAKES_PER_SECOND_TARGET:,}")
-    print(
-        f"  {row['wakesPerSecond']:,} a second, signed, kept on disk, nothing pinned; CPU microseconds each: "
-        f"gateway {row['gatewayMicroseconds']:.1f}, receiver {row['receiverMicroseconds']:.1f}  {verdict(row['passed'])}"
-    )
-
-
-def show_streams(rows: list[dict]) -> None:
-    memory_targets = ", ".join(f"{most:,} over {name}" for name, most in streams.MEMORY_TARGET_BYTES.items())
-    print(
-        f"\nIdle workers; targets: bytes a stream {memory_targets}; {streams.CPU_TARGET:.0%} of a core; "
-        f"wakes within {streams.LATENCY_TARGET_MS:g} ms"
-    )
-    for row in rows:
-        print(
-            f"  {row['scheme']:4} {row['streams']:,} streams on {row['connections']:,} connections: {row['bytesPerStream']:,} "
-            f"bytes a stream, idle {row['idleCPU']:.2%} of a core, push to wake median {row['medianMilliseconds']:.2f} ms, "
-            f"p99 {row['p99Milliseconds']:.2f}  {verdict(row['passed'])}"
-        )
-
-
-def show_wakes(rows: list[dict]) -> None:
-    print(f"\nPush, wake and result with {wakes.WORKERS} workers; target: {wakes.WAKES_A_SECOND:,} a second")
-    for row in rows:
-        print(
-            f"  store {row['store']:7} {row['wakesPerSecond']:,} a second, {row['cpuMicrosecondsPerWake']:.1f} us CPU of the "
-            f"gateway a wake  {verdict(row['passed'])}"
-        )
 
 
 def cpu(store: str, target: float, factor: int, options: argparse.Namespace, folder: str) -> list[dict]:
     return push_load.measure(options.products, folder, options.runs, options.requests * factor, store, target)
 
 
-# What is measured, in this order: how, and how it is shown.
-KINDS = {
-    "cpu": (partial(cpu, "memory", push_load.RATIO_TARGET, 1), partial(show_cpu, kind="push kept in memory")),
-    "auth": (
-        lambda options, folder: auth_load.measure(options.products, folder, options.runs, options.requests),
-        show_auth,
+@dataclass
+class Part:
+    """One measurement: how it is made, how it is shown, and whether it is in the record."""
+
+    help: str
+    measure: Callable[[argparse.Namespace, str], Any]
+    tables: Callable[[Any], list[bench_tables.Table]]
+    in_record: bool = False
+
+
+# In the order in which they run.
+PARTS = {
+    "http2": Part(
+        "CPU, rate and latency of a push beside nghttpd, nginx and h2o",
+        lambda options, folder: http2_load.compare(options.products, folder, options.runs),
+        bench_tables.http2, in_record=True,
+    ),
+    "durable": Part(
+        "durable pushes beside Redis, PostgreSQL and NATS",
+        lambda options, folder: durable_load.compare(options.products, folder, options.runs, options.requests),
+        bench_tables.durable, in_record=True,
+    ),
+    "loops": Part(
+        "a push with one loop and with two",
+        lambda options, folder: growth.loops(options.products, folder, options.runs),
+        bench_tables.loops, in_record=True,
+    ),
+    "devices": Part(
+        "a push with ten thousand devices and with a million",
+        lambda options, folder: growth.devices(options.products, folder, options.runs),
+        bench_tables.devices, in_record=True,
+    ),
+    "five-million": Part(
+        "the same with five million",
+        lambda options, folder: growth.devices(options.products, folder, options.runs, growth.MANY_DEVICES),
+        bench_tables.devices,
+    ),
+    "connections": Part(
+        "a push on 10 to 10,000 connections",
+        lambda options, folder: growth.connections(options.products, folder, options.runs),
+        bench_tables.connections, in_record=True,
+    ),
+    "overload": Part(
+        "a quiet topic's pushes beside a provider that sends at full rate",
+        lambda options, folder: overload.measure(options.products, folder, options.runs),
+        bench_tables.overload, in_record=True,
+    ),
+    "latency": Part(
+        "from the 200 of a push to its wake",
+        lambda options, folder: wake_latency.measure(options.products, folder, options.samples, push_load.payload()),
+        bench_tables.latency, in_record=True,
+    ),
+    "memory": Part("memory of a million devices", memory, bench_tables.memory, in_record=True),
+    "cpu": Part(
+        "CPU a push beside nghttpd in four shapes, connecting included",
+        partial(cpu, "memory", push_load.RATIO_TARGET, 1), partial(bench_tables.cpu, "push kept in memory"),
     ),
     # Longer runs: beside a short one, the start of a hundred clients would be a large part of what is compared.
-    "durable-cpu": (partial(cpu, "sqlite", durable_load.RATIO_TARGET, 4), partial(show_cpu, kind="durable push")),
-    "durable": (
-        lambda options, folder: durable_load.compare(options.products, folder, options.runs, options.requests),
-        show_durable,
+    "durable-cpu": Part(
+        "the same of durable pushes",
+        partial(cpu, "sqlite", push_load.DURABLE_RATIO_TARGET, 4), partial(bench_tables.cpu, "durable push"),
     ),
-    "commits": (lambda options, folder: million.commits(options.products, folder), show_commits),
-    "million": (lambda options, folder: million.measure(options.products, folder), show_million),
-    "memory": (lambda options, _: memory(options.products), show_memory),
-    "latency": (
-        lambda options, folder: wake_latency.measure(
-            options.products, folder, options.samples, push_load.payload()
-        ),
-        show_latency,
+    "auth": Part(
+        "CPU a push with provider tokens beside without",
+        lambda options, folder: auth_load.measure(options.products, folder, options.runs, options.requests),
+        bench_tables.auth,
     ),
-    "webhook": (
+    "commits": Part(
+        "commits of the journal alone",
+        lambda options, folder: million.commits(options.products, folder),
+        bench_tables.commits,
+    ),
+    "million": Part(
+        "memory, disk and the start with a million durable devices",
+        lambda options, folder: million.measure(options.products, folder),
+        bench_tables.million_devices,
+    ),
+    "webhook": Part(
+        "wakes a second to a webhook",
         lambda options, folder: webhook_load.measure(options.products, folder, options.runs, options.requests // 10),
-        show_webhook,
+        bench_tables.webhook,
     ),
-    "streams": (
+    "streams": Part(
+        "20,000 idle workers",
         lambda options, folder: streams.measure(options.products, folder, options.streams, options.samples),
-        show_streams,
+        bench_tables.idle_workers,
     ),
-    "wakes": (
+    "wakes": Part(
+        "5,000 wakes a second to workers",
         lambda options, folder: [wakes.measure(options.products, folder, store) for store in ("memory", "sqlite")],
-        show_wakes,
+        bench_tables.end_to_end,
     ),
-}
+}  # fmt: skip
+
+
+def verdicts(result: Any) -> list[bool]:
+    """Of every target in it; what is compared without a target has none."""
+    if isinstance(result, list):
+        return [passed for each in result for passed in verdicts(each)]
+    if isinstance(result, dict):
+        inner = [passed for each in result.values() for passed in verdicts(each)]
+        return ([result["passed"]] if "passed" in result else []) + inner
+    return []
+
+
+def parsed() -> argparse.Namespace:
+    parts = "\n".join(f"  {'*' if part.in_record else ' '} {name:14}{part.help}" for name, part in PARTS.items())
+    parser = argparse.ArgumentParser(
+        prog="deploy/bench", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Measures a release build. Without --only and --all it makes the record, in about ten minutes.",
+        epilog=f"parts, of which those with * are the record:\n{parts}",
+    )  # fmt: skip
+    parser.add_argument("--products", help=argparse.SUPPRESS)
+    parser.add_argument("--runs", type=int, default=5, help="runs of each kind, of which the median counts")
+    parser.add_argument("--requests", type=int, default=200_000, help="requests a run, where they are counted")
+    parser.add_argument("--samples", type=int, default=1000, help="samples of the latency of wakes")
+    parser.add_argument("--streams", type=int, default=streams.STREAMS, help="idle workers")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--only", choices=list(PARTS), metavar="PART", help="measure this part alone")
+    choice.add_argument("--all", action="store_true", help="measure all parts, in about forty minutes")
+    choice.add_argument("--write-page", action="store_true", help="write what was measured last into the page on speed")
+    options = parser.parse_args()
+    if not options.write_page and not options.products:
+        parser.error("call deploy/bench, which builds what is measured")
+    return options
+
+
+def measured_before(here: dict) -> dict:
+    """What stays in the file of figures: those of the same commit on the same machine."""
+    try:
+        with open(FIGURES, encoding="utf-8") as file:
+            before = json.load(file)
+    except (OSError, ValueError):
+        return {"machine": here}
+    return before if before.get("machine") == here else {"machine": here}
 
 
 def main() -> int:
     # An end from outside shall leave nothing behind, either: no process, no mount.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    parser = argparse.ArgumentParser(prog="deploy/bench", allow_abbrev=False)
-    parser.add_argument("--products", required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--runs", type=int, default=5, help="runs of each kind, of which the median counts")
-    parser.add_argument("--requests", type=int, default=200_000, help="requests a run")
-    parser.add_argument("--samples", type=int, default=1000, help="samples of the latency")
-    parser.add_argument("--streams", type=int, default=streams.STREAMS, help="idle workers")
-    parser.add_argument("--only", choices=list(KINDS))
-    options = parser.parse_args()
-    wanted = [options.only] if options.only else list(KINDS)
-    results: dict = {"machine": machine()}
-    print(", ".join(f"{name} {value}" for name, value in results["machine"].items()), flush=True)
-    passed = []
+    options = parsed()
+    if options.write_page:
+        shown = {name: part.tables for name, part in PARTS.items()}
+        return bench_page.write(FIGURES, shown)
+    here = machine.described()
+    wanted = [options.only] if options.only else [name for name, part in PARTS.items() if options.all or part.in_record]
+    results = measured_before(here)
+    print(bench_page.machine_line(here), flush=True)
+    if (free := machine.idle()) < machine.IDLE_MIN:
+        print(
+            f"deploy/bench: something else is at work here: {1 - free:.0%} of the cores; figures will be off",
+            flush=True,
+        )
+    passed, ticks = [], machine.Ticks()
     with tempfile.TemporaryDirectory(prefix="wakegate-bench.") as folder:
-        for kind in wanted:
-            place = os.path.join(folder, kind)
+        for name in wanted:
+            place = os.path.join(folder, name)
             os.mkdir(place)
-            measure, show = KINDS[kind]
-            results[kind] = measure(options, place)
-            show(results[kind])
-            rows = results[kind] if isinstance(results[kind], list) else [results[kind]]
-            passed += [row["passed"] for row in rows]
-            sys.stdout.flush()
-    with open(".build/bench.json", "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=2)
-    print(f"\n{verdict(all(passed))}: {sum(passed)} of {len(passed)} targets reached; figures in .build/bench.json")
+            results[name] = PARTS[name].measure(options, place)
+            for table in PARTS[name].tables(results[name]):
+                print(table.console(), flush=True)
+            passed += verdicts(results[name])
+            with open(FIGURES, "w", encoding="utf-8") as file:
+                json.dump(results, file, indent=2)
+    # On a virtual machine others may have had the cores meanwhile, which shows in times more than in CPU.
+    print(f"\nstolen by other virtual machines: {ticks.share('stolen'):.1%} of the cores' time")
+    word = bench_tables.verdict(all(passed))
+    print(f"{word}: {sum(passed)} of {len(passed)} targets reached; figures in {FIGURES}")
     return 0 if all(passed) else 1
 
 

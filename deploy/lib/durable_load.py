@@ -1,19 +1,25 @@
-"""Durable pushes: CPU of each beside nghttpd, and how many a second beside Redis and PostgreSQL on the same disk."""
+"""Durable pushes: how many a second, what each costs and how long it takes, beside stores on the same disk."""
 
 import os
 import random
-import statistics
+import tempfile
 
 import durable_peers
 import h2load
+import interleaved
+import nats_peer
 import processes
 import push_load
+import steady_load
 
-RATIO_TARGET = 1.6
 DEVICES = 100_000
 # Connections, and how much each has on its way; PostgreSQL gets as many rows at once, 100 a statement.
-SHAPES = [(16, 200), (64, 1)]
+SATURATED, SINGLE = (16, 200), (64, 1)
+# Long runs when all is on its way at once; one at a time takes longer.
+REQUESTS_FACTOR = {SATURATED: 1.5, SINGLE: 0.2}
 SINGLE_TOGETHER = 8
+# Whom the gateway has to be ahead of.
+AHEAD_OF = {SATURATED: ("Redis", "PostgreSQL"), SINGLE: ("Redis",)}
 
 
 class DurableGateway(processes.Gateway):
@@ -26,19 +32,23 @@ class DurableGateway(processes.Gateway):
         source = random.Random(3)
         self.folder, self.body = folder, os.path.join(folder, "body")
         paths = [f"/3/device/{source.getrandbits(256):064x}" for _ in range(DEVICES)]
-        for connections, _ in SHAPES:
+        for connections, _ in (SATURATED, SINGLE):
             h2load.write_paths(folder, f"uris{connections}", paths, connections)
         with open(self.body, "wb") as file:
             file.write(push_load.payload())
 
-    def rate(self, pushes: int, connections: int, streams: int) -> float:
+    def rate(self, pushes: int, connections: int, streams: int) -> interleaved.Sample:
+        """Pushes a second; of single ones how long each takes, microseconds."""
         uris = os.path.join(self.folder, f"uris{connections}")
         # A process for each of many connections that wait most of the time would cost more than what is measured.
         together = 1 if streams > 1 else SINGLE_TOGETHER
-        took = h2load.run(
-            f"http://{self.plain}", uris, self.body, push_load.headers(), connections, streams, pushes, together=together
-        )  # fmt: skip
-        return pushes / took
+        with tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=steady_load.LOGS) as logs:
+            took = h2load.run(
+                f"http://{self.plain}", uris, self.body, push_load.headers(), connections, streams, pushes,
+                together=together, logs=logs if streams == 1 else None,
+            )  # fmt: skip
+            took_each = [value for log in os.scandir(logs) for value in steady_load.read(log.path).took]
+        return {"perSecond": pushes // connections * connections / took, **durable_peers.latency(took_each)}
 
     def cpu_seconds(self) -> float:
         return processes.cpu_seconds(self.pid)
@@ -49,41 +59,38 @@ def compare(products: str, folder: str, runs: int, pushes: int) -> list[dict]:
     if durable_peers.disk_of(folder) in ("tmpfs", "ramfs", "overlayfs"):
         raise SystemExit(f"{folder} is on no disk of its own; set TMPDIR to a folder on a disk")
     payload = "m" * push_load.PAYLOAD_BYTES
-    places = {name: os.path.join(folder, name) for name in ("gateway", "redis", "postgres")}
+    places = {name: os.path.join(folder, name) for name in ("gateway", "redis", "nats", "postgres")}
     os.chmod(os.path.dirname(folder), 0o711)
     os.chmod(folder, 0o711)
     for place in places.values():
         os.mkdir(place)
     with DurableGateway(products, places["gateway"]) as gateway, \
             durable_peers.Redis(places["redis"], DEVICES, payload) as redis, \
+            nats_peer.NATS(places["nats"], DEVICES, payload) as nats, \
             durable_peers.Postgres(places["postgres"], DEVICES, payload) as postgres:  # fmt: skip
-        servers = (gateway, redis, postgres)
-        return [row(servers, connections, streams, runs, pushes) for connections, streams in SHAPES]
+        servers = (gateway, redis, postgres, nats)
+        return [row(servers, shape, runs, round(pushes * factor)) for shape, factor in REQUESTS_FACTOR.items()]
 
 
-def row(servers: tuple, connections: int, streams: int, runs: int, pushes: int) -> dict:
-    rates: dict[str, list[float]] = {server.name: [] for server in servers}
-    cpu: dict[str, list[float]] = {server.name: [] for server in servers}
-    # Long runs, as starting the load is part of them. With one push at a time on a connection they take longer, and
-    # PostgreSQL, which gets batches, does not differ.
-    count = pushes * (5 if streams > 1 else 1)
-    taking_part = [server for server in servers if streams > 1 or server.name != "PostgreSQL"]
-    for number in range(runs + 1):
-        for server in taking_part:
-            durable_peers.settle()
-            before = server.cpu_seconds()
-            rate = server.rate(count, connections, streams)
-            # The first run of each makes the devices, and does not count.
-            if number > 0:
-                rates[server.name].append(rate)
-                cpu[server.name].append((server.cpu_seconds() - before) / count * 1e6)
-    medians = {name: statistics.median(values) for name, values in rates.items() if values}
-    factors = {name: medians["gateway"] / value for name, value in medians.items() if name != "gateway"}
+def row(servers: tuple, shape: tuple[int, int], runs: int, pushes: int) -> dict:
+    connections, streams = shape
+
+    def sample(server: durable_peers.Store) -> interleaved.Sample:
+        before = server.cpu_seconds()
+        figures = server.rate(pushes, connections, streams)
+        return {**figures, "cpuMicroseconds": (server.cpu_seconds() - before) / pushes * 1e6}
+
+    sides = {server.name: (lambda server=server: sample(server)) for server in servers}
+    samples = interleaved.run(runs, sides, between=durable_peers.settle)
+    medians = {name: interleaved.medians(values) for name, values in samples.items()}
+    rates = {name: values["perSecond"] for name, values in medians.items()}
+    factors = {name: rates["gateway"] / rate for name, rate in rates.items() if name != "gateway"}
     return {
-        "shape": f"{connections} connections x {streams}",
-        "pushesPerSecond": {name: round(value) for name, value in medians.items()},
-        "cpuMicroseconds": {name: round(statistics.median(values), 2) for name, values in cpu.items() if values},
+        "connections": connections,
+        "streams": streams,
+        "servers": medians,
         "factors": {name: round(value, 2) for name, value in factors.items()},
-        "samples": {name: [round(value) for value in values] for name, values in rates.items() if values},
-        "passed": all(value >= 1 for value in factors.values()),
+        "samples": {name: [round(value["perSecond"]) for value in values] for name, values in samples.items()},
+        "aheadOf": AHEAD_OF[shape],
+        "passed": all(factors[name] >= 1 for name in AHEAD_OF[shape]),
     }

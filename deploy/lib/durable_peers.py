@@ -1,18 +1,22 @@
 """Redis and PostgreSQL doing what a durable push does: token to payload, the latest wins, and a count of the others.
 
 Both are set up to sync every answer, as the gateway does, and get their work handed in the ways that suit them best:
-Redis pipelined, PostgreSQL in prepared statements of 100 rows. Neither has providers to talk to: no HTTP, no TLS, no JSON.
+Redis pipelined, PostgreSQL in prepared statements of 100 rows. Neither has providers to talk to: no HTTP, no TLS, no
+JSON.
 """
 
 import csv
 import glob
+import math
 import os
 import pwd
 import re
 import shutil
 import subprocess
 import time
+from typing import Protocol
 
+import interleaved
 import processes
 
 ROWS_A_STATEMENT = 100
@@ -41,9 +45,24 @@ CREATE TABLE device (
 """
 
 
-def postgres_upsert(devices: int) -> str:
-    """A pgbench script: 100 random devices and payloads in one prepared statement, in an order that cannot deadlock."""
-    names = [f"t{number}" for number in range(ROWS_A_STATEMENT)]
+class Store(Protocol):
+    """What is compared: `rate` gives `perSecond`, and of single upserts `p50` and `p99` in microseconds."""
+
+    name: str
+
+    def rate(self, pushes: int, connections: int, streams: int) -> interleaved.Sample: ...
+
+    def cpu_seconds(self) -> float: ...
+
+
+def latency(microseconds: list[float]) -> interleaved.Sample:
+    ordered = sorted(microseconds)
+    return {"p50": ordered[len(ordered) // 2], "p99": ordered[len(ordered) * 99 // 100]} if ordered else {}
+
+
+def postgres_upsert(devices: int, count: int) -> str:
+    """A pgbench script: random devices and payloads in one prepared statement, in an order that cannot deadlock."""
+    names = [f"t{number}" for number in range(count)]
     drawn = "\n".join(f"\\set {name} random(1, {devices})" for name in names)
     rows = ", ".join(f"(:{name}::integer, :payload::text)" for name in names)
     return f"""{drawn}
@@ -77,8 +96,8 @@ class Redis(processes.Server):
         command = ["redis-cli", "-p", str(self.port), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
-    def rate(self, pushes: int, connections: int, streams: int) -> float:
-        """Upserts a second over that many connections, each with that many in the pipeline."""
+    def rate(self, pushes: int, connections: int, streams: int) -> interleaved.Sample:
+        """Upserts over that many connections, each with that many in the pipeline."""
         command = [
             "redis-benchmark", "-p", str(self.port), "-c", str(connections), "-P", str(streams), "-n", str(pushes),
             "-r", str(self.devices), "--csv", "EVALSHA", self.script, "1", "device:__rand_int__", self.payload,
@@ -87,7 +106,9 @@ class Redis(processes.Server):
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
         if "rror" in output:
             raise SystemExit(f"redis-benchmark: {output}")
-        return float(list(csv.reader(output.splitlines()))[-1][1])
+        told = list(csv.DictReader(output[output.index('"test"') :].splitlines()))[-1]
+        single = {name: float(told[f"{name}_latency_ms"]) * 1000 for name in ("p50", "p99")} if streams == 1 else {}
+        return {"perSecond": float(told["rps"]), **single}
 
     def cpu_seconds(self) -> float:
         return processes.cpu_seconds(self.pid)
@@ -119,25 +140,35 @@ class Postgres(processes.Server):
         self.wait_until("PostgreSQL", lambda: subprocess.run(ready, check=False).returncode == 0)
         create = ["psql", "-q", "-h", folder, "-U", "postgres", "-c", TABLE]
         subprocess.run(create, check=True)
-        self.script = os.path.join(folder, "upsert.sql")
-        with open(self.script, "w", encoding="utf-8") as file:
-            file.write(postgres_upsert(devices))
+        for count in (1, ROWS_A_STATEMENT):
+            with open(self.script(count), "w", encoding="utf-8") as file:
+                file.write(postgres_upsert(devices, count))
+
+    def script(self, count: int) -> str:
+        return os.path.join(self.folder, f"upsert{count}.sql")
 
     def program(self, name: str) -> str:
         return os.path.join(self.programs, name)
 
-    def rate(self, pushes: int, connections: int, streams: int) -> float:
-        """Rows a second, with as many statements on their way as make as many rows as the others have."""
-        clients = max(1, connections * streams // ROWS_A_STATEMENT)
+    def rate(self, pushes: int, connections: int, streams: int) -> interleaved.Sample:
+        """Rows, with as many statements on their way as make as many rows as the others have; single ones by
+        themselves."""
+        count = ROWS_A_STATEMENT if streams > 1 else 1
+        clients = max(1, connections * streams // count)
+        logs = os.path.join(self.folder, "times")
+        shutil.rmtree(logs, ignore_errors=True)
+        os.mkdir(logs)
         command = [
             self.program("pgbench"), "-h", self.folder, "-U", "postgres", "-n", "-M", "prepared", "-j", "2",
-            "-D", f"payload={self.payload}", "-f", self.script, "-c", str(clients),
-            "-t", str(max(1, pushes // ROWS_A_STATEMENT // clients)), "postgres",
+            "-D", f"payload={self.payload}", "-f", self.script(count), "-c", str(clients),
+            "-t", str(math.ceil(pushes / count / clients)), "--log", f"--log-prefix={logs}/times", "postgres",
         ]  # fmt: skip
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
         if "number of failed transactions: 0" not in output:
             raise SystemExit(f"pgbench: {output}")
-        return float(re.search(r"tps = ([\d.]+) \(without", output).group(1)) * ROWS_A_STATEMENT
+        times = [float(line.split()[2]) for log in os.scandir(logs) for line in open(log.path, encoding="ascii")]
+        rate = float(re.search(r"tps = ([\d.]+) \(without", output).group(1)) * count
+        return {"perSecond": rate, **(latency(times) if streams == 1 else {})}
 
     def cpu_seconds(self) -> float:
         """Of all its processes: those that ended are in its children's times, those that run have their own."""

@@ -8,8 +8,11 @@ import os
 import re
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 SECONDS_MAX = 600
+# One cipher for everybody: left alone, servers choose differently among those that a client offers.
+TLS_CIPHER = "TLS_AES_128_GCM_SHA256"
 
 
 def write_paths(folder: str, name: str, paths: list[str], connections: int) -> None:
@@ -19,38 +22,54 @@ def write_paths(folder: str, name: str, paths: list[str], connections: int) -> N
             file.writelines(f"https://127.0.0.1{path}\n" for path in paths[connection::connections])
 
 
+def tls_options(base: str) -> list[str]:
+    return ["--tls13-ciphers", TLS_CIPHER] if base.startswith("https:") else []
+
+
+def check(output: str, base: str, each: int | None = None) -> None:
+    """Anything but a 2xx to each request ends the measurement, as does another cipher; `each` is how many there are
+    when it is not for h2load to say."""
+    total, answered = (re.search(pattern, output) for pattern in (r"requests: (\d+) total", r"status codes: (\d+) 2xx"))
+    expected = each if each is not None else total and int(total.group(1))
+    if not answered or int(answered.group(1)) != expected:
+        raise SystemExit(f"not every reply of {base} was 2xx; the run does not count:\n{output}")
+    if base.startswith("https:") and expected and f"Cipher: {TLS_CIPHER}\n" not in output:
+        raise SystemExit(f"the cipher was not {TLS_CIPHER}; the run does not count:\n{output}")
+
+
 def run(
     base: str, uris: str, body: str, headers: list[str], connections: int, streams: int, requests: int,
-    prefix: list[str] | None = None, rate: int | None = None, together: int = 1,
+    prefix: list[str] | None = None, rate: int | None = None, together: int = 1, logs: str | None = None,
 ) -> float:  # fmt: skip
-    """Sends the requests, and gives the seconds that took; anything but a 2xx to each ends the measurement.
+    """Sends the requests, and gives the seconds that took, from the first process at work to the end of the last.
 
     `rate` holds each connection to so many requests a second. `together` connections share a process, and paths.
+    `logs` is a folder, for a file of each process with its requests.
     """
     each = requests // connections * together
     pace = ["--rps", str(rate)] if rate else []
-    started = time.monotonic()
-    processes = [
+    running = [
         subprocess.Popen(
             [
-                *(prefix or []), "h2load", "-t", "1", "-c", str(together), "-m", str(streams), "-n", str(each), "-d", body,
-                "-i", f"{uris}.{connection}", "-B", base, *pace, *headers,
+                *(prefix or []), "h2load", "-t", "1", "-c", str(together), "-m", str(streams), "-n", str(each),
+                "-d", body, "-i", f"{uris}.{number}", "-B", base, *tls_options(base), *pace,
+                *(["--log-file", os.path.join(logs, str(number))] if logs else []), *headers,
             ],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        for connection in range(connections // together)
+        for number in range(connections // together)
     ]  # fmt: skip
-    spawned = time.monotonic() - started
-    longest = 0.0
-    for process in processes:
+
+    def end(process: subprocess.Popen) -> tuple[float, float]:
+        """When it began, by what it says of its time, and when it ended. Reading the paths comes before that."""
         output = process.communicate(timeout=SECONDS_MAX)[0]
-        codes = re.search(r"status codes: (\d+) 2xx", output)
-        if not codes or int(codes.group(1)) != each:
-            raise SystemExit(f"not every reply was 2xx; the run does not count:\n{output}")
-        longest = max(longest, seconds(output))
-    # The first began when the last had not: at most that much longer than the longest of them. Reading the paths, which
-    # each does before it begins, is left out.
-    return longest + spawned
+        ended = time.monotonic()
+        check(output, base, each)
+        return ended - seconds(output), ended
+
+    with ThreadPoolExecutor(len(running)) as pool:
+        times = list(pool.map(end, running))
+    return max(ended for _, ended in times) - min(began for began, _ in times)
 
 
 def seconds(output: str) -> float:

@@ -35,11 +35,6 @@ def commits(products: str, folder: str) -> dict:
     }  # fmt: skip
 
 
-def resident_megabytes(pid: int) -> float:
-    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
 def megabytes(state: str, prefix: str) -> float:
     return sum(entry.stat().st_size for entry in os.scandir(state) if entry.name.startswith(prefix)) / 1e6
 
@@ -59,7 +54,7 @@ def push(folder: str, gateway: processes.Gateway, pushes: int) -> dict:
     h2load.run(f"http://{gateway.plain}", uris, body, push_load.headers(), CONNECTIONS, STREAMS, pushes)
     return {
         "pushes": pushes,
-        "residentMegabytes": round(resident_megabytes(gateway.pid)),
+        "residentMegabytes": round(processes.resident_megabytes(gateway.pid)),
         "journalMegabytes": round(megabytes(gateway.state, "journal")),
         "historyMegabytes": round(megabytes(gateway.state, "history")),
     }
@@ -75,7 +70,7 @@ def measure(products: str, folder: str) -> dict:
     started = time.monotonic()
     with processes.Gateway(products, folder, [], ["store=sqlite"]) as gateway:
         took = time.monotonic() - started
-        again = resident_megabytes(gateway.pid)
+        again = processes.resident_megabytes(gateway.pid)
     return {
         "devices": DEVICES, "sizes": sizes, "residentMegabytesAfterRestart": round(again),
         "readySeconds": round(took, 3), "passed": took <= READY_SECONDS_TARGET,

@@ -19,9 +19,22 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        return True
+    except OSError:
+        return False
+
+
 def cpu_seconds(pid: int) -> float:
     """The CPU time of all threads of a process, by its CPU clock (clock_getcpuclockid(3))."""
     return time.clock_gettime((~pid << 3) | 2)
+
+
+def resident_megabytes(pid: int) -> float:
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 class Server:
@@ -103,12 +116,4 @@ class Nghttpd(Server):
         command = [*prefix, "nghttpd", *options, "-d", root, "-n", "1", "-m", "256", str(port), *tls]
         super().__init__(command, os.path.join(folder, f"nghttpd-{port}.log"))
         self.address = f"127.0.0.1:{port}"
-        self.wait_until("nghttpd", lambda: self.accepts(port))
-
-    @staticmethod
-    def accepts(port: int) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return True
-        except OSError:
-            return False
+        self.wait_until("nghttpd", lambda: accepts(port))
