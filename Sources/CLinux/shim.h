@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,33 @@
 #include <time.h>
 #include <unistd.h>
 
+// Who connected: an IPv4 address below bits that no network has, or the first half of an IPv6 address; 0 for a socket
+// file. The loopback address ::1, whose first half is 0, is 1.
+static inline uint64_t wakegate_network(const struct sockaddr_storage *name) {
+    const unsigned char *bytes;
+    uint64_t network = 0;
+    int index;
+    if (name->ss_family == AF_INET) {
+        return 0xFFFFFFFF00000000u | ntohl(((const struct sockaddr_in *)name)->sin_addr.s_addr);
+    }
+    if (name->ss_family != AF_INET6) return 0;
+    bytes = ((const struct sockaddr_in6 *)name)->sin6_addr.s6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)name)->sin6_addr)) {
+        for (index = 12; index < 16; index++) network = network << 8 | bytes[index];
+        return 0xFFFFFFFF00000000u | network;
+    }
+    for (index = 0; index < 8; index++) network = network << 8 | bytes[index];
+    return network == 0 ? 1 : network;
+}
+
 // accept4 is a GNU extension that Glibc's module hides.
-static inline int wakegate_accept(int listener) {
+static inline int wakegate_accept(int listener, uint64_t *network) {
     extern int accept4(int, struct sockaddr *, socklen_t *, int);
-    return accept4(listener, (struct sockaddr *)0, (socklen_t *)0, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage name;
+    socklen_t size = sizeof name;
+    int descriptor = accept4(listener, (struct sockaddr *)&name, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (descriptor >= 0) *network = wakegate_network(&name);
+    return descriptor;
 }
 
 static inline int wakegate_error(void) { return errno; }

@@ -198,7 +198,9 @@ struct HTTP2FaultTests {
 
     @Test("A peer that reads nothing from its socket is not served further, the others are")
     func unreadSocket() throws {
-        let server = try TestServer()
+        var limits = TransportLimits()
+        limits.queuedBytesPerConnectionMax = 67_108_864
+        let server = try TestServer(limits)
         let settings = ScriptedPeer.setting(4, 0x7FFF_FFFF)
         let peer = try server.peer(settings: settings)
         peer.send(ScriptedPeer.frame(8, ScriptedPeer.bytes(0x7000_0000)))

@@ -49,6 +49,9 @@ final class ScriptedHandler: RequestHandler {
         if request.isBodyTooLarge {
             self.response.begin(status: 413)
             self.loop.respond(request.stream, self.response, body: ByteView("too large"))
+        } else if request.shortage != .none {
+            self.response.begin(status: request.shortage == .server ? 503 : 429)
+            self.loop.respond(request.stream, self.response, body: ByteView("no room"))
         } else if request.path == "/echo" {
             self.response.add("x-authority", request.authority)
             self.loop.respond(request.stream, self.response, body: request.body)

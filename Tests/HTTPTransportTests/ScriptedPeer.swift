@@ -67,24 +67,34 @@ final class ScriptedPeer {
 
     /// Connects to `address`, which is `HOST:PORT` or `unix:/path`.
     ///
-    /// - Parameter host: another host to use than that of the address.
-    init(_ address: String, host: String = "127.0.0.1") throws {
+    /// - Parameters:
+    ///   - host: another host to use than that of the address.
+    ///   - source: the address of this machine to connect from.
+    init(_ address: String, host: String = "127.0.0.1", from source: String? = nil) throws {
         if address.hasPrefix("unix:") {
             self.descriptor = try Self.connected(unix: String(address.dropFirst(5)))
         } else {
-            self.descriptor = try Self.connected(host, port: String(#require(address.split(separator: ":").last)))
+            let port = try String(#require(address.split(separator: ":").last))
+            self.descriptor = try Self.connected(host, port: port, from: source)
         }
         // No test waits longer than this for a byte.
         var limit = timeval(tv_sec: 20, tv_usec: 0)
         unsafe setsockopt(self.descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, UInt32(MemoryLayout<timeval>.size))
     }
 
-    private static func connected(_ host: String, port: String) throws -> Int32 {
+    private static func connected(_ host: String, port: String, from source: String?) throws -> Int32 {
         var found: UnsafeMutablePointer<addrinfo>?
         try #require(unsafe getaddrinfo(host, port, nil, &found) == 0)
         let info = try unsafe #require(found)
         defer { unsafe freeaddrinfo(info) }
         let descriptor = socket(unsafe info.pointee.ai_family, Int32(SOCK_STREAM.rawValue), 0)
+        if let source {
+            var from: UnsafeMutablePointer<addrinfo>?
+            try #require(unsafe getaddrinfo(source, nil, nil, &from) == 0)
+            defer { unsafe freeaddrinfo(from) }
+            let name = try unsafe #require(from)
+            try #require(unsafe bind(descriptor, name.pointee.ai_addr, name.pointee.ai_addrlen) == 0)
+        }
         try #require(unsafe connect(descriptor, info.pointee.ai_addr, info.pointee.ai_addrlen) == 0)
         return descriptor
     }

@@ -46,6 +46,9 @@ final class SessionFixture {
         ScriptedPeer.frames(in: self.produceBytes())
     }
 
+    /// How often a bound was met.
+    func times(_ limit: TransportLimit) -> Int { self.core.tally.times(limit) }
+
     /// The events since they were last taken.
     func takeEvents() -> [String] {
         defer { self.handler.events = [] }
@@ -91,6 +94,7 @@ final class RecordingHandler: RequestHandler {
         self.events.append(
             "\(request.stream.number) \(request.method.string) \(request.path.string) \(request.authority.string) "
                 + "\(headers.joined(separator: ",")) \(request.isBodyTooLarge ? "too large" : request.body.string)"
+                + (request.shortage == .none ? "" : "no room: \(request.shortage)")
         )
         guard request.path == "/echo" else { return }
         self.response.begin(status: request.isBodyTooLarge ? 413 : 200)

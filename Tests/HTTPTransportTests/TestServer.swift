@@ -12,12 +12,16 @@ final class TestServer {
         _ limits: TransportLimits = TransportLimits(),
         addresses: [String] = ["127.0.0.1:0"],
         tls: TLSContext? = nil,
+        reserved: Int = 0,
         loopCount: Int = 1
     ) throws {
         let log = EventLog()
         self.log = log
         self.server = try HTTPServer(
-            listeners: try addresses.map { Listener(address: try .parse($0), tls: tls) },
+            listeners: try addresses.enumerated().map { index, address in
+                // The second listener is that of operators.
+                Listener(address: try .parse(address), tls: tls, connectionsReserved: index == 1 ? reserved : 0)
+            },
             limits: limits,
             loopCount: loopCount
         ) { ScriptedHandler($0, log) }
@@ -31,6 +35,22 @@ final class TestServer {
         let peer = try ScriptedPeer(self.address)
         peer.beginHTTP2(settings: settings)
         return peer
+    }
+
+    /// How often a bound was met, on all loops.
+    func times(_ limit: TransportLimit) -> Int { self.server.tallies.reduce(0) { $0 + $1.times(limit) } }
+
+    /// Has a peer served again and again until a bound was met; false when it is not within a minute.
+    func isMet(_ limit: TransportLimit, while served: ScriptedPeer) -> Bool {
+        let deadline = ContinuousClock.now + .seconds(60)
+        var stream = 101
+        while self.times(limit) == 0 {
+            guard ContinuousClock.now < deadline else { return false }
+            served.send(ScriptedPeer.request("/echo", stream: stream))
+            guard served.body(stream: stream) == [] else { return false }
+            stream += 2
+        }
+        return true
     }
 
     /// Another connection is served as if nothing had happened.

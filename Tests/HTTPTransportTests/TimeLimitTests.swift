@@ -38,6 +38,7 @@ struct TimeLimitTests {
     func writeStall() async throws {
         var limits = TransportLimits()
         limits.writeStallSeconds = 1
+        limits.queuedBytesPerConnectionMax = 67_108_864
         let server = try TestServer(limits)
         let peer = try server.peer(settings: ScriptedPeer.setting(4, 0x7FFF_FFFF))
         peer.send(ScriptedPeer.update(0x7000_0000))

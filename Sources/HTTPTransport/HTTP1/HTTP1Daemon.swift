@@ -78,7 +78,7 @@ final class HTTP1Connection {
     private let connection: Connection
     fileprivate var handle: OpaquePointer?
     /// The request target as sent.
-    fileprivate var target = ByteBuffer()
+    private var target = ByteBuffer()
 
     private var slot: StreamSlot?
     private var requests: Int32 = 0
@@ -89,8 +89,15 @@ final class HTTP1Connection {
     private var isAbandoned = false
     private var isClosing = false
     private var discarded = 0
+    /// What of the body has arrived while the rest has not.
+    private var heldBytes = 0
+    /// Since when the next request, or the rest of one that has begun, is awaited; monotonic milliseconds.
+    private var awaitedSince: Int64
+    /// Whether that request has begun.
+    private var hasRequestBegun = false
 
     fileprivate init(daemon: HTTP1Daemon, connection: Connection) {
+        self.awaitedSince = daemon.loop.core.now
         self.daemon = daemon
         self.loop = daemon.loop
         self.connection = connection
@@ -148,7 +155,7 @@ final class HTTP1Connection {
     func write(_ number: Int32, _ bytes: ByteView) -> Int? {
         guard let slot = self.waitingSlot(number, .streaming) else { return nil }
         slot.state.output.append(bytes)
-        if slot.state.output.count > self.loop.limits.streamingBytesSoftMax { slot.state.isAboveStreamingLimit = true }
+        self.loop.core.noteStreaming(slot)
         if unsafe self.response == nil { self.resume() }
         return slot.state.output.count
     }
@@ -181,7 +188,25 @@ final class HTTP1Connection {
         unsafe MHD_resume_connection(self.handle)
     }
 
+    /// Ends the connection when a request takes too long to arrive, or too long to begin. The library ends one on which
+    /// nothing happens at all; a byte now and then is enough for it.
+    func secondPassed() {
+        guard self.slot.map({ $0.state.phase == .receiving }) ?? true, !self.isAbandoned,
+            self.loop.core.now - self.awaitedSince > Int64(self.loop.limits.requestSeconds) * 1000
+        else { return }
+        if self.hasRequestBegun { self.loop.core.tally.met(.requestSeconds) }
+        self.abandon()
+    }
+
     // MARK: What the library reports
+
+    /// The first line of a request has arrived.
+    fileprivate func requestLineReceived(_ target: ByteView) {
+        self.target.removeAll()
+        self.target.append(target)
+        self.hasRequestBegun = true
+        self.awaitedSince = self.loop.core.now
+    }
 
     /// The library asks for an answer: first with the head alone, then with each piece of the body, then at its end.
     fileprivate func accessRequested(_ method: ByteView, _ upload: ByteView) -> (result: MHD_Result, taken: Int) {
@@ -198,7 +223,10 @@ final class HTTP1Connection {
     private func requestBegan(_ method: ByteView) -> MHD_Result {
         self.requests = self.requests == .max ? 1 : self.requests + 1
         self.discarded = 0
-        guard let slot = self.loop.core.streams.take(number: self.requests, now: self.loop.core.now) else { return .NO }
+        guard let slot = self.loop.core.streams.take(number: self.requests, now: self.loop.core.now) else {
+            self.loop.core.tally.met(.streamsPerLoopMax)
+            return .NO
+        }
         self.slot = slot
         slot.state.method = slot.state.append(name: ByteView(), value: method)
         slot.state.path = slot.state.append(name: ByteView(), value: self.target.view)
@@ -229,16 +257,33 @@ final class HTTP1Connection {
     private func bodyReceived(_ slot: StreamSlot, _ bytes: ByteView) -> MHD_Result {
         let held = slot.state.received.count - slot.state.bodyStart
         if slot.state.phase == .receiving && held + bytes.count <= slot.state.bodyBytesMax {
+            guard self.loop.core.requestBytes.hasRoom(for: bytes.count) else {
+                self.loop.core.tally.met(.requestBytesMax)
+                slot.state.shortage = .server
+                slot.state.bodyStart = slot.state.received.count
+                self.deliver(slot)
+                return .YES
+            }
             slot.state.received.append(bytes)
+            self.hold(self.heldBytes + bytes.count)
             return .YES
         }
         self.discarded += bytes.count
-        guard self.discarded <= self.loop.limits.discardedBytesMax else { return .NO }
+        guard self.discarded <= self.loop.limits.discardedBytesMax else {
+            self.loop.core.tally.met(.discardedBytesMax)
+            return .NO
+        }
         if slot.state.phase == .receiving {
             slot.state.isBodyTooLarge = true
             self.deliver(slot)
         }
         return .YES
+    }
+
+    /// Counts the body's bytes with those of all loops.
+    private func hold(_ bytes: Int) {
+        self.loop.core.requestBytes.change(by: bytes - self.heldBytes)
+        self.heldBytes = bytes
     }
 
     private func request(_ slot: StreamSlot) -> Request {
@@ -252,7 +297,9 @@ final class HTTP1Connection {
 
     private func deliver(_ slot: StreamSlot) {
         slot.state.phase = .waiting
+        self.hold(0)
         if slot.state.isHeaderListTooLarge {
+            self.loop.core.tally.met(.headerListBytesMax)
             self.loop.core.response.begin(status: 431)
             _ = self.respond(self.requests, self.loop.core.response, body: nil)
         } else {
@@ -300,6 +347,9 @@ final class HTTP1Connection {
         guard let slot else { return }
         let phase = slot.state.phase
         self.slot = nil
+        self.hold(0)
+        self.hasRequestBegun = false
+        self.awaitedSince = self.loop.core.now
         self.loop.core.streams.giveBack(slot)
         switch phase {
         case .waiting, .streaming:
@@ -359,8 +409,7 @@ private func readTarget(
     _ handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
     guard let connection = unsafe connection(handle) else { return nil }
-    connection.target.removeAll()
-    unsafe connection.target.append(view(target))
+    unsafe connection.requestLineReceived(view(target))
     return nil
 }
 

@@ -8,6 +8,7 @@ extension HTTP2Session {
 
     /// A HEADERS frame begins, which the library does not know to be at fault.
     func headersAnnounced(_ number: Int32) {
+        self.continuations = 0
         guard self.numbers.isUsed(number), self.slot(number) == nil else { return }
         if let fault = self.numbers.faultUnlessOpen(number) {
             self.terminate(fault)
@@ -37,11 +38,11 @@ extension HTTP2Session {
     }
 
     func controlFrameReceived() {
-        if !self.budget.frameReceived(now: self.core.now) { self.terminate(.enhanceYourCalm) }
+        if !self.budget.frameReceived(now: self.core.now) { self.endByLimit(.controlFramesPerSecond) }
     }
 
     func windowUpdateReceived() {
-        if !self.updateBudget.frameReceived(now: self.core.now) { self.terminate(.enhanceYourCalm) }
+        if !self.updateBudget.frameReceived(now: self.core.now) { self.endByLimit(.controlFramesPerSecond) }
     }
 
     func reportDrained() {
@@ -55,6 +56,8 @@ extension HTTP2Session {
     func close(_ slot: StreamSlot) {
         let phase = slot.state.phase
         let stream = StreamID(connection: self.id, number: slot.state.number)
+        self.letGo(slot)
+        self.queuedBytes -= slot.state.output.count
         self.open.remove(slot)
         if !slot.state.hasRequestEnded { self.numbers.cutShort(stream.number) }
         if self.current == slot { self.current = nil }
@@ -85,9 +88,11 @@ extension HTTP2Session {
 
     func deliver(_ slot: StreamSlot) {
         guard slot.state.phase == .receiving else { return }
+        self.letGo(slot)
         self.open.move(slot, to: .waiting, now: self.core.now)
         self.hasCarriedRequest = true
         if slot.state.isHeaderListTooLarge {
+            self.core.tally.met(.headerListBytesMax)
             self.core.response.begin(status: 431)
             _ = self.respond(slot.state.number, self.core.response, body: nil)
         } else {
@@ -106,6 +111,37 @@ extension HTTP2Session {
             self.deliver(slot)
             return
         }
+        let shortage = self.shortage(for: bytes.count)
+        guard shortage == .none else { return self.refuse(slot, shortage) }
         slot.state.received.append(bytes)
+        self.heldBytes += bytes.count
+    }
+
+    /// Moves waiting bytes of a stream into the room of a DATA frame.
+    ///
+    /// - Returns: how many, and whether they are the last; of a stream that grows there may be none for now.
+    func bodyWanted(_ slot: StreamSlot, _ room: UnsafeMutableRawBufferPointer) -> (count: Int, isEnd: Bool) {
+        let isGrowing = slot.state.phase == .streaming
+        let count = min(room.count, slot.state.output.count)
+        if count > 0 {
+            unsafe room.copyMemory(from: UnsafeRawBufferPointer(rebasing: slot.state.output.view.buffer[..<count]))
+            slot.state.output.consume(count)
+            self.queuedBytes -= count
+            self.updateBudget.earned(2 + (count >> 11))
+            // The next bytes of an event stream may be minutes away.
+            if isGrowing && slot.state.output.isEmpty { slot.state.output.free() }
+        }
+        if count > 0 && slot.state.isAboveStreamingLimit && isGrowing
+            && slot.state.output.count < self.core.limits.streamingBytesSoftMax / 2
+        {
+            slot.state.isAboveStreamingLimit = false
+            self.drained.append(StreamID(connection: self.id, number: slot.state.number))
+        }
+        return (count, slot.state.output.isEmpty && !isGrowing)
+    }
+
+    func streamClosed(_ number: Int32, errorCode: UInt32) {
+        if errorCode == HTTP2ErrorCode.noError.number { self.budget.earned() }
+        if let slot = self.slot(number) { self.close(slot) }
     }
 }

@@ -7,6 +7,10 @@ internal import CNghttp2
 final class HTTP2Core {
     let limits: TransportLimits
     let streams: StreamPool
+    /// What has arrived in part on all loops.
+    let requestBytes: RequestBytes
+    /// How often the bounds were met on this loop.
+    let tally = LimitTally<TransportLimit>()
     let response = Response()
     /// Monotonic milliseconds; the driver sets it once a turn.
     var now: Int64
@@ -22,9 +26,10 @@ final class HTTP2Core {
     fileprivate let fields = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: Response.fieldsMax)
     fileprivate let pool = MemoryPool()
 
-    init(limits: TransportLimits, streams: StreamPool, now: Int64) {
+    init(limits: TransportLimits, streams: StreamPool, requestBytes: RequestBytes? = nil, now: Int64) {
         self.limits = limits
         self.streams = streams
+        self.requestBytes = requestBytes ?? RequestBytes(bytesMax: limits.requestBytesMax)
         self.now = now
         var callbacks: OpaquePointer?
         var options: OpaquePointer?
@@ -47,8 +52,8 @@ final class HTTP2Core {
         }
         // Closed streams are only kept for priorities, which nobody uses any more.
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
-        // The library counts every part in which the head of a CONTINUATION frame comes as a frame of its own.
-        unsafe nghttp2_option_set_max_continuations(options, 64)
+        // We count them ourselves: the library counts every part in which the head of one comes, which has nine bytes.
+        unsafe nghttp2_option_set_max_continuations(options, (limits.continuationFramesMax + 1) * 10)
         // Little comes again in our answers; a table of it would cost 2 KB a connection.
         unsafe nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
         // Our own budget ends a peer that resets too much, with the right error code.
@@ -92,12 +97,19 @@ final class HTTP2Session {
     /// Streams to reset with NO_ERROR after their answer: the rest of their request is not wanted.
     private var resetsPending: [Int32] = []
     var drained: [StreamID] = []
-    private var streamLimit: StreamLimit
+    var streamLimit: StreamLimit
     /// Bytes of the header list that is being read, as HTTP/2 counts them.
     var fieldBytes = 0
     var budget: ControlFrameBudget
     /// For WINDOW_UPDATE alone, of which peers send one a stream, and two for each few KiB of DATA.
     var updateBudget: ControlFrameBudget
+    /// The CONTINUATION frames of the present header block.
+    var continuations = 0
+    /// The bytes of the requests that have arrived in part, and what of them is counted with all others'.
+    var heldBytes = 0
+    var countedBytes = 0
+    /// The bytes of answers that have not left their streams.
+    var queuedBytes = 0
     var idleSince: Int64
     /// The frames that waited when the SETTINGS frame that is being read began, or went on.
     var pendingBeforeSettings = 0
@@ -109,6 +121,7 @@ final class HTTP2Session {
     var hasCarriedRequest = false
     /// Whether the connection has to end as soon as what is ready has been sent.
     private(set) var hasFailed = false
+    var isEndedByLimit = false
 
     /// - Parameter streamsAtFirst: what the first SETTINGS frame says; nil for `streamsPerConnectionMax`.
     init(
@@ -183,6 +196,7 @@ final class HTTP2Session {
             bytes.buffer.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self),
             bytes.count
         )
+        self.countHeldBytes()
         guard taken < 0 else { return }
         self.hasFailed = true
         let isBadPreface = taken == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue)
@@ -191,7 +205,11 @@ final class HTTP2Session {
 
     /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
     func produce(into output: inout ByteBuffer, bytesMax: Int) {
-        while output.count < bytesMax {
+        while true {
+            guard output.count < bytesMax else {
+                self.core.tally.met(.outputBytesMax)
+                break
+            }
             var bytes: UnsafePointer<UInt8>?
             let count = unsafe nghttp2_session_mem_send(self.session, &bytes)
             guard count > 0, let bytes = unsafe bytes else {
@@ -199,30 +217,16 @@ final class HTTP2Session {
                 guard count == 0, self.submitResets() else { break }
                 continue
             }
+            let frame = unsafe UnsafeRawBufferPointer(start: bytes, count: count)
+            // Few frames say that something is wrong: RST_STREAM is 3, GOAWAY 7.
+            if unsafe frame[3] & 0xFB == 3 { unsafe self.countError(frame) }
             if self.streamLimit.isUnsent {
-                unsafe self.appendSettings(UnsafeRawBufferPointer(start: bytes, count: count), to: &output)
+                unsafe self.appendSettings(frame, to: &output)
             } else {
-                unsafe output.append(ByteView(UnsafeRawBufferPointer(start: bytes, count: count)))
+                unsafe output.append(ByteView(frame))
             }
         }
         self.reportDrained()
-    }
-
-    /// libnghttp2 ends the connection for one stream too many; RFC 9113 §5.1.2 also allows to refuse that stream, which
-    /// clients retry. So it is told of twice as many, always, and the number is put right in the frames that leave.
-    private var streamsToldToLibrary: Int { self.core.limits.streamsPerConnectionMax * 2 }
-
-    /// Every SETTINGS frame of ours begins with a setting whose value is `streamsToldToLibrary`, but for the first.
-    private func appendSettings(_ frame: UnsafeRawBufferPointer, to output: inout ByteBuffer) {
-        let room = unsafe output.reserve(frame.count)
-        unsafe room.copyMemory(from: frame)
-        let isOurs = unsafe frame[3] == UInt8(NGHTTP2_SETTINGS.rawValue) && frame[4] == 0
-        if isOurs, let limit = self.streamLimit.sent() {
-            // The first frame has the size of the header table before it.
-            let valueStart = 9 + (frame.count > 9 + 6 ? 6 : 0) + 2
-            unsafe room.storeBytes(of: UInt32(limit).bigEndian, toByteOffset: valueStart, as: UInt32.self)
-        }
-        output.commit(frame.count)
     }
 
     /// Announces another number of streams that the peer may have open. A lower one leaves those that are open alone,
@@ -262,7 +266,10 @@ final class HTTP2Session {
     func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         self.open.move(slot, to: .sending, now: self.core.now)
-        if let body { slot.state.output.append(body) }
+        if let body {
+            slot.state.output.append(body)
+            self.queuedBytes += body.count
+        }
         self.submit(response, slot, hasBody: !slot.state.output.isEmpty)
         if !slot.state.hasRequestEnded { self.resetsPending.append(number) }
         return true
@@ -281,7 +288,8 @@ final class HTTP2Session {
     func write(_ number: Int32, _ bytes: ByteView) -> Int? {
         guard let slot = self.slot(number), slot.state.phase == .streaming else { return nil }
         slot.state.output.append(bytes)
-        if slot.state.output.count > self.core.limits.streamingBytesSoftMax { slot.state.isAboveStreamingLimit = true }
+        self.queuedBytes += bytes.count
+        self.core.noteStreaming(slot)
         unsafe nghttp2_session_resume_data(self.session, number)
         if self.ping.otherBytesLeave(now: self.core.now) { unsafe nghttp2_submit_ping(self.session, 0, nil) }
         return slot.state.output.count
@@ -353,21 +361,17 @@ final class HTTP2Session {
         unsafe nghttp2_session_terminate_session(self.session, code.number)
     }
 
-    /// - Parameter seconds: the time from one PING to the next; nil for none.
-    func setPing(everySeconds seconds: Int?) {
-        self.ping.set(everySeconds: seconds, now: self.core.now)
-    }
-
     /// Lets time pass: refuses what took too long, sends PINGs.
     ///
     /// - Returns: false when the peer is gone.
     func secondPassed() -> Bool {
         let now = self.core.now
         let limits = self.core.limits
-        self.resetOverdue(self.open.receiving, limitMilliseconds: Int64(limits.requestSeconds) * 1000)
-        self.resetOverdue(self.open.sending, limitMilliseconds: Int64(limits.responseSeconds) * 1000)
+        self.resetOverdue(self.open.receiving, .requestSeconds, seconds: limits.requestSeconds)
+        self.resetOverdue(self.open.sending, .responseSeconds, seconds: limits.responseSeconds)
         if self.open.count == 0 && now - self.idleSince > Int64(limits.idleSeconds) * 1000 {
             self.idleSince = now
+            self.core.tally.met(.idleSeconds)
             self.goAway(debugData: ByteView("{\"reason\":\"IdleTimeout\"}"))
         }
         switch self.ping.timePassed(now: now, answerSeconds: limits.pingSeconds) {
@@ -378,9 +382,10 @@ final class HTTP2Session {
         return true
     }
 
-    private func resetOverdue(_ list: StreamList, limitMilliseconds: Int64) {
+    private func resetOverdue(_ list: StreamList, _ limit: TransportLimit, seconds: Int) {
         var slot = list.first
-        while let overdue = slot, self.core.now - overdue.state.since > limitMilliseconds {
+        while let overdue = slot, self.core.now - overdue.state.since > Int64(seconds) * 1000 {
+            self.core.tally.met(limit)
             unsafe nghttp2_submit_rst_stream(self.session, 0, overdue.state.number, NGHTTP2_CANCEL.rawValue)
             slot = overdue.state.next
         }
@@ -392,6 +397,7 @@ final class HTTP2Session {
         guard let session = unsafe self.session else { return }
         unsafe self.session = nil
         while let slot = self.open.first { self.close(slot) }
+        self.countHeldBytes()
         unsafe nghttp2_session_del(session)
     }
 
@@ -420,6 +426,7 @@ final class HTTP2Session {
         self.numbers.opened(number)
         let isRoom = self.open.count < self.streamLimit.enforced
         guard isRoom, let slot = self.core.streams.take(number: number, now: self.core.now) else {
+            self.core.tally.met(isRoom ? .streamsPerLoopMax : .streamsPerConnectionMax)
             self.current = nil
             self.numbers.cutShort(number)
             unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_REFUSED_STREAM.rawValue)
@@ -434,6 +441,7 @@ final class HTTP2Session {
 
     /// Refuses the rest of a field block, which the library then only decodes.
     fileprivate func fieldsRefused(_ number: Int32) -> Int32 {
+        self.core.tally.met(.headerListBytesMax)
         unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
         return Int32(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
     }
@@ -475,40 +483,10 @@ final class HTTP2Session {
                 self.deliver(slot)
             } else if !hasEnded {
                 slot.state.bodyBytesMax = self.handler.bodyBytesMax(for: self.request(slot))
+                self.hold(slot)
             }
         }
         if hasEnded { self.requestEnded(number) }
-    }
-
-    fileprivate func streamClosed(_ number: Int32, errorCode: UInt32) {
-        if errorCode == NGHTTP2_NO_ERROR.rawValue { self.budget.earned() }
-        if let slot = self.slot(number) { self.close(slot) }
-    }
-
-    /// Moves waiting bytes of a stream into a DATA frame.
-    fileprivate func bodyWanted(
-        _ slot: StreamSlot,
-        _ room: UnsafeMutableRawBufferPointer,
-        _ flags: UnsafeMutablePointer<UInt32>
-    ) -> Int {
-        let isGrowing = slot.state.phase == .streaming
-        let count = min(room.count, slot.state.output.count)
-        if count == 0 && isGrowing { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
-        if count > 0 {
-            unsafe room.copyMemory(from: UnsafeRawBufferPointer(rebasing: slot.state.output.view.buffer[..<count]))
-            slot.state.output.consume(count)
-            self.updateBudget.earned(2 + (count >> 11))
-            // The next bytes of an event stream may be minutes away.
-            if isGrowing && slot.state.output.isEmpty { slot.state.output.free() }
-        }
-        if slot.state.output.isEmpty && !isGrowing { unsafe flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
-        if slot.state.isAboveStreamingLimit && isGrowing
-            && slot.state.output.count < self.core.limits.streamingBytesSoftMax / 2
-        {
-            slot.state.isAboveStreamingLimit = false
-            self.drained.append(StreamID(connection: self.id, number: slot.state.number))
-        }
-        return count
     }
 }
 
@@ -527,6 +505,8 @@ private func beginFrame(_: OpaquePointer?, _ head: UnsafePointer<nghttp2_frame_h
         unsafe withSession(user) { unsafe $0.headersAnnounced(head.pointee.stream_id) }
     case NGHTTP2_SETTINGS.rawValue:
         unsafe withSession(user) { $0.pendingBeforeSettings = $0.framesPending }
+    case NGHTTP2_CONTINUATION.rawValue:
+        unsafe withSession(user) { $0.continuationAnnounced() }
     default: ()
     }
     return 0
@@ -590,5 +570,8 @@ private func readBody(
     let state = unsafe source.unsafelyUnwrapped.pointee.ptr.assumingMemoryBound(to: StreamState.self)
     let slot = unsafe StreamSlot(pointer: state)
     let room = unsafe UnsafeMutableRawBufferPointer(start: room, count: count)
-    return unsafe withSession(user) { unsafe $0.bodyWanted(slot, room, flags.unsafelyUnwrapped) }
+    let body = unsafe withSession(user) { unsafe $0.bodyWanted(slot, room) }
+    guard body.count > 0 || body.isEnd else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
+    if body.isEnd { unsafe flags.unsafelyUnwrapped.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+    return body.count
 }

@@ -20,6 +20,8 @@ final class Connection {
     let id: ConnectionID
     let descriptor: Int32
     let listener: Int
+    /// Where it comes from; nil for a socket file.
+    let network: ClientNetwork?
     var stage: Stage
     var tls: TLSSession?
     var http2: HTTP2Session?
@@ -32,6 +34,8 @@ final class Connection {
     var isDirty = false
     /// Whether it ends at the next flush.
     var isDoomed = false
+    /// Whether it is among the loop's handshakes in progress.
+    var isInHandshake = true
     /// Whether the handler has asked for its end.
     var isGoingAway = false
     /// Whether its client has shown a certificate, of which the handler hears.
@@ -40,10 +44,11 @@ final class Connection {
     /// Since when the socket takes nothing, or since when we linger; monotonic milliseconds.
     var stalledSince: Int64 = 0
 
-    init(id: ConnectionID, descriptor: Int32, listener: Int, stage: Stage, now: Int64) {
+    init(id: ConnectionID, descriptor: Int32, listener: Int, network: ClientNetwork?, stage: Stage, now: Int64) {
         self.id = id
         self.descriptor = descriptor
         self.listener = listener
+        self.network = network
         self.stage = stage
         self.acceptedAt = now
     }

@@ -10,7 +10,9 @@ extension EventLoop {
         guard let connection = self.connection(stream.connection) else { return false }
         if let session = connection.http2 {
             self.markDirty(connection)
-            return session.respond(stream.number, response, body: body)
+            let isTaken = session.respond(stream.number, response, body: body)
+            if body != nil { self.endIfTooMuchIsQueued(connection, session.queuedBytes) }
+            return isTaken
         }
         return connection.http1?.respond(stream.number, response, body: body) ?? false
     }
@@ -34,9 +36,20 @@ extension EventLoop {
         guard let connection = self.connection(stream.connection) else { return nil }
         if let session = connection.http2 {
             self.markDirty(connection)
-            return session.write(stream.number, bytes)
+            let queued = session.write(stream.number, bytes)
+            self.endIfTooMuchIsQueued(connection, session.queuedBytes)
+            return queued
         }
-        return connection.http1?.write(stream.number, bytes)
+        guard let queued = connection.http1?.write(stream.number, bytes) else { return nil }
+        self.endIfTooMuchIsQueued(connection, queued)
+        return queued
+    }
+
+    /// A peer that lets its answers pile up loses its connection at the end of the turn.
+    private func endIfTooMuchIsQueued(_ connection: Connection, _ bytes: Int) {
+        guard bytes > self.limits.queuedBytesPerConnectionMax, !connection.isDoomed else { return }
+        self.core.tally.met(.queuedBytesPerConnectionMax)
+        self.close(connection.id)
     }
 
     /// Ends a streaming response after what was written.

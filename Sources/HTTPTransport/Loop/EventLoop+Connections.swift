@@ -19,30 +19,37 @@ extension EventLoop {
 
     func accept(listener index: Int) {
         let listener = self.server.listeners[index]
-        for _ in 0..<self.limits.acceptsPerTurn {
-            guard self.server.connectionCount.load(ordering: .relaxed) < self.server.connectionsMax else {
-                self.pauseAccepting()
+        for number in 0..<self.limits.acceptsPerTurn {
+            guard self.server.hasRoom(listener) else {
+                // Behind the one that took the last place there may be nobody: whoever waits is announced again.
+                if number == 0 { self.pauseAccepting(listener: index, .connectionsMax) }
                 return
             }
             switch System.accept(listener.descriptor) {
             case .none: return
-            case .exhausted:
-                self.pauseAccepting()
-                return
-            case .connection(let descriptor):
+            case .exhausted: return self.pauseAccepting(listener: index, .openFiles)
+            case .connection(let descriptor, let bits):
+                let network = bits == 0 ? nil : ClientNetwork(listener: index, bits: bits)
+                if let network, !self.server.clients.begin(network) {
+                    self.core.tally.met(.connectionsPerAddressMax)
+                    System.close(descriptor)
+                    continue
+                }
                 if listener.isTCP { System.setNoDelay(descriptor) }
-                self.adopt(descriptor, listener: index, tls: listener.tls)
+                self.adopt(descriptor, listener: index, network, tls: listener.tls)
             }
         }
+        self.core.tally.met(.acceptsPerTurn)
     }
 
-    /// Leaves new connections to other loops, or waiting, until the next second.
-    private func pauseAccepting() {
-        self.unwatchListeners()
-        self.acceptsAgainAt = self.core.now
+    /// Leaves a listener's new connections to other loops, or waiting, until the next second.
+    private func pauseAccepting(listener index: Int, _ limit: TransportLimit) {
+        self.core.tally.met(limit)
+        self.unwatchListener(index)
     }
 
-    private func adopt(_ descriptor: Int32, listener: Int, tls: TLSContext?) {
+    private func adopt(_ descriptor: Int32, listener: Int, _ network: ClientNetwork?, tls: TLSContext?) {
+        self.makeRoomForHandshake()
         if self.freeIndices.isEmpty {
             self.freeIndices.append(UInt32(self.connections.count))
             self.connections.append(nil)
@@ -58,11 +65,13 @@ extension EventLoop {
             id: ConnectionID(index: index, generation: generation),
             descriptor: descriptor,
             listener: listener,
+            network: network,
             stage: tls == nil ? .sniffing : .handshaking,
             now: self.core.now
         )
         self.connections[Int(index)] = connection
         self.looksAt[Int(index)] = 0
+        self.handshakes.append(connection.id) { self.isInHandshake($0) }
         self.connectionCount += 1
         self.server.connectionCount.add(1, ordering: .relaxed)
         if let tls {
@@ -73,6 +82,29 @@ extension EventLoop {
         }
         let isWatched = self.poll.add(descriptor, connection.interest, token: connection.token)
         if !isWatched || (tls != nil && connection.tls == nil) { self.destroy(connection) }
+    }
+
+    // MARK: Handshakes
+
+    /// Those who never finish one are ended by those who come after them, and keep nobody out.
+    private func makeRoomForHandshake() {
+        guard self.handshakes.count >= self.server.handshakesPerLoopMax,
+            let oldest = self.handshakes.oldest(isThere: { self.isInHandshake($0) }),
+            let connection = self.connection(oldest)
+        else { return }
+        self.core.tally.met(.handshakesMax)
+        self.destroy(connection)
+    }
+
+    private func isInHandshake(_ id: ConnectionID) -> Bool {
+        self.connection(id)?.isInHandshake ?? false
+    }
+
+    /// The connection speaks HTTP now, or has ended.
+    private func leaveHandshake(_ connection: Connection) {
+        guard connection.isInHandshake else { return }
+        connection.isInHandshake = false
+        self.handshakes.left()
     }
 
     // MARK: Read
@@ -114,6 +146,7 @@ extension EventLoop {
     }
 
     private func beginHTTP2(_ connection: Connection) {
+        self.leaveHandshake(connection)
         connection.stage = .http2
         connection.http2 = HTTP2Session(
             core: self.core,
@@ -135,6 +168,7 @@ extension EventLoop {
             self.destroy(connection)
             return
         }
+        self.leaveHandshake(connection)
         self.watch(connection, [.peerEnded, .edge])
         connection.stage = .http1
         // A refused socket has been closed by the library.
@@ -149,6 +183,7 @@ extension EventLoop {
         case .bytes(let count):
             let bytes = unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.readRoom[..<count]))
             if connection.stage == .lingering { return }
+            if unsafe count == self.readRoom.count { self.core.tally.met(.readBytesPerTurn) }
             if connection.tls != nil {
                 self.decrypt(connection, bytes)
             } else {
@@ -235,11 +270,7 @@ extension EventLoop {
             guard !self.produced.isEmpty else { break }
             guard self.send(connection) else { return }
         }
-        guard connection.output.isEmpty else {
-            let isReadable = session.framesPending < self.limits.outputFramesMax
-            self.watch(connection, isReadable ? [.readable, .writable] : .writable)
-            return
-        }
+        guard connection.output.isEmpty else { return self.watchUnsent(connection) }
         if session.hasFailed || session.isFinished {
             self.linger(connection)
         } else {
@@ -258,12 +289,7 @@ extension EventLoop {
                 connection.output.consume(count)
                 connection.stalledSince = self.core.now
             case .wouldBlock:
-                if connection.isDoomed {
-                    self.destroy(connection)
-                } else {
-                    let isReadable = (connection.http2?.framesPending ?? 0) < self.limits.outputFramesMax
-                    self.watch(connection, isReadable ? [.readable, .writable] : .writable)
-                }
+                if connection.isDoomed { self.destroy(connection) } else { self.watchUnsent(connection) }
                 return false
             case .ended:
                 self.destroy(connection)
@@ -303,6 +329,13 @@ extension EventLoop {
         return true
     }
 
+    /// Waits until the socket takes more; with too many frames behind that, reads nothing meanwhile.
+    private func watchUnsent(_ connection: Connection) {
+        let isReadable = (connection.http2?.framesPending ?? 0) < self.limits.outputFramesMax
+        if !isReadable, connection.interest.contains(.readable) { self.core.tally.met(.outputFramesMax) }
+        self.watch(connection, isReadable ? [.readable, .writable] : .writable)
+    }
+
     private func watch(_ connection: Connection, _ interest: Poll.Readiness) {
         guard connection.interest != interest else { return }
         connection.interest = interest
@@ -314,6 +347,7 @@ extension EventLoop {
     /// Ends our side, and waits a moment for the peer to end its own: bytes that it still sends would otherwise make
     /// the system throw away our last ones.
     private func linger(_ connection: Connection) {
+        self.leaveHandshake(connection)
         connection.stage = .lingering
         connection.stalledSince = self.core.now
         if let tls = connection.tls {
@@ -339,6 +373,8 @@ extension EventLoop {
     /// Takes a connection whose socket is somebody else's business out of the table.
     func forget(_ connection: Connection) {
         guard connection.stage != .closed else { return }
+        self.leaveHandshake(connection)
+        if let network = connection.network { self.server.clients.end(network) }
         connection.stage = .closed
         let index = connection.id.index
         self.connections[Int(index)] = nil
@@ -361,24 +397,32 @@ extension EventLoop {
         let now = self.core.now
         switch connection.stage {
         case .sniffing, .handshaking:
-            if self.hasHandshakeExpired(connection) { self.destroy(connection) }
+            if self.hasHandshakeExpired(connection) { self.destroy(connection, .handshakeSeconds) }
         case .lingering:
             let lingered = now - connection.stalledSince
-            if lingered > Int64(self.limits.lingerSeconds) * 1000 { self.destroy(connection) }
+            if lingered > Int64(self.limits.lingerSeconds) * 1000 { self.destroy(connection, .lingerSeconds) }
         case .http2:
             guard let session = connection.http2 else { return }
             let stalled = connection.output.isEmpty ? 0 : now - connection.stalledSince
-            let isStalled = stalled > Int64(self.limits.writeStallSeconds) * 1000
-            let isSilent = !session.hasReceivedFrame && self.hasHandshakeExpired(connection)
-            if isStalled || isSilent || !session.secondPassed() {
-                self.destroy(connection)
+            if stalled > Int64(self.limits.writeStallSeconds) * 1000 {
+                self.destroy(connection, .writeStallSeconds)
+            } else if !session.hasReceivedFrame && self.hasHandshakeExpired(connection) {
+                self.destroy(connection, .handshakeSeconds)
+            } else if !session.secondPassed() {
+                self.destroy(connection, .pingSeconds)
             } else if session.wantsToWrite || session.isFinished {
                 self.markDirty(connection)
             } else if connection.output.isEmpty {
                 self.looksAt[Int(connection.id.index)] = session.isQuietUntil
             }
-        case .http1, .closed: ()
+        case .http1: connection.http1?.secondPassed()
+        case .closed: ()
         }
+    }
+
+    private func destroy(_ connection: Connection, _ limit: TransportLimit) {
+        self.core.tally.met(limit)
+        self.destroy(connection)
     }
 
     private func hasHandshakeExpired(_ connection: Connection) -> Bool {

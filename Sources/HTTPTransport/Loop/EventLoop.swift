@@ -24,13 +24,14 @@ package final class EventLoop: @unchecked Sendable {
     var looksAt: [Int64] = []
     var freeIndices: [UInt32] = []
     var dirty: [Connection] = []
+    var handshakes = HandshakeQueue()
     /// What is read from any socket, and what was decrypted from it.
     let readRoom: UnsafeMutableRawBufferPointer
     let plainRoom: UnsafeMutableRawBufferPointer
     /// What is about to be written to any socket.
     var produced = ByteBuffer()
-    var areListenersWatched = false
-    var acceptsAgainAt: Int64 = 0
+    /// Whether connections are accepted, by listener.
+    var areListenersWatched: [Bool]
 
     /// Set by the handler while it has all it can take: no socket is read, though answers leave; `wake` ends each wait.
     package var isReadingPaused = false
@@ -59,9 +60,11 @@ package final class EventLoop: @unchecked Sendable {
         self.index = index
         self.server = server
         self.limits = server.limits
+        self.areListenersWatched = server.listeners.map { _ in false }
         self.core = HTTP2Core(
             limits: server.limits,
             streams: StreamPool(streamsMax: server.limits.streamsPerLoopMax),
+            requestBytes: server.requestBytes,
             now: System.monotonicMilliseconds
         )
         self.poll = try Poll()
@@ -130,7 +133,7 @@ package final class EventLoop: @unchecked Sendable {
     private var waitMilliseconds: Int32 {
         if let http1, http1.needsRun { return 0 }
         if !self.dirty.isEmpty { return 0 }
-        if self.connectionCount == 0 && self.areListenersWatched && self.alarmAt == .max { return -1 }
+        if self.connectionCount == 0 && self.alarmAt == .max && !self.areListenersWatched.contains(false) { return -1 }
         return self.millisecondsToWait
     }
 
@@ -176,7 +179,7 @@ package final class EventLoop: @unchecked Sendable {
     private func secondPassed() {
         let now = self.core.now
         self.nextSecond = now + 1000
-        if !self.areListenersWatched && now >= self.acceptsAgainAt { self.watchListeners() }
+        self.watchListeners()
         for index in self.looksAt.indices where self.looksAt[index] <= now {
             if let connection = self.connections[index] { self.secondPassed(connection) }
         }
@@ -185,7 +188,7 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     private func closeAll() {
-        self.unwatchListeners()
+        for index in self.areListenersWatched.indices { self.unwatchListener(index) }
         for connection in self.connections {
             if let connection, connection.stage != .http1 { self.destroy(connection) }
         }
@@ -197,18 +200,17 @@ package final class EventLoop: @unchecked Sendable {
     // MARK: Listeners
 
     func watchListeners() {
-        guard !self.areListenersWatched else { return }
-        self.areListenersWatched = true
-        for (index, listener) in self.server.listeners.enumerated() {
+        for (index, listener) in self.server.listeners.enumerated() where !self.areListenersWatched[index] {
+            self.areListenersWatched[index] = true
             let token = Self.listenerToken | UInt64(index)
             self.poll.add(listener.descriptor, [.readable, .exclusive], token: token)
         }
     }
 
-    func unwatchListeners() {
-        guard self.areListenersWatched else { return }
-        self.areListenersWatched = false
-        for listener in self.server.listeners { self.poll.remove(listener.descriptor) }
+    func unwatchListener(_ index: Int) {
+        guard self.areListenersWatched[index] else { return }
+        self.areListenersWatched[index] = false
+        self.poll.remove(self.server.listeners[index].descriptor)
     }
 
     /// The HTTP/1.1 side, made when the first connection needs it.

@@ -76,7 +76,8 @@ enum System {
     }
 
     enum Accepted {
-        case connection(Int32)
+        /// A descriptor, and where it comes from as `ClientNetwork` has it; 0 for a socket file.
+        case connection(Int32, UInt64)
         case none
         /// No descriptor or memory is left for it: try again later.
         case exhausted
@@ -84,8 +85,9 @@ enum System {
 
     static func accept(_ listener: Int32) -> Accepted {
         while true {
-            let descriptor = wakegate_accept(listener)
-            if descriptor >= 0 { return .connection(descriptor) }
+            var network: UInt64 = 0
+            let descriptor = unsafe wakegate_accept(listener, &network)
+            if descriptor >= 0 { return .connection(descriptor, network) }
             switch wakegate_error() {
             case EINTR, ECONNABORTED: continue
             case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
@@ -186,6 +188,25 @@ enum System {
     }
 
     // MARK: Threads
+
+    /// A lock of the system's; the thread sanitizer sees it.
+    @safe
+    final class Lock: @unchecked Sendable {
+        private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+
+        init() {
+            unsafe pthread_mutex_init(self.mutex, nil)
+        }
+
+        deinit {
+            unsafe pthread_mutex_destroy(self.mutex)
+            unsafe self.mutex.deallocate()
+        }
+
+        func take() { unsafe pthread_mutex_lock(self.mutex) }
+
+        func release() { unsafe pthread_mutex_unlock(self.mutex) }
+    }
 
     /// A thread that can be waited for.
     struct Thread: Sendable {

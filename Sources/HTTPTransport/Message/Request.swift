@@ -12,6 +12,8 @@ package struct Request {
     package let isHTTP2: Bool
     /// Whether the body passed the limit that `bodyBytesMax(for:)` gave; `body` is empty then.
     package let isBodyTooLarge: Bool
+    /// What there was no room for the whole request in; `body` is empty then.
+    package let shortage: RequestShortage
 
     @usableFromInline let bytes: ByteView
     @usableFromInline let fields: UnsafePointer<HeaderField>?
@@ -27,6 +29,7 @@ package struct Request {
         self.listener = listener
         self.isHTTP2 = isHTTP2
         self.isBodyTooLarge = slot.state.isBodyTooLarge
+        self.shortage = slot.state.shortage
         self.bytes = slot.state.received.view
         unsafe self.fields = slot.state.fields.map { unsafe UnsafePointer($0) }
         self.headerCount = slot.state.fieldCount

@@ -21,6 +21,9 @@ struct StreamState: ~Copyable {
     var isBodyTooLarge = false
     var isHeaderListTooLarge = false
     var hasRequestEnded = false
+    /// Its request is among those that have arrived in part.
+    var isHeld = false
+    var shortage = RequestShortage.none
     var isAboveStreamingLimit = false
 
     /// The values and names of all header fields; after them the body, from `bodyStart`.
@@ -124,6 +127,8 @@ struct StreamState: ~Copyable {
         self.isBodyTooLarge = false
         self.isHeaderListTooLarge = false
         self.hasRequestEnded = false
+        self.isHeld = false
+        self.shortage = .none
         self.isAboveStreamingLimit = false
         self.dropRequest(keepingBytesMax: keepingBytesMax)
         self.output.removeAll(keepingBytesMax: keepingBytesMax)

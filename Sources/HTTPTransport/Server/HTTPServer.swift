@@ -47,7 +47,8 @@ package final class HTTPServer: Sendable {
                     descriptor: descriptor,
                     tls: listener.tls,
                     isTCP: isTCP,
-                    streamsAtFirst: listener.streamsAtFirst
+                    streamsAtFirst: listener.streamsAtFirst,
+                    connectionsReserved: listener.connectionsReserved
                 )
             )
         }
@@ -55,7 +56,8 @@ package final class HTTPServer: Sendable {
         let state = ServerState(
             limits: limits,
             listeners: bound,
-            connectionsMax: max(1, min(limits.connectionsMax, descriptors))
+            connectionsMax: max(1, min(limits.connectionsMax, descriptors)),
+            loopCount: max(1, loopCount)
         )
         var loops: [EventLoop] = []
         for index in 0..<max(1, loopCount) {
@@ -67,6 +69,9 @@ package final class HTTPServer: Sendable {
         self.boundAddresses = addresses
         self.loops = loops
     }
+
+    /// How often the bounds were met, by loop.
+    package var tallies: [LimitTally<TransportLimit>] { self.loops.map(\.core.tally) }
 
     /// Starts the loops' threads.
     package func start() throws(TransportError) {

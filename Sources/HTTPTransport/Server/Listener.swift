@@ -6,10 +6,19 @@ package struct Listener: Sendable {
     /// How many streams an HTTP/2 connection may have open until the handler sets another number; nil for
     /// `streamsPerConnectionMax`. A client that showed a certificate may always have those.
     package let streamsAtFirst: Int?
+    /// How many connections it may take beyond `connectionsMax`: whoever looks after the server gets in when nobody
+    /// else does.
+    package let connectionsReserved: Int
 
-    package init(address: ListenAddress, tls: TLSContext?, streamsAtFirst: Int? = nil) {
+    package init(
+        address: ListenAddress,
+        tls: TLSContext?,
+        streamsAtFirst: Int? = nil,
+        connectionsReserved: Int = 0
+    ) {
         self.address = address
         self.tls = tls
         self.streamsAtFirst = streamsAtFirst
+        self.connectionsReserved = connectionsReserved
     }
 }

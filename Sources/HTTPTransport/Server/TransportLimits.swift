@@ -5,6 +5,14 @@ package struct TransportLimits: Sendable {
     /// Connections of the whole server; 20,000, since each costs a descriptor and about 60 KiB with TLS, 1.2 GB in
     /// all. The server also stays below the process's descriptor limit.
     package var connectionsMax = 20_000
+    /// Connections from one address to one listener, from one network of 64 bits with IPv6; 5,000, a quarter of all,
+    /// since a whole fleet may stand behind one address. 0 is no limit. A proxy in front has one address for all its
+    /// clients. Connections to a socket file have none.
+    package var connectionsPerAddressMax = 5_000
+    /// Connections that have not yet spoken HTTP, in handshakes of TLS most of all; 1,000, what a machine takes up in a
+    /// quarter of a second, and 40 MB when all stop half-way. Each loop has its share of them. For one more the oldest
+    /// is ended, so that those who never speak keep nobody out.
+    package var handshakesMax = 1_000
     /// Streams open at once on one connection; 1,000, as APNs announces it.
     package var streamsPerConnectionMax = 1_000
     /// Streams open at once on one loop; 100,000, the full number of a hundred connections, since each may hold a
@@ -28,6 +36,12 @@ package struct TransportLimits: Sendable {
     /// Bytes taken from one socket in one turn; 64 KiB, four full frames, so that no connection keeps the others
     /// waiting.
     package var readBytesPerTurn = 65_536
+    /// Bytes of the requests of one connection that have arrived in part; 2 MiB, the heads of its 1,000 streams. A
+    /// request that passes it is refused, and its client is at fault.
+    package var requestBytesPerConnectionMax = 2_097_152
+    /// The same of all connections; 48 MiB, two dozen connections that use all of theirs. A request that passes it is
+    /// refused, to be retried.
+    package var requestBytesMax = 50_331_648
     /// Bytes of an HTTP/1.1 body that are thrown away after it has passed its limit; 1 MiB, so that most clients read
     /// the answer. After that the connection is ended.
     package var discardedBytesMax = 1_048_576
@@ -44,6 +58,10 @@ package struct TransportLimits: Sendable {
     /// Bytes queued on one streaming response above which `streamDrained` is promised; 1 MiB, well past any burst of
     /// events a reader that keeps up ever leaves waiting. The handler decides what to do.
     package var streamingBytesSoftMax = 1_048_576
+
+    /// Bytes queued for one connection, on all its streams; 16 MiB, sixteen streams that their reader leaves at
+    /// `streamingBytesSoftMax`. A connection that passes it is ended.
+    package var queuedBytesPerConnectionMax = 16_777_216
 
     // MARK: Seconds
 
@@ -67,8 +85,11 @@ package struct TransportLimits: Sendable {
 
     // MARK: Frames that carry no request
 
-    /// PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY and empty DATA frames a peer may send at once, and as many of
-    /// WINDOW_UPDATE; 1,000, so that a client may reset every stream it has open. Answers of ours raise it.
+    /// CONTINUATION frames of one header block; 64, although the largest header list fits into HEADERS alone.
+    package var continuationFramesMax = 64
+    /// PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION and empty DATA frames a peer may send at once, all
+    /// kinds together, so that nothing is gained by mixing them, and as many of WINDOW_UPDATE; 1,000, so that a client
+    /// may reset every stream it has open. Answers of ours raise it.
     package var controlFramesBurst = 1_000
     /// The same frames a peer may send each second in the long run; 100, far more than a client that keeps to
     /// the rules sends.

@@ -1,0 +1,24 @@
+internal import Synchronization
+
+/// The bytes of all requests that have arrived in part, on all loops together.
+///
+/// A request that arrives within one read, as nearly all do, is never counted here.
+final class RequestBytes: Sendable {
+    private let bytesMax: Int
+    private let count = Atomic<Int>(0)
+
+    init(bytesMax: Int) {
+        self.bytesMax = bytesMax
+    }
+
+    /// Whether so many more may be held.
+    func hasRoom(for bytes: Int) -> Bool {
+        self.count.load(ordering: .relaxed) + bytes <= self.bytesMax
+    }
+
+    func change(by bytes: Int) {
+        self.count.add(bytes, ordering: .relaxed)
+    }
+
+    var held: Int { self.count.load(ordering: .relaxed) }
+}

@@ -1,0 +1,294 @@
+import Foundation
+import HTTPTransport
+import Testing
+
+/// Each bound that needs sockets: kept to, it costs nothing; past it the offender pays, others are served, and it is
+/// counted.
+@Suite("The bounds of a server", .serialized, .timeLimit(.minutes(15)))
+struct ServerBoundTests {
+    private typealias Peer = ScriptedPeer
+
+    /// A folder that is removed at the end.
+    private final class Folder {
+        let path = NSTemporaryDirectory() + "wakegate-" + UUID().uuidString
+
+        init() throws { try FileManager.default.createDirectory(atPath: self.path, withIntermediateDirectories: false) }
+
+        deinit { try? FileManager.default.removeItem(atPath: self.path) }
+    }
+
+    private func limits(_ change: (inout TransportLimits) -> Void) -> TransportLimits {
+        var limits = TransportLimits()
+        change(&limits)
+        return limits
+    }
+
+    @Test("Past the most connections operators still get in, as many as are reserved for them")
+    func reserved() throws {
+        let limits = self.limits { $0.connectionsMax = 2 }
+        let server = try TestServer(limits, addresses: ["127.0.0.1:0", "127.0.0.1:0"], reserved: 1)
+        let peers = [try server.peer(), try server.peer()]
+        for peer in peers { TestServer.expectServed(peer) }
+        #expect(server.times(.connectionsMax) == 0)
+        let waiting = try server.peer()
+        #expect(server.isMet(.connectionsMax, while: peers[0]))
+        let operators = try (0..<2).map { _ in try Peer(server.server.boundAddresses[1]) }
+        for peer in operators { peer.beginHTTP2() }
+        TestServer.expectServed(operators[0])
+        #expect(!waiting.hasNews && !operators[1].hasNews)
+        peers[1].close()
+        operators[0].close()
+        TestServer.expectServed(waiting)
+        TestServer.expectServed(operators[1])
+    }
+
+    @Test("An address may have so many connections: one more is ended, other addresses and socket files are served")
+    func perAddress() throws {
+        let folder = try Folder()
+        let server = try TestServer(
+            self.limits { $0.connectionsPerAddressMax = 2 },
+            addresses: ["127.0.0.1:0", "unix:\(folder.path)/s", "127.0.0.1:0"],
+            loopCount: 2
+        )
+        let first = [try server.peer(), try server.peer()]
+        for peer in first { TestServer.expectServed(peer) }
+        #expect(server.times(.connectionsPerAddressMax) == 0)
+        #expect(try server.peer().hasEnded())
+        #expect(server.times(.connectionsPerAddressMax) == 1)
+        var others = [try Peer(server.address, from: "127.0.0.2")]
+        others += try (0..<3).map { _ in try Peer("unix:\(folder.path)/s") }
+        // Nobody is kept from one listener by what happens at another.
+        others.append(try Peer(server.server.boundAddresses[2]))
+        for peer in others {
+            peer.beginHTTP2()
+            TestServer.expectServed(peer)
+        }
+        #expect(server.times(.connectionsPerAddressMax) == 1)
+        first[0].close()
+        // The server hears of the end a moment later.
+        let deadline = ContinuousClock.now + .seconds(60)
+        var again = try server.peer()
+        while again.frame(type: 4) == nil, ContinuousClock.now < deadline { again = try server.peer() }
+        TestServer.expectServed(again)
+    }
+
+    @Test("IPv4 clients of a listener for both are told apart; none is no limit")
+    func perAddressOfBoth() throws {
+        let server = try TestServer(self.limits { $0.connectionsPerAddressMax = 1 }, addresses: ["[::]:0"])
+        for source in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
+            let peer = try Peer(server.address, from: source)
+            peer.beginHTTP2()
+            TestServer.expectServed(peer)
+            #expect(try Peer(server.address, from: source).hasEnded())
+            peer.close()
+        }
+        #expect(server.times(.connectionsPerAddressMax) == 3)
+        let open = try TestServer(self.limits { $0.connectionsPerAddressMax = 0 })
+        let peers = try (0..<20).map { _ in try open.peer() }
+        for peer in peers { TestServer.expectServed(peer) }
+    }
+
+    @Test("For one connection too many that does not speak the oldest is ended; whoever speaks is served")
+    func handshakes() throws {
+        let server = try TestServer(self.limits { $0.handshakesMax = 2 })
+        let served = try server.peer()
+        TestServer.expectServed(served)
+        let silent = try (0..<2).map { _ in try Peer(server.address) }
+        silent[0].send("PRI * HT")
+        let third = try Peer(server.address)
+        #expect(silent[0].hasEnded())
+        #expect(server.times(.handshakesMax) == 1)
+        for peer in [third, silent[1]] {
+            #expect(!peer.hasNews)
+            peer.beginHTTP2()
+            TestServer.expectServed(peer)
+        }
+        // Those that have spoken make room for as many that have not.
+        for _ in 0..<10 { try server.expectServed() }
+        #expect(server.times(.handshakesMax) == 1)
+    }
+
+    @Test("Handshakes of TLS that are left half-way are ended for others")
+    func tlsHandshakes() throws {
+        let folder = try Folder()
+        try DevelopmentCertificates.make(in: folder.path)
+        let tls = try TLSContext(
+            certificateChainFile: folder.path + "/server.pem",
+            privateKeyFile: folder.path + "/server.key"
+        )
+        let server = try TestServer(self.limits { $0.handshakesMax = 20 }, tls: tls)
+        // The head of a ClientHello that never comes.
+        let peers = try (0..<100).map { _ in try Peer(server.address) }
+        for peer in peers { peer.send([0x16, 0x03, 0x01, 0x02, 0x00]) }
+        for peer in peers.prefix(80) { #expect(peer.hasEnded()) }
+        #expect(server.times(.handshakesMax) == 80)
+        #expect(peers.suffix(20).allSatisfy { !$0.hasNews })
+    }
+
+    @Test("A connection that lets its answers pile up is ended, and takes what waits with it")
+    func queuedBytes() async throws {
+        let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 40_000 })
+        let peer = try server.peer(settings: Peer.setting(4, 0))
+        for number in [1, 3] {
+            peer.send(Peer.request("/fill", stream: number))
+            await server.log.wait(for: "filled \(number)")
+        }
+        try server.expectServed()
+        #expect(server.times(.queuedBytesPerConnectionMax) == 0)
+        peer.send(Peer.request("/fill", stream: 5))
+        await server.log.wait(for: "connection closed")
+        #expect(peer.hasEnded())
+        #expect(server.times(.queuedBytesPerConnectionMax) == 1)
+        try server.expectServed()
+    }
+
+    @Test("An answer that is too much at once ends its connection as well, also with HTTP/1.1")
+    func queuedAnswer() throws {
+        let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 19_999 })
+        let peer = try server.peer(settings: Peer.setting(4, 0))
+        peer.send(Peer.request("/big", stream: 1))
+        #expect(peer.hasEnded())
+        let old = try Peer(server.address)
+        old.send("GET /fill HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(old.hasEnded())
+        #expect(server.times(.queuedBytesPerConnectionMax) == 2)
+        try server.expectServed()
+    }
+
+    @Test("A turn accepts and reads so much; what is left is for the next, and is counted")
+    func turns() throws {
+        let server = try TestServer(self.limits { $0.readBytesPerTurn = 16_384 })
+        let peer = try server.peer()
+        TestServer.expectServed(peer)
+        #expect(server.times(.acceptsPerTurn) == 0)
+        #expect(server.times(.readBytesPerTurn) == 0)
+        for index in 1...200 { peer.send(Peer.request("/echo", stream: 2 * index + 1)) }
+        for index in 1...200 { #expect(peer.body(stream: 2 * index + 1) == []) }
+        peer.send((201...900).flatMap { Peer.request("/echo", stream: 2 * $0 + 1) })
+        for index in 201...900 { #expect(peer.body(stream: 2 * index + 1) == []) }
+        #expect(server.times(.readBytesPerTurn) > 0)
+
+        let hasty = try TestServer(self.limits { $0.acceptsPerTurn = 1 })
+        try hasty.expectServed()
+        #expect(hasty.times(.acceptsPerTurn) == 1)
+    }
+
+    @Test("A connection is read no more while too many answers wait behind it, and goes on when they have left")
+    func outputFrames() throws {
+        let limits = self.limits {
+            $0.outputFramesMax = 4
+            $0.queuedBytesPerConnectionMax = 67_108_864
+        }
+        let server = try TestServer(limits)
+        let peer = try server.peer(settings: Peer.setting(4, 0x7FFF_FFFF))
+        peer.send(Peer.frame(8, Peer.bytes(0x7000_0000)))
+        for index in 0..<60 { peer.send(Peer.request("/big", stream: index * 2 + 1)) }
+        let served = try server.peer()
+        #expect(server.isMet(.outputFramesMax, while: served))
+        var count = 0
+        while count < 60 * 300_000, let frame = peer.nextFrame() {
+            if frame.type == 0 { count += frame.payload.count }
+        }
+        #expect(count == 60 * 300_000)
+    }
+
+    @Test("Handshakes, PING and the end of a connection have their time, and those that pass it are counted")
+    func seconds() async throws {
+        let limits = self.limits {
+            $0.handshakeSeconds = 1
+            $0.pingSeconds = 1
+            $0.lingerSeconds = 1
+        }
+        let server = try TestServer(limits)
+        let served = try server.peer()
+        TestServer.expectServed(served)
+        let silent = try Peer(server.address)
+        let mute = try Peer(server.address)
+        mute.send(Peer.preface)
+        #expect(silent.hasEnded())
+        #expect(mute.frame(type: 4) != nil)
+        #expect(mute.hasEnded())
+        #expect(server.times(.handshakeSeconds) == 2)
+        let unanswering = try server.peer()
+        unanswering.send(Peer.request("/stream", stream: 1))
+        await server.log.wait(for: "closed 1")
+        #expect(server.times(.pingSeconds) == 1)
+        let faulty = try server.peer()
+        faulty.send(Peer.frame(6, [1]))
+        #expect(faulty.frame(type: 7)?.errorCode == 6)
+        #expect(server.isMet(.lingerSeconds, while: served))
+    }
+
+    @Test("A socket that takes nothing for too long is ended, and counted")
+    func writeStall() async throws {
+        let limits = self.limits {
+            $0.writeStallSeconds = 1
+            $0.queuedBytesPerConnectionMax = 67_108_864
+        }
+        let server = try TestServer(limits)
+        let peer = try server.peer(settings: Peer.setting(4, 0x7FFF_FFFF))
+        peer.send(Peer.update(0x7000_0000))
+        for index in 0..<60 { peer.send(Peer.request("/big", stream: index * 2 + 1)) }
+        await server.log.wait(for: "connection closed")
+        #expect(server.times(.writeStallSeconds) == 1)
+    }
+
+    @Test("With HTTP/1.1 a request that comes byte by byte has its time, and not more", arguments: [false, true])
+    func slowRequest(isInBody: Bool) throws {
+        let server = try TestServer(self.limits { $0.requestSeconds = 1 })
+        let served = try server.peer()
+        let slow = try Peer(server.address)
+        slow.send("POST /echo HTTP/1.1\r\nHost: h\r\n" + (isInBody ? "Content-Length: 4000\r\n\r\n" : "X: "))
+        let deadline = ContinuousClock.now + .seconds(60)
+        var stream = 1
+        while !slow.hasNews, ContinuousClock.now < deadline {
+            served.send(Peer.request("/echo", stream: stream))
+            #expect(served.body(stream: stream) == [])
+            stream += 2
+            // Something happens all the time, but not so much that the request ends.
+            if stream % 400 == 1 { slow.send("x") }
+        }
+        #expect(slow.hasEnded())
+        #expect(server.times(.requestSeconds) == 1)
+    }
+
+    @Test("With HTTP/1.1 what is sent beyond a body's limit is thrown away, up to a bound, and counted")
+    func discarded() throws {
+        let server = try TestServer(self.limits { $0.discardedBytesMax = 10_000 })
+        for (bytes, times) in [(10_000, 0), (10_001, 1)] {
+            let peer = try Peer(server.address)
+            peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
+            // The first chunk is as large as a body may be.
+            for count in [4096, bytes] {
+                peer.send(String(count, radix: 16) + "\r\n" + String(repeating: "x", count: count) + "\r\n")
+            }
+            if times == 1 {
+                #expect(peer.hasEnded())
+            } else {
+                peer.send("0\r\n\r\n")
+                #expect(peer.text(through: "too large")?.hasPrefix("HTTP/1.1 413 ") == true)
+            }
+            #expect(server.times(.discardedBytesMax) == times)
+        }
+        try server.expectServed()
+    }
+
+    @Test("With HTTP/1.1 a body that all requests leave no room for is refused, and the rest of it thrown away")
+    func requestBytes() throws {
+        let server = try TestServer(self.limits { $0.requestBytesMax = 100 })
+        let peer = try Peer(server.address)
+        func ask(_ bytes: Int) {
+            peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: \(bytes)\r\n\r\n")
+            peer.send([UInt8](repeating: 0x61, count: bytes))
+        }
+        ask(100)
+        let all = String(repeating: "a", count: 100)
+        #expect(peer.text(through: all)?.hasPrefix("HTTP/1.1 200 ") == true)
+        #expect(server.times(.requestBytesMax) == 0)
+        ask(101)
+        #expect(peer.text(through: "no room")?.hasPrefix("HTTP/1.1 503 ") == true)
+        #expect(server.times(.requestBytesMax) == 1)
+        ask(100)
+        #expect(peer.text(through: all) != nil)
+    }
+}
