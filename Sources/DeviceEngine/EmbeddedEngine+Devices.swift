@@ -16,7 +16,7 @@ extension EmbeddedEngine {
     /// Registers a token, or leaves a registered one as it is.
     package func register(_ token: borrowing DeviceToken, topic name: ByteView) -> Admission {
         guard let device = self.devices.find(token) else {
-            guard self.hasRoom(topic: name) else { return .refused(.full) }
+            if let refusal = self.refusalOfNewcomer(topic: name) { return .refused(refusal) }
             let device = self.insert(copy token, topic: self.topic(name))
             return .device(device)
         }
@@ -25,10 +25,13 @@ extension EmbeddedEngine {
         guard !record.isRegistered else { return isSame ? .device(device) : .refused(.otherTopic) }
         // A wake of the former registration is still counted under its topic.
         guard isSame || record.state.inFlight == nil else { return .refused(.otherTopic) }
-        guard isSame || self.topicNames.find(name) != nil || self.topics.count < self.configuration.topicsMax else {
-            return .refused(.full)
+        if !isSame {
+            if let refusal = self.refusalOfMove(topic: name) { return .refused(refusal) }
+            let topic = self.topic(name)
+            self.topics[Int(record.topic.rawValue)].deviceCount -= 1
+            self.topics[Int(topic.rawValue)].deviceCount += 1
+            self.devices[device].topic = topic
         }
-        self.devices[device].topic = self.topic(name)
         self.devices[device].isRegistered = true
         // It starts afresh, whatever was reported of it while it was removed; nothing is pending.
         _ = self.devices[device].state.unregistered()
@@ -63,6 +66,7 @@ extension EmbeddedEngine {
 
     func insert(_ token: DeviceToken, topic: TopicIndex) -> DeviceIndex {
         let device = self.devices.insert(DeviceRecord(token: token, topic: topic, registeredAt: self.now))
+        self.topics[Int(topic.rawValue)].deviceCount += 1
         self.count(topic) { $0.registered += 1 }
         self.remember(device, .registered, nil)
         self.noteChange(device)
@@ -74,10 +78,5 @@ extension EmbeddedEngine {
         self.count(self.devices[device].topic) { $0.registered += 1 }
         self.remember(device, .registered, nil)
         self.reconcile(device)
-    }
-
-    func hasRoom(topic name: ByteView) -> Bool {
-        guard self.devices.count < self.configuration.devicesMax else { return false }
-        return self.topics.count < self.configuration.topicsMax || self.topicNames.find(name) != nil
     }
 }

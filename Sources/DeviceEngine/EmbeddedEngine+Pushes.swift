@@ -6,7 +6,7 @@ extension EmbeddedEngine {
     package func admit(_ token: borrowing DeviceToken, topic name: ByteView, isDryRun: Bool) -> Admission {
         guard let device = self.devices.find(token) else {
             guard self.configuration.openRegistration else { return .refused(.unknown) }
-            guard self.hasRoom(topic: name) else { return .refused(.full) }
+            if let refusal = self.refusalOfNewcomer(topic: name) { return .refused(refusal) }
             guard !isDryRun else { return .newcomer(self.topicNames.find(name)) }
             return .device(self.insert(copy token, topic: self.topic(name)))
         }
@@ -20,17 +20,19 @@ extension EmbeddedEngine {
     /// is answered as it was then, in every part, and changes nothing.
     ///
     /// - Parameter workerIsFree: a worker has a free slot for this device.
-    /// - Throws: `tooMany` when the device has had as many pushes as it takes for now.
+    /// - Throws: `tooMany` when the device has had as many pushes as it takes for now, `noMemory` and
+    ///   `noMemoryForTopic` when there is no memory for one more to wait in.
     package func accept(
         _ push: IncomingPush,
         device: DeviceIndex,
         workerIsFree: Bool
     ) throws(Refusal) -> PushAnswer {
         if let before = self.answerBefore(push, device) { return before }
+        let topic = self.devices[device].topic
+        if let refusal = self.memoryRefusal(push, device, topic) { throw refusal }
         try self.countRate(device)
         // A step may have left something undone that was due before this push came.
         if let moment = self.due[device], moment <= self.now { self.settle(device) }
-        let topic = self.devices[device].topic
         guard push.wakes else {
             self.count(topic) { $0.noWake += 1 }
             self.remember(device, .push(.noWake), push.apnsID)
@@ -39,6 +41,7 @@ extension EmbeddedEngine {
             return answer
         }
         let content = PushContent(apnsID: push.apnsID, collapseID: push.collapseID, payload: push.payload)
+        self.hold(content, topic)
         let parameters = self.parameters(topic)
         let action = self.devices[device].state.pushReceived(
             ArrivingPush(handle: content.handle, priority: push.priority, expiration: push.expiration),
@@ -116,6 +119,6 @@ extension EmbeddedEngine {
     func absorb(_ older: PushHandle?, _ topic: TopicIndex) {
         guard let older else { return }
         self.count(topic) { $0.coalesced += 1 }
-        PushContent(older)?.deallocate()
+        if let content = PushContent(older) { self.letGo(content, topic) }
     }
 }

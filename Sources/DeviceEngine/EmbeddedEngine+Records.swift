@@ -90,6 +90,10 @@ extension EmbeddedEngine {
                 throw Self.unreadable("device \(number): its topic is missing")
             }
             if record.isRegistered { self.count(record.topic) { $0.registered += 1 } }
+            self.topics[Int(record.topic.rawValue)].deviceCount += 1
+            for push in [record.state.pending, record.state.inFlight?.push] {
+                if let content = push.flatMap({ PushContent($0.handle) }) { self.hold(content, record.topic) }
+            }
             for ended in record.endedWakes.value?.elements ?? [] {
                 self.wakes[ended.id] = device
                 self.ended.append((ended.id, device, ended.at))

@@ -56,7 +56,7 @@ extension EmbeddedEngine {
         self.count(self.devices[device].topic) { $0.discarded[reason] += 1 }
         let content = PushContent(push)
         self.remember(device, .discard(reason), content?.apnsID)
-        content?.deallocate()
+        if let content { self.letGo(content, self.devices[device].topic) }
     }
 
     func enqueue(_ device: DeviceIndex) {

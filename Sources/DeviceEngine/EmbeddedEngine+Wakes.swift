@@ -175,7 +175,7 @@ extension EmbeddedEngine {
         switch action {
         case .completed(let push):
             self.count(before.topic) { $0.completed += 1 }
-            PushContent(push)?.deallocate()
+            if let content = PushContent(push) { self.letGo(content, before.topic) }
         case .absorbed(let push): self.absorb(push, before.topic)
         case .discarded(let push, let reason): self.discard(push, reason, device)
         case .retries, .nothing: break

@@ -27,6 +27,8 @@ package final class EmbeddedEngine {
     /// Wakes whose deadline passed and whose slot was not yet taken back by a driver.
     var expiredWakes: [WakeID] = []
     private var firstExpiredWake = 0
+    /// The memory of all pushes that wait or are in flight.
+    package internal(set) var contentBytes = 0
     var changed: [DeviceIndex] = []
     var changedTopics: [TopicIndex] = []
     /// What happened and was not yet taken by a driver.

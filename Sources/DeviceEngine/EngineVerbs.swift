@@ -51,8 +51,16 @@ package enum Refusal: Error, Hashable, Sendable {
     case unregistered(Instant)
     /// The token belongs to another topic.
     case otherTopic
-    /// No more devices, or topics, fit within the limits.
-    case full
+    /// There are as many devices as there may be.
+    case tooManyDevices
+    /// The topic has as many devices as a topic may have.
+    case tooManyDevicesOfTopic
+    /// The topic is new, and there are as many as there may be.
+    case tooManyTopics
+    /// The pushes of all topics that wait take up as much memory as they may.
+    case noMemory
+    /// Those of its topic take up as much memory as a topic's may.
+    case noMemoryForTopic
     /// The device has had as many pushes as it takes until this moment.
     case tooMany(until: Instant)
 }
@@ -146,8 +154,14 @@ package struct EngineConfiguration: Sendable {
     /// The most tokens kept, removed ones included; ten million take 3 GB idle, and 9 GB with a push
     /// waiting on each.
     package var devicesMax = 10_000_000
+    /// The most of them in one topic; all, as a gateway may serve one app alone.
+    package var devicesPerTopicMax = 10_000_000
     /// The most topics kept; ten thousand, as a topic is an app.
     package var topicsMax = 10_000
+    /// The most bytes of pushes that wait or are in flight.
+    package var pendingBytesMax = Int.max
+    /// The most of them in one topic.
+    package var pendingBytesPerTopicMax = Int.max
     /// How many pushes one device takes.
     package var pushRate = PushRate()
 

@@ -18,7 +18,7 @@ package struct PushContent {
     ///
     /// - Parameter collapseID: at most 64 bytes, empty when there is none.
     package init(apnsID: APNsID, collapseID: ByteView, payload: ByteView) {
-        let size = MemoryLayout<Header>.size + collapseID.count + payload.count
+        let size = Self.byteCount(collapseIDCount: collapseID.count, payloadCount: payload.count)
         unsafe self.base = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 8)
         let header = Header(
             apnsID: apnsID,
@@ -51,6 +51,24 @@ package struct PushContent {
     /// The accepted JSON; valid until `deallocate`.
     package var payload: ByteView {
         self.bytes(from: Int(self.header.collapseIDCount), count: Int(self.header.payloadCount))
+    }
+
+    /// The memory it takes.
+    var byteCount: Int {
+        let header = self.header
+        return Self.byteCount(
+            collapseIDCount: Int(header.collapseIDCount),
+            payloadCount: Int(header.payloadCount)
+        )
+    }
+
+    /// The memory that the content of a push would take.
+    static func byteCount(_ push: IncomingPush) -> Int {
+        Self.byteCount(collapseIDCount: push.collapseID.count, payloadCount: push.payload.count)
+    }
+
+    private static func byteCount(collapseIDCount: Int, payloadCount: Int) -> Int {
+        MemoryLayout<Header>.size + collapseIDCount + payloadCount
     }
 
     package func deallocate() {

@@ -91,6 +91,12 @@ package final class HistoryFile {
         return self.attempt { () throws(SQLiteError) in try store.tidy(now: self.newest) } ?? false
     }
 
+    /// How often events left the file since the last call, for each of the two bounds.
+    package func takeDropped() -> (bySize: Int, byAge: Int) {
+        defer { self.store?.dropped = (0, 0) }
+        return self.store?.dropped ?? (0, 0)
+    }
+
     /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of:)`.
     package func recent(device: UInt64, count: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []

@@ -19,6 +19,8 @@ final class RunStore {
     private var syncedAt = Instant.distantPast
     /// Whether pages became free since it was last seen to that there are not too many.
     private var mayShrink = true
+    /// How often runs were dropped, for each of the two bounds.
+    var dropped = (bySize: 0, byAge: 0)
     private var sorter = HalfWordSorter()
     private var eventOrder = EventOrder()
 
@@ -111,6 +113,7 @@ final class RunStore {
         }
         self.runs.removeFirst()
         self.dead.append(oldest)
+        if isOld { self.dropped.byAge += 1 } else { self.dropped.bySize += 1 }
         return true
     }
 

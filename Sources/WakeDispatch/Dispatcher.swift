@@ -18,10 +18,16 @@ package final class Dispatcher {
     private var freed: [Subscription] = []
     /// The gateway is shutting down: nothing new is launched.
     private var isDraining = false
+    private let wakeBytesPerStreamMax: Int
+    /// How often a stream got no more wakes because of it.
+    package private(set) var timesStreamWasFull: Int64 = 0
 
-    package init(engine: EmbeddedEngine, output: any DispatchOutput) {
+    /// - Parameter wakeBytesPerStreamMax: the bytes of payloads that a stream may hold unanswered; it gets wakes until
+    ///   it has as many.
+    package init(engine: EmbeddedEngine, output: any DispatchOutput, wakeBytesPerStreamMax: Int = 4_194_304) {
         self.engine = engine
         self.output = output
+        self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
     }
 }
 
@@ -53,6 +59,7 @@ extension Dispatcher {
         switch self.engine.admit(token, topic: topic, isDryRun: isDryRun) {
         case .refused(let refusal): return .refused(refusal)
         case .newcomer(let topic):
+            if let refusal = self.engine.memoryRefusal(push, nil, topic) { return .refused(refusal) }
             var isFree = false
             if let topic { isFree = self.isWorkerFree(topic, token) }
             return .answered(self.engine.acceptDryRun(push, device: nil, topic: topic, workerIsFree: isFree))
@@ -60,7 +67,9 @@ extension Dispatcher {
             let topic = self.engine.identity(device).topic
             let isFree = self.isWorkerFree(topic, token)
             guard !isDryRun else {
-                if let refusal = self.engine.rateRefusal(device) { return .refused(refusal) }
+                if let refusal = self.engine.memoryRefusal(push, device, topic) ?? self.engine.rateRefusal(device) {
+                    return .refused(refusal)
+                }
                 return .answered(self.engine.acceptDryRun(push, device: device, topic: topic, workerIsFree: isFree))
             }
             do throws(Refusal) {
@@ -86,7 +95,12 @@ extension Dispatcher {
         self.streamEnded(address)
         let topic = self.engine.topic(name)
         while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
-        let subscription = Subscription(address: address, topic: topic, request: request)
+        let subscription = Subscription(
+            address: address,
+            topic: topic,
+            request: request,
+            bytesMax: self.wakeBytesPerStreamMax
+        )
         self.subscriptions[address] = subscription
         self.workers[Int(topic.rawValue)].insert(subscription)
         self.freed.append(subscription)
@@ -99,7 +113,7 @@ extension Dispatcher {
         guard let subscription = self.subscriptions[address] else { return }
         self.forget(subscription)
         // In an order that does not hang on the process: a simulation replays the same from the same seed.
-        for wake in subscription.wakes.sorted(by: { ($0.first, $0.second) < ($1.first, $1.second) }) {
+        for wake in subscription.wakes.keys.sorted(by: { ($0.first, $0.second) < ($1.first, $1.second) }) {
             self.holders[wake] = nil
             self.engine.lose(wake)
         }
@@ -138,11 +152,11 @@ extension Dispatcher {
     ///
     /// - Parameter takingBackAttempt: its worker never got it, so that its attempt does not count.
     package func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
-        guard let subscription = self.subscriptions[address], subscription.wakes.contains(wake) else { return }
+        guard let subscription = self.subscriptions[address], subscription.wakes[wake] != nil else { return }
         self.engine.lose(wake, takingBackAttempt: takingBackAttempt)
         // Its deadline may have passed unseen until now: then it expired first, and was not lost.
         self.takeExpiredWakes()
-        if subscription.wakes.contains(wake) {
+        if subscription.wakes[wake] != nil {
             self.release(wake, subscription)
             self.freed.append(subscription)
             self.endIfDrained(subscription)
@@ -312,7 +326,7 @@ extension Dispatcher {
 
     private func release(_ wake: WakeID, _ subscription: Subscription) {
         self.holders[wake] = nil
-        subscription.wakes.remove(wake)
+        subscription.remove(wake)
         self.workers[Int(subscription.topic.rawValue)].busy -= 1
         self.output.released(subscription.address)
     }
@@ -363,11 +377,12 @@ extension Dispatcher {
 
     private func hand(_ wake: WakeID, to subscription: Subscription) {
         let place = Int(subscription.topic.rawValue)
-        subscription.wakes.insert(wake)
+        guard let launched = self.engine.wake(wake) else { preconditionFailure("a wake just launched is in flight") }
+        subscription.add(wake, bytes: launched.content?.payload.count ?? 0)
+        if subscription.isFull { self.timesStreamWasFull += 1 }
         self.holders[wake] = subscription
         self.workers[place].busy += 1
         self.workers[place].turnEnded(subscription)
-        guard let launched = self.engine.wake(wake) else { preconditionFailure("a wake just launched is in flight") }
         self.output.deliver(launched, to: subscription.address)
     }
 

@@ -27,8 +27,11 @@ final class Subscription {
     let request: SubscriptionRequest
     /// How many unanswered wakes it may hold now.
     var slots: Int
-    /// The wakes it holds.
-    var wakes: Set<WakeID> = []
+    /// The wakes it holds, with the bytes of their payloads.
+    private(set) var wakes: [WakeID: Int] = [:]
+    /// The bytes of all of them: no more can wait for a worker that does not read.
+    private(set) var bytes = 0
+    let bytesMax: Int
     /// Its wakes that expired since it last answered one; a late answer to one of them counts as an answer.
     var expiredInARow: [WakeID] = []
     /// Its peer does not read: nothing more is sent.
@@ -41,7 +44,8 @@ final class Subscription {
     /// The place in `request.devices` of the device that is next.
     private var deviceInTurn = 0
 
-    init(address: StreamAddress, topic: TopicIndex, request: SubscriptionRequest) {
+    init(address: StreamAddress, topic: TopicIndex, request: SubscriptionRequest, bytesMax: Int) {
+        self.bytesMax = bytesMax
         self.address = address
         self.topic = topic
         self.request = request
@@ -60,5 +64,20 @@ final class Subscription {
     /// It can take one more wake.
     var isFree: Bool {
         !self.hasEnded && !self.isDraining && !self.isPaused && !self.isStalled && self.wakes.count < self.slots
+            && !self.isFull
+    }
+
+    /// The wakes it holds are as large as they may be.
+    var isFull: Bool { self.bytes >= self.bytesMax }
+
+    /// It got a wake.
+    func add(_ wake: WakeID, bytes: Int) {
+        self.wakes[wake] = bytes
+        self.bytes += bytes
+    }
+
+    /// A wake it holds has ended.
+    func remove(_ wake: WakeID) {
+        self.bytes -= self.wakes.removeValue(forKey: wake) ?? 0
     }
 }

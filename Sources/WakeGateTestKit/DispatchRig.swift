@@ -12,10 +12,15 @@ package final class DispatchRig {
     package init(
         _ configuration: EngineConfiguration = EngineRig.open(),
         start: Int64 = 1_700_000_000_000,
-        seed: UInt64 = 1
+        seed: UInt64 = 1,
+        wakeBytesPerStreamMax: Int = 4_194_304
     ) {
         self.rig = EngineRig(configuration, start: start, seed: seed)
-        self.dispatcher = Dispatcher(engine: self.rig.engine, output: self.output)
+        self.dispatcher = Dispatcher(
+            engine: self.rig.engine,
+            output: self.output,
+            wakeBytesPerStreamMax: wakeBytesPerStreamMax
+        )
     }
 
     package var engine: EmbeddedEngine { self.rig.engine }

@@ -53,8 +53,9 @@ struct GatewayLimitsTests {
         let transport = Mirror(reflecting: TransportLimits()).children.compactMap(\.label)
         #expect(transport.count > 20)
         let others = [
-            "devicesMax", "topicsMax", "pushesPerDeviceMax", "pushesPerDeviceSeconds", "historyBytesMax",
-            "historySeconds",
+            "devicesMax", "devicesPerTopicMax", "topicsMax", "pushesPerDeviceMax", "pushesPerDeviceSeconds",
+            "connectionsPerCredentialMax", "requestsAtEngineMax", "pendingBytesMax", "pendingTopicPercentMax",
+            "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds",
         ]
         #expect(Set(GatewayLimit.all.map(\.name)) == Set(transport + others))
         for child in Mirror(reflecting: TransportLimits()).children {

@@ -17,14 +17,20 @@ final class ProviderFixture {
     /// - Parameters:
     ///   - known: the keys that are known at first: id, team, topics.
     ///   - environment: the gateway's.
+    ///   - connectionsMax: the most connections of each key; 0 for no limit.
     init(
         _ known: [(keyID: String, team: String, topics: [String])] = [("K1", ProviderFixture.team, [])],
-        environment: GatewayConfiguration.Environment? = nil
+        environment: GatewayConfiguration.Environment? = nil,
+        connectionsMax: Int = 0
     ) throws {
         self.folder = NSTemporaryDirectory() + "wakegate-keys-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
         try DevelopmentCertificates.make(in: self.folder)
-        self.gate = ProviderGate(self.keys, environment: environment)
+        self.gate = ProviderGate(
+            self.keys,
+            environment: environment,
+            credentials: ConnectionCounts(connectionsMax: connectionsMax)
+        )
         self.files = try known.map { try self.file($0.keyID, team: $0.team, topics: $0.topics) }
         self.keys.replace(with: self.files)
     }

@@ -147,4 +147,29 @@ struct ProviderGateTests {
         }
         #expect(fixture.refusal(first, connection: 2) == nil)
     }
+
+    @Test("A key may be shown on so many connections; one more is refused, and one that ends makes room")
+    func connectionsMax() throws {
+        let fixture = try ProviderFixture([("K1", "T1", []), ("K2", "T1", [])], connectionsMax: 2)
+        let tokens = [
+            "K1": try fixture.authorization("K1", team: "T1"), "K2": try fixture.authorization("K2", team: "T1"),
+        ]
+        func refusal(_ keyID: String, _ connection: UInt32) -> APNSReason? {
+            fixture.refusal(tokens[keyID], connection: connection)
+        }
+        for connection in [1, 2, 1, 2] as [UInt32] { #expect(refusal("K1", connection) == nil) }
+        for _ in 0..<2 { #expect(refusal("K1", 3) == .tooManyRequests) }
+        #expect(refusal("K1", 1) == nil)
+        // What was refused is not counted, when it ends neither.
+        fixture.closed(connection: 3)
+        #expect(refusal("K1", 3) == .tooManyRequests)
+        // Another key has places of its own; whoever changes to it leaves one.
+        #expect(refusal("K2", 3) == nil)
+        #expect(refusal("K2", 2) == nil)
+        #expect(refusal("K1", 4) == nil)
+        #expect(refusal("K2", 5) == .tooManyRequests)
+        fixture.closed(connection: 2)
+        #expect(refusal("K2", 5) == nil)
+        #expect(refusal("K1", 6) == .tooManyRequests)
+    }
 }

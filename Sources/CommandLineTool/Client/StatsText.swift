@@ -24,6 +24,7 @@ package enum StatsText {
             ("  slots busy", "\(self.number(workers["busy"])) of \(self.number(workers["slots"]))"),
             ("devices registered", self.number(devices["registered"])),
             ("  held", self.sum(devices["held"])),
+            ("limits met", self.sum(stats["limits"])),
             ("since", stats["since"]?.text ?? "-"),
         ]
         return rows.map { "\(self.padded($0.0, to: 26))\($0.1)\n" }.joined()

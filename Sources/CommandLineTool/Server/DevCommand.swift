@@ -51,8 +51,7 @@ package enum DevCommand {
         configuration.registration = .open
         configuration.asksForTokens = false
         configuration.faultRules = []
-        // Backends are tried out here, under load as well; a 429 can be had from the fault mode.
-        configuration.limits.pushesPerDeviceMax = 0
+        configuration.limits.liftForDevelopment()
         return configuration
     }
 

@@ -68,7 +68,23 @@ extension APIError {
     static let full = APIError(
         503,
         "ServiceUnavailable",
-        "The gateway keeps as many devices or topics as its limits allow; raise limits.devicesMax or limits.topicsMax."
+        "The gateway keeps as many devices or topics as its limits allow; GET /v1/stats says which of "
+            + "limits.devicesMax, limits.devicesPerTopicMax and limits.topicsMax to raise."
+    )
+    static let tooManyRequests = APIError(
+        429,
+        "TooManyRequests",
+        "The connection has begun more requests than limits.requestBytesPerConnectionMax holds; finish some first."
+    )
+    static let overloaded = APIError(
+        503,
+        "ServiceUnavailable",
+        "More requests have been begun than limits.requestBytesMax holds; send this one again."
+    )
+    static let tooManyConnections = APIError(
+        429,
+        "TooManyRequests",
+        "As many connections show this token as limits.connectionsPerCredentialMax allows; close some, or use another."
     )
     static let unknownWake = APIError(
         404,

@@ -12,6 +12,8 @@ struct Statistics {
     let workers: Dispatcher.WorkerCounts
     /// When the counters began, in milliseconds since 1970.
     let since: Int64
+    /// How often bounds were met since the gateway started; nil for a topic, which has none of its own.
+    var limits: [(name: String, count: Int64)]?
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
@@ -38,6 +40,10 @@ struct Statistics {
         writer.endObject()
         writer.key("pushesPerLaunch")
         writer.number(self.pushesPerLaunch)
+        if let limits = self.limits {
+            writer.key("limits")
+            writer.counts(limits)
+        }
         writer.key("since")
         writer.string(WallTime.text(self.since))
         writer.endObject()

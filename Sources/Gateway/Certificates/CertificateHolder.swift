@@ -19,6 +19,8 @@ final class CertificateHolder {
     let scope: TopicScope
     /// The first moment, in milliseconds since 1970, at which it is good no more.
     let expiresAt: Int64
+    /// The certificate's subject; its holder's connections are counted by it.
+    let subject: String
     private let certificate: ClientCertificate
 
     /// - Parameter environment: the gateway's own; nil when it takes certificates of both.
@@ -34,6 +36,7 @@ final class CertificateHolder {
         self.connection = connection
         self.certificate = certificate
         self.expiresAt = certificate.expiresAt
+        self.subject = certificate.subject
         self.role = certificate.organizationalUnits.contains(CertificateRole.workerUnit) ? .worker : .provider
         do throws(CertificateTopics.Fault) {
             self.topics = try Self.topics(of: certificate)
@@ -50,6 +53,12 @@ final class CertificateHolder {
     /// Why the certificate is not to be trusted now; nil when it is.
     func fault(trust: ClientTrust) -> CertificateFault? {
         Self.fault(of: self.certificate, trust: trust)
+    }
+
+    /// Its holder has as many connections as one may have.
+    var tooManyConnections: CertificateFault {
+        let cause = "its holder has as many connections as limits.connectionsPerCredentialMax allows"
+        return Self.fault(of: self.certificate, .tooManyRequests, cause)
     }
 
     /// Lets a push go on to the check of its topic.

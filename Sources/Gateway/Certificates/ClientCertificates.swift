@@ -52,19 +52,19 @@ struct ClientCertificates {
     /// Forgets those that are good no more.
     ///
     /// - Parameter now: milliseconds since 1970.
-    /// - Returns: their connections, which are to end.
-    mutating func takeFaulty(now: Int64) -> [(ConnectionID, CertificateFault)] {
+    /// - Returns: who they were, whose connections are to end.
+    mutating func takeFaulty(now: Int64) -> [(CertificateHolder, CertificateFault)] {
         let isNew = self.trusts.generation != self.generation
         guard isNew || now >= self.nextExpiry else { return [] }
         let trust: ClientTrust
         (self.generation, trust) = self.trusts.current()
-        var faulty: [(ConnectionID, CertificateFault)] = []
+        var faulty: [(CertificateHolder, CertificateFault)] = []
         self.nextExpiry = .max
         for (index, holder) in self.holders.enumerated() {
             guard let holder else { continue }
             if isNew || now >= holder.expiresAt, let fault = holder.fault(trust: trust) {
                 self.holders[index] = nil
-                faulty.append((holder.connection, fault))
+                faulty.append((holder, fault))
             } else {
                 // One that ended between two looks at the clock is looked at again.
                 self.nextExpiry = min(self.nextExpiry, holder.expiresAt)

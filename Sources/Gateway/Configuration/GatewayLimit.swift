@@ -10,6 +10,8 @@ package struct GatewayLimit: Sendable {
     package let range: ClosedRange<Int>
     /// Why the default is what it is, in one sentence.
     package let reason: String
+    /// The name under which `GET /v1/stats` says how often it was met: its own, but for the second half of a pair.
+    package let countedName: String
     /// Where the value is kept.
     package let field: any WritableKeyPath<GatewayLimits, Int> & Sendable
 
@@ -18,8 +20,10 @@ package struct GatewayLimit: Sendable {
         _ unit: String,
         _ range: ClosedRange<Int>,
         _ field: any WritableKeyPath<GatewayLimits, Int> & Sendable,
+        countedAs countedName: String? = nil,
         _ reason: String
     ) {
+        self.countedName = countedName ?? name
         self.name = name
         self.unit = unit
         self.range = range
@@ -40,6 +44,11 @@ extension GatewayLimit {
     /// Every bound, by what it protects.
     package static let all = GatewayLimit.counts + GatewayLimit.bytes + GatewayLimit.times + GatewayLimit.frames
 
+    /// The names of all counters, in the order in which they are shown. The last is no bound of the gateway's: how
+    /// often the system had no descriptor for a connection.
+    package static let countedNames =
+        GatewayLimit.all.filter { $0.name == $0.countedName }.map(\.name) + [TransportLimit.openFiles.rawValue]
+
     private static let counts = [
         GatewayLimit(
             "devicesMax",
@@ -47,6 +56,13 @@ extension GatewayLimit {
             1...1_000_000_000,
             \.devicesMax,
             "ten million take 3 GB idle, and 9 GB with a push waiting on each."
+        ),
+        GatewayLimit(
+            "devicesPerTopicMax",
+            "devices",
+            1...1_000_000_000,
+            \.devicesPerTopicMax,
+            "all of them, as a gateway may serve one app alone; lower it where apps must not crowd each other out."
         ),
         GatewayLimit(
             "topicsMax",
@@ -70,6 +86,33 @@ extension GatewayLimit {
             "each costs a descriptor and about 60 KiB with TLS; the descriptor limit holds as well."
         ),
         GatewayLimit(
+            "connectionsPerAddressMax",
+            "connections",
+            0...1_000_000,
+            \.transport.connectionsPerAddressMax,
+            """
+            a quarter of all, since a whole fleet may stand behind one address; an IPv6 network of 64 bits is one \
+            address, a socket file has none, and a proxy in front has one for all its clients; 0 is no limit, and the \
+            default of `wakegate dev`.
+            """
+        ),
+        GatewayLimit(
+            "connectionsPerCredentialMax",
+            "connections",
+            0...1_000_000,
+            \.connectionsPerCredentialMax,
+            "of a provider key, bearer token or client certificate; a quarter of all, as a fleet may share one; 0 is "
+                + "no limit."
+        ),
+        GatewayLimit(
+            "handshakesMax",
+            "connections",
+            16...1_000_000,
+            \.transport.handshakesMax,
+            "those that have not spoken HTTP yet: what a machine takes up in a quarter of a second, and 40 MB when all "
+                + "stop half-way; for one more the oldest is ended."
+        ),
+        GatewayLimit(
             "streamsPerConnectionMax",
             "streams",
             1...100_000,
@@ -89,6 +132,14 @@ extension GatewayLimit {
             1...1_024,
             \.transport.acceptsPerTurn,
             "few at a time, so that the loops share a burst of connections."
+        ),
+        GatewayLimit(
+            "requestsAtEngineMax",
+            "pushes",
+            16...100_000,
+            \.requestsAtEngineMax,
+            "a commit's worth of one loop, which reads nothing more until answers come: what waits is still in the "
+                + "processor's cache."
         ),
     ]
 
@@ -129,6 +180,43 @@ extension GatewayLimit {
             "four full frames, so that no connection keeps the others waiting."
         ),
         GatewayLimit(
+            "requestBytesPerConnectionMax",
+            "bytes",
+            32_768...1_073_741_824,
+            \.transport.requestBytesPerConnectionMax,
+            "of requests that have arrived in part: the heads of a connection's 1,000 streams."
+        ),
+        GatewayLimit(
+            "requestBytesMax",
+            "bytes",
+            32_768...1_099_511_627_776,
+            \.transport.requestBytesMax,
+            "the same of all connections: two dozen that use all of theirs."
+        ),
+        GatewayLimit(
+            "pendingBytesMax",
+            "bytes",
+            0...1_099_511_627_776,
+            \.pendingBytesMax,
+            "of pushes that wait or are in flight; 0 is half of the memory that the machine, or the control group of "
+                + "the process, has."
+        ),
+        GatewayLimit(
+            "pendingTopicPercentMax",
+            "percent",
+            1...100,
+            \.pendingTopicPercentMax,
+            "of pendingBytesMax for one topic, so that the others have a fifth whatever it does."
+        ),
+        GatewayLimit(
+            "wakeBytesPerStreamMax",
+            "bytes",
+            4_096...1_073_741_824,
+            \.wakeBytesPerStreamMax,
+            "of unanswered payloads: 4,096 slots of ordinary wakes, and the most that waits for a worker that does "
+                + "not read."
+        ),
+        GatewayLimit(
             "discardedBytesMax",
             "bytes",
             0...1_073_741_824,
@@ -148,6 +236,13 @@ extension GatewayLimit {
             16_384...1_073_741_824,
             \.transport.streamingBytesSoftMax,
             "past any burst of events that a reader that keeps up leaves waiting."
+        ),
+        GatewayLimit(
+            "queuedBytesPerConnectionMax",
+            "bytes",
+            65_536...1_073_741_824,
+            \.transport.queuedBytesPerConnectionMax,
+            "sixteen streams that their reader leaves at streamingBytesSoftMax."
         ),
         GatewayLimit(
             "historyBytesMax",
@@ -171,6 +266,7 @@ extension GatewayLimit {
             "seconds",
             1...86_400,
             \.pushesPerDeviceSeconds,
+            countedAs: "pushesPerDeviceMax",
             "the window of pushesPerDeviceMax, which a device's first push opens; then 429 TooManyRequests."
         ),
         GatewayLimit(
@@ -221,11 +317,20 @@ extension GatewayLimit {
             "two for each stream that a connection may have open."
         ),
         GatewayLimit(
+            "continuationFramesMax",
+            "frames",
+            1...1_000_000,
+            \.transport.continuationFramesMax,
+            "of one header block, although the largest header list needs none."
+        ),
+        GatewayLimit(
             "controlFramesBurst",
             "frames",
             100...1_000_000,
             \.transport.controlFramesBurst,
-            "a client may reset every stream it has open."
+            countedAs: "controlFramesPerSecond",
+            "of PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION and empty DATA together, and as many of "
+                + "WINDOW_UPDATE: a client may reset every stream it has open."
         ),
         GatewayLimit(
             "controlFramesPerSecond",

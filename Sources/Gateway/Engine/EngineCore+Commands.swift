@@ -85,7 +85,10 @@ extension EngineCore {
     private func subscribe(_ reply: StreamAddress, _ topic: [UInt8], _ request: SubscriptionRequest) {
         guard !self.isDraining else { return self.answer(reply, .shutdown) }
         // The stream begins before the wakes that its subscription brings at once.
-        guard topic.withByteView({ self.engine.mayAddTopic($0) }) else { return self.answer(reply, .full) }
+        guard topic.withByteView({ self.engine.mayAddTopic($0) }) else {
+            self.limitMet(.topicsMax)
+            return self.answer(reply, .full)
+        }
         self.answerSubscribed(reply)
         _ = topic.withByteView { self.dispatcher.subscribed(reply, topic: $0, request) }
     }
@@ -134,7 +137,9 @@ extension EngineCore {
         if self.engine.find(token) != nil, self.find(token) == nil { return self.answer(reply, .otherTopic) }
         switch topic.withByteView({ self.dispatcher.register(token, topic: $0) }) {
         case .refused(.otherTopic): self.answer(reply, .otherTopic)
-        case .refused: self.answer(reply, .full)
+        case .refused(let refusal):
+            if let limit = refusal.limit { self.limitMet(limit) }
+            self.answer(reply, .full)
         case .device, .newcomer:
             self.writer.beginObject()
             self.writer.key("token")
@@ -213,7 +218,8 @@ extension EngineCore {
             books: self.engine.totals,
             rejected: self.rejections.total,
             workers: self.workerCounts(nil),
-            since: self.countingSince
+            since: self.countingSince,
+            limits: self.timesLimitsWereMet
         )
         statistics.write(to: &self.writer)
         self.answer(reply, status: 200)

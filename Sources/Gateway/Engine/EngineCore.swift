@@ -30,6 +30,10 @@ final class EngineCore {
     var scope = TopicScope.all
     /// Why the engine takes nothing more: a commit failed.
     private(set) var failure: StoreFailure?
+    /// How often the engine's bounds were met; those of the dispatcher that is in use are not among them.
+    private var limitsMet = PerCase<EngineLimit>()
+    private let meter: LimitMeter
+    private let wakeBytesPerStreamMax: Int
     private let configuration: EngineConfiguration
     private let clock: PolicyClock
     private let outlet: GroupOutlet
@@ -42,12 +46,16 @@ final class EngineCore {
     ///
     /// - Parameters:
     ///   - store: nil to keep nothing.
+    ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
+    ///   - meter: what other parts of the gateway have counted of their bounds.
     ///   - ring: wakes the engine's thread.
     ///   - onFailure: called once, when nothing can be stored any more.
     init(
         configuration: EngineConfiguration,
+        wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
         store: (any RecordStore)?,
         outlet: GroupOutlet,
+        meter: LimitMeter = LimitMeter(),
         ring: @escaping @Sendable () -> Void,
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
@@ -67,7 +75,13 @@ final class EngineCore {
         self.outlet = outlet
         self.onFailure = onFailure
         self.stage = EffectStage(group: outlet.makeGroup(), offset: self.offset)
-        self.dispatcher = Dispatcher(engine: self.engine, output: self.stage)
+        self.meter = meter
+        self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
+        self.dispatcher = Dispatcher(
+            engine: self.engine,
+            output: self.stage,
+            wakeBytesPerStreamMax: wakeBytesPerStreamMax
+        )
         if let store {
             var beginning = RecordBatch()
             beginning.append(RecordKey(.origin)) { $0.append(memoryOf: (stored.countingSince ?? wall).littleEndian) }
@@ -183,8 +197,13 @@ extension EngineCore {
     }
 
     private func replaceEngine() {
+        self.limitsMet[.wakeBytesPerStreamMax] += self.dispatcher.timesStreamWasFull
         self.engine = Self.makeEngine(self.configuration, now: self.engine.now)
-        self.dispatcher = Dispatcher(engine: self.engine, output: self.stage)
+        self.dispatcher = Dispatcher(
+            engine: self.engine,
+            output: self.stage,
+            wakeBytesPerStreamMax: self.wakeBytesPerStreamMax
+        )
     }
 
     /// Turns everything a group has to say into refusals.
@@ -239,9 +258,26 @@ extension EngineCore {
     }
 }
 
+// MARK: - Bounds
+
+extension EngineCore {
+    func limitMet(_ limit: EngineLimit) { self.limitsMet[limit] += 1 }
+
+    /// The bounds that were met, and how often.
+    var timesLimitsWereMet: [(name: String, count: Int64)] {
+        var engine = self.limitsMet
+        engine[.wakeBytesPerStreamMax] += self.dispatcher.timesStreamWasFull
+        return self.meter.met(engine)
+    }
+}
+
 // MARK: - Pushes
 
 extension EngineCore {
+    /// When to send a push again that found no room: for devices and topics somebody has to make it, memory is free
+    /// again when wakes have ended.
+    private static let retryAfterSeconds: (places: Int64, memory: Int64) = (300, 30)
+
     private func push(_ push: PushCommand, _ bytes: ByteView) {
         let topic = bytes[0..<Int(push.topicCount)]
         guard !self.isDraining else { return self.refuse(push, .shutdown, topic: topic) }
@@ -283,13 +319,22 @@ extension EngineCore {
         let reason: APNSReason
         var timestamp = PushReply.noMoment
         var retryAfterSeconds: Int64 = 0
+        if let limit = refusal.limit, !push.isDryRun { self.limitMet(limit) }
         switch refusal {
         case .unknown: reason = .badDeviceToken
         case .unregistered(let moment):
             reason = .unregistered
             timestamp = self.offset.wall(moment)
         case .otherTopic: reason = .deviceTokenNotForTopic
-        case .full: reason = .tooManyRequests
+        case .tooManyDevices, .tooManyDevicesOfTopic, .tooManyTopics:
+            reason = .tooManyRequests
+            retryAfterSeconds = Self.retryAfterSeconds.places
+        case .noMemoryForTopic:
+            reason = .tooManyRequests
+            retryAfterSeconds = Self.retryAfterSeconds.memory
+        case .noMemory:
+            reason = .serviceUnavailable
+            retryAfterSeconds = Self.retryAfterSeconds.memory
         case .tooMany(let end):
             reason = .tooManyRequests
             retryAfterSeconds = max(1, (end.milliseconds - self.engine.now.milliseconds + 999) / 1000)

@@ -10,15 +10,19 @@ final class EngineThread: Sendable {
     /// Waits until the engine has everything that was kept.
     ///
     /// - Parameters:
+    ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
     ///   - mailbox: what the loops have for it; closing it ends the thread.
     ///   - outlet: where it leaves what it has for the loops and the history.
+    ///   - meter: what other parts of the gateway have counted of their bounds.
     ///   - openStore: opens the store; nil to keep nothing.
     ///   - onFailure: called once, when nothing can be stored any more.
     /// - Throws: `StoreError` when what was kept cannot be read, or nothing can be stored.
     init(
         configuration: EngineConfiguration,
+        wakeBytesPerStreamMax: Int,
         mailbox: Mailbox<CommandBatch>,
         outlet: GroupOutlet,
+        meter: LimitMeter,
         openStore: @escaping @Sendable () throws(StoreError) -> (any RecordStore)?,
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
@@ -30,8 +34,10 @@ final class EngineThread: Sendable {
             do throws(StoreError) {
                 let core = try EngineCore(
                     configuration: configuration,
+                    wakeBytesPerStreamMax: wakeBytesPerStreamMax,
                     store: try openStore(),
                     outlet: outlet,
+                    meter: meter,
                     ring: { mailbox.ring() },
                     onFailure: onFailure
                 )

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTransport
 import History
 
 /// Writes the history, and answers from it, on a thread of its own.
@@ -11,17 +12,19 @@ final class HistoryThread: Sendable {
 
     /// - Parameters:
     ///   - loops: where answers go, by loop number.
+    ///   - tally: hears of events that left the history.
     ///   - onDropped: called, on the thread, with how many events were dropped because too many waited.
     ///   - makeFile: opens the file, on the thread that will use it.
     init(
         loops: [LoopMailbox],
+        tally: LimitTally<GatewayCountedLimit> = LimitTally(),
         onDropped: @escaping @Sendable (Int) -> Void,
         makeFile: @escaping @Sendable () -> HistoryFile
     ) {
         let mailbox = self.mailbox
         let ended = self.ended
         let thread = Thread {
-            Self.run(mailbox, loops, onDropped, makeFile())
+            Self.run(mailbox, loops, tally, onDropped, makeFile())
             ended.signal()
         }
         thread.name = "history"
@@ -42,6 +45,7 @@ final class HistoryThread: Sendable {
     private static func run(
         _ mailbox: Mailbox<HistoryBatch>,
         _ loops: [LoopMailbox],
+        _ tally: LimitTally<GatewayCountedLimit>,
         _ onDropped: (Int) -> Void,
         _ file: HistoryFile
     ) {
@@ -61,6 +65,9 @@ final class HistoryThread: Sendable {
                 flushAt = nil
             }
             isTidy = !file.tidy()
+            let left = file.takeDropped()
+            if left.bySize > 0 { tally.met(.historyBytesMax, times: left.bySize) }
+            if left.byAge > 0 { tally.met(.historySeconds, times: left.byAge) }
         }
         file.flush()
     }

@@ -66,13 +66,16 @@ package final class Gateway: Sendable {
         let store = GatewayStore(configuration)
         self.history = HistoryThread(
             loops: context.loops,
+            tally: context.tally,
             onDropped: { log.warning("historyEventsDropped", ["events": "\($0)"]) },
             makeFile: { store.openHistory { log.history($0) } }
         )
         self.engine = try EngineThread(
             configuration: configuration.engine,
+            wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
             mailbox: context.engine,
             outlet: GroupOutlet(loops: context.loops, history: self.history),
+            meter: LimitMeter(loops: self.server.tallies, gateway: context.tally),
             openStore: { () throws(StoreError) in
                 try store.openJournal { log.error("checkpointFailed", ["cause": $0.message]) }
             },
@@ -127,6 +130,9 @@ package final class Gateway: Sendable {
         return thread
     }
 
+    /// Operators' connections that are accepted when `connectionsMax` others are open: to see why.
+    private static let operatorsReserve = 16
+
     private static func listeners(_ configuration: GatewayConfiguration) throws -> ([Listener], [ListenerRole], [Bool])
     {
         var listeners: [Listener] = []
@@ -145,7 +151,8 @@ package final class Gateway: Sendable {
                 let listener = Listener(
                     address: try ListenAddress.parse(address),
                     tls: tls,
-                    streamsAtFirst: configuration.appleStreamLimit && role != .admin ? 1 : nil
+                    streamsAtFirst: configuration.appleStreamLimit && role != .admin ? 1 : nil,
+                    connectionsReserved: role == .admin ? Self.operatorsReserve : 0
                 )
                 listeners.append(listener)
                 roles.append(role)

@@ -1,4 +1,5 @@
 import APNSProtocol
+import HTTPTransport
 import Synchronization
 
 /// What every loop's handler shares; nothing in it changes but the flag.
@@ -15,6 +16,10 @@ final class GatewayContext: Sendable {
     /// By loop number; behind them that of the webhooks, where there are any.
     let loops: [LoopMailbox]
     let backups: BackupService
+    /// How often bounds were met that no other part counts.
+    let tally = LimitTally<GatewayCountedLimit>()
+    /// The connections of each credential, of all loops together.
+    let credentials: ConnectionCounts<Credential>
     /// What providers' tokens are verified with; nil when nobody asks for them.
     let providerKeys: ProviderKeys?
     /// Whose client certificates are trusted; nil when nobody asks for them.
@@ -46,6 +51,7 @@ final class GatewayContext: Sendable {
         self.tokens = tokens
         self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
         self.configuration = configuration
+        self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
         // Whoever shows no certificate where they are asked for needs a token, although there may be no key for any.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
         self.clientTrusts = clientTrusts

@@ -59,6 +59,8 @@ extension LoopHandler {
                 self.batch.append(.rejected(reason: error.index, topic: topic))
             }
             self.refuse(request.stream, error, headers.id ?? self.newAPNsID())
+            // No other check comes to that.
+            if error == .tooManyRequests { self.endForCredential(request.stream.connection) }
         }
     }
 
@@ -79,8 +81,13 @@ extension LoopHandler {
         self.response.begin(status: reason.status)
         self.addID(apnsID)
         self.response.add("content-type", "application/json")
-        if reason == .shutdown || reason == .serviceUnavailable { self.response.add("retry-after", "5") }
-        if retryAfterSeconds > 0 { self.response.add("retry-after", Int64(retryAfterSeconds)) }
+        if retryAfterSeconds > 0 {
+            self.response.add("retry-after", Int64(retryAfterSeconds))
+        } else if reason == .shutdown || reason == .serviceUnavailable {
+            self.response.add("retry-after", "5")
+        } else if reason == .tooManyRequests {
+            self.response.add("retry-after", "60")
+        }
         reason.writeBody(to: &self.body, timestampMilliseconds: timestamp)
         defer { self.body.removeAll() }
         return self.loop.respond(stream, self.response, body: self.body.view)

@@ -51,10 +51,14 @@ extension LoopHandler {
                 guard holder.role == .worker else { throw .providersCertificate }
                 return .certificate(holder)
             }
-            return try self.tokens.worker(request).map { .token($0) }
+            guard let token = try self.tokens.worker(request) else { return nil }
+            try self.count(token.token, on: request.stream.connection)
+            return .token(token)
         case .admin:
             guard !self.context.areLocal[request.listener] else { return nil }
-            return .token(try self.tokens.operatorAfar(request))
+            let token = try self.tokens.operatorAfar(request)
+            try self.count(token.token, on: request.stream.connection)
+            return .token(token)
         }
     }
 }
@@ -76,15 +80,22 @@ extension LoopHandler {
         do throws(CertificateFault) {
             try self.certificates?.certificateShown(certificate, on: connection)
         } catch {
-            self.end(connection, error)
+            return self.end(connection, error)
         }
+        guard let holder = self.certificates?.holder(of: connection),
+            !self.context.credentials.begin(.certificate(holder.subject))
+        else { return }
+        self.context.tally.met(.connectionsPerCredentialMax)
+        self.certificates?.connectionClosed(connection)
+        self.end(connection, holder.tooManyConnections)
     }
 
     /// Ends the connections whose certificates were revoked or have expired since they were shown;
     /// `endStreamsWithoutProof` ends their streams.
     func endConnectionsWithBadCertificates() {
-        for (connection, fault) in self.certificates?.takeFaulty(now: SystemClock.wall) ?? [] {
-            self.end(connection, fault)
+        for (holder, fault) in self.certificates?.takeFaulty(now: SystemClock.wall) ?? [] {
+            self.context.credentials.end(.certificate(holder.subject))
+            self.end(holder.connection, fault)
         }
     }
 

@@ -174,6 +174,7 @@ extension LoopHandler: EffectTaker {
         self.response.begin(status: status)
         self.response.add("content-type", "application/json")
         if status == 503 { self.response.add("retry-after", "5") }
+        if status == 429 { self.response.add("retry-after", "60") }
     }
 
     func answer(_ address: StreamAddress, status: Int, body: ByteView) {

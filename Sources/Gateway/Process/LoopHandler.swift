@@ -13,10 +13,6 @@ final class LoopHandler: RequestHandler {
     static let pingSeconds = (inFlight: 5, subscribed: 30)
     /// Milliseconds between two log lines about bad client certificates, which anybody can show.
     static let certificateFaultInterval: Int64 = 1000
-    /// A loop with so many requests at the engine reads no more until answers come: what waits is bounded, and what
-    /// was read is still in the cache when its answer is written.
-    static let requestsAtEngineMax = 512
-
     /// An open worker's stream.
     struct OpenStream {
         /// What its worker showed; nil when nobody asked.
@@ -57,6 +53,11 @@ final class LoopHandler: RequestHandler {
     var certificateFaultsAreToldAt: Int64 = 0
     /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
     let faults: LoopFaults?
+    /// The ids of the bearer tokens that connections are counted under.
+    var bearers: [ConnectionID: String] = [:]
+    /// Those that are too many of their credentials, and have been told so.
+    var excessConnections: Set<ConnectionID> = []
+    private let requestsAtEngineMax: Int
     private var callers: CallerCheck
     private var effects = EffectBatch()
     private var random = RandomBits()
@@ -72,8 +73,9 @@ final class LoopHandler: RequestHandler {
         self.context = context
         self.tokens = context.tokens
         self.providers = context.providerKeys.map { [environment = context.configuration.environment] keys in
-            ProviderGate(keys, environment: environment)
+            ProviderGate(keys, environment: environment, credentials: context.credentials)
         }
+        self.requestsAtEngineMax = context.configuration.limits.requestsAtEngineMax
         self.beginsWithOneStream = context.configuration.appleStreamLimit
         self.certificates = context.clientTrusts.map {
             ClientCertificates($0, environment: context.configuration.environment)
@@ -103,6 +105,8 @@ final class LoopHandler: RequestHandler {
         let role = self.context.roles[request.listener]
         if role.isCleartext, !self.callers.admits(request) {
             self.refuseCaller(request)
+        } else if request.shortage != .none {
+            self.refuseForShortage(request, role)
         } else if request.path.starts(with: "/v1/") || role == .admin {
             self.route(request, role)
         } else {
@@ -128,6 +132,7 @@ final class LoopHandler: RequestHandler {
         self.goodbyes[connection] = nil
         self.liftedConnections.remove(connection)
         self.providers?.connectionClosed(connection)
+        self.connectionOfCredentialClosed(connection)
         self.certificates?.connectionClosed(connection)
         self.faults?.connectionClosed(connection)
     }
@@ -143,7 +148,9 @@ final class LoopHandler: RequestHandler {
             self.requestsAtEngine += self.batch.answersDue
             self.context.engine.submit(&self.batch)
         }
-        self.loop.isReadingPaused = self.requestsAtEngine >= Self.requestsAtEngineMax
+        let isFull = self.requestsAtEngine >= self.requestsAtEngineMax
+        if isFull, !self.loop.isReadingPaused { self.context.tally.met(.requestsAtEngineMax) }
+        self.loop.isReadingPaused = isFull
         let change = self.loop.connectionCount - self.countedConnections
         guard change != 0 || self.isDraining else { return }
         self.countedConnections += change
@@ -160,6 +167,7 @@ final class LoopHandler: RequestHandler {
         for (stream, state) in self.streams where monotonicMilliseconds - state.lastWrite >= Self.keepAliveInterval {
             self.write(stream, ByteView(": keep-alive\n\n"))
         }
+        self.endExcessConnections()
         self.endConnectionsWithBadCertificates()
         self.endStreamsWithoutProof()
         if self.isDraining { self.endSilentConnections() }

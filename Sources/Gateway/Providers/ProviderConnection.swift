@@ -9,6 +9,8 @@ final class ProviderConnection {
     var isUnusable = false
     /// What it showed in vain.
     var refused = RefusedTokens()
+    /// What the connection is counted under.
+    var credential: Credential?
     /// The token that was taken last.
     private(set) var token: VerifiedToken?
     /// The one before it, which requests that were under way at the change may still show.

@@ -15,14 +15,22 @@ package struct ProviderGate {
 
     private let source: ProviderKeys
     private let environment: GatewayConfiguration.Environment?
+    private let credentials: ConnectionCounts<Credential>
     private var generation: UInt64
     private var keys: [String: ProviderKeyFile]
     /// By the hash of their bytes, whose seed nobody outside knows.
     private var tokens: [Int: VerifiedToken] = [:]
     private var connections: [ConnectionID: ProviderConnection] = [:]
 
-    /// - Parameter environment: the gateway's own, which keys that have one must share; nil to take all.
-    package init(_ keys: ProviderKeys, environment: GatewayConfiguration.Environment? = nil) {
+    /// - Parameters:
+    ///   - environment: the gateway's own, which keys that have one must share; nil to take all.
+    ///   - credentials: the connections of each key.
+    package init(
+        _ keys: ProviderKeys,
+        environment: GatewayConfiguration.Environment? = nil,
+        credentials: ConnectionCounts<Credential> = ConnectionCounts(connectionsMax: 0)
+    ) {
+        self.credentials = credentials
         self.source = keys
         self.environment = environment
         (self.generation, self.keys) = keys.current()
@@ -60,12 +68,25 @@ package struct ProviderGate {
         if let own = self.environment, let other = token.key.environment, own != other {
             throw .badEnvironmentKeyIdInToken
         }
+        try self.count(token.key, on: shown)
         try shown.tokenShown(token, now: now)
         return token
     }
 
     package mutating func connectionClosed(_ connection: ConnectionID) {
-        self.connections[connection] = nil
+        let closed = self.connections.removeValue(forKey: connection)
+        if let credential = closed?.credential { self.credentials.end(credential) }
+    }
+
+    /// Counts a connection under the key it shows; one that shows several in turn counts under the last.
+    ///
+    /// - Throws: `tooManyRequests` when there are as many of that key as there may be.
+    private func count(_ key: ProviderKeyFile, on connection: ProviderConnection) throws(APNSReason) {
+        let credential = Credential.providerKey(team: key.team, keyID: key.keyID)
+        guard connection.credential != credential else { return }
+        guard self.credentials.begin(credential) else { throw .tooManyRequests }
+        if let before = connection.credential { self.credentials.end(before) }
+        connection.credential = credential
     }
 
     private mutating func verified(

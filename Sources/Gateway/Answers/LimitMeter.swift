@@ -1,0 +1,23 @@
+import DeviceEngine
+import HTTPTransport
+
+/// How often each bound was met since the gateway started, from everywhere where bounds are counted.
+struct LimitMeter: Sendable {
+    /// One of each loop.
+    var loops: [LimitTally<TransportLimit>] = []
+    var gateway = LimitTally<GatewayCountedLimit>()
+
+    /// - Parameter engine: what the engine has counted.
+    /// - Returns: those that were met, in the order of `GatewayLimit.all`.
+    func met(_ engine: PerCase<EngineLimit>) -> [(name: String, count: Int64)] {
+        GatewayLimit.countedNames.map { ($0, self.times($0, engine)) }.filter { $0.count > 0 }
+    }
+
+    private func times(_ name: String, _ engine: PerCase<EngineLimit>) -> Int64 {
+        if let limit = TransportLimit(rawValue: name) {
+            return Int64(self.loops.reduce(0) { $0 + $1.times(limit) })
+        }
+        if let limit = GatewayCountedLimit(rawValue: name) { return Int64(self.gateway.times(limit)) }
+        return EngineLimit(rawValue: name).map { engine[$0] } ?? 0
+    }
+}
