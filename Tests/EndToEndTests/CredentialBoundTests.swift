@@ -1,0 +1,93 @@
+import Foundation
+import Glibc
+import Testing
+import WakeGateTestKit
+
+@Suite("A credential that is shown on too many connections", .serialized, .timeLimit(.minutes(15)))
+struct CredentialBoundTests {
+    private static let one = ["--set", "limits.connectionsPerCredentialMax=1"]
+    private let topic = "com.example.credentials"
+    private let devices = ["01", "02", "03"].map { String(repeating: $0, count: 32) }
+
+    @Test("A bearer token's connection too many is answered 429 and ends; other tokens, and the next, are good")
+    func bearerToken() throws {
+        let gateway = try ServedGateway(Self.one)
+        let path = "/v1/topics/\(self.topic)/wakes?slots=0"
+        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let (other, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let worker = try gateway.worker(self.topic, token: token)
+        let refused = try gateway.ask(.edge, "GET", path, token: token)
+        #expect(refused.status == 429)
+        #expect(refused.reason == "TooManyRequests")
+        #expect(refused.headers["retry-after"] == "60")
+        #expect((refused.value("message") as? String)?.contains("limits.connectionsPerCredentialMax") == true)
+        #expect(try gateway.ask(.plain, "GET", path, token: token).status == 429)
+        #expect(try gateway.ask(.edge, "GET", path, token: other).reason == "BadQuery")
+        let stats = try gateway.ask(.admin, "GET", "/v1/stats")
+        #expect(stats.integer("limits", "connectionsPerCredentialMax") == 2)
+        worker.process.send(SIGKILL)
+        try gateway.eventually("room for another connection") {
+            try gateway.ask(.edge, "GET", path, token: token).reason == "BadQuery"
+        }
+    }
+
+    @Test("A client certificate's connection too many is told so by GOAWAY, and the log says whose it is")
+    func certificate() throws {
+        let authority = try TestAuthority()
+        let gateway = try RunningGateway(Self.one + ["--set", "tls.clientCA=\(authority.certificate)"])
+        let certificate = try authority.issue("/CN=crowd/UID=\(self.topic)")
+        let other = try authority.issue("/CN=other/UID=\(self.topic)")
+        func connection(_ certificate: String, _ device: String) throws -> ChildProcess {
+            let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+            let arguments = [file, gateway.edge, gateway.certificateAuthority, certificate, "/3/device/\(device)"]
+            return try ChildProcess(RunningGateway.python, arguments)
+        }
+        let first = try connection(certificate, self.devices[0])
+        #expect(try first.line() == "settings")
+        #expect(try first.line() == "answer 200")
+        let second = try connection(certificate, self.devices[1]).finish()
+        #expect(second.output == "settings\ngoaway 0 0 {\"reason\":\"TooManyRequests\"}\n", "\(second.errors)")
+        #expect(gateway.process.errors.contains("limits.connectionsPerCredentialMax"))
+        #expect(gateway.process.errors.contains("CN=crowd"))
+        let third = try connection(other, self.devices[2])
+        #expect(try third.line() == "settings")
+        #expect(try third.line() == "answer 200")
+        #expect(try gateway.stats().integer("limits", "connectionsPerCredentialMax") == 1)
+        first.send(SIGKILL)
+        try gateway.eventually("room for another connection") {
+            let next = try connection(certificate, self.devices[0])
+            #expect(try next.line() == "settings")
+            return try next.line() == "answer 200"
+        }
+    }
+
+    @Test("A provider key's connection too many is answered 429 and ends, and its pushes are counted as rejected")
+    func providerKey() throws {
+        let asking = try AskingGateway(Self.one)
+        // Once the second key is known, so is the first, and no connection has shown it.
+        try asking.addKey("K1")
+        try asking.useKey("K2", topic: self.topic)
+        let gateway = asking.gateway
+        func client(_ device: String, _ proof: String) throws -> ChildProcess {
+            let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/push_frames.py").path
+            let settings: [String: Any] = [
+                "topic": self.topic, "batches": [[device]], "proof": proof, "until": "end",
+            ]
+            let json = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
+            return try ChildProcess(RunningGateway.python, [file, gateway.edge, gateway.certificateAuthority, json])
+        }
+        let proof = try asking.authorization("K1")
+        let accepted = try #require(try gateway.stats().integer("pushes", "accepted"))
+        let first = try client(self.devices[0], proof)
+        defer { first.send(SIGKILL) }
+        try gateway.eventually("a push with K1") {
+            try gateway.stats().integer("pushes", "accepted") == accepted + 1
+        }
+        let texts = try client(self.devices[1], proof).finish().output
+        #expect(texts.contains("429 1 TooManyRequests"), "\(texts)")
+        #expect(texts.contains("goaway NO_ERROR 1"), "\(texts)")
+        let stats = try gateway.stats()
+        #expect((stats.integer("pushes", "rejected", "TooManyRequests") ?? 0) >= 1)
+        #expect((stats.integer("limits", "connectionsPerCredentialMax") ?? 0) >= 1)
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import Testing
+
+@Suite("A gateway that is asked too much", .serialized, .timeLimit(.minutes(15)))
+struct OverloadTests {
+    struct Noise: Decodable {
+        let noisy: Int
+        let overtaken: [Int]
+        let statuses: [String: Int]
+    }
+
+    struct Crowd: Decodable {
+        let statuses: [String: Int]
+        let times: Int
+        let `operator`: Int?
+        let after: Int
+    }
+
+    private func client(_ name: String) -> String {
+        RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name).py").path
+    }
+
+    @Test("A topic whose provider sends at full rate lets a quiet one's pushes through in their turn")
+    func noisyTopic() throws {
+        let gateway = try RunningGateway(["--set", "store=memory"])
+        let arguments = [self.client("noisy_topic"), gateway.edge, gateway.certificateAuthority, "20"]
+        let ended = try ChildProcess(RunningGateway.python, arguments).finish(within: 600)
+        let noise = try JSONDecoder().decode(Noise.self, from: Data(ended.output.utf8))
+        #expect(Set(noise.statuses.keys) == ["200"])
+        #expect(noise.overtaken.count == 20)
+        // Not a single quiet push saw the noise go by: what had come when it came, and one connection's reads.
+        #expect(noise.overtaken.allSatisfy { $0 <= 900 }, "\(noise.overtaken)")
+        #expect(noise.noisy >= 20 * 900)
+    }
+
+    @Test("Past the most connections the open ones are served, operators get in, and nobody waits in vain")
+    func crowd() throws {
+        // Of 200 descriptors 128 are kept for the rest of the process.
+        let gateway = try RunningGateway(under: ["prlimit", "--nofile=200:200"])
+        let crowd = try self.come(to: gateway, size: 100, meeting: "connectionsMax") {}
+        #expect(crowd.operator == 200)
+    }
+
+    @Test("When the system has no descriptor left the open connections are served, and it is not asked again and again")
+    func noDescriptors() throws {
+        let gateway = try RunningGateway()
+        let limit = "--nofile=\(try self.descriptors(of: gateway) + 20)"
+        _ = try self.come(to: gateway, size: 100, meeting: "openFiles") {
+            let ended = try ChildProcess.run("prlimit", ["--pid", "\(gateway.process.identifier)", limit])
+            #expect(ended.status == 0, "\(ended.errors)")
+        }
+    }
+
+    private func descriptors(of gateway: RunningGateway) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(gateway.process.identifier)/fd").count
+    }
+
+    /// Has a crowd come while others are served.
+    ///
+    /// - Parameter prepare: called before it comes.
+    private func come(
+        to gateway: RunningGateway,
+        size: Int,
+        meeting bound: String,
+        _ prepare: () throws -> Void
+    ) throws -> Crowd {
+        let arguments = [self.client("crowd"), gateway.plain, gateway.admin, "\(size)", bound]
+        let client = try ChildProcess("python3", arguments, isInputOpen: true)
+        #expect(try client.line() == "ready")
+        try prepare()
+        try client.endInput()
+        let line = try client.line(within: 300)
+        let crowd = try JSONDecoder().decode(Crowd.self, from: Data(try #require(line, "\(client.errors)").utf8))
+        #expect(crowd.statuses == ["200": 200])
+        #expect(crowd.after == 200)
+        // Each listener of each loop stops accepting for a second; one that went on would count thousands.
+        #expect((1...300).contains(crowd.times), "\(crowd.times)")
+        return crowd
+    }
+}
