@@ -119,12 +119,14 @@ struct ConformanceTests {
         #expect(ScriptedPeer.number(goAway.payload[0..<4]) == 5)
     }
 
-    @Test("6.5.2 a table of no entries is announced at the start of the next response")
-    func headerTableSize() throws {
+    @Test("HPACK 4.2 a table of no entries is announced once, in the first response", arguments: [0, 4096])
+    func headerTableSize(allowed: UInt32) throws {
         let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(1, 0))
+        let peer = try server.peer(settings: ScriptedPeer.setting(1, allowed))
         peer.send(ScriptedPeer.request("/echo", stream: 1))
         #expect(peer.frame(type: 1, stream: 1)?.payload.prefix(2) == [0x20, 0x88])
+        peer.send(ScriptedPeer.request("/echo", stream: 3))
+        #expect(peer.frame(type: 1, stream: 3)?.payload.first == 0x88)
     }
 
     @Test("6.5.3 settings are taken in their order, and answered at once")
