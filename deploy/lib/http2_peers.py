@@ -45,13 +45,12 @@ master_process off;
 worker_processes 1;
 pid {self.folder}/nginx.pid;
 error_log stderr;
-events {{ worker_connections 16384; }}
+events {{ worker_connections 16384; multi_accept on; }}
 http {{
   access_log off;
   {temporary}
   keepalive_requests 1000000000;
   http2_max_concurrent_streams {STREAMS_MAX};
-  http2_body_preread_size 64k;
   ssl_certificate {self.certificate};
   ssl_certificate_key {self.key};
   ssl_protocols TLSv1.3;

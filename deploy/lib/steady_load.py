@@ -19,6 +19,8 @@ import processes
 
 CLOCK_SECONDS = 0.02
 START_SECONDS = 10
+# How late a process may be at its end.
+LATE_SECONDS = 0.8
 # What a pipe holds unless it is told otherwise.
 PIPE_BYTES = 1 << 16
 # Logs lie in memory: on the disk they would be synced with what a durable server writes.
@@ -72,7 +74,8 @@ class Log:
 
 def read(path: str) -> Log:
     with open(path, encoding="ascii") as file:
-        words = file.read().split()
+        # Without a last line that was not written to its end.
+        words = file.read().rpartition("\n")[0].split()
     took = list(map(int, words[2::3]))
     return Log(list(map(operator.add, map(int, words[0::3]), took)), took, words[1::3])
 
@@ -86,6 +89,7 @@ class Running:
 
     def __init__(self, load: Load):
         self.load = load
+        self.deadline = 0.0
         # What a process said that had no answer at all.
         self.silent = ""
         self.folder = tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=LOGS)
@@ -111,6 +115,7 @@ class Running:
                 time.sleep(0.005)
         for child in self.children:
             child.stdin.close()
+        self.deadline = time.monotonic() + self.load.warm_up_seconds + self.load.seconds + LATE_SECONDS
         # On all cores until they have begun, which each does with a few milliseconds of work.
         time.sleep(self.load.warm_up_seconds * 2 / 3)
         for child in self.children:
@@ -126,17 +131,29 @@ class Running:
         self.folder.cleanup()
 
     def finish(self) -> list[Log]:
-        """Waits for the end, and gives the requests of each process."""
+        """Waits for the end, and gives the requests of each process.
+
+        Some releases of h2load stay at the end of their time until their connections are closed from the other side: a
+        process that has had its time is ended.
+        """
+        while any(child.poll() is None for child in self.children) and time.monotonic() < self.deadline:
+            time.sleep(0.01)
         logs = []
-        for child, log in zip(self.children, self.logs, strict=True):
+        for child, path in zip(self.children, self.logs, strict=True):
+            child.kill()
             output = child.stdout.read().decode(errors="replace")
-            child.wait(h2load.SECONDS_MAX)
-            if not self.load.takes_refusals:
-                h2load.check(output, self.load.base)
-            logs.append(read(log))
-            if not logs[-1].ends:
-                self.silent = output
+            logs.append(self.checked(read(path), output))
         return logs
+
+    def checked(self, log: Log, output: str) -> Log:
+        """Anything but a 2xx to each request ends the measurement, as does another cipher."""
+        if not log.ends:
+            self.silent = output
+            return log
+        if not self.load.takes_refusals and log.statuses.count("200") != len(log.statuses):
+            raise SystemExit(f"not every reply of {self.load.base} was 200; the run does not count:\n{output}")
+        h2load.check_cipher(output, self.load.base)
+        return log
 
 
 def state(pid: int) -> str:
