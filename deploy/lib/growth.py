@@ -37,7 +37,9 @@ def gateway_of(stack: ExitStack, products: str, folder: str, name: str, cores: i
     place = os.path.join(folder, name)
     os.mkdir(place)
     prefix = ["taskset", "-c", f"0-{cores - 1}"]
-    return stack.enter_context(processes.Gateway(products, place, prefix, ["store=memory"]))
+    # All connections of the load are made at once, which the gateway would otherwise take for an attack.
+    settings = ["store=memory", f"limits.handshakesMax={2 * max(CONNECTIONS)}"]
+    return stack.enter_context(processes.Gateway(products, place, prefix, settings))
 
 
 def load(gateway: processes.Gateway, folder: str, uris: str, **settings: object) -> steady_load.Load:
