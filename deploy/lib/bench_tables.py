@@ -235,8 +235,8 @@ def idle_workers(result: list[dict]) -> list[Table]:
         ]
         for row in result
     ]  # fmt: skip
-    most = ", ".join(f"{bytes_:,} over {name}" for name, bytes_ in streams.MEMORY_TARGET_BYTES.items())
-    note = f"targets: bytes {most}; {streams.CPU_TARGET:.0%} of a core; a median of {streams.LATENCY_TARGET_MS:g} ms"
+    most = ", ".join(f"{bytes_:,} over {name}" for name, bytes_ in streams.MEMORY_AIM_BYTES.items())
+    note = f"targets: {streams.CPU_TARGET:.0%} of a core; a median of {streams.LATENCY_TARGET_MS:g} ms; aim: bytes {most}"
     columns = ["", "bytes a stream", "idle, of a core", "push to wake p50, ms", "p99", ""]
     return [Table("Idle workers", columns, rows, [note])]
 

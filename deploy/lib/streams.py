@@ -142,7 +142,6 @@ def measure_scheme(scheme: str, products: str, folder: str, streams: int, sample
         "connections": connections,
         "connectSeconds": round(connected, 1),
         "bytesPerStream": round(memory),
-        "bytesAim": MEMORY_AIM_BYTES[scheme],
         "idleCPU": round(cpu, 4),
         "medianMilliseconds": round(median, 3),
         "p99Milliseconds": round(values[len(values) * 99 // 100], 3),
