@@ -43,7 +43,10 @@ final class ChildProcess {
         self.process.arguments = [program] + arguments
         self.process.currentDirectoryURL = folder
         self.process.standardOutput = self.output
-        self.process.standardError = try FileHandle(forWritingTo: self.errorFile)
+        let errors = try FileHandle(forWritingTo: self.errorFile)
+        // Foundation never lets go of a process, nor of the files that it was given.
+        defer { try? errors.close() }
+        self.process.standardError = errors
         self.process.standardInput = self.source
         let ended = self.ended
         self.process.terminationHandler = { _ in ended.signal() }
@@ -63,6 +66,7 @@ final class ChildProcess {
             kill(self.process.processIdentifier, SIGKILL)
             self.ended.wait()
         }
+        try? self.output.fileHandleForReading.close()
         try? FileManager.default.removeItem(at: self.errorFile)
     }
 
