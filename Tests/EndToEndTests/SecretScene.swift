@@ -152,7 +152,7 @@ final class SecretScene {
             _ = try? self.gateway.ask(listener, "POST", device, body: "{}", fields: ["authorization: bearer \(long)"])
         }
         let wrong = self.rig.folder.folder.appendingPathComponent("wrong.p8").path
-        try Data("-----BEGIN PRIVATE KEY-----\n\(Self.strayKey)\n".utf8).write(to: URL(fileURLWithPath: wrong))
+        try Data("-----BEGIN \("PRIVATE KEY")-----\n\(Self.strayKey)\n".utf8).write(to: URL(fileURLWithPath: wrong))
         let named = ["--team", "T", "--key-id", "K"]
         try self.run(
             "push",
