@@ -5,7 +5,8 @@ package protocol CountedLimit: RawRepresentable<String>, CaseIterable, Hashable,
 
 /// How often each of some bounds was met since the process began.
 ///
-/// Each loop has its own, so that counting costs no more than a plain number would; any thread may count and look.
+/// Each loop has its own, so that loops do not wait for each other; any thread may count and look. To count takes a
+/// look-up and an atomic addition, where a bound is met, and nothing elsewhere.
 package final class LimitTally<Limit: CountedLimit>: Sendable {
     private final class Count: Sendable {
         let value = Atomic<Int>(0)
