@@ -51,6 +51,7 @@ let package = Package(
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
+        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CNetlink"),
         .target(name: "CProcess"),
@@ -83,6 +84,9 @@ let package = Package(
         // MARK: Drivers: the machine that a worker runs on
         .target(name: "LinuxConditions", dependencies: ["CNetlink"]),
 
+        // MARK: Drivers: the service manager, which is systemd
+        .target(name: "ServiceManager", dependencies: ["CSystemd"]),
+
         // MARK: The worker SDK: the only module with a public interface, and nothing of the server in it
         .target(name: "WakeWorker", dependencies: ["HTTPClient", "LinuxConditions", "Text"]),
 
@@ -91,14 +95,14 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "DeviceJournal", "FaultInjection", "HTTPClient",
-                "HTTPTransport", "History", "LaunchPolicy", "Text", "WakeDispatch",
+                "HTTPTransport", "History", "LaunchPolicy", "ServiceManager", "Text", "WakeDispatch",
             ]
         ),
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "CProcess", "FaultInjection", "Gateway", "HTTPClient", "LaunchPolicy", "Simulation", "Text",
-                "WakeWorker",
+                "CProcess", "FaultInjection", "Gateway", "HTTPClient", "LaunchPolicy", "ServiceManager", "Simulation",
+                "Text", "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -135,7 +139,9 @@ let package = Package(
         ),
         .testTarget(
             name: "GatewayConfigurationTests",
-            dependencies: ["DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy", "WakeGateTestKit"]
+            dependencies: [
+                "DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy", "ServiceManager", "WakeGateTestKit",
+            ]
         ),
         .testTarget(
             name: "GatewayEngineTests",
@@ -160,6 +166,7 @@ let package = Package(
         ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "WakeWorkerTests", dependencies: ["HTTPClient", "WakeGateTestKit", "WakeWorker"]),
+        .testTarget(name: "ServiceManagerTests", dependencies: ["ServiceManager"]),
         .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions"]),
         .testTarget(
             name: "CommandLineToolTests",

@@ -12,6 +12,7 @@ enum ModuleImports {
         "Simulation": ["Bytes", "LaunchPolicy", "Text"],
         "HTTPTransport": ["Bytes", "CLinux", "CMicrohttpd", "CNghttp2", "COpenSSL", "Glibc", "Synchronization"],
         "LinuxConditions": ["CNetlink", "Glibc"],
+        "ServiceManager": ["CSystemd", "Glibc"],
         "HTTPClient": ["Bytes", "CLibcurl", "Glibc"],
         "WakeWorker": [
             "FoundationEssentials", "Glibc", "HTTPClient", "LinuxConditions", "Synchronization", "Text",

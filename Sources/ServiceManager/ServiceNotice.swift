@@ -1,0 +1,34 @@
+/// What a service tells its manager of itself; `systemctl status` shows the words.
+package enum ServiceNotice: Hashable, Sendable {
+    /// It does its work from now on: after its start, and after a reload.
+    case ready(String)
+    /// It reads its configuration again; `monotonicMicroseconds` is now. `ready` follows.
+    case reloading(String, monotonicMicroseconds: UInt64)
+    /// It ends by itself, which may take so long.
+    case stopping(String, milliseconds: Int64)
+    /// How it is, with nothing else changed.
+    case status(String)
+    /// It is neither hung nor starved; to be told as often as `Systemd.watchdogMicroseconds` says.
+    case alive
+
+    /// What the manager may wait beyond what was announced: threads end, files are closed.
+    private static let stopReserveMilliseconds: Int64 = 15_000
+
+    /// The notice as `sd_notify` takes it: assignments, one a line.
+    package var text: String {
+        switch self {
+        case .ready(let words): "READY=1\n\(Self.status(words))"
+        case .reloading(let words, let now): "RELOADING=1\nMONOTONIC_USEC=\(now)\n\(Self.status(words))"
+        case .stopping(let words, let milliseconds):
+            "STOPPING=1\nEXTEND_TIMEOUT_USEC=\((milliseconds + Self.stopReserveMilliseconds) * 1000)\n"
+                + Self.status(words)
+        case .status(let words): Self.status(words)
+        case .alive: "WATCHDOG=1"
+        }
+    }
+
+    /// A line feed would begin another assignment.
+    private static func status(_ words: String) -> String {
+        "STATUS=" + words.split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+}
