@@ -96,7 +96,8 @@ let package = Package(
             dependencies: [
                 "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "DeviceJournal", "FaultInjection", "HTTPClient",
                 "HTTPTransport", "History", "LaunchPolicy", "ServiceManager", "Text", "WakeDispatch",
-            ]
+            ],
+            resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
         .target(
             name: "CommandLineTool",

@@ -19,7 +19,7 @@ extension LoopHandler {
             guard shown.scope == .all else { throw .everyTopicOnly }
         case .report, .extend, .drainStream, .unregister, .conditions, .topics, .explain, .devicePushes,
             .simulateLaunch, .simulateExpiration,
-            .alive, .ready, .version:
+            .alive, .ready, .version, .openAPI:
             break
         }
         return shown

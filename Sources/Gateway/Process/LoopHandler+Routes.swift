@@ -100,6 +100,7 @@ extension LoopHandler {
         case .alive: self.answer(request.stream, status: 200, "{\"alive\":true}")
         case .ready: self.batch.append(.readiness(reply: reply))
         case .version: self.answer(request.stream, status: 200, Self.version)
+        case .openAPI: PackageResources.openapi_json.withByteView { self.answer(request.stream, status: 200, $0) }
         }
     }
 

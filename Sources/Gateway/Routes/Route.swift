@@ -22,6 +22,7 @@ enum Route: Hashable {
     case alive
     case ready
     case version
+    case openAPI
 }
 
 /// What is asked of the fault rules.
@@ -65,6 +66,7 @@ enum RouteMatch: Hashable {
             case ["healthz"]: [("GET", .alive)]
             case ["readyz"]: [("GET", .ready)]
             case ["version"]: [("GET", .version)]
+            case ["openapi.json"]: [("GET", .openAPI)]
             default: []
             }
         }
@@ -112,7 +114,7 @@ enum RouteMatch: Hashable {
         case .register, .unregister, .conditions: true
         case .subscribe, .report, .extend, .drainStream: role != .admin
         case .statistics, .topicStatistics, .topics, .explain, .devicePushes, .push, .simulateLaunch,
-            .simulateExpiration, .backup, .faults, .alive, .ready, .version:
+            .simulateExpiration, .backup, .faults, .alive, .ready, .version, .openAPI:
             role == .admin
         }
     }

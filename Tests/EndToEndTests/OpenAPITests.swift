@@ -1,0 +1,109 @@
+import Foundation
+import Testing
+
+@Suite("The OpenAPI document and the server", .serialized, .timeLimit(.minutes(15)))
+struct OpenAPITests {
+    /// A listener, what the document says is served there, and what is not asked of it.
+    enum Listener: String, CaseIterable {
+        case admin, plain
+
+        var tags: [String] {
+            switch self {
+            case .admin: ["operator", "device", "fault"]
+            case .plain: ["worker", "device"]
+            }
+        }
+
+        var options: [String] {
+            switch self {
+            // Answers without an end are for other tests.
+            case .admin: []
+            // Of a path that both listeners serve, each allows its own methods alone.
+            case .plain: ["--exclude-operation-id", "subscribe", "--exclude-checks", "allow_header_conformance"]
+            }
+        }
+
+        func address(of gateway: RunningGateway) -> String {
+            switch self {
+            case .admin: gateway.admin
+            case .plain: gateway.plain
+            }
+        }
+    }
+
+    private struct Operation {
+        let method: String
+        let path: String
+        let tag: String
+    }
+
+    private func operations(_ gateway: RunningGateway) throws -> [Operation] {
+        let paths = try #require(try gateway.admin("/openapi.json").value("paths") as? [String: [String: Any]])
+        return try paths.flatMap { path, item in
+            try item.map { method, operation in
+                let tags = try #require((operation as? [String: Any])?["tags"] as? [String])
+                return Operation(method: method.uppercased(), path: path, tag: try #require(tags.first))
+            }
+        }
+    }
+
+    @Test("The document is of this version, and is served as JSON")
+    func version() throws {
+        let gateway = try RunningGateway()
+        let document = try gateway.admin("/openapi.json")
+        #expect(document.status == 200)
+        #expect(document.headers["content-type"] == "application/json")
+        #expect(document.value("openapi") as? String == "3.1.0")
+        let version = try #require(try gateway.admin("/version").value("version") as? String)
+        #expect(document.value("info", "version") as? String == version)
+    }
+
+    @Test("Each operation is served where its tag says, and the server has no route besides them")
+    func routes() throws {
+        let gateway = try RunningGateway()
+        let operations = try self.operations(gateway)
+        for operation in operations {
+            for listener in Listener.allCases {
+                let isServed = listener.tags.contains(operation.tag)
+                let path = operation.path.replacing(/\{[^}]*\}/, with: "1")
+                let url = "http://\(listener.address(of: gateway))\(path)"
+                // No route takes this method: the answer names those that are taken.
+                let command = ["--silent", "--noproxy", "*", "--include", "-X", "PROBE", url]
+                let answer = try Answer(curlOutput: try ChildProcess.run("curl", command).output)
+                let allowed = answer.headers["allow"]?.components(separatedBy: ", ") ?? []
+                #expect(allowed.contains(operation.method) == isServed, "\(operation) on \(listener): \(allowed)")
+            }
+        }
+        let table = RunningGateway.root.appendingPathComponent("Sources/Gateway/Routes/Route.swift")
+        let source = try String(contentsOf: table, encoding: .utf8)
+        #expect(source.matches(of: /\("[A-Z]+", \./).count == operations.count)
+    }
+
+    @Test(
+        "What schemathesis makes up, in keeping with the document and against it, is answered as the document says",
+        arguments: Listener.allCases
+    )
+    func conformance(listener: Listener) throws {
+        let gateway = try RunningGateway()
+        let document = RunningGateway.root.appendingPathComponent("Sources/Gateway/OpenAPI/openapi.json").path
+        let settings = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/schemathesis.toml").path
+        let tags = listener.tags.flatMap { ["--include-tag", $0] }
+        let ended = try ChildProcess(
+            URL(fileURLWithPath: RunningGateway.python).deletingLastPathComponent()
+                .appendingPathComponent("schemathesis").path,
+            [
+                "--config-file", settings, "run", document, "--url", "http://\(listener.address(of: gateway))",
+                "--seed", "1", "--max-examples", "20", "--request-timeout", "30", "--no-color",
+            ] + tags + listener.options,
+            folder: gateway.folder
+        ).finish(within: 600)
+        #expect(ended.status == 0, "\(ended.output)")
+        #expect(ended.output.contains("Tested: \(try self.tested(gateway, listener))"), "\(ended.output)")
+        #expect(try gateway.admin("/readyz").status == 200)
+    }
+
+    private func tested(_ gateway: RunningGateway, _ listener: Listener) throws -> Int {
+        let excluded = listener.options.count { $0 == "--exclude-operation-id" }
+        return try self.operations(gateway).count { listener.tags.contains($0.tag) } - excluded
+    }
+}
