@@ -94,7 +94,7 @@ struct ServerBoundTests {
         let served = try server.peer()
         TestServer.expectServed(served)
         let silent = try (0..<2).map { _ in try Peer(server.address) }
-        silent[0].send("PRI * HT")
+        silent[0].send("PRI")
         let third = try Peer(server.address)
         #expect(silent[0].hasEnded())
         #expect(server.times(.handshakesMax) == 1)
