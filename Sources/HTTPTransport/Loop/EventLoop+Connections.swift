@@ -18,6 +18,7 @@ extension EventLoop {
     // MARK: Begin
 
     func accept(listener index: Int) {
+        self.areListenersCrowded[index] = false
         let listener = self.server.listeners[index]
         for number in 0..<self.limits.acceptsPerTurn {
             guard self.server.hasRoom(listener) else {
@@ -40,6 +41,15 @@ extension EventLoop {
             }
         }
         self.core.tally.met(.acceptsPerTurn)
+        self.areListenersCrowded[index] = true
+    }
+
+    /// Goes on with the listeners that had more connections than one turn takes: the system would announce them again
+    /// only behind every connection that has something to read.
+    func acceptCrowds() {
+        for index in self.areListenersCrowded.indices where self.areListenersCrowded[index] {
+            self.accept(listener: index)
+        }
     }
 
     /// Leaves a listener's new connections to other loops, or waiting, until the next second.

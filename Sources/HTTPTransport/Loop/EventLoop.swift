@@ -32,6 +32,8 @@ package final class EventLoop: @unchecked Sendable {
     var produced = ByteBuffer()
     /// Whether connections are accepted, by listener.
     var areListenersWatched: [Bool]
+    /// Whether more connections waited than the last turn took, by listener.
+    var areListenersCrowded: [Bool]
 
     /// Set by the handler while it has all it can take: no socket is read, though answers leave; `wake` ends each wait.
     package var isReadingPaused = false
@@ -61,6 +63,7 @@ package final class EventLoop: @unchecked Sendable {
         self.server = server
         self.limits = server.limits
         self.areListenersWatched = server.listeners.map { _ in false }
+        self.areListenersCrowded = self.areListenersWatched
         self.core = HTTP2Core(
             limits: server.limits,
             streams: StreamPool(streamsMax: server.limits.streamsPerLoopMax),
@@ -110,6 +113,7 @@ package final class EventLoop: @unchecked Sendable {
             }
             let count = self.poll.wait(milliseconds: self.waitMilliseconds)
             self.core.now = System.monotonicMilliseconds
+            self.acceptCrowds()
             for index in 0..<count {
                 let event = self.poll.event(at: index)
                 self.dispatch(event.readiness, event.token)
@@ -132,7 +136,7 @@ package final class EventLoop: @unchecked Sendable {
 
     private var waitMilliseconds: Int32 {
         if let http1, http1.needsRun { return 0 }
-        if !self.dirty.isEmpty { return 0 }
+        if !self.dirty.isEmpty || self.areListenersCrowded.contains(true) { return 0 }
         if self.connectionCount == 0 && self.alarmAt == .max && !self.areListenersWatched.contains(false) { return -1 }
         return self.millisecondsToWait
     }
@@ -210,6 +214,7 @@ package final class EventLoop: @unchecked Sendable {
     func unwatchListener(_ index: Int) {
         guard self.areListenersWatched[index] else { return }
         self.areListenersWatched[index] = false
+        self.areListenersCrowded[index] = false
         self.poll.remove(self.server.listeners[index].descriptor)
     }
 
