@@ -18,16 +18,19 @@ extension HTTP2Session {
         }
     }
 
-    /// - Returns: false when the stream is reset, and no more of its fields is wanted.
-    func headerReceived(_ name: ByteView, _ value: ByteView) -> Bool {
+    /// - Returns: with what error the stream is reset, of whose fields no more is wanted; nil to go on.
+    func headerReceived(_ name: ByteView, _ value: ByteView) -> HTTP2ErrorCode? {
+        guard self.rules.admit(name, value) else { return .protocolError }
         if let slot = self.current, slot.state.phase == .receiving {
             slot.state.fieldReceived(name, value, headerListBytesMax: self.core.limits.headerListBytesMax)
-            guard slot.state.isHeaderListTooLarge else { return true }
+            guard slot.state.isHeaderListTooLarge else { return nil }
             self.fieldBytes = slot.state.headerListBytes
         } else {
             self.fieldBytes += name.count + value.count + 32
         }
-        return self.fieldBytes <= self.core.limits.headerListBytesMax * Self.overlongListFactor
+        guard self.fieldBytes > self.core.limits.headerListBytesMax * Self.overlongListFactor else { return nil }
+        self.core.tally.met(.headerListBytesMax)
+        return .enhanceYourCalm
     }
 
     /// Settings were taken over. libnghttp2 resets a stream whose window grows too large by them, where RFC 9113 §6.9.2
@@ -82,6 +85,7 @@ extension HTTP2Session {
 
     func requestEnded(_ number: Int32) {
         guard let slot = self.slot(number) else { return }
+        guard slot.state.isBodyWhole else { return self.refuse(number, .protocolError) }
         slot.state.hasRequestEnded = true
         self.deliver(slot)
     }
@@ -105,6 +109,7 @@ extension HTTP2Session {
     func dataReceived(_ number: Int32, _ bytes: ByteView) {
         guard let slot = self.slot(number), slot.state.phase == .receiving else { return }
         self.current = slot
+        guard slot.state.take(bodyBytes: bytes.count) else { return self.refuse(number, .protocolError) }
         let held = slot.state.received.count - slot.state.bodyStart
         guard held + bytes.count <= slot.state.bodyBytesMax else {
             slot.state.isBodyTooLarge = true

@@ -45,11 +45,8 @@ final class HTTP2Core {
         unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, receiveData)
         unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, receiveFrame)
         unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, closeStream)
-        // RFC 9113 §8.2.1: a field with a forbidden character makes its request malformed. The library would only leave
-        // that field out.
-        unsafe nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) { _, _, _, _, _, _, _, _ in
-            Int32(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
-        }
+        // What fields a request may have, and how long it is, is judged by `FieldRules`.
+        unsafe nghttp2_option_set_no_http_messaging(options, 1)
         // Closed streams are only kept for priorities, which nobody uses any more.
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
         // We count them ourselves: the library counts every part in which the head of one comes, which has nine bytes.
@@ -100,6 +97,8 @@ final class HTTP2Session {
     var streamLimit: StreamLimit
     /// Bytes of the header list that is being read, as HTTP/2 counts them.
     var fieldBytes = 0
+    /// What is known of the header list that is being read.
+    var rules = FieldRules.head
     var budget: ControlFrameBudget
     /// For WINDOW_UPDATE alone, of which peers send one a stream, and two for each few KiB of DATA.
     var updateBudget: ControlFrameBudget
@@ -419,9 +418,11 @@ final class HTTP2Session {
     fileprivate func headersBegan(_ frame: UnsafePointer<nghttp2_frame>) {
         self.fieldBytes = 0
         guard unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else {
+            self.rules = .trailers
             self.current = nil
             return
         }
+        self.rules = .head
         let number = unsafe frame.pointee.hd.stream_id
         self.numbers.opened(number)
         let isRoom = self.open.count < self.streamLimit.enforced
@@ -439,11 +440,9 @@ final class HTTP2Session {
         unsafe nghttp2_session_set_stream_user_data(self.session, number, UnsafeMutableRawPointer(slot.pointer))
     }
 
-    /// Refuses the rest of a field block, which the library then only decodes.
-    fileprivate func fieldsRefused(_ number: Int32) -> Int32 {
-        self.core.tally.met(.headerListBytesMax)
-        unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
-        return Int32(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+    /// Resets a stream whose request is malformed, or too much to look at; another reset of it does nothing.
+    func refuse(_ number: Int32, _ code: HTTP2ErrorCode) {
+        unsafe nghttp2_submit_rst_stream(self.session, 0, number, code.number)
     }
 
     fileprivate func frameReceived(_ frame: UnsafePointer<nghttp2_frame>) {
@@ -476,8 +475,11 @@ final class HTTP2Session {
 
     private func headersReceived(_ frame: UnsafePointer<nghttp2_frame>, hasEnded: Bool) {
         let number = unsafe frame.pointee.hd.stream_id
-        if unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST, let slot = self.slot(number) {
+        let isHead = unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST
+        guard isHead ? self.rules.isWholeHead : hasEnded else { return self.refuse(number, .protocolError) }
+        if isHead, let slot = self.slot(number) {
             slot.state.bodyStart = slot.state.received.count
+            slot.state.bodyBytesMissing = self.rules.contentLength
             if slot.state.isHeaderListTooLarge {
                 slot.state.hasRequestEnded = hasEnded
                 self.deliver(slot)
@@ -530,8 +532,10 @@ private func receiveHeader(
     let name = unsafe ByteView(UnsafeRawBufferPointer(start: name, count: nameCount))
     let value = unsafe ByteView(UnsafeRawBufferPointer(start: value, count: valueCount))
     return unsafe withSession(user) { session in
-        if session.headerReceived(name, value) { return 0 }
-        return unsafe session.fieldsRefused(frame.unsafelyUnwrapped.pointee.hd.stream_id)
+        guard let fault = session.headerReceived(name, value) else { return 0 }
+        session.refuse(unsafe frame.unsafelyUnwrapped.pointee.hd.stream_id, fault)
+        // The library goes on to decode the block, and tells nothing more of it.
+        return Int32(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
     }
 }
 

@@ -30,6 +30,8 @@ struct StreamState: ~Copyable {
     var received = ByteBuffer()
     var bodyStart = 0
     var bodyBytesMax = 0
+    /// The bytes of the body that are to come by `content-length`; nil when that was not said.
+    var bodyBytesMissing: UInt64?
     var headerListBytes = 0
 
     var fields: UnsafeMutablePointer<HeaderField>?
@@ -91,6 +93,19 @@ struct StreamState: ~Copyable {
         }
     }
 
+    /// Whether as much of the body has come as was announced.
+    var isBodyWhole: Bool { (self.bodyBytesMissing ?? 0) == 0 }
+
+    /// Counts what came of the body.
+    ///
+    /// - Returns: false when that is more than was announced.
+    mutating func take(bodyBytes count: Int) -> Bool {
+        guard let missing = self.bodyBytesMissing else { return true }
+        let (left, isTooMuch) = missing.subtractingReportingOverflow(UInt64(count))
+        self.bodyBytesMissing = left
+        return !isTooMuch
+    }
+
     /// Copies a field whose name may have capitals, as HTTP/1.1 allows.
     mutating func appendField(nameInAnyCase name: ByteView, value: ByteView) {
         let start = self.received.count
@@ -149,6 +164,7 @@ struct StreamState: ~Copyable {
         self.received.removeAll(keepingBytesMax: keepingBytesMax)
         self.bodyStart = 0
         self.bodyBytesMax = 0
+        self.bodyBytesMissing = nil
         self.headerListBytes = 0
         self.fieldCount = 0
         self.method = .none

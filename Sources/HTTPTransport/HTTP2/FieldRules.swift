@@ -1,0 +1,206 @@
+internal import Bytes
+
+/// Judges the fields of one header block of a request by RFC 9113 §8.2 and §8.3, one after the other.
+///
+/// libnghttp2 would do the same, byte by byte and on the way of every push; these rules look at eight bytes at a time,
+/// and leave alone what nothing depends on.
+struct FieldRules {
+    private struct Seen: OptionSet {
+        let rawValue: UInt16
+
+        static let method = Seen(rawValue: 1)
+        static let scheme = Seen(rawValue: 2)
+        static let path = Seen(rawValue: 4)
+        static let authority = Seen(rawValue: 8)
+        static let host = Seen(rawValue: 16)
+        static let contentLength = Seen(rawValue: 32)
+        /// A field that is no pseudo-header field.
+        static let regular = Seen(rawValue: 64)
+        static let isConnect = Seen(rawValue: 128)
+        static let isOptions = Seen(rawValue: 256)
+        static let hasWebScheme = Seen(rawValue: 512)
+        static let pathBeginsWithSlash = Seen(rawValue: 1024)
+        static let pathIsAsterisk = Seen(rawValue: 2048)
+    }
+
+    private var seen: Seen = []
+    /// The value of `content-length`; nil without one.
+    private(set) var contentLength: UInt64?
+
+    /// The rules for the block that begins a request.
+    static let head = FieldRules()
+    /// The rules for the block that ends one: there are no pseudo-header fields in it.
+    static let trailers = FieldRules(seen: .regular)
+
+    private init(seen: Seen = []) {
+        self.seen = seen
+    }
+
+    /// Takes the next field.
+    ///
+    /// - Returns: false when it makes its request malformed.
+    mutating func admit(_ name: ByteView, _ value: ByteView) -> Bool {
+        guard name.count > 0 else { return false }
+        if name[0] == UInt8(ascii: ":") { return !self.seen.contains(.regular) && self.admitPseudo(name, value) }
+        self.seen.insert(.regular)
+        guard name.isFieldName, value.isFieldValue else { return false }
+        switch name.count {
+        case 2 where name == "te": return value.equalsIgnoringCase("trailers")
+        case 4 where name == "host": return self.isFirst(.host) && value.isAuthority
+        case 7: return !(name == "upgrade")
+        case 10: return !(name == "connection" || name == "keep-alive")
+        case 14 where name == "content-length":
+            self.contentLength = value.decimal
+            return self.contentLength != nil && self.isFirst(.contentLength)
+        case 16: return !(name == "proxy-connection")
+        case 17: return !(name == "transfer-encoding")
+        default: return true
+        }
+    }
+
+    /// Whether the block that began a request has all that a request needs.
+    var isWholeHead: Bool {
+        if self.seen.contains(.isConnect) {
+            return self.seen.contains(.authority) && self.seen.isDisjoint(with: [.scheme, .path])
+        }
+        guard self.seen.isSuperset(of: [.method, .scheme, .path]), !self.seen.isDisjoint(with: [.authority, .host])
+        else { return false }
+        return !self.seen.contains(.hasWebScheme) || self.seen.contains(.pathBeginsWithSlash)
+            || self.seen.isSuperset(of: [.isOptions, .pathIsAsterisk])
+    }
+
+    private mutating func admitPseudo(_ name: ByteView, _ value: ByteView) -> Bool {
+        switch name.count {
+        case 5 where name == ":path":
+            if value == "*" { self.seen.insert(.pathIsAsterisk) }
+            if value.starts(with: "/") { self.seen.insert(.pathBeginsWithSlash) }
+            return self.isFirst(.path) && value.isVisible
+        case 7 where name == ":method":
+            if value == "CONNECT" { self.seen.insert(.isConnect) }
+            if value == "OPTIONS" { self.seen.insert(.isOptions) }
+            return self.isFirst(.method) && value.isToken
+        case 7 where name == ":scheme":
+            if value == "https" || value == "http" { self.seen.insert(.hasWebScheme) }
+            return self.isFirst(.scheme) && (self.seen.contains(.hasWebScheme) || value.isScheme)
+        case 10 where name == ":authority":
+            return self.isFirst(.authority) && value.isAuthority
+        default: return false
+        }
+    }
+
+    private mutating func isFirst(_ field: Seen) -> Bool {
+        self.seen.insert(field).inserted
+    }
+}
+
+// MARK: - Characters
+
+/// A set of ASCII characters.
+private struct Characters {
+    private let low: UInt64
+    private let high: UInt64
+
+    init(_ text: StaticString) {
+        var (low, high): (UInt64, UInt64) = (0, 0)
+        let text = ByteView(text)
+        for index in 0..<text.count {
+            let bit: UInt64 = 1 << UInt64(text[index] & 63)
+            if text[index] < 64 { low |= bit } else { high |= bit }
+        }
+        self.low = low
+        self.high = high
+    }
+
+    func contains(_ byte: UInt8) -> Bool {
+        byte < 128 && ((byte < 64 ? self.low : self.high) >> UInt64(byte & 63)) & 1 == 1
+    }
+
+    /// RFC 9110 §5.6.2, `token`.
+    static let token = Characters(
+        "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    )
+    /// Those of a token that HTTP/2 allows in a name: no capitals.
+    static let name = Characters("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
+    /// RFC 3986 §3.2 and §3.1, of which nobody here reads more than these.
+    static let authority = Characters(
+        "!$%&'()*+,-.0123456789:;=@[]_~abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    )
+    static let scheme = Characters("+-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+}
+
+extension ByteView {
+    /// Whether this may be the name of a field in HTTP/2.
+    fileprivate var isFieldName: Bool {
+        self.count > 0 && (self.isEveryWord { $0.isLowerCaseOrDash } || self.isMadeOf(Characters.name))
+    }
+
+    fileprivate var isToken: Bool { self.count > 0 && self.isMadeOf(Characters.token) }
+
+    fileprivate var isAuthority: Bool { self.isMadeOf(Characters.authority) }
+
+    fileprivate var isScheme: Bool {
+        self.count > 0 && self[0] | 0x20 >= UInt8(ascii: "a") && self.isMadeOf(Characters.scheme)
+    }
+
+    /// Whether this may be the value of a field: no control character but a tab, no space nor tab at either end.
+    fileprivate var isFieldValue: Bool {
+        guard self.count > 0 else { return true }
+        guard !self[0].isBlank, !self[self.count - 1].isBlank else { return false }
+        return self.hasNoControl(below: 0x20, but: UInt8(ascii: "\t"))
+    }
+
+    /// Whether there is no control character in it and no space.
+    fileprivate var isVisible: Bool { self.hasNoControl(below: 0x21, but: nil) }
+
+    private func isMadeOf(_ characters: Characters) -> Bool {
+        for index in 0..<self.count where !characters.contains(self[index]) { return false }
+        return true
+    }
+
+    /// Whether no byte is below `limit`, nor DEL, but perhaps `exception`.
+    private func hasNoControl(below limit: UInt8, but exception: UInt8?) -> Bool {
+        if self.isEveryWord({ !$0.hasControl(below: limit) }) { return true }
+        for index in 0..<self.count {
+            let byte = self[index]
+            if byte < limit || byte == 0x7F, byte != exception { return false }
+        }
+        return true
+    }
+
+    /// Whether `holds` is true of all bytes, eight at a time, the last of which may be looked at twice; false for fewer
+    /// than eight.
+    @inline(__always)
+    private func isEveryWord(_ holds: (UInt64) -> Bool) -> Bool {
+        guard self.count >= 8 else { return false }
+        for index in stride(from: 0, to: self.count - 7, by: 8) where !holds(self.load(UInt64.self, at: index)) {
+            return false
+        }
+        return holds(self.load(UInt64.self, at: self.count - 8))
+    }
+}
+
+extension UInt8 {
+    fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+}
+
+extension UInt64 {
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
+    private static let highBits: UInt64 = 0x8080_8080_8080_8080
+
+    /// Whether one of the eight bytes is below `limit`, which is at most 0x80, or is DEL.
+    fileprivate func hasControl(below limit: UInt8) -> Bool {
+        let below = (self &- Self.ones &* UInt64(limit)) & ~self
+        let deleted = self ^ (Self.ones &* 0x7F)
+        return (below | ((deleted &- Self.ones) & ~deleted)) & Self.highBits != 0
+    }
+
+    /// Whether each of the eight bytes is one of a...z or a dash, of which most names are made.
+    fileprivate var isLowerCaseOrDash: Bool {
+        let low = self & ~Self.highBits
+        // The high bit of a byte is set where the byte is at least "a"; where it is beyond "z"; where it is no dash.
+        let isLetterOrMore = low &+ Self.ones &* (0x80 - 0x61)
+        let isMore = low &+ Self.ones &* (0x80 - 0x7B)
+        let isNoDash = (low ^ Self.ones &* 0x2D) &+ Self.ones &* 0x7F
+        return (isLetterOrMore & ~isMore | ~isNoDash) & ~self & Self.highBits == Self.highBits
+    }
+}
