@@ -85,11 +85,17 @@ package struct ByteBuffer: ~Copyable {
     @inlinable
     package mutating func append(_ bytes: ByteView) {
         guard bytes.count > 0 else { return }
-        let room = unsafe self.reserve(bytes.count)
-        unsafe room.baseAddress.unsafelyUnwrapped.copyMemory(
-            from: bytes.buffer.baseAddress.unsafelyUnwrapped,
-            byteCount: bytes.count
-        )
+        let room = unsafe self.reserve(bytes.count).baseAddress.unsafelyUnwrapped
+        let source = unsafe bytes.buffer.baseAddress.unsafelyUnwrapped
+        // Most header fields are this short, and a call would take longer than the copy.
+        if bytes.count >= 8, bytes.count <= 16 {
+            let last = bytes.count - 8
+            unsafe room.storeBytes(of: source.loadUnaligned(as: UInt64.self), as: UInt64.self)
+            let end = unsafe source.loadUnaligned(fromByteOffset: last, as: UInt64.self)
+            unsafe room.storeBytes(of: end, toByteOffset: last, as: UInt64.self)
+        } else {
+            unsafe room.copyMemory(from: source, byteCount: bytes.count)
+        }
         self.end += bytes.count
     }
 
@@ -126,13 +132,18 @@ package struct ByteBuffer: ~Copyable {
     package mutating func appendDecimal(_ value: Int64) {
         if value < 0 { self.append(UInt8(ascii: "-")) }
         var rest = value.magnitude
-        var divisor: UInt64 = 1
-        while rest / divisor >= 10 { divisor *= 10 }
-        while divisor > 0 {
-            self.append(UInt8(truncatingIfNeeded: rest / divisor) + 0x30)
-            rest %= divisor
-            divisor /= 10
+        var count = 1
+        var bound: UInt64 = 10
+        while rest >= bound {
+            count += 1
+            bound *= 10
         }
+        let room = unsafe self.reserve(count)
+        for place in (0..<count).reversed() {
+            unsafe room.storeBytes(of: UInt8(truncatingIfNeeded: rest % 10) + 0x30, toByteOffset: place, as: UInt8.self)
+            rest /= 10
+        }
+        self.end += count
     }
 
     /// Drops the first `count` bytes.
