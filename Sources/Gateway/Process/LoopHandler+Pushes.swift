@@ -116,9 +116,7 @@ extension LoopHandler {
     }
 
     func addID(_ apnsID: APNsID) {
-        var text = ByteBuffer()
-        apnsID.write(to: &text)
-        self.response.add("apns-id", text.view)
+        self.response.add("apns-id") { apnsID.write(to: &$0) }
     }
 }
 

@@ -52,6 +52,13 @@ package final class Response {
         unsafe self.append(name, constant: value.utf8Start, valueStart: 0, valueCount: value.utf8CodeUnitCount)
     }
 
+    /// Adds a field whose value `write` appends.
+    package func add(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
+        let start = self.values.count
+        write(&self.values)
+        unsafe self.append(name, constant: nil, valueStart: start, valueCount: self.values.count - start)
+    }
+
     /// Adds a field whose value is a decimal number.
     package func add(_ name: StaticString, _ value: Int64) {
         let start = self.values.count
