@@ -9,10 +9,13 @@ import subprocess
 import sys
 import time
 
+import idle_floor
 import processes
 import push_load
 from wake_latency import Peer, wait_for_status
 
+# Schemes, and streams on a connection.
+SHAPES = [("TLS", 1), ("h2c", 1), ("TLS", 10)]
 TOPIC = "com.example.streams"
 STREAMS = 20_000
 # A process of workers stays well below the limit of descriptors.
@@ -74,9 +77,12 @@ def resident_bytes(pid: int) -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def shapes(streams: int) -> list[tuple[int, int]]:
-    """Pairs of connections and streams on each: one each, as every worker is a process of its own, as far as the
-    gateway has descriptors; the others share."""
+def shapes(streams: int, together: int) -> list[tuple[int, int]]:
+    """Pairs of connections and streams on each: `together` where that is more than one, as a pool of workers shares a
+    connection; else one each, as every worker is a process of its own, as far as the gateway has descriptors: the
+    others share."""
+    if together > 1:
+        return [(streams // together, together)]
     alone = min(streams, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - DESCRIPTORS_RESERVED)
     pairs = [(min(WORKERS_PER_PROCESS, alone - start), 1) for start in range(0, alone, WORKERS_PER_PROCESS)]
     shared = -(-(streams - alone) // 100)
@@ -106,7 +112,7 @@ def latencies(gateway: processes.Gateway, fleets: list[FleetProcess], streams: i
     return sorted(values)
 
 
-def measure_scheme(scheme: str, products: str, folder: str, streams: int, samples: int) -> dict:
+def measure_shape(scheme: str, together: int, products: str, folder: str, streams: int, samples: int) -> dict:
     with processes.Gateway(products, folder, [], ["limits.connectionsMax=40000"]) as gateway:
         address, ca = (gateway.edge, gateway.ca) if scheme == "TLS" else (gateway.plain, None)
         # The first connections pay for what all share.
@@ -116,7 +122,7 @@ def measure_scheme(scheme: str, products: str, folder: str, streams: int, sample
         before, started = resident_bytes(gateway.pid), time.monotonic()
         fleets, number, connections = [], 0, 0
         try:
-            for count, each in shapes(streams):
+            for count, each in shapes(streams, together):
                 fleet = FleetProcess(
                     address=address, ca=ca, topic=TOPIC, connections=count, streams=each, first=number, times=True
                 )  # fmt: skip
@@ -149,10 +155,10 @@ def measure_scheme(scheme: str, products: str, folder: str, streams: int, sample
     }
 
 
-def measure(products: str, folder: str, streams: int, samples: int) -> list[dict]:
+def measure(products: str, folder: str, streams: int, samples: int) -> dict:
     rows = []
-    for scheme in ("TLS", "h2c"):
-        place = os.path.join(folder, scheme)
+    for scheme, together in SHAPES:
+        place = os.path.join(folder, f"{scheme}{together}")
         os.mkdir(place)
-        rows.append(measure_scheme(scheme, products, place, streams, samples))
-    return rows
+        rows.append(measure_shape(scheme, together, products, place, streams, samples))
+    return {"floorCPU": round(idle_floor.measure(streams), 4), "rows": rows}
