@@ -57,6 +57,7 @@ extension EmbeddedEngine {
         switch action {
         case .launched(let absorbed):
             self.absorb(absorbed, topic)
+            self.times.lateness.record(0)
             wake = self.noteLaunch(device)
         case .waits(let absorbed): self.absorb(absorbed, topic)
         case .discarded: self.discard(content.handle, .expired, device)

@@ -62,7 +62,7 @@ extension EmbeddedEngine {
     func enqueue(_ device: DeviceIndex) {
         let topic = Int(self.devices[device].topic.rawValue)
         let last = self.topics[topic].lastReady
-        self.devices[device].isReady = true
+        self.devices[device].becameReady(at: self.dueMoment ?? self.now)
         self.devices[device].previousReady = last
         self.devices[device].nextReady = .none
         if last == .none { self.topics[topic].firstReady = device } else { self.devices[last].nextReady = device }

@@ -22,6 +22,19 @@ extension EmbeddedEngine {
         self.topicNames.find(name) != nil || self.topics.count < self.configuration.topicsMax
     }
 
+    package var topicCount: Int { self.topics.count }
+
+    /// How long the device has waited that waits longest for a worker, or for the engine itself, in milliseconds; 0
+    /// when nothing is due.
+    package var oldestDueMilliseconds: Int64 {
+        // Queues are in the order in which devices came to wait.
+        let waiting = self.topics.lazy.filter { $0.firstReady != .none }.map {
+            self.devices[$0.firstReady].readyMilliseconds(at: self.now)
+        }
+        let late = self.due.first.map { self.now.milliseconds - $0.milliseconds } ?? 0
+        return max(0, late, waiting.max() ?? 0)
+    }
+
     /// The books of all topics together.
     package var totals: Books {
         self.topics.reduce(into: Books()) { $0 += $1.books }

@@ -19,6 +19,7 @@ extension EmbeddedEngine {
             self.settle(device)
             return nil
         }
+        self.times.lateness.record(record.readyMilliseconds(at: self.now))
         self.devices[device].state.launched(at: self.now, parameters)
         let wake = self.noteLaunch(device)
         self.reconcile(device)
@@ -166,6 +167,9 @@ extension EmbeddedEngine {
         _ action: WakeEndedAction
     ) {
         self.count(before.topic) { $0.results[outcome] += 1 }
+        if let launchedAt = before.state.inFlight?.launchedAt {
+            self.times.ended(outcome, after: self.now.milliseconds - launchedAt.milliseconds)
+        }
         let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
         self.remember(device, .result(outcome), content?.apnsID, related: self.heir(device, action))
         let ended = EndedWake(id: before.wake, outcome: outcome, at: self.now)

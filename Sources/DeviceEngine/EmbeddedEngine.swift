@@ -29,6 +29,10 @@ package final class EmbeddedEngine {
     private var firstExpiredWake = 0
     /// The memory of all pushes that wait or are in flight.
     package internal(set) var contentBytes = 0
+    /// The moment of what time alone has brought about and is being done; nil while somebody else's doing is.
+    var dueMoment: Instant?
+    /// How long launches were waited for, and wakes took.
+    package var times = WakeTimes()
     var changed: [DeviceIndex] = []
     var changedTopics: [TopicIndex] = []
     /// What happened and was not yet taken by a driver.
@@ -60,7 +64,9 @@ extension EmbeddedEngine {
     package func advance(to now: Instant, devicesMax: Int) -> Bool {
         self.now = max(self.now, now)
         self.forgetEndedWakes()
+        defer { self.dueMoment = nil }
         for _ in 0..<devicesMax {
+            self.dueMoment = self.due.first
             guard let device = self.due.popDue(self.now) else { return true }
             self.settle(device)
         }

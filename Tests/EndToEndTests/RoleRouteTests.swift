@@ -58,6 +58,7 @@ struct RoleRouteTests {
         Row("GET /readyz", 403, 200, 403, 200, 200),
         Row("GET /version", 403, 200, 403, 200, 200),
         Row("GET /v1/stats", 403, 403, 403, 403, 200),
+        Row("GET /metrics", 403, 403, 403, 403, 200),
         Row("GET /v1/stats/topics/\(topic)", 403, 403, 403, 200, 200),
         Row("GET /v1/stats/topics/never.seen", 403, 403, 403, 403, 404),
         Row("GET /v1/topics", 403, 200, 403, 200, 200),

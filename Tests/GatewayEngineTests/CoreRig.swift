@@ -62,6 +62,7 @@ final class CoreRig {
     func step(_ fill: (Requests) -> Void = { _ in }) {
         let requests = Requests()
         fill(requests)
+        requests.batch.notePushesLeave()
         _ = self.core.step(requests.batch)
     }
 
@@ -245,6 +246,18 @@ final class Requests {
 
     func topics(_ request: Int) { self.batch.append(.topics(reply: Self.address(request))) }
 
+    /// - Parameter named: the topics that the configuration names.
+    func metrics(_ request: Int, named topics: [Int] = []) {
+        let figures = GatewayFigures(
+            process: .read(),
+            startedAt: 1_000_500,
+            connections: [(role: .edge, count: 7), (role: .admin, count: 1)],
+            certificateExpiry: 2_000_000,
+            topics: topics.map { EngineRig.topicName($0) }
+        )
+        self.batch.append(.metrics(reply: Self.address(request), figures))
+    }
+
     func readiness(_ request: Int) { self.batch.append(.readiness(reply: Self.address(request))) }
 
     /// A push that a loop has refused by itself.
@@ -277,6 +290,10 @@ private final class EffectReader: EffectTaker {
 
     func answer(_ address: StreamAddress, status: Int, body: ByteView) {
         self.tell(.answer, address, status: status, body.string)
+    }
+
+    func answerMetrics(_ address: StreamAddress, _ text: ByteView) {
+        self.tell(.answer, address, status: 200, text.string)
     }
 
     func subscribed(_ address: StreamAddress) { self.tell(.subscribed, address, status: 200) }

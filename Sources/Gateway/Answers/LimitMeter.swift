@@ -8,9 +8,9 @@ struct LimitMeter: Sendable {
     var gateway = LimitTally<GatewayCountedLimit>()
 
     /// - Parameter engine: what the engine has counted.
-    /// - Returns: those that were met, in the order of `GatewayLimit.all`.
-    func met(_ engine: PerCase<EngineLimit>) -> [(name: String, count: Int64)] {
-        GatewayLimit.countedNames.map { ($0, self.times($0, engine)) }.filter { $0.count > 0 }
+    /// - Returns: every bound with how often it was met, in the order of `GatewayLimit.all`.
+    func times(_ engine: PerCase<EngineLimit>) -> [(name: String, count: Int64)] {
+        GatewayLimit.countedNames.map { ($0, self.times($0, engine)) }
     }
 
     private func times(_ name: String, _ engine: PerCase<EngineLimit>) -> Int64 {

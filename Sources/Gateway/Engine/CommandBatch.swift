@@ -19,6 +19,9 @@ final class CommandBatch: MailboxBatch, @unchecked Sendable {
     /// How many pushes there are: each is answered once.
     private(set) var answersDue = 0
 
+    /// The pushes by when they left their loops.
+    private(set) var arrivals: [PushArrival] = []
+
     var isEmpty: Bool { self.count == 0 }
 
     func append(_ command: EngineCommand) {
@@ -38,12 +41,19 @@ final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.answersDue += 1
     }
 
+    /// Notes when the pushes of the batch leave their loop; called once, when they do.
+    func notePushesLeave() {
+        guard self.answersDue > 0 else { return }
+        self.arrivals.append(PushArrival(at: SystemClock.monotonicMicroseconds, count: Int64(self.answersDue)))
+    }
+
     /// Takes over everything of another batch.
     func append(_ other: CommandBatch) {
         self.items.append(other.items.view)
         self.commands.append(contentsOf: other.commands)
         self.count += other.count
         self.answersDue += other.answersDue
+        self.arrivals += other.arrivals
     }
 
     func removeAll() {
@@ -51,6 +61,7 @@ final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.commands.removeAll(keepingCapacity: true)
         self.count = 0
         self.answersDue = 0
+        self.arrivals.removeAll(keepingCapacity: true)
     }
 
     /// Hands over every item in order; the view holds a push's topic, collapse id and payload.

@@ -26,6 +26,7 @@ final class CommitPipeline: @unchecked Sendable {
     private var ringsWhenIdle = false
     private var isClosed = false
     private var hasEnded = false
+    private var times = CommitTimes()
 
     init(store: any RecordStore, outlet: GroupOutlet, ring: @escaping @Sendable () -> Void) {
         self.store = store
@@ -46,6 +47,9 @@ final class CommitPipeline: @unchecked Sendable {
             return self.status
         }
     }
+
+    /// How long commits took until now.
+    var commitTimes: CommitTimes { self.condition.withLock { self.times } }
 
     /// Takes a group over, and gives an empty one for it. The store must be idle.
     func submit(_ group: inout StepGroup) {
@@ -87,7 +91,7 @@ final class CommitPipeline: @unchecked Sendable {
             var status = Status.idle
             do throws(StoreError) {
                 // A group without records waits only for its place behind the one before it.
-                if !self.group.records.isEmpty { try self.store.commit(self.group.records) }
+                if !self.group.records.isEmpty { try self.commit() }
                 self.outlet.release(self.group)
             } catch {
                 status = .failed(error)
@@ -105,6 +109,13 @@ final class CommitPipeline: @unchecked Sendable {
             self.hasEnded = true
             self.condition.broadcast()
         }
+    }
+
+    private func commit() throws(StoreError) {
+        let start = SystemClock.monotonicMicroseconds
+        try self.store.commit(self.group.records)
+        let end = SystemClock.monotonicMicroseconds
+        self.condition.withLock { self.times.committed(self.group.arrivals, from: start, to: end) }
     }
 
     private func waitForGroup() -> Bool {

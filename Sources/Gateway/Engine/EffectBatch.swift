@@ -35,6 +35,7 @@ final class EffectBatch: @unchecked Sendable {
         static let released: UInt8 = 4
         static let draining: UInt8 = 5
         static let drained: UInt8 = 6
+        static let metrics: UInt8 = 7
     }
 
     private struct Header: BitwiseCopyable {
@@ -56,6 +57,11 @@ final class EffectBatch: @unchecked Sendable {
     /// An answer with a JSON body, or with none.
     func appendAnswer(_ address: StreamAddress, status: Int, body: ByteView) {
         self.append(Tag.answer, address, status: status, bytes: body)
+    }
+
+    /// An answer with every metric.
+    func appendMetrics(_ address: StreamAddress, _ text: ByteView) {
+        self.append(Tag.metrics, address, status: 200, bytes: text)
     }
 
     /// The stream is subscribed: its response begins.
@@ -116,6 +122,7 @@ final class EffectBatch: @unchecked Sendable {
             case Tag.subscribed: taker.subscribed(header.address)
             case Tag.event: taker.event(header.address, isWake: header.isWake, payload)
             case Tag.drained: taker.drained(header.address)
+            case Tag.metrics: taker.answerMetrics(header.address, payload)
             default: taker.released(header.address)
             }
         }
@@ -140,6 +147,8 @@ final class EffectBatch: @unchecked Sendable {
 protocol EffectTaker {
     func answerPush(_ reply: PushReply)
     func answer(_ address: StreamAddress, status: Int, body: ByteView)
+    /// - Parameter text: every metric, as `MetricsText` writes it.
+    func answerMetrics(_ address: StreamAddress, _ text: ByteView)
     func subscribed(_ address: StreamAddress)
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView)
     func released(_ address: StreamAddress)

@@ -35,6 +35,8 @@ final class EffectRefusal: EffectTaker {
 
     func answer(_ address: StreamAddress, status: Int, body: ByteView) { self.refuse(address) }
 
+    func answerMetrics(_ address: StreamAddress, _ text: ByteView) { self.refuse(address) }
+
     func subscribed(_ address: StreamAddress) { self.refuse(address) }
 
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {}

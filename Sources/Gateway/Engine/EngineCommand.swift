@@ -35,6 +35,7 @@ enum EngineCommand: Sendable {
     case topicStatistics(reply: StreamAddress, topic: [UInt8])
     case topics(reply: StreamAddress)
     case readiness(reply: StreamAddress)
+    case metrics(reply: StreamAddress, GatewayFigures)
     /// A command of a caller who reaches these topics alone.
     indirect case within(TopicScope, EngineCommand)
     /// Launch nothing new from now on.

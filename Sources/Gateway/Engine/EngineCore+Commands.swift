@@ -31,6 +31,7 @@ extension EngineCore {
         case .topicStatistics(let reply, let topic): self.topicStatistics(reply, topic)
         case .topics(let reply): self.topicList(reply)
         case .readiness(let reply): self.readiness(reply)
+        case .metrics(let reply, let figures): self.metrics(reply, figures)
         case .within(let scope, let command): self.reaching(scope) { self.perform(command) }
         case .drain: self.drain()
         }
@@ -46,7 +47,7 @@ extension EngineCore {
             } else {
                 self.perform(command)
             }
-        case .readiness, .rejected, .push, .webhookChanged: self.perform(command)
+        case .readiness, .rejected, .push, .webhookChanged, .metrics: self.perform(command)
         case .within(let scope, let command): self.reaching(scope) { self.performAfterFailure(command) }
         case .streamEnded, .streamPaused, .slotsChanged, .lost: break
         case .drain: self.drain()
@@ -281,7 +282,7 @@ extension EngineCore {
     }
 
     /// Workers of one topic, or of all; after a failure those there were.
-    private func workerCounts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
+    func workerCounts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         self.failure?.workers[topic] ?? self.dispatcher.workerCounts(topic)
     }
 

@@ -113,6 +113,7 @@ final class EngineCore {
             push: { self.push($0, $1) },
             command: { self.perform($0) }
         )
+        self.stage.group.arrivals += batch.arrivals
         batch.removeAll()
         self.flush()
         guard isDone else { return 0 }
@@ -198,7 +199,9 @@ extension EngineCore {
 
     private func replaceEngine() {
         self.limitsMet[.wakeBytesPerStreamMax] += self.dispatcher.timesStreamWasFull
+        let times = self.engine.times
         self.engine = Self.makeEngine(self.configuration, now: self.engine.now)
+        self.engine.times = times
         self.dispatcher = Dispatcher(
             engine: self.engine,
             output: self.stage,
@@ -240,6 +243,11 @@ extension EngineCore {
         self.writer.removeAll()
     }
 
+    /// Answers with metrics.
+    func answer(_ address: StreamAddress, metrics text: ByteView) {
+        self.stage.group.effects[Int(address.loop)].appendMetrics(address, text)
+    }
+
     /// Answers with a reason and what to do.
     func answer(_ address: StreamAddress, _ error: APIError) {
         error.write(to: &self.writer)
@@ -264,11 +272,20 @@ extension EngineCore {
     func limitMet(_ limit: EngineLimit) { self.limitsMet[limit] += 1 }
 
     /// The bounds that were met, and how often.
-    var timesLimitsWereMet: [(name: String, count: Int64)] {
+    var timesLimitsWereMet: [(name: String, count: Int64)] { self.timesEveryLimitWasMet.filter { $0.count > 0 } }
+
+    /// How often each bound was met.
+    var timesEveryLimitWasMet: [(name: String, count: Int64)] {
         var engine = self.limitsMet
         engine[.wakeBytesPerStreamMax] += self.dispatcher.timesStreamWasFull
-        return self.meter.met(engine)
+        return self.meter.times(engine)
     }
+
+    /// The bytes of pushes that may wait or be in flight.
+    var pendingBytesMax: Int { self.configuration.pendingBytesMax }
+
+    /// How long commits took; nothing was committed when nothing is kept.
+    var commitTimes: CommitTimes { self.pipeline?.commitTimes ?? CommitTimes() }
 }
 
 // MARK: - Pushes

@@ -8,6 +8,8 @@ final class StepGroup: @unchecked Sendable {
     var records = RecordBatch()
     /// By loop number.
     var effects: [EffectBatch]
+    /// When the pushes came that wait for its commit.
+    var arrivals: [PushArrival] = []
     /// What happened, for the history.
     var history = HistoryBatch()
 

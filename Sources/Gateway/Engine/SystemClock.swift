@@ -13,6 +13,13 @@ enum SystemClock {
     /// Milliseconds on the clock that loops use.
     static var monotonic: Int64 { self.read(CLOCK_MONOTONIC) }
 
+    /// The same in microseconds.
+    static var monotonicMicroseconds: Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         unsafe clock_gettime(clock, &time)

@@ -62,6 +62,7 @@ package final class Gateway: Sendable {
             LoopHandler(loop: loop, context: context)
         }
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
+        context.metrics.attach(Self.metricSources(configuration, listeners, roles, self.server))
         self.webhooks = try Self.webhooks(configuration, context, loop: loopCount, log)
         let store = GatewayStore(configuration)
         self.history = HistoryThread(
@@ -128,6 +129,29 @@ package final class Gateway: Sendable {
         )
         context.connectionsChanged(by: 1)
         return thread
+    }
+
+    private static func metricSources(
+        _ configuration: GatewayConfiguration,
+        _ listeners: [Listener],
+        _ roles: [ListenerRole],
+        _ server: HTTPServer
+    ) -> MetricsDesk.Sources {
+        let topics = Set(configuration.topicPolicies.keys).union(configuration.webhooks.keys)
+        let certificate = listeners.lazy.compactMap(\.tls).first
+        return MetricsDesk.Sources(
+            connections: {
+                zip(roles, server.connectionCounts).reduce(into: []) { counts, listener in
+                    if let place = counts.firstIndex(where: { $0.role == listener.0 }) {
+                        counts[place].count += listener.1
+                    } else {
+                        counts.append((role: listener.0, count: listener.1))
+                    }
+                }
+            },
+            certificateExpiry: { certificate?.certificateExpiry },
+            topics: { Array(topics) }
+        )
     }
 
     /// Operators' connections that are accepted when `connectionsMax` others are open: to see why.

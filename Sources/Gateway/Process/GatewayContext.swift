@@ -16,6 +16,7 @@ final class GatewayContext: Sendable {
     /// By loop number; behind them that of the webhooks, where there are any.
     let loops: [LoopMailbox]
     let backups: BackupService
+    let metrics: MetricsDesk
     /// How often bounds were met that no other part counts.
     let tally = LimitTally<GatewayCountedLimit>()
     /// The connections of each credential, of all loops together.
@@ -60,6 +61,7 @@ final class GatewayContext: Sendable {
         self.engine = Mailbox<CommandBatch>()
         let mailboxCount = loopCount + (configuration.webhooks.isEmpty ? 0 : 1)
         self.loops = (0..<mailboxCount).map { _ in LoopMailbox() }
+        self.metrics = MetricsDesk(engine: self.engine)
         self.backups = BackupService(store: GatewayStore(configuration), loops: self.loops)
     }
 

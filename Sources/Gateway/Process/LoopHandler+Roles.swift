@@ -14,7 +14,7 @@ extension LoopHandler {
         switch route {
         case .subscribe(let topic), .register(let topic), .topicStatistics(let topic):
             guard shown.scope.contains(topic) else { throw shown.foreignTopic }
-        case .statistics, .backup, .push, .faults:
+        case .statistics, .metrics, .backup, .push, .faults:
             // The history knows pushes without their topics, and fault rules are of all of them.
             guard shown.scope == .all else { throw .everyTopicOnly }
         case .report, .extend, .drainStream, .unregister, .conditions, .topics, .explain, .devicePushes,

@@ -101,6 +101,7 @@ extension LoopHandler {
         case .ready: self.batch.append(.readiness(reply: reply))
         case .version: self.answer(request.stream, status: 200, Self.version)
         case .openAPI: PackageResources.openapi_json.withByteView { self.answer(request.stream, status: 200, $0) }
+        case .metrics: self.context.metrics.ask(reply: reply)
         }
     }
 
@@ -187,6 +188,12 @@ extension LoopHandler: EffectTaker {
             self.begin(status: status)
             _ = self.loop.respond(self.stream(address), self.response, body: body)
         }
+    }
+
+    func answerMetrics(_ address: StreamAddress, _ text: ByteView) {
+        self.response.begin(status: 200)
+        self.response.add("content-type", "text/plain; version=0.0.4; charset=utf-8")
+        _ = self.loop.respond(self.stream(address), self.response, body: text)
     }
 
     func subscribed(_ address: StreamAddress) {

@@ -146,6 +146,7 @@ final class LoopHandler: RequestHandler {
     func turnEnded() {
         if !self.batch.isEmpty {
             self.requestsAtEngine += self.batch.answersDue
+            self.batch.notePushesLeave()
             self.context.engine.submit(&self.batch)
         }
         let isFull = self.requestsAtEngine >= self.requestsAtEngineMax

@@ -23,6 +23,7 @@ enum Route: Hashable {
     case ready
     case version
     case openAPI
+    case metrics
 }
 
 /// What is asked of the fault rules.
@@ -67,6 +68,7 @@ enum RouteMatch: Hashable {
             case ["readyz"]: [("GET", .ready)]
             case ["version"]: [("GET", .version)]
             case ["openapi.json"]: [("GET", .openAPI)]
+            case ["metrics"]: [("GET", .metrics)]
             default: []
             }
         }
@@ -114,7 +116,7 @@ enum RouteMatch: Hashable {
         case .register, .unregister, .conditions: true
         case .subscribe, .report, .extend, .drainStream: role != .admin
         case .statistics, .topicStatistics, .topics, .explain, .devicePushes, .push, .simulateLaunch,
-            .simulateExpiration, .backup, .faults, .alive, .ready, .version, .openAPI:
+            .simulateExpiration, .backup, .faults, .alive, .ready, .version, .openAPI, .metrics:
             role == .admin
         }
     }

@@ -24,6 +24,9 @@ package struct WebhookBreaker: Sendable {
         case probing
     }
 
+    /// The name of each state.
+    static let stateNames = ["active", "resting", "probing"]
+
     /// What is to be done.
     package enum Action: Hashable, Sendable {
         case nothing
@@ -105,5 +108,16 @@ package struct WebhookBreaker: Sendable {
     private mutating func enter(_ state: State) {
         self.state = state
         self.round += 1
+    }
+}
+
+extension WebhookBreaker.State {
+    /// What operators are told; one of `WebhookBreaker.stateNames`.
+    var name: String {
+        switch self {
+        case .active: "active"
+        case .resting: "resting"
+        case .probing: "probing"
+        }
     }
 }

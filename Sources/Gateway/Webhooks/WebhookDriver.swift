@@ -266,6 +266,8 @@ extension WebhookDriver {
         self.log.warning("webhookRefused", ["topic": hook.topic, "status": "\(status)", "answer": body.string])
     }
 
+    func answerMetrics(_ address: StreamAddress, _ text: ByteView) {}
+
     func subscribed(_ address: StreamAddress) {}
 
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {

@@ -20,11 +20,7 @@ struct WebhookStatus: Hashable, Sendable {
         writer.key("slots")
         writer.integer(self.slots)
         writer.key("state")
-        switch self.state {
-        case .active: writer.string("active")
-        case .resting: writer.string("resting")
-        case .probing: writer.string("probing")
-        }
+        writer.string(self.state.name)
         writer.key("restingUntil")
         writer.optional(self.restingUntil) { writer, moment in writer.integer(moment) }
         writer.key("failures")

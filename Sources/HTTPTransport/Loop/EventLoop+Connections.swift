@@ -84,6 +84,7 @@ extension EventLoop {
         self.handshakes.append(connection.id) { self.isInHandshake($0) }
         self.connectionCount += 1
         self.server.connectionCount.add(1, ordering: .relaxed)
+        self.server.connectionCounts[listener].begin()
         if let tls {
             connection.tls = TLSSession(context: tls, pipe: self.pipe)
         } else {
@@ -392,6 +393,7 @@ extension EventLoop {
         self.freeIndices.append(index)
         self.connectionCount -= 1
         self.server.connectionCount.subtract(1, ordering: .relaxed)
+        self.server.connectionCounts[connection.listener].end()
         // The handler counts connections at the end of a turn, those that carried no request among them.
         self.core.handlerWasTold = true
     }

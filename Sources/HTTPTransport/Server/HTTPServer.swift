@@ -73,6 +73,9 @@ package final class HTTPServer: Sendable {
     /// How often the bounds were met, by loop.
     package var tallies: [LimitTally<TransportLimit>] { self.loops.map(\.core.tally) }
 
+    /// The open connections by listener, in their order.
+    package var connectionCounts: [Int] { self.state.connectionCounts.map(\.value) }
+
     /// Starts the loops' threads.
     package func start() throws(TransportError) {
         for loop in self.loops {

@@ -18,6 +18,8 @@ final class ServerState: Sendable {
     let handshakesPerLoopMax: Int
     /// The open connections of all loops.
     let connectionCount = Atomic<Int>(0)
+    /// The same by listener.
+    let connectionCounts: [ConnectionCount]
     /// The same by where they come from.
     let clients: ConnectionCounts<ClientNetwork>
     let requestBytes: RequestBytes
@@ -25,6 +27,7 @@ final class ServerState: Sendable {
     init(limits: TransportLimits, listeners: [BoundListener], connectionsMax: Int, loopCount: Int) {
         self.limits = limits
         self.listeners = listeners
+        self.connectionCounts = listeners.map { _ in ConnectionCount() }
         self.connectionsMax = connectionsMax
         self.handshakesPerLoopMax = max(1, limits.handshakesMax / loopCount)
         self.clients = ConnectionCounts(connectionsMax: limits.connectionsPerAddressMax)
@@ -39,4 +42,15 @@ final class ServerState: Sendable {
     func hasRoom(_ listener: BoundListener) -> Bool {
         self.connectionCount.load(ordering: .relaxed) < self.connectionsMax + listener.connectionsReserved
     }
+}
+
+/// How many connections there are, counted by any thread.
+final class ConnectionCount: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { self.count.load(ordering: .relaxed) }
+
+    func begin() { self.count.add(1, ordering: .relaxed) }
+
+    func end() { self.count.subtract(1, ordering: .relaxed) }
 }

@@ -53,6 +53,16 @@ package final class TLSContext: @unchecked Sendable {
     deinit {
         unsafe SSL_CTX_free(self.context)
     }
+
+    /// When the server's certificate ends, in seconds since 1970; nil when it does not say.
+    package var certificateExpiry: Int64? {
+        guard let certificate = unsafe SSL_CTX_get0_certificate(self.context), let epoch = unsafe ASN1_TIME_set(nil, 0)
+        else { return nil }
+        defer { unsafe ASN1_TIME_free(epoch) }
+        var (days, seconds): (Int32, Int32) = (0, 0)
+        guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1 else { return nil }
+        return Int64(days) * 86_400 + Int64(seconds)
+    }
 }
 
 /// Takes `h2` from the protocols a client offers, and refuses a list without it.

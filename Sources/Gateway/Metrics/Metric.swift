@@ -1,0 +1,248 @@
+/// A metric as `GET /metrics` names it.
+package struct Metric: Sendable {
+    /// What a metric's values mean, as Prometheus knows it.
+    package enum Kind: String, Sendable {
+        /// Grows, and begins anew at most when the gateway starts.
+        case counter
+        /// Goes up and down.
+        case gauge
+        /// Counts of values below bounds, which rise and are cumulative, with the sum of all values.
+        case histogram
+    }
+
+    package let name: String
+    package let kind: Kind
+    /// The label that tells a metric's series apart; nil when there is one series.
+    package let label: String?
+    /// One line that says what is counted or measured.
+    package let help: String
+
+    private init(_ name: String, _ kind: Kind, by label: String? = nil, _ help: String) {
+        self.name = name
+        self.kind = kind
+        self.label = label
+        self.help = help
+    }
+}
+
+// MARK: - Pushes
+
+extension Metric {
+    static let pushesAccepted = Metric(
+        "wakegate_pushes_accepted_total",
+        .counter,
+        "Pushes that entered the launch policy; those that wake nobody are not among them."
+    )
+    static let pushesNoWake = Metric(
+        "wakegate_pushes_no_wake_total",
+        .counter,
+        "Pushes answered 200 whose payload wakes nobody."
+    )
+    static let pushesRejected = Metric(
+        "wakegate_pushes_rejected_total",
+        .counter,
+        by: "reason",
+        "Pushes refused, by the reason they were answered with."
+    )
+    static let pushesCompleted = Metric(
+        "wakegate_pushes_completed_total",
+        .counter,
+        "Pushes whose wake a worker handled."
+    )
+    static let pushesCoalesced = Metric(
+        "wakegate_pushes_coalesced_total",
+        .counter,
+        "Pushes that a newer one stands for."
+    )
+    static let pushesDiscarded = Metric(
+        "wakegate_pushes_discarded_total",
+        .counter,
+        by: "reason",
+        "Accepted pushes that were dropped, by reason."
+    )
+    static let pushesPending = Metric("wakegate_pushes_pending", .gauge, "Pushes that wait for their launch.")
+    static let pushesInFlight = Metric("wakegate_pushes_in_flight", .gauge, "Pushes whose wake is at a worker.")
+    static let pushesUnaccounted = Metric(
+        "wakegate_pushes_unaccounted",
+        .gauge,
+        "Accepted pushes less those completed, coalesced, discarded, pending and in flight; anything but 0 is a bug."
+    )
+    static let pushMemory = Metric(
+        "wakegate_push_memory_bytes",
+        .gauge,
+        "Memory of the pushes that wait or are in flight."
+    )
+    static let pushMemoryMax = Metric(
+        "wakegate_push_memory_max_bytes",
+        .gauge,
+        "What that memory may be at most: limits.pendingBytesMax."
+    )
+    static let admitToDurable = Metric(
+        "wakegate_push_admit_to_durable_seconds",
+        .histogram,
+        "Time from a push's leaving its connection's loop, checked, until the commit that holds it was durable."
+    )
+}
+
+// MARK: - Wakes
+
+extension Metric {
+    static let wakesLaunched = Metric(
+        "wakegate_wakes_launched_total",
+        .counter,
+        "Wakes launched, an operator's empty ones included."
+    )
+    static let wakesEnded = Metric("wakegate_wakes_ended_total", .counter, by: "result", "Wakes that ended, by result.")
+    static let lateness = Metric(
+        "wakegate_launch_lateness_seconds",
+        .histogram,
+        "Time from when a push could have been launched until a worker with a free slot was there for it."
+    )
+    static let wakeDuration = Metric(
+        "wakegate_wake_duration_seconds",
+        .histogram,
+        by: "result",
+        "Time from a wake's launch to its end, by result."
+    )
+    static let oldestDue = Metric(
+        "wakegate_oldest_due_age_seconds",
+        .gauge,
+        "For how long the push has waited that could have been launched first; 0 when none could be."
+    )
+}
+
+// MARK: - Devices and workers
+
+extension Metric {
+    static let devicesRegistered = Metric("wakegate_devices_registered", .gauge, "Registered devices.")
+    static let devicesHeld = Metric(
+        "wakegate_devices_held",
+        .gauge,
+        by: "reason",
+        "Devices with a pending push that is held, by the first hold that applies."
+    )
+    static let devicesWithoutWorker = Metric(
+        "wakegate_devices_without_worker",
+        .gauge,
+        "Devices with a push that could be launched, of topics to which no worker is subscribed."
+    )
+    static let workersConnected = Metric("wakegate_workers_connected", .gauge, "Workers' streams and webhooks.")
+    static let workerSlots = Metric("wakegate_worker_slots", .gauge, "How many wakes all workers may hold at once.")
+    static let workerSlotsBusy = Metric("wakegate_worker_slots_busy", .gauge, "How many wakes all workers hold.")
+    static let webhooks = Metric("wakegate_webhooks", .gauge, by: "state", "Webhooks by what they are at.")
+    static let topics = Metric("wakegate_topics", .gauge, "Topics that a device, a worker or the configuration named.")
+}
+
+// MARK: - Topics that the configuration names
+
+extension Metric {
+    /// What all topics together are called that the configuration does not name; no topic can be called so.
+    static let otherTopics = "(other)"
+
+    static let topicPushesAccepted = Metric(
+        "wakegate_topic_pushes_accepted_total",
+        .counter,
+        by: "topic",
+        "Accepted pushes by topic, for those that the configuration names; (other) is all the rest."
+    )
+    static let topicWakesLaunched = Metric(
+        "wakegate_topic_wakes_launched_total",
+        .counter,
+        by: "topic",
+        "Wakes launched by topic, as above."
+    )
+    static let topicPushesPending = Metric(
+        "wakegate_topic_pushes_pending",
+        .gauge,
+        by: "topic",
+        "Pushes that wait for their launch by topic, as above."
+    )
+    static let topicWorkersConnected = Metric(
+        "wakegate_topic_workers_connected",
+        .gauge,
+        by: "topic",
+        "Workers' streams and webhooks by topic, as above."
+    )
+}
+
+// MARK: - The gateway
+
+extension Metric {
+    static let commitDuration = Metric(
+        "wakegate_commit_duration_seconds",
+        .histogram,
+        "Time that a commit of the journal took, its sync included."
+    )
+    static let commitPushes = Metric(
+        "wakegate_commit_batch_pushes",
+        .histogram,
+        "Pushes that one commit made durable together."
+    )
+    static let storeFailed = Metric(
+        "wakegate_store_failed",
+        .gauge,
+        "1 once a commit has failed: nothing more is taken until a restart."
+    )
+    static let limitsMet = Metric(
+        "wakegate_limits_met_total",
+        .counter,
+        by: "limit",
+        "How often a bound kept somebody from something, by its key in the configuration."
+    )
+    static let connections = Metric(
+        "wakegate_connections",
+        .gauge,
+        by: "listener",
+        "Open connections by the listener they came to."
+    )
+    static let draining = Metric("wakegate_draining", .gauge, "1 while the gateway shuts down.")
+    static let certificateExpiry = Metric(
+        "wakegate_certificate_expiry_timestamp_seconds",
+        .gauge,
+        "When the edge's certificate ends, in seconds since 1970; absent when there is no edge."
+    )
+    static let countingSince = Metric(
+        "wakegate_counting_since_timestamp_seconds",
+        .gauge,
+        "When the counters of pushes and wakes began, in seconds since 1970."
+    )
+    static let buildInfo = Metric("wakegate_build_info", .gauge, by: "version", "Always 1; its label is the version.")
+}
+
+// MARK: - The process
+
+extension Metric {
+    static let residentMemory = Metric(
+        "wakegate_process_resident_memory_bytes",
+        .gauge,
+        "Memory of the process that is not swapped out."
+    )
+    static let openDescriptors = Metric("wakegate_process_open_fds", .gauge, "Open file descriptors.")
+    static let maxDescriptors = Metric("wakegate_process_max_fds", .gauge, "How many there may be.")
+    static let processorTime = Metric(
+        "wakegate_process_cpu_seconds_total",
+        .counter,
+        "Processor time that the process has used."
+    )
+    static let startTime = Metric(
+        "wakegate_process_start_time_seconds",
+        .gauge,
+        "When the gateway started, in seconds since 1970."
+    )
+}
+
+// MARK: - All of them
+
+extension Metric {
+    /// Every metric, in the order in which they are shown.
+    package static let all = [
+        pushesAccepted, pushesNoWake, pushesRejected, pushesCompleted, pushesCoalesced, pushesDiscarded, pushesPending,
+        pushesInFlight, pushesUnaccounted, pushMemory, pushMemoryMax, wakesLaunched, wakesEnded,
+        lateness, wakeDuration, oldestDue, devicesRegistered, devicesHeld, devicesWithoutWorker, workersConnected,
+        workerSlots, workerSlotsBusy, webhooks, topics, topicPushesAccepted, topicWakesLaunched, topicPushesPending,
+        topicWorkersConnected, commitDuration, commitPushes, admitToDurable, storeFailed, limitsMet, connections,
+        draining,
+        certificateExpiry, countingSince, buildInfo, residentMemory, openDescriptors, maxDescriptors, processorTime,
+        startTime,
+    ]
+}

@@ -1,0 +1,107 @@
+import Foundation
+import Testing
+
+@Suite("Prometheus, the real one", .serialized, .timeLimit(.minutes(15)))
+struct PrometheusTests {
+    private let topic = "com.example.metrics"
+
+    private func token(_ number: Int) -> String { String(repeating: "\(number % 10)a7e", count: 16) }
+
+    private func job(_ gateway: RunningGateway) -> String {
+        "  - {job_name: wakegate, static_configs: [{targets: [\"\(gateway.admin)\"]}]}"
+    }
+
+    /// Every expression of the dashboard, for whichever gateway there is.
+    private func dashboard() throws -> [String] {
+        let file = RunningGateway.root.appendingPathComponent("deploy/grafana/dashboard.json")
+        let dashboard = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
+        let panels = dashboard?["panels"] as? [[String: Any]] ?? []
+        let targets = panels.flatMap { $0["targets"] as? [[String: Any]] ?? [] }
+        return targets.compactMap { $0["expr"] as? String }.map {
+            $0.replacing("$instance", with: ".*").replacing("$__rate_interval", with: "1m")
+        }
+    }
+
+    @Test("promtool has nothing to say about the metrics of a gateway that has worked, nor about the alert rules")
+    func promtool() throws {
+        let gateway = try RunningGateway()
+        let worker = try gateway.curlWorker(topic: self.topic)
+        for number in 0..<4 { #expect(try gateway.push(self.token(number), topic: self.topic).status == 200) }
+        let wake = try #require(try worker.next()?.id)
+        #expect(try gateway.edge("/v1/wakes/\(wake)", "-d", #"{"result":"newData"}"#).status == 204)
+        #expect(try gateway.push("00", topic: self.topic).status == 400)
+        let metrics = try gateway.admin("/metrics")
+        #expect(metrics.status == 200)
+        #expect(metrics.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8")
+        #expect(!metrics.body.contains(self.token(0)))
+        let checked = try ChildProcess.run("promtool", ["check", "metrics"], input: metrics.body)
+        #expect(checked.status == 0 && checked.output + checked.errors == "", "\(checked)")
+        for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts-test.yml"]] {
+            let folder = PrometheusServer.rules.deletingLastPathComponent()
+            let ended = try ChildProcess.run("promtool", arguments, folder: folder)
+            #expect(ended.status == 0, "\(ended)")
+        }
+        #expect(try gateway.edge("/metrics").status == 405)
+        #expect(try gateway.admin("/metrics", "-X", "POST").status == 405)
+    }
+
+    @Test("It scrapes for a minute's worth, the dashboard's every expression has data, and a stopped worker is told")
+    func scrapes() throws {
+        let gateway = try RunningGateway()
+        let prometheus = try PrometheusServer(jobs: self.job(gateway))
+        let script = "exit 0"
+        var worker: WorkerProcess? = try WorkerProcess(gateway, topic: self.topic, script: script)
+        for number in 0..<3 { #expect(try gateway.push(self.token(number), topic: self.topic).status == 200) }
+        #expect(try gateway.push("00", topic: self.topic).status == 400)
+        try gateway.eventually("three wakes") { try gateway.stats().integer("pushes", "completed") == 3 }
+        try PrometheusServer.eventually("three wakes scraped") {
+            try prometheus.query("wakegate_pushes_completed_total") == [3]
+        }
+        #expect(try prometheus.alerts().firing == [])
+
+        worker?.process.send(SIGTERM)
+        #expect(try worker?.process.finish().status == 0)
+        worker = nil
+        #expect(try gateway.push(self.token(7), topic: self.topic).status == 200)
+        try PrometheusServer.eventually("the alert fires") {
+            try prometheus.alerts().firing.contains("WakeGateNoWorker")
+        }
+        worker = try WorkerProcess(gateway, topic: self.topic, script: script)
+        try PrometheusServer.eventually("the alert has gone") { try prometheus.alerts().firing == [] }
+
+        try PrometheusServer.eventually("sixty scrapes") {
+            try prometheus.query("count_over_time(up[10m])").allSatisfy { $0 >= 60 }
+        }
+        #expect(try prometheus.query("min_over_time(up[10m])") == [1])
+        #expect(try prometheus.query("max_over_time(wakegate_pushes_unaccounted[10m])") == [0])
+        for expression in try self.dashboard() {
+            let values = try prometheus.query(expression)
+            // What shows only those that are not 0 may show none.
+            #expect(!values.isEmpty || expression.hasSuffix("> 0"), "\(expression)")
+        }
+        withExtendedLifetime(worker) {}
+    }
+
+    @Test("With an operator's token it scrapes an admin listener that others reach, and without one it does not")
+    func afar() throws {
+        let gateway = try ServedGateway()
+        let file = gateway.folder.appendingPathComponent("prometheus.token")
+        try Data(try gateway.issue("--role", "operator").token.utf8).write(to: file)
+        let target = gateway.url(.adminAfar).replacing("http://", with: "")
+        let prometheus = try PrometheusServer(
+            jobs: """
+                  - job_name: wakegate
+                    authorization: {credentials_file: "\(file.path)"}
+                    static_configs: [{targets: ["\(target)"]}]
+                  - job_name: nobody
+                    static_configs: [{targets: ["\(target)"]}]
+                """
+        )
+        try PrometheusServer.eventually("ten scrapes") {
+            try prometheus.query("count_over_time(up[10m]) >= 10").count == 2
+        }
+        #expect(try prometheus.query(#"min_over_time(up{job="wakegate"}[10m])"#) == [1])
+        #expect(try prometheus.query(#"max_over_time(up{job="nobody"}[10m])"#) == [0])
+        #expect(try prometheus.query("count(wakegate_build_info)") == [1])
+    }
+}
