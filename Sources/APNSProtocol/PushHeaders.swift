@@ -16,6 +16,7 @@ package struct PushHeaders {
         case channelID = 128
         case requestID = 256
         case uniqueID = 512
+        case traceParent = 1024
     }
 
     /// How many other names that begin with `apns-` are remembered; repetitions of further ones are not noticed.
@@ -44,6 +45,9 @@ package struct PushHeaders {
 
     package init() {}
 
+    /// Whether there is a `traceparent`, well-formed or not: nothing of a trace can make a push wrong.
+    package var hasTraceParent: Bool { self.has(.traceParent) }
+
     /// The value of `authorization`, the first one if there are several; nil when it is absent.
     package var authorization: ByteView? { self.has(.authorization) ? self.authorizationText : nil }
 
@@ -67,6 +71,8 @@ package struct PushHeaders {
             if self.isFirst(.id) { self.id = APNsID(value) }
         case 10 where name == "apns-topic":
             if self.isFirst(.topic) { self.topicText = value }
+        case 11 where name == "traceparent":
+            self.seen |= Field.traceParent.rawValue
         case 13 where name == "apns-priority":
             if self.isFirst(.priority) { self.priorityText = value }
         case 13 where name == "authorization":

@@ -21,10 +21,14 @@ extension DeviceRecord {
         /// The wake in flight carries a push.
         static let content = Flags(rawValue: 1 << 8)
         static let answeredPushes = Flags(rawValue: 1 << 9)
+        /// The pending push belongs to a trace, or stands for one that does.
+        static let pendingTrace = Flags(rawValue: 1 << 10)
+        /// The same of the push in flight.
+        static let inFlightTrace = Flags(rawValue: 1 << 11)
         /// Every flag that has a meaning.
-        static let known = Flags(rawValue: 1 << 10 - 1)
+        static let known = Flags(rawValue: 1 << 12 - 1)
         /// Flags that say something of a wake in flight.
-        static let ofWake: Flags = [.spacingBefore, .discardsRetry, .content]
+        static let ofWake: Flags = [.spacingBefore, .discardsRetry, .content, .inFlightTrace]
     }
 
     /// Appends the record as it is kept.
@@ -35,12 +39,16 @@ extension DeviceRecord {
         var flags: Flags = self.isRegistered ? .isRegistered : []
         if state.spacing != Spacing() { flags.insert(.spacing) }
         if state.conditions != Conditions() { flags.insert(.conditions) }
-        if state.pending != nil { flags.insert(.pending) }
+        if let pending = state.pending {
+            flags.insert(.pending)
+            if Self.hasTrace(pending) { flags.insert(.pendingTrace) }
+        }
         if let inFlight = state.inFlight {
             flags.insert(.inFlight)
             if inFlight.spacingBefore != nil { flags.insert(.spacingBefore) }
             if inFlight.discardsRetry { flags.insert(.discardsRetry) }
             if inFlight.push.handle != .none { flags.insert(.content) }
+            if Self.hasTrace(inFlight.push) { flags.insert(.inFlightTrace) }
         }
         let wakesAfter = now - EmbeddedEngine.endedWakeMemory
         let ended = self.endedWakes.value?.elements.filter { $0.at > wakesAfter } ?? []
@@ -90,7 +98,9 @@ extension DeviceRecord {
         var pushes: [PendingPush] = []
         defer { for push in pushes { PushContent(push.handle)?.deallocate() } }
         if flags.contains(.pending) {
-            guard let push = Self.push(&reader, hasContent: true) else { return nil }
+            guard let push = Self.push(&reader, hasContent: true, hasTrace: flags.contains(.pendingTrace)) else {
+                return nil
+            }
             pushes.append(push)
         }
         let pending = pushes.first
@@ -101,7 +111,8 @@ extension DeviceRecord {
             let launchedAt = Instant(milliseconds: reader.integer())
             let deadline = Instant(milliseconds: reader.integer())
             let before = flags.contains(.spacingBefore) ? Self.spacing(&reader) : nil
-            guard let push = Self.push(&reader, hasContent: flags.contains(.content)) else { return nil }
+            let (hasContent, hasTrace) = (flags.contains(.content), flags.contains(.inFlightTrace))
+            guard let push = Self.push(&reader, hasContent: hasContent, hasTrace: hasTrace) else { return nil }
             pushes.append(push)
             inFlight = WakeInFlight(
                 push: push,
@@ -208,7 +219,8 @@ extension DeviceRecord {
     }
 
     /// Expiry, receivedAt, firstReceivedAt (8 bytes each), coalesced, attempts (4 each), priority (1), and with a
-    /// content apns-id (16 and 4), collapse id (1 and its bytes), payload (4 and its bytes).
+    /// content apns-id (16 and 4), collapse id (1 and its bytes), payload (4 and its bytes); with a trace its bytes
+    /// behind their number (2).
     private static func store(_ push: PendingPush, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(push.expiry.milliseconds)
         buffer.appendLittleEndian(push.receivedAt.milliseconds)
@@ -224,9 +236,17 @@ extension DeviceRecord {
         buffer.append(content.collapseID)
         buffer.appendLittleEndian(UInt32(content.payload.count))
         buffer.append(content.payload)
+        let trace = content.trace
+        guard !trace.isEmpty else { return }
+        buffer.appendLittleEndian(UInt16(trace.count))
+        buffer.append(trace)
     }
 
-    private static func push(_ reader: inout RecordReader, hasContent: Bool) -> PendingPush? {
+    private static func hasTrace(_ push: PendingPush) -> Bool {
+        PushContent(push.handle).map { !$0.trace.isEmpty } ?? false
+    }
+
+    private static func push(_ reader: inout RecordReader, hasContent: Bool, hasTrace: Bool) -> PendingPush? {
         let expiry = Instant(milliseconds: reader.integer())
         let receivedAt = Instant(milliseconds: reader.integer())
         let firstReceivedAt = Instant(milliseconds: reader.integer())
@@ -238,7 +258,9 @@ extension DeviceRecord {
             let apnsID = APNsID(first: reader.integer(), second: reader.integer(), upperCase: reader.integer())
             let collapseID = reader.view(Int(reader.integer(UInt8.self)))
             let payload = reader.view(Int(reader.integer(UInt32.self)))
-            handle = PushContent(apnsID: apnsID, collapseID: collapseID, payload: payload).handle
+            let trace = hasTrace ? reader.view(Int(reader.integer(UInt16.self))) : ByteView()
+            guard !hasTrace || PushTrace(trace) != nil else { return nil }
+            handle = PushContent(apnsID: apnsID, collapseID: collapseID, payload: payload, trace: trace).handle
         }
         return PendingPush(
             handle: handle,

@@ -40,7 +40,7 @@ extension EmbeddedEngine {
             self.noteAnswer(answer, push, device)
             return answer
         }
-        let content = PushContent(apnsID: push.apnsID, collapseID: push.collapseID, payload: push.payload)
+        let content = self.content(of: push, device)
         self.hold(content, topic)
         let parameters = self.parameters(topic)
         let action = self.devices[device].state.pushReceived(

@@ -180,7 +180,9 @@ extension EmbeddedEngine {
         case .completed(let push):
             self.count(before.topic) { $0.completed += 1 }
             if let content = PushContent(push) { self.letGo(content, before.topic) }
-        case .absorbed(let push): self.absorb(push, before.topic)
+        case .absorbed(let push):
+            self.linkTraces(of: push, device)
+            self.absorb(push, before.topic)
         case .discarded(let push, let reason): self.discard(push, reason, device)
         case .retries, .nothing: break
         }

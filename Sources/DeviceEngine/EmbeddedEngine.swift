@@ -1,3 +1,4 @@
+import Bytes
 package import LaunchPolicy
 
 /// All devices in memory, stepped by one thread: states, due moments, queues of those that wait for a slot, books.
@@ -33,6 +34,8 @@ package final class EmbeddedEngine {
     var dueMoment: Instant?
     /// How long launches were waited for, and wakes took.
     package var times = WakeTimes()
+    /// Where traces are put together.
+    var joinedTrace = ByteBuffer()
     var changed: [DeviceIndex] = []
     var changedTopics: [TopicIndex] = []
     /// What happened and was not yet taken by a driver.

@@ -15,6 +15,8 @@ package struct IncomingPush {
     package let payload: ByteView
     /// Whether `aps.content-available` is 1.
     package let wakes: Bool
+    /// The trace it belongs to, as `PushTrace` keeps it; empty when there is none, valid during the call.
+    package let trace: ByteView
 
     package init(
         apnsID: APNsID,
@@ -23,7 +25,8 @@ package struct IncomingPush {
         expiration: ArrivingPush.Expiration,
         collapseID: ByteView,
         payload: ByteView,
-        wakes: Bool
+        wakes: Bool,
+        trace: ByteView = ByteView()
     ) {
         self.apnsID = apnsID
         self.isNamedByClient = isNamedByClient
@@ -32,6 +35,7 @@ package struct IncomingPush {
         self.collapseID = collapseID
         self.payload = payload
         self.wakes = wakes
+        self.trace = trace
     }
 }
 

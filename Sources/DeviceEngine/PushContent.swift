@@ -1,7 +1,7 @@
 package import Bytes
 package import LaunchPolicy
 
-/// What a push carries: its apns-id, collapse id and payload, in one block of memory.
+/// What a push carries: its apns-id, collapse id, payload and trace, in one block of memory.
 ///
 /// A value is a reference with one owner, who calls `deallocate` once. The policy carries it as a `PushHandle`.
 @safe
@@ -9,6 +9,8 @@ package struct PushContent {
     private struct Header {
         let apnsID: APNsID
         let collapseIDCount: UInt16
+        /// It stands where alignment leaves room.
+        let traceCount: UInt16
         let payloadCount: UInt32
     }
 
@@ -16,18 +18,26 @@ package struct PushContent {
 
     /// Copies the parts into a block of their own.
     ///
-    /// - Parameter collapseID: at most 64 bytes, empty when there is none.
-    package init(apnsID: APNsID, collapseID: ByteView, payload: ByteView) {
-        let size = Self.byteCount(collapseIDCount: collapseID.count, payloadCount: payload.count)
+    /// - Parameters:
+    ///   - collapseID: at most 64 bytes, empty when there is none.
+    ///   - trace: what `PushTrace` keeps, empty when there is none.
+    package init(apnsID: APNsID, collapseID: ByteView, payload: ByteView, trace: ByteView = ByteView()) {
+        let size = Self.byteCount(
+            collapseIDCount: collapseID.count,
+            payloadCount: payload.count,
+            traceCount: trace.count
+        )
         unsafe self.base = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 8)
         let header = Header(
             apnsID: apnsID,
             collapseIDCount: UInt16(collapseID.count),
+            traceCount: UInt16(trace.count),
             payloadCount: UInt32(payload.count)
         )
         unsafe self.base.storeBytes(of: header, as: Header.self)
         self.write(collapseID, at: 0)
         self.write(payload, at: collapseID.count)
+        self.write(trace, at: collapseID.count + payload.count)
     }
 
     /// The content behind a handle that `handle` gave; nil for the handle of no push.
@@ -53,22 +63,36 @@ package struct PushContent {
         self.bytes(from: Int(self.header.collapseIDCount), count: Int(self.header.payloadCount))
     }
 
+    /// The traces it belongs to, for `PushTrace` to read; empty when there are none, valid until `deallocate`.
+    package var trace: ByteView {
+        let header = self.header
+        return self.bytes(
+            from: Int(header.collapseIDCount) + Int(header.payloadCount),
+            count: Int(header.traceCount)
+        )
+    }
+
     /// The memory it takes.
     var byteCount: Int {
         let header = self.header
         return Self.byteCount(
             collapseIDCount: Int(header.collapseIDCount),
-            payloadCount: Int(header.payloadCount)
+            payloadCount: Int(header.payloadCount),
+            traceCount: Int(header.traceCount)
         )
     }
 
     /// The memory that the content of a push would take.
     static func byteCount(_ push: IncomingPush) -> Int {
-        Self.byteCount(collapseIDCount: push.collapseID.count, payloadCount: push.payload.count)
+        Self.byteCount(
+            collapseIDCount: push.collapseID.count,
+            payloadCount: push.payload.count,
+            traceCount: push.trace.count
+        )
     }
 
-    private static func byteCount(collapseIDCount: Int, payloadCount: Int) -> Int {
-        MemoryLayout<Header>.size + collapseIDCount + payloadCount
+    private static func byteCount(collapseIDCount: Int, payloadCount: Int, traceCount: Int) -> Int {
+        MemoryLayout<Header>.size + collapseIDCount + payloadCount + traceCount
     }
 
     package func deallocate() {

@@ -50,6 +50,11 @@ package final class EngineRig {
         return token
     }
 
+    /// The trace of a number; no two are alike.
+    package static func trace(_ number: Int) -> TraceParent {
+        TraceParent(trace: .init(first: 0xABCD, second: UInt64(number)), parent: UInt64(number) + 1, flags: 1)
+    }
+
     package static func topicName(_ number: Int) -> String { "com.example.app\(number)" }
 
     /// The apns-id of push `number`.
@@ -74,9 +79,12 @@ package final class EngineRig {
         _ expiration: ArrivingPush.Expiration = .absent,
         wakes: Bool = true,
         clientID: UInt64? = nil,
+        trace: TraceParent? = nil,
         body: (IncomingPush) -> Result
     ) -> Result {
         self.lastPush += 1
+        var traceBytes = ByteBuffer()
+        if let trace { PushTrace.write(trace, state: ByteView("vendor=\"1\""), to: &traceBytes) }
         return "{\"aps\":{\"content-available\":1},\"n\":\(self.lastPush)}".withByteView { payload in
             body(
                 IncomingPush(
@@ -86,7 +94,8 @@ package final class EngineRig {
                     expiration: expiration,
                     collapseID: ByteView(),
                     payload: payload,
-                    wakes: wakes
+                    wakes: wakes,
+                    trace: traceBytes.view
                 )
             )
         }
@@ -103,9 +112,10 @@ package final class EngineRig {
         _ expiration: ArrivingPush.Expiration = .absent,
         workerIsFree: Bool = false,
         wakes: Bool = true,
-        clientID: UInt64? = nil
+        clientID: UInt64? = nil,
+        trace: TraceParent? = nil
     ) -> PushAnswer? {
-        self.makePush(priority, expiration, wakes: wakes, clientID: clientID) { push in
+        self.makePush(priority, expiration, wakes: wakes, clientID: clientID, trace: trace) { push in
             let admission = Self.topicName(topic).withByteView {
                 self.engine.admit(Self.token(device), topic: $0, isDryRun: false)
             }

@@ -26,6 +26,18 @@ struct CommandRunTests {
         )
     }
 
+    @Test("The trace of a wake is where tracing tools look for it")
+    func trace() throws {
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        let text = """
+            {"wake":"w","device":"ab","topic":"t","deadline":99,"traceparent":"\(parent)","tracestate":"a=1",
+            "payload":null}
+            """
+        let variables = WakeNotification(try #require(WakeMessage(Array(text.utf8)))).commandEnvironment
+        #expect(variables["TRACEPARENT"] == parent)
+        #expect(variables["TRACESTATE"] == "a=1")
+    }
+
     @Test(
         "Exit statuses are results",
         arguments: [

@@ -25,6 +25,16 @@ struct WakeMessageTests {
         #expect(wake.payload.isEmpty && wake.apnsID == nil && wake.timeLeft == nil && wake.attempt == 1)
     }
 
+    @Test("The traces of a wake are read; most wakes have none")
+    func traces() throws {
+        let start = #"{"wake":"w","device":"ab","topic":"t","deadline":99,"#
+        let text = start + #""traceparent":"p","tracestate":"a=\"1\"","traceLinks":["x","y"],"payload":null}"#
+        let wake = WakeNotification(try #require(WakeMessage(Array(text.utf8))))
+        #expect(wake.traceparent == "p" && wake.tracestate == "a=\"1\"" && wake.traceLinks == ["x", "y"])
+        let plain = WakeNotification(try #require(WakeMessage(Array((start + #""payload":null}"#).utf8))))
+        #expect(plain.traceparent == nil && plain.tracestate == nil && plain.traceLinks.isEmpty)
+    }
+
     @Test(
         "Text that is no wake is refused",
         arguments: [

@@ -199,6 +199,9 @@ struct CommandProcess {
         return pid > 0 ? pid : nil
     }
 
+    /// What a wake has or has not, whatever the worker's own environment says.
+    private static let ofEachWake: Set<String> = ["TRACEPARENT", "TRACESTATE"]
+
     /// Our environment with `added` in it, as C strings that the caller frees.
     private static func variables(_ added: [String: String]) -> [UnsafeMutablePointer<CChar>?] {
         var variables: [UnsafeMutablePointer<CChar>?] = unsafe []
@@ -206,7 +209,9 @@ struct CommandProcess {
         while let variable = unsafe next.pointee {
             let text = unsafe String(cString: variable)
             let name = text.prefix { $0 != "=" }
-            if added[String(name)] == nil { unsafe variables.append(strdup(variable)) }
+            if added[String(name)] == nil, !Self.ofEachWake.contains(String(name)) {
+                unsafe variables.append(strdup(variable))
+            }
             unsafe next += 1
         }
         for (name, value) in added { unsafe variables.append(strdup("\(name)=\(value)")) }

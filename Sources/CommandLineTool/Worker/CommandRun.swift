@@ -40,10 +40,14 @@ extension BackgroundFetchResult {
 extension WakeNotification {
     /// The variables that the wake's command finds in its environment.
     package var commandEnvironment: [String: String] {
-        [
+        var variables = [
             "WAKEGATE_WAKE": self.id, "WAKEGATE_DEVICE": self.deviceToken, "WAKEGATE_TOPIC": self.topic,
             "WAKEGATE_ATTEMPT": String(self.attempt), "WAKEGATE_COALESCED": String(self.coalescedCount),
             "WAKEGATE_DEADLINE": String(self.firstDeadline),
         ]
+        // Those that tracing libraries and tools look for.
+        variables["TRACEPARENT"] = self.traceparent
+        variables["TRACESTATE"] = self.tracestate
+        return variables
     }
 }

@@ -31,12 +31,19 @@ final class CommandBatch: MailboxBatch, @unchecked Sendable {
     }
 
     /// Takes a push; the counts of `push` are those of the views.
-    func append(_ push: PushCommand, topic: ByteView, collapseID: ByteView, payload: ByteView) {
+    func append(
+        _ push: PushCommand,
+        topic: ByteView,
+        collapseID: ByteView,
+        payload: ByteView,
+        trace: ByteView = ByteView()
+    ) {
         self.items.append(Tag.push)
         self.items.append(memoryOf: push)
         self.items.append(topic)
         self.items.append(collapseID)
         self.items.append(payload)
+        self.items.append(trace)
         self.count += 1
         self.answersDue += 1
     }
@@ -64,7 +71,7 @@ final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.arrivals.removeAll(keepingCapacity: true)
     }
 
-    /// Hands over every item in order; the view holds a push's topic, collapse id and payload.
+    /// Hands over every item in order; the view holds a push's topic, collapse id, payload and trace.
     func forEach(push: (PushCommand, ByteView) -> Void, command: (EngineCommand) -> Void) {
         let bytes = self.items.view
         var offset = 0

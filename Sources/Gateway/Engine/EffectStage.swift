@@ -74,6 +74,7 @@ final class EffectStage: DispatchOutput {
         self.writer.integer(self.offset.wall(wake.deadline))
         self.writer.key("timeLeft")
         self.writer.integer(wake.timeLeft)
+        if let trace = wake.content.flatMap({ PushTrace($0.trace) }) { self.writer.members(of: trace) }
         self.writer.key("collapseID")
         self.writer.optional(wake.content.flatMap { $0.collapseID.isEmpty ? nil : $0 }) { writer, content in
             writer.string(content.collapseID)

@@ -299,14 +299,16 @@ extension EngineCore {
         let topic = bytes[0..<Int(push.topicCount)]
         guard !self.isDraining else { return self.refuse(push, .shutdown, topic: topic) }
         let collapseIDEnd = Int(push.topicCount) + Int(push.collapseIDCount)
+        let payloadEnd = collapseIDEnd + Int(push.payloadCount)
         let incoming = IncomingPush(
             apnsID: push.apnsID,
             isNamedByClient: push.isNamedByClient,
             priority: Priority(rawValue: push.priority) ?? .immediate,
             expiration: self.expiration(push.expiration),
             collapseID: bytes[Int(push.topicCount)..<collapseIDEnd],
-            payload: bytes.dropFirst(collapseIDEnd),
-            wakes: push.wakes
+            payload: bytes[collapseIDEnd..<payloadEnd],
+            wakes: push.wakes,
+            trace: bytes.dropFirst(payloadEnd)
         )
         switch self.dispatcher.push(incoming, token: push.token, topic: topic, isDryRun: push.isDryRun) {
         case .refused(let refusal): self.refuse(push, refusal, topic)

@@ -1,7 +1,8 @@
 import Bytes
 import WakeDispatch
 
-/// A push on its way from a loop to the engine: plain memory, followed in the batch by topic, collapse id and payload.
+/// A push on its way from a loop to the engine: plain memory, followed in the batch by topic, collapse id, payload and
+/// trace.
 struct PushCommand: BitwiseCopyable {
     var reply: StreamAddress
     let token: DeviceToken
@@ -17,9 +18,13 @@ struct PushCommand: BitwiseCopyable {
     let topicCount: UInt8
     let collapseIDCount: UInt8
     let payloadCount: UInt16
+    /// The bytes that `PushTrace` keeps; 0 when there is no trace.
+    var traceCount: UInt16 = 0
 
     static let expirationAbsent: Int64 = -1
 
     /// The bytes that follow it.
-    var trailingCount: Int { Int(self.topicCount) + Int(self.collapseIDCount) + Int(self.payloadCount) }
+    var trailingCount: Int {
+        Int(self.topicCount) + Int(self.collapseIDCount) + Int(self.payloadCount) + Int(self.traceCount)
+    }
 }

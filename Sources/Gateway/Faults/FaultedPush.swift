@@ -10,6 +10,7 @@ final class FaultedPush {
     let topic: [UInt8]
     let collapseID: [UInt8]
     let payload: [UInt8]
+    let trace: [UInt8]
     /// The value of `authorization`; nil when it is absent.
     let authorization: [UInt8]?
 
@@ -20,6 +21,7 @@ final class FaultedPush {
         topic: ByteView,
         collapseID: ByteView,
         payload: ByteView,
+        trace: ByteView,
         authorization: ByteView?
     ) {
         self.effect = effect
@@ -28,6 +30,7 @@ final class FaultedPush {
         self.topic = topic.array
         self.collapseID = collapseID.array
         self.payload = payload.array
+        self.trace = trace.array
         self.authorization = authorization?.array
     }
 }

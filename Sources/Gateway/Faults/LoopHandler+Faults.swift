@@ -22,6 +22,7 @@ extension LoopHandler {
         _ request: Request,
         keyID: String?,
         _ headers: PushHeaders,
+        trace: ByteView,
         through faults: LoopFaults
     ) {
         let head = push.head
@@ -37,7 +38,8 @@ extension LoopHandler {
         // During a shutdown every push is refused, and soon.
         guard !self.isDraining, let effect = faults.desk.pushReceived(candidate) else {
             if faults.awaitsSuccess(request.stream.connection) { command.reply = self.marked(command.reply) }
-            self.batch.append(command, topic: head.topic, collapseID: head.collapseID, payload: request.body)
+            let (topic, collapseID) = (head.topic, head.collapseID)
+            self.batch.append(command, topic: topic, collapseID: collapseID, payload: request.body, trace: trace)
             return
         }
         let caught = FaultedPush(
@@ -47,6 +49,7 @@ extension LoopHandler {
             topic: head.topic,
             collapseID: head.collapseID,
             payload: request.body,
+            trace: trace,
             authorization: headers.authorization
         )
         let dueAt = self.loop.now + effect.delayMilliseconds
@@ -125,7 +128,15 @@ extension LoopHandler {
         push.topic.withByteView { topic in
             push.collapseID.withByteView { collapseID in
                 push.payload.withByteView { payload in
-                    self.batch.append(command, topic: topic, collapseID: collapseID, payload: payload)
+                    push.trace.withByteView { trace in
+                        self.batch.append(
+                            command,
+                            topic: topic,
+                            collapseID: collapseID,
+                            payload: payload,
+                            trace: trace
+                        )
+                    }
                 }
             }
         }

@@ -46,12 +46,20 @@ extension LoopHandler {
                 if let provider, !provider.key.admits(topic: topic) { throw .topicDisallowed }
                 if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
             }
-            let command = self.command(checked, token, request)
+            let trace = headers.hasTraceParent ? self.trace(of: request) : ByteView()
+            let command = self.command(checked, token, request, traceCount: trace.count)
             if let faults = self.faults, faults.isActive, !checked.head.isDryRun {
-                self.submit(command, checked, request, keyID: provider?.key.keyID, headers, through: faults)
+                let keyID = provider?.key.keyID
+                self.submit(command, checked, request, keyID: keyID, headers, trace: trace, through: faults)
             } else {
                 let head = checked.head
-                self.batch.append(command, topic: head.topic, collapseID: head.collapseID, payload: request.body)
+                self.batch.append(
+                    command,
+                    topic: head.topic,
+                    collapseID: head.collapseID,
+                    payload: request.body,
+                    trace: trace
+                )
             }
         } catch {
             if !headers.isDryRun {
@@ -93,7 +101,12 @@ extension LoopHandler {
         return self.loop.respond(stream, self.response, body: self.body.view)
     }
 
-    private func command(_ push: CheckedPush, _ token: DeviceToken, _ request: Request) -> PushCommand {
+    private func command(
+        _ push: CheckedPush,
+        _ token: DeviceToken,
+        _ request: Request,
+        traceCount: Int
+    ) -> PushCommand {
         let expiration: Int64 =
             switch push.head.expiration {
             case .absent: PushCommand.expirationAbsent
@@ -111,7 +124,8 @@ extension LoopHandler {
             isDryRun: push.head.isDryRun,
             topicCount: UInt8(push.head.topic.count),
             collapseIDCount: UInt8(push.head.collapseID.count),
-            payloadCount: UInt16(request.body.count)
+            payloadCount: UInt16(request.body.count),
+            traceCount: UInt16(traceCount)
         )
     }
 

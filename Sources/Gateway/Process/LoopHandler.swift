@@ -36,6 +36,8 @@ final class LoopHandler: RequestHandler {
     var batch = CommandBatch()
     let response = Response()
     var body = ByteBuffer()
+    /// The trace of the push that is being looked at.
+    var traceBytes = ByteBuffer()
     var streams: [StreamID: OpenStream] = [:]
     var workerConnections: [ConnectionID: WorkerConnection] = [:]
     /// What workers showed whose subscriptions are at the engine.

@@ -16,6 +16,11 @@ package struct WakeMessage: Hashable, Sendable {
     package let deadline: Int64
     /// The milliseconds that were left when the gateway wrote the event; a clock that is wrong does not touch it.
     package let timeLeft: Int64?
+    /// The trace of the push; nil when its provider named none.
+    package let traceparent: String?
+    package let tracestate: String?
+    /// The traces of pushes that it stands for, the newest first.
+    package let traceLinks: [String]
     /// The JSON text that the push carried; empty for a wake without a push.
     package let payload: [UInt8]
 
@@ -37,6 +42,9 @@ package struct WakeMessage: Hashable, Sendable {
         self.receivedAt = Self.integer("receivedAt", in: members) ?? 0
         self.firstReceivedAt = Self.integer("firstReceivedAt", in: members) ?? 0
         self.timeLeft = Self.integer("timeLeft", in: members)
+        self.traceparent = Self.text("traceparent", in: members)
+        self.tracestate = Self.text("tracestate", in: members)
+        self.traceLinks = Self.texts("traceLinks", in: members)
         let payload = members.raw("payload") ?? []
         self.payload = payload == Array("null".utf8) ? [] : payload
     }
@@ -48,6 +56,12 @@ package struct WakeMessage: Hashable, Sendable {
 
     private static func value(_ name: String, in members: JSONMembers) -> JSONValue? {
         members.raw(name).flatMap { try? JSONReader.read(String(decoding: $0, as: UTF8.self)) }
+    }
+
+    /// The texts of an array; none when it is none.
+    private static func texts(_ name: String, in members: JSONMembers) -> [String] {
+        guard case .array(let elements)? = self.value(name, in: members) else { return [] }
+        return elements.compactMap(\.text)
     }
 
     private static func text(_ name: String, in members: JSONMembers) -> String? {

@@ -31,6 +31,13 @@ public struct WakeNotification: Identifiable, Sendable {
     public let receivedAt: Int64
     /// When the gateway took the oldest push that it stands for, in the same unit.
     public let firstReceivedAt: Int64
+    /// The trace that the push belongs to, as its provider's `traceparent` header said (W3C Trace Context); nil when it
+    /// had none. What the handler records in a trace belongs below it.
+    public let traceparent: String?
+    /// The provider's `tracestate` header; nil when there was none.
+    public let tracestate: String?
+    /// The `traceparent` of older pushes that it stands for, the newest first, at most eight: links of a span.
+    public let traceLinks: [String]
     /// The JSON text of the push, as the provider sent it; empty for a wake without a push.
     public let payload: [UInt8]
     /// The deadline that it came with, in milliseconds since 1970 by the gateway's clock.
@@ -64,6 +71,9 @@ public struct WakeNotification: Identifiable, Sendable {
         self.coalescedCount = 0
         self.receivedAt = 0
         self.firstReceivedAt = 0
+        self.traceparent = nil
+        self.tracestate = nil
+        self.traceLinks = []
         self.payload = Array(payload.utf8)
         self.firstDeadline = 0
         self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
@@ -85,6 +95,9 @@ public struct WakeNotification: Identifiable, Sendable {
         self.coalescedCount = message.coalesced
         self.receivedAt = message.receivedAt
         self.firstReceivedAt = message.firstReceivedAt
+        self.traceparent = message.traceparent
+        self.tracestate = message.tracestate
+        self.traceLinks = message.traceLinks
         self.payload = message.payload
         self.firstDeadline = message.deadline
         self.lease = lease

@@ -1,0 +1,89 @@
+/// Which part of which trace something belongs to: the `traceparent` of W3C Trace Context.
+package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
+    /// The bytes of the trace's id, the first lowest.
+    package let trace: Word128
+    /// The bytes of the parent's id, the first lowest.
+    package let parent: UInt64
+    /// Bit 0 says that the trace is recorded.
+    package let flags: UInt8
+
+    /// Sixteen bytes.
+    package struct Word128: Hashable, BitwiseCopyable, Sendable {
+        package let first: UInt64
+        package let second: UInt64
+
+        package init(first: UInt64, second: UInt64) {
+            self.first = first
+            self.second = second
+        }
+    }
+
+    /// The number of characters `write` appends.
+    package static let textCount = 55
+
+    /// A part from its stored parts.
+    package init(trace: Word128, parent: UInt64, flags: UInt8) {
+        self.trace = trace
+        self.parent = parent
+        self.flags = flags
+    }
+
+    /// Reads a header's value; nil for anything that the W3C text has ignored.
+    ///
+    /// Of a version that is newer than 00 the parts of 00 are read, and of its flags the one that 00 had at first.
+    package init?(_ text: ByteView) {
+        let hyphen = UInt8(ascii: "-")
+        guard text.count >= Self.textCount, text[2] == hyphen, text[35] == hyphen, text[52] == hyphen,
+            let version = Self.byte(text, at: 0), version != 0xFF,
+            text.count == Self.textCount || (version != 0 && text[Self.textCount] == hyphen),
+            let first = Self.word(text, at: 3), let second = Self.word(text, at: 19), first | second != 0,
+            let parent = Self.word(text, at: 36), parent != 0, let flags = Self.byte(text, at: 53)
+        else { return nil }
+        self.init(
+            trace: Word128(first: first, second: second),
+            parent: parent,
+            flags: version == 0 ? flags : flags & 1
+        )
+    }
+
+    /// Appends the 55 characters of version 00.
+    package func write(to buffer: inout ByteBuffer) {
+        buffer.append("00-")
+        Self.write(self.trace.first, to: &buffer)
+        Self.write(self.trace.second, to: &buffer)
+        buffer.append("-")
+        Self.write(self.parent, to: &buffer)
+        buffer.append("-")
+        let digits = HexadecimalWord.encode(UInt32(self.flags))
+        buffer.append(UInt8(truncatingIfNeeded: digits))
+        buffer.append(UInt8(truncatingIfNeeded: digits >> 8))
+    }
+
+    private static func write(_ word: UInt64, to buffer: inout ByteBuffer) {
+        buffer.append(word: HexadecimalWord.encode(UInt32(truncatingIfNeeded: word)))
+        buffer.append(word: HexadecimalWord.encode(UInt32(truncatingIfNeeded: word >> 32)))
+    }
+
+    /// The eight bytes that sixteen lower-case digits stand for.
+    private static func word(_ text: ByteView, at start: Int) -> UInt64? {
+        let (digits0, digits1) = (text.word(at: start), text.word(at: start + 8))
+        guard HexadecimalWord.upperCaseMask(digits0) | HexadecimalWord.upperCaseMask(digits1) == 0,
+            let bytes0 = HexadecimalWord.decode(digits0), let bytes1 = HexadecimalWord.decode(digits1)
+        else { return nil }
+        return UInt64(bytes0) | UInt64(bytes1) << 32
+    }
+
+    private static func byte(_ text: ByteView, at index: Int) -> UInt8? {
+        guard let high = Self.digit(text[index]), let low = Self.digit(text[index + 1]) else { return nil }
+        return high << 4 | low
+    }
+
+    /// What a lower-case digit stands for.
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Traces of pushes, from the provider to whoever handles the wake", .serialized, .timeLimit(.minutes(15)))
+struct TracingTests {
+    private let topic = "com.example.traces"
+    private let token = String(repeating: "7ace", count: 16)
+
+    private func parent(_ number: Int) -> String {
+        "00-0af7651916cd43dd8448eb211c8031\(number + 10)-b7ad6b71692033\(number + 10)-01"
+    }
+
+    @discardableResult
+    private func push(_ gateway: RunningGateway, to token: String? = nil, _ fields: String...) throws -> Answer {
+        let headers = ["apns-topic: \(self.topic)", "apns-push-type: background", "apns-priority: 5"] + fields
+        let path = "https://\(gateway.edge)/3/device/\(token ?? self.token)"
+        let options = ["--include"] + gateway.curlOptions + headers.flatMap { ["-H", $0] }
+        let ended = try ChildProcess.run("curl", options + ["-d", RunningGateway.payload, path])
+        let answer = try Answer(curlOutput: ended.output)
+        #expect(answer.status == 200, "\(answer)")
+        return answer
+    }
+
+    @Test("A wake has the trace of its push and links to those that it stands for, after a crash as well")
+    func events() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        for number in 1...2 { try self.push(first, "traceparent: \(self.parent(number))") }
+        try self.push(first, "traceparent: \(self.parent(3))", "tracestate: a=1,b=\"2\\\"")
+        try folder.end(first, SIGKILL)
+
+        let gateway = try folder.start()
+        let worker = try gateway.curlWorker(topic: self.topic)
+        let wake = try #require(try worker.next())
+        #expect(wake.data["traceparent"] as? String == self.parent(3))
+        #expect(wake.data["tracestate"] as? String == "a=1,b=\"2\\\"")
+        #expect(wake.data["traceLinks"] as? [String] == [self.parent(2), self.parent(1)])
+        #expect(wake.data["traceLinksDropped"] == nil)
+        #expect(wake.data["coalesced"] as? Int == 2)
+    }
+
+    @Test("A header that is not as it should be is ignored, and a wake without a trace says nothing of any")
+    func ignored() throws {
+        let gateway = try RunningGateway()
+        let worker = try gateway.curlWorker(topic: self.topic)
+        let fields = [
+            ["tracestate: a=1"], ["traceparent: 00-nonsense-01", "tracestate: a=1"],
+            ["traceparent: \(self.parent(1))", "traceparent: \(self.parent(2))"],
+        ]
+        for (number, fields) in fields.enumerated() {
+            let token = String(repeating: "\(number)bad", count: 16)
+            switch fields.count {
+            case 1: try self.push(gateway, to: token, fields[0])
+            default: try self.push(gateway, to: token, fields[0], fields[1])
+            }
+            let wake = try #require(try worker.next())
+            #expect(wake.data["device"] as? String == token)
+            #expect(!wake.data.keys.contains { $0.hasPrefix("trace") }, "\(wake.data)")
+            let answer = #"{"result":"newData"}"#
+            #expect(try gateway.edge("/v1/wakes/\(wake.id ?? "")", "-d", answer).status == 204)
+        }
+        let token = String(repeating: "900d", count: 16)
+        let long = String(repeating: "x", count: 513)
+        try self.push(gateway, to: token, "traceparent: \(self.parent(1))", "tracestate: a=\(long)")
+        let wake = try #require(try worker.next())
+        #expect(wake.data["traceparent"] as? String == self.parent(1))
+        #expect(wake.data["tracestate"] == nil)
+    }
+
+    @Test("A worker's command finds the trace in its environment, and never one of the worker's own")
+    func command() throws {
+        let gateway = try RunningGateway()
+        let worker = try WorkerProcess(
+            gateway,
+            topic: self.topic,
+            script: #"echo "${TRACEPARENT-none} ${TRACESTATE-none}""#,
+            under: ["env", "TRACEPARENT=\(self.parent(9))", "TRACESTATE=own=1"]
+        )
+        try self.push(gateway, "traceparent: \(self.parent(1))", "tracestate: a=1")
+        #expect(try worker.line() == "\(self.parent(1)) a=1")
+        try self.push(gateway, to: String(repeating: "50ff", count: 16))
+        #expect(try worker.line() == "none none")
+    }
+
+    @Test("A webhook is posted with the trace in its headers")
+    func webhook() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port)
+        let payload = #"{"aps":{"content-available":1},"replies":["newData"]}"#
+        let path = "/3/device/\(WebhookRig.token(1))"
+        let topic = "apns-topic: \(WebhookRig.topic)"
+        let parent = "traceparent: \(self.parent(1))"
+        let pushed = try gateway.edge(path, "-H", topic, "-H", parent, "-H", "tracestate: a=\"1\"", "-d", payload)
+        #expect(pushed.status == 200)
+        let request = try receiver.next()
+        #expect(request.headers["traceparent"] == self.parent(1))
+        #expect(request.headers["tracestate"] == "a=\"1\"")
+        #expect(request.wake["traceparent"] as? String == self.parent(1))
+        // What a payload says is no header.
+        let forged = #"{"aps":{"content-available":1},"traceparent":"\#(self.parent(2))","replies":["newData"]}"#
+        #expect(try gateway.push(WebhookRig.token(2), topic: WebhookRig.topic, payload: forged).status == 200)
+        #expect(try receiver.next().headers["traceparent"] == nil)
+    }
+}
