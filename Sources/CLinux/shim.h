@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -61,6 +62,15 @@ static inline void wakegate_no_delay(int descriptor) {
     int on = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
+
+// Has calls on a descriptor return at once.
+static inline void wakegate_no_blocking(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags >= 0) fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+}
+
+// Names the calling thread, for whoever looks at the process; at most 15 bytes of it are kept.
+static inline void wakegate_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 // A bound TCP socket, IPv6 ones for IPv4 too; -1 with errno, or with the resolver's error in *resolver.
 static inline int wakegate_bind_tcp(const char *host, unsigned short port, int *resolver) {

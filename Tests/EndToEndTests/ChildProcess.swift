@@ -76,6 +76,11 @@ final class ChildProcess {
         String(decoding: (try? Data(contentsOf: self.errorFile)) ?? Data(), as: UTF8.self)
     }
 
+    /// Writes a line to the program's standard input, which must be open.
+    func write(_ line: String) throws {
+        try self.source.fileHandleForWriting.write(contentsOf: Data("\(line)\n".utf8))
+    }
+
     /// Ends the program's standard input.
     func endInput() throws { try self.source.fileHandleForWriting.close() }
 

@@ -1,5 +1,6 @@
 import Gateway
 import Glibc
+import ServiceManager
 
 extension CommandDefinition {
     package static let serve = CommandDefinition(
@@ -24,6 +25,11 @@ extension CommandDefinition {
             certificate of tls.clientCA is proof of a provider or, with OU=worker in its subject, of a worker.
             """,
             "SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it.",
+            """
+            As a service of systemd (Type=notify) it tells when it is ready, what it does and that it is alive
+            (WatchdogSec=). Listening sockets that systemd passes take the place of a listener's addresses:
+            FileDescriptorName= is edge, admin or plain.
+            """,
         ],
         run: ServeCommand.run
     )
@@ -34,6 +40,7 @@ package enum ServeCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let file = parsed.text("--config")
         var configuration = try self.configuration(parsed, file: file, base: GatewayConfiguration(), isWhole: true)
+        if !parsed.isSet("--check") { try self.adoptSockets(&configuration) }
         try self.check(configuration)
         if parsed.isSet("--check") {
             Console.error("wakegate: the configuration is good")
@@ -45,6 +52,17 @@ package enum ServeCommand {
             configuration.stateFolder = try StateFolder(configuration.stateFolder).path
         }
         return try await self.run(configuration, environment) { Console.out(ReadyLine.text($0)) }
+    }
+
+    /// Has listeners take the sockets that the service manager opened for them.
+    private static func adoptSockets(_ configuration: inout GatewayConfiguration) throws(CommandFailure) {
+        do {
+            try configuration.adopt(try Systemd.takeSockets())
+        } catch let error as ConfigurationError {
+            throw CommandFailure(.badConfiguration, self.message(error.faults, of: "socket activation has"))
+        } catch {
+            throw CommandFailure(.badConfiguration, "\(error)")
+        }
     }
 
     /// Reads file and command line.

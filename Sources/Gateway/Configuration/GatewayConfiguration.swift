@@ -1,5 +1,6 @@
 package import FaultInjection
 package import LaunchPolicy
+package import ServiceManager
 
 /// Everything an operator can set, with the defaults of `wakegate serve`.
 ///
@@ -12,6 +13,8 @@ package struct GatewayConfiguration: Sendable {
     package var admin = ListenSetting("127.0.0.1:9197")
     /// The edge routes in cleartext, for test clients that cannot do TLS.
     package var plain = ListenSetting.off
+    /// The listening sockets that the service manager opened, by whose addresses listeners are named; see `adopt`.
+    package internal(set) var inheritedSockets: [InheritedSocket] = []
     /// Whether cleartext listeners may stand on addresses other than loopback.
     package var isInsecure = false
 

@@ -34,8 +34,9 @@ final class CommitPipeline: @unchecked Sendable {
         self.ring = ring
         self.group = outlet.makeGroup()
         let thread = Thread { self.run() }
-        thread.name = "store"
         thread.start()
+        // The system learns the name of a thread that runs.
+        thread.name = "store"
     }
 
     /// What the store is at.

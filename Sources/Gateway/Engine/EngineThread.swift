@@ -16,6 +16,7 @@ final class EngineThread: Sendable {
     ///   - meter: what other parts of the gateway have counted of their bounds.
     ///   - openStore: opens the store; nil to keep nothing.
     ///   - onFailure: called once, when nothing can be stored any more.
+    ///   - pulse: beats in each of the thread's turns.
     /// - Throws: `StoreError` when what was kept cannot be read, or nothing can be stored.
     init(
         configuration: EngineConfiguration,
@@ -24,7 +25,8 @@ final class EngineThread: Sendable {
         outlet: GroupOutlet,
         meter: LimitMeter,
         openStore: @escaping @Sendable () throws(StoreError) -> (any RecordStore)?,
-        onFailure: @escaping @Sendable (StoreError) -> Void
+        onFailure: @escaping @Sendable (StoreError) -> Void,
+        pulse: Pulse
     ) throws(StoreError) {
         self.mailbox = mailbox
         let ended = self.ended
@@ -42,15 +44,16 @@ final class EngineThread: Sendable {
                     onFailure: onFailure
                 )
                 begun.signal()
-                Self.run(core, mailbox)
+                Self.run(core, mailbox, pulse)
             } catch let found {
                 error.value.withLock { $0 = found }
                 begun.signal()
             }
             ended.signal()
         }
-        thread.name = "engine"
         thread.start()
+        // The system learns the name of a thread that runs.
+        thread.name = "engine"
         begun.wait()
         if let found = error.value.withLock({ $0 }) { throw found }
     }
@@ -61,11 +64,12 @@ final class EngineThread: Sendable {
         self.ended.wait()
     }
 
-    private static func run(_ core: EngineCore, _ mailbox: Mailbox<CommandBatch>) {
+    private static func run(_ core: EngineCore, _ mailbox: Mailbox<CommandBatch>, _ pulse: Pulse) {
         var batch = CommandBatch()
         var wait: Int64 = 0
         while mailbox.take(into: &batch, waitingAtMost: wait) {
             wait = core.step(batch)
+            pulse.beat()
         }
         core.finish()
     }

@@ -27,8 +27,9 @@ final class HistoryThread: Sendable {
             Self.run(mailbox, loops, tally, onDropped, makeFile())
             ended.signal()
         }
-        thread.name = "history"
         thread.start()
+        // The system learns the name of a thread that runs.
+        thread.name = "history"
     }
 
     /// Takes over everything of `batch`, which is empty afterwards.

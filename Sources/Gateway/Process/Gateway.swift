@@ -2,6 +2,7 @@ import APNSProtocol
 import DeviceEngine
 import Foundation
 import HTTPTransport
+import ServiceManager
 
 /// A gateway: listeners, loops, and the engine behind them.
 package final class Gateway: Sendable {
@@ -80,7 +81,11 @@ package final class Gateway: Sendable {
             openStore: { () throws(StoreError) in
                 try store.openJournal { log.error("checkpointFailed", ["cause": $0.message]) }
             },
-            onFailure: { log.error("storeFailed", ["cause": $0.message]) }
+            onFailure: { error in
+                log.error("storeFailed", ["cause": error.message])
+                Systemd.notify(.status("Takes nothing more until it is started again: \(error.message)"))
+            },
+            pulse: context.enginePulse
         )
     }
 
@@ -88,6 +93,14 @@ package final class Gateway: Sendable {
     package func start() throws {
         try self.server.start()
         self.webhooks?.start()
+    }
+
+    /// The threads that must turn for anybody to be answered: the loops and the engine.
+    var watched: [Watchdog.Watched] {
+        let loops = zip(self.context.loopPulses, self.server.loops).map { pulse, loop in
+            Watchdog.Watched(pulse) { loop.wake() }
+        }
+        return loops + [Watchdog.Watched(self.context.enginePulse) { [engine = self.context.engine] in engine.ring() }]
     }
 
     /// A shutdown has begun.
@@ -176,7 +189,8 @@ package final class Gateway: Sendable {
                     address: try ListenAddress.parse(address),
                     tls: tls,
                     streamsAtFirst: configuration.appleStreamLimit && role != .admin ? 1 : nil,
-                    connectionsReserved: role == .admin ? Self.operatorsReserve : 0
+                    connectionsReserved: role == .admin ? Self.operatorsReserve : 0,
+                    descriptor: configuration.inheritedSockets.first { $0.address == address }?.descriptor
                 )
                 listeners.append(listener)
                 roles.append(role)

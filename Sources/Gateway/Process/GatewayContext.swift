@@ -17,6 +17,9 @@ final class GatewayContext: Sendable {
     let loops: [LoopMailbox]
     let backups: BackupService
     let metrics: MetricsDesk
+    /// Which of the threads turn: the loops, by number, and the engine.
+    let loopPulses: [Pulse]
+    let enginePulse = Pulse()
     /// How often bounds were met that no other part counts.
     let tally = LimitTally<GatewayCountedLimit>()
     /// The connections of each credential, of all loops together.
@@ -62,6 +65,7 @@ final class GatewayContext: Sendable {
         let mailboxCount = loopCount + (configuration.webhooks.isEmpty ? 0 : 1)
         self.loops = (0..<mailboxCount).map { _ in LoopMailbox() }
         self.metrics = MetricsDesk(engine: self.engine)
+        self.loopPulses = (0..<loopCount).map { _ in Pulse() }
         self.backups = BackupService(store: GatewayStore(configuration), loops: self.loops)
     }
 

@@ -1,6 +1,7 @@
 import DeviceEngine
 import Foundation
 import HTTPTransport
+import ServiceManager
 
 /// Runs a gateway in this process.
 package enum GatewayProcess {
@@ -24,15 +25,20 @@ package enum GatewayProcess {
         let signals = [SIGTERM, SIGINT].map { Self.watch($0) { happened.yield(.signalled) } }
         defer { for signal in signals { signal.cancel() } }
 
-        let gateway = try Gateway(configuration, log: log) { happened.yield(.idle) }
-        try gateway.start()
+        let gateway = try self.start(configuration, log) { happened.yield(.idle) }
         onReady(gateway.addresses)
+        let watchdog = Systemd.watchdogMicroseconds.map { microseconds in
+            Watchdog(microseconds: microseconds, gateway.watched) { Systemd.notify(.alive) }
+        }
         log.info("ready", ["edge": gateway.addresses.edge.text, "admin": gateway.addresses.admin.text])
 
         for await event in events {
             switch (event, gateway.isDraining) {
             case (.signalled, false):
                 log.info("draining", ["drainTimeoutMilliseconds": "\(configuration.drainTimeoutMilliseconds)"])
+                Systemd.notify(
+                    .stopping("Lets wakes in flight end", milliseconds: configuration.drainTimeoutMilliseconds)
+                )
                 gateway.drain()
                 let timeout = DispatchTimeInterval.milliseconds(Int(configuration.drainTimeoutMilliseconds))
                 DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { happened.yield(.timedOut) }
@@ -40,9 +46,28 @@ package enum GatewayProcess {
             case (.signalled, true), (.idle, true), (.timedOut, _): happened.finish()
             }
         }
+        watchdog?.stop()
         gateway.stop()
         log.info("stopped", [:])
         return 0
+    }
+
+    /// A gateway that accepts; the service manager hears of it, or of why there is none.
+    private static func start(
+        _ configuration: GatewayConfiguration,
+        _ log: GatewayLog,
+        onIdle: @escaping @Sendable () -> Void
+    ) throws -> Gateway {
+        do {
+            let gateway = try Gateway(configuration, log: log, onIdle: onIdle)
+            try gateway.start()
+            let addresses = gateway.addresses
+            Systemd.notify(.ready("Takes pushes at \(addresses.edge.text), operators at \(addresses.admin.text)"))
+            return gateway
+        } catch {
+            Systemd.notify(.status("Cannot start: \(error)"))
+            throw error
+        }
     }
 
     private static func watch(_ number: Int32, _ handler: @escaping @Sendable () -> Void) -> any DispatchSourceSignal {

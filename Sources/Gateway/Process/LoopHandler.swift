@@ -60,6 +60,7 @@ final class LoopHandler: RequestHandler {
     /// Those that are too many of their credentials, and have been told so.
     var excessConnections: Set<ConnectionID> = []
     private let requestsAtEngineMax: Int
+    private let pulse: Pulse
     private var callers: CallerCheck
     private var effects = EffectBatch()
     private var random = RandomBits()
@@ -77,6 +78,7 @@ final class LoopHandler: RequestHandler {
         self.providers = context.providerKeys.map { [environment = context.configuration.environment] keys in
             ProviderGate(keys, environment: environment, credentials: context.credentials)
         }
+        self.pulse = context.loopPulses[loop.index]
         self.requestsAtEngineMax = context.configuration.limits.requestsAtEngineMax
         self.beginsWithOneStream = context.configuration.appleStreamLimit
         self.certificates = context.clientTrusts.map {
@@ -161,6 +163,7 @@ final class LoopHandler: RequestHandler {
     }
 
     func woken() {
+        self.pulse.beat()
         self.context.loops[self.loop.index].take(into: &self.effects)
         self.effects.forEach(self)
         self.effects.removeAll()

@@ -97,12 +97,19 @@ enum System {
     }
 
     /// A listening socket, not blocking.
-    static func listen(_ address: ListenAddress) throws(TransportError) -> Int32 {
-        let descriptor =
+    ///
+    /// - Parameter bound: one that is bound to the address already; nil to open one.
+    static func listen(_ address: ListenAddress, on bound: Int32? = nil) throws(TransportError) -> Int32 {
+        let descriptor: Int32
+        if let bound {
+            wakegate_no_blocking(bound)
+            descriptor = bound
+        } else {
             switch address.kind {
-            case .tcp(let host, let port): try Self.bindTCP(address, host: host, port: port)
-            case .unix(let path): try Self.bindUnix(address, path: path)
+            case .tcp(let host, let port): descriptor = try Self.bindTCP(address, host: host, port: port)
+            case .unix(let path): descriptor = try Self.bindUnix(address, path: path)
             }
+        }
         guard Glibc.listen(descriptor, Self.backlog) == 0 else {
             let error = wakegate_error()
             Self.close(descriptor)
@@ -223,8 +230,16 @@ enum System {
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    static func startThread(_ run: @escaping @Sendable () -> Void) throws(TransportError) -> Thread {
-        let body = unsafe Unmanaged.passRetained(ThreadBody(run))
+    /// Starts a thread that the system shows under `name`.
+    static func startThread(
+        _ name: String,
+        _ run: @escaping @Sendable () -> Void
+    ) throws(TransportError) -> Thread {
+        let named: @Sendable () -> Void = {
+            unsafe wakegate_name_thread(name)
+            run()
+        }
+        let body = unsafe Unmanaged.passRetained(ThreadBody(named))
         var handle = pthread_t()
         let error = unsafe pthread_create(&handle, nil, runThreadBody, body.toOpaque())
         guard error == 0 else {

@@ -28,7 +28,7 @@ package final class HTTPServer: Sendable {
             let descriptor: Int32
             let isTCP: Bool
             do {
-                descriptor = try System.listen(listener.address)
+                descriptor = try System.listen(listener.address, on: listener.descriptor)
             } catch {
                 for other in bound { System.close(other.descriptor) }
                 throw error
@@ -79,7 +79,7 @@ package final class HTTPServer: Sendable {
     /// Starts the loops' threads.
     package func start() throws(TransportError) {
         for loop in self.loops {
-            let thread = try System.startThread { loop.run() }
+            let thread = try System.startThread("loop-\(loop.index)") { loop.run() }
             self.threads.withLock { $0.append(thread) }
         }
     }

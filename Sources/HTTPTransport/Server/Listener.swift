@@ -9,16 +9,21 @@ package struct Listener: Sendable {
     /// How many connections it may take beyond `connectionsMax`: whoever looks after the server gets in when nobody
     /// else does.
     package let connectionsReserved: Int
+    /// The listening socket, when somebody else has opened it; it is the server's to close, even when that fails to
+    /// start. Nil to open one.
+    package let descriptor: Int32?
 
     package init(
         address: ListenAddress,
         tls: TLSContext?,
         streamsAtFirst: Int? = nil,
-        connectionsReserved: Int = 0
+        connectionsReserved: Int = 0,
+        descriptor: Int32? = nil
     ) {
         self.address = address
         self.tls = tls
         self.streamsAtFirst = streamsAtFirst
         self.connectionsReserved = connectionsReserved
+        self.descriptor = descriptor
     }
 }

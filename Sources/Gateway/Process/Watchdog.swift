@@ -1,0 +1,60 @@
+import Foundation
+
+/// Says again and again that the gateway is alive, as long as every watched thread turns.
+///
+/// A thread that is stuck makes it fall silent, and the service manager then ends the process: a gateway that accepts
+/// connections and answers nobody is worse than one that starts again. Waiting for the disk is no fault of a thread:
+/// the thread that commits is not watched, since a new process would wait for the same disk.
+package final class Watchdog: Sendable {
+    /// A thread, and what has it make a turn.
+    package struct Watched: Sendable {
+        let pulse: Pulse
+        let wake: @Sendable () -> Void
+
+        package init(_ pulse: Pulse, wake: @escaping @Sendable () -> Void) {
+            self.pulse = pulse
+            self.wake = wake
+        }
+    }
+
+    /// How many times it looks in the time within which the manager wants to hear of it.
+    private static let looksPerInterval: UInt64 = 4
+
+    private let stopping = DispatchSemaphore(value: 0)
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// - Parameters:
+    ///   - microseconds: how long the manager waits before it ends the process.
+    ///   - tell: called on a thread of its own when every thread has made a turn since it was last called.
+    package init(microseconds: UInt64, _ watched: [Watched], tell: @escaping @Sendable () -> Void) {
+        let (stopping, ended) = (self.stopping, self.ended)
+        let wait = DispatchTimeInterval.microseconds(Int(max(1, microseconds / Self.looksPerInterval)))
+        let thread = Thread {
+            repeat {
+                if Self.look(at: watched) { tell() }
+            } while stopping.wait(timeout: .now() + wait) == .timedOut
+            ended.signal()
+        }
+        thread.start()
+        // The system learns the name of a thread that runs.
+        thread.name = "watchdog"
+    }
+
+    /// Ends it, and waits for that.
+    package func stop() {
+        self.stopping.signal()
+        self.ended.wait()
+    }
+
+    /// Asks every thread anew, unless one has not made a turn since it was last asked.
+    ///
+    /// - Returns: whether all have.
+    package static func look(at watched: [Watched]) -> Bool {
+        guard watched.allSatisfy(\.pulse.isAnswered) else { return false }
+        for thread in watched {
+            thread.pulse.ask()
+            thread.wake()
+        }
+        return true
+    }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("The gateway as a service of systemd", .serialized, .timeLimit(.minutes(15)))
+struct ServiceTests {
+    private static let script = RunningGateway.root.appendingPathComponent(
+        "Tests/EndToEndTests/Clients/service_manager.py"
+    ).path
+    /// A gateway that needs no certificate and keeps nothing.
+    private static let serve = [
+        RunningGateway.program, "serve", "--edge", "off", "--plain", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+        "--set", "store=memory", "--set", "registration=open",
+    ]
+
+    private func manager(_ options: [String], _ command: [String]) throws -> ChildProcess {
+        let words = [Self.script] + options + ["--"] + command
+        return try ChildProcess("python3", words, isInputOpen: true)
+    }
+
+    /// The next line that begins with one of `beginnings`; others are skipped.
+    private func next(_ beginnings: String..., of manager: ChildProcess) throws -> String {
+        while let line = try manager.line() {
+            if beginnings.contains(where: { line.hasPrefix($0) }) { return line }
+        }
+        throw ChildProcess.Failure(description: "no \(beginnings); standard error: \(manager.errors)")
+    }
+
+    /// The members of the ready line.
+    private func ready(_ manager: ChildProcess) throws -> [String: Any] {
+        let line = try self.next("wrote: ", of: manager).dropFirst("wrote: ".count)
+        return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+    }
+
+    @Test("The manager hears that it is ready, that it stops, and how long that may take")
+    func notices() throws {
+        let manager = try self.manager([], Self.serve + ["--set", "drainTimeout=20"])
+        let told = try self.next("told: READY=1 ", of: manager)
+        #expect(told.hasPrefix("told: READY=1 STATUS=Takes pushes at off, operators at 127.0.0.1:"))
+        _ = try self.ready(manager)
+        try manager.write("end")
+        let ended = try manager.finish()
+        #expect(ended.output.contains("told: STOPPING=1 EXTEND_TIMEOUT_USEC=35000000 STATUS="))
+        #expect(!ended.output.contains("WATCHDOG"), "nobody asked for it")
+        #expect(ended.status == 0)
+    }
+
+    @Test("A start that fails says why in the status")
+    func failedStart() throws {
+        let taken = try RunningGateway()
+        let manager = try self.manager([], Self.serve + ["--plain", taken.plain])
+        let told = try self.next("told: STATUS=", of: manager)
+        #expect(told.contains("Cannot start: \(taken.plain) is in use"))
+        #expect(try manager.finish().status == 1)
+    }
+
+    @Test(
+        "Its watchdog is fed while engine and loops turn, and starves while one of them does not",
+        arguments: ["engine", "loop-0"]
+    )
+    func watchdog(thread: String) throws {
+        let manager = try self.manager(["--watchdog", "200000"], Self.serve)
+        for _ in 0..<3 { _ = try self.next("told: WATCHDOG=1", of: manager) }
+        try manager.write("stop \(thread)")
+        _ = try self.next("stopped", of: manager)
+        // The answer to what it was last asked may still have been there.
+        let first = try self.next("told: WATCHDOG=1", "silent", of: manager)
+        if first != "silent" { #expect(try self.next("told: WATCHDOG=1", "silent", of: manager) == "silent") }
+        try manager.write("continue")
+        _ = try self.next("told: WATCHDOG=1", of: manager)
+        try manager.write("end")
+        #expect(try manager.finish().status == 0)
+    }
+
+    @Test("It serves on the sockets it was given, tells their addresses, and opens none for those listeners")
+    func sockets() throws {
+        // A development gateway leaves the certificate that serve needs.
+        let development = try RunningGateway()
+        let certificates = development.folder.appendingPathComponent(".wakegate").path
+        let command = [
+            RunningGateway.program, "serve", "--admin", "unix:/nowhere/else", "--set", "store=memory",
+            "--set", "registration=open", "--set", "tls.certificate=\(certificates)/server.pem",
+            "--set", "tls.key=\(certificates)/server.key",
+        ]
+        let sockets = ["edge=127.0.0.1:0", "admin=127.0.0.1:0", "admin=[::1]:0"].flatMap { ["--socket", $0] }
+        let manager = try self.manager(sockets, command)
+        let ready = try self.ready(manager)
+        let edge = try #require(ready["edge"] as? String)
+        let admin = try #require(ready["admin"] as? [String])
+        #expect(edge.hasPrefix("127.0.0.1:") && !edge.hasSuffix(":2197"))
+        #expect(admin.count == 2 && admin[1].hasPrefix("[::1]:"))
+        let push = ["push", String(repeating: "5c", count: 32), "--topic", "t", "--gateway", "https://\(edge)"]
+        let pushed = try ChildProcess.run(RunningGateway.program, push + ["--ca", "\(certificates)/ca.pem"])
+        #expect(pushed.output.hasPrefix("200 "), "\(pushed.errors)")
+        for address in admin {
+            let asked = try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "http://\(address)/readyz"])
+            #expect(asked.status == 0, "\(asked.errors)")
+        }
+        try manager.write("end")
+        #expect(try manager.finish().status == 0)
+    }
+
+    @Test("A socket of a name that no listener has ends the start with 78 and says what to write")
+    func unknownSocket() throws {
+        let manager = try self.manager(["--socket", "wakegate.socket=127.0.0.1:0"], Self.serve)
+        let ended = try manager.finish()
+        #expect(ended.status == 78)
+        #expect(ended.errors.contains("set FileDescriptorName= in its unit to one of: edge, plain, admin"))
+    }
+
+    @Test("systemd's own activation starts it with the first connection, which is answered")
+    func socketActivate() throws {
+        let folder = try RestartFolder()
+        let paths = ["plain", "admin"].map { folder.folder.appendingPathComponent($0).path }
+        let activation = ["--fdname=plain:admin"] + paths.map { "--listen=\($0)" }
+        // Not this process's child itself: it closes what Foundation sees the end of a child by.
+        let manager = try self.manager([], ["systemd-socket-activate"] + activation + Self.serve)
+        try self.eventually("sockets") { paths.allSatisfy { FileManager.default.fileExists(atPath: $0) } }
+        let url = "http://localhost/readyz"
+        let answer = try ChildProcess.run("curl", ["--silent", "--max-time", "60", "--unix-socket", paths[1], url])
+        #expect(answer.status == 0, "\(answer.errors) \(manager.errors)")
+        let ready = try self.ready(manager)
+        #expect(ready["plain"] as? String == "unix:\(paths[0])" && ready["admin"] as? String == "unix:\(paths[1])")
+        try manager.write("end")
+        #expect(try manager.finish().status == 0)
+    }
+
+    private func eventually(_ what: String, _ holds: () -> Bool) throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !holds() {
+            guard ContinuousClock.now < deadline else { throw ChildProcess.Failure(description: "no \(what)") }
+            sched_yield()
+        }
+    }
+}
