@@ -4,6 +4,10 @@ import Text
 extension CommandDefinition {
     private static let token = ArgumentDefinition("TOKEN", "the device token, hexadecimal")
 
+    private static let conditionWords = [
+        "appState=", "backgroundRefresh=", "batteryLevel=", "charging=", "lowPowerMode=", "thermalState=", "network=",
+    ]
+
     package static let deviceRegister = CommandDefinition(
         "device register",
         "register a device for a topic, and show its token",
@@ -28,7 +32,7 @@ extension CommandDefinition {
         "report conditions of a device, and show all of them",
         arguments: [
             token,
-            ArgumentDefinition("NAME=VALUE", "a condition and its value", count: 0...64),
+            ArgumentDefinition("NAME=VALUE", "a condition and its value", count: 0...64, words: conditionWords),
         ],
         options: [
             OptionDefinition(
@@ -36,7 +40,8 @@ extension CommandDefinition {
                 "NAME=VALUE",
                 "the same as the argument",
                 value: .setting,
-                isRepeatable: true
+                isRepeatable: true,
+                words: conditionWords
             )
         ] + OptionDefinition.client,
         example:

@@ -10,7 +10,13 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--topic", "TOPIC", "the topic of the push", isRequired: true),
             OptionDefinition("--payload", "JSON", "the payload; - reads standard input; default: a silent push"),
-            OptionDefinition("--priority", "N", "10, 5 or 1; default: 5", value: .integer(0...1000)),
+            OptionDefinition(
+                "--priority",
+                "N",
+                "10, 5 or 1; default: 5",
+                value: .integer(0...1000),
+                words: ["10", "5", "1"]
+            ),
             OptionDefinition("--push-type", "TYPE", "apns-push-type; default: background"),
             OptionDefinition("--expiration", "SECONDS", "UNIX time at which the push expires; 0: now or never"),
             OptionDefinition("--collapse-id", "ID", "apns-collapse-id"),

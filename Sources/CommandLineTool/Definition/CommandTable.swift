@@ -3,7 +3,7 @@ package enum CommandTable {
     package static let all: [CommandDefinition] = [
         .dev, .serve, .worker, .push, .stats, .deviceRegister, .deviceRemove, .deviceConditions, .keyAdd, .keyList,
         .keyRemove, .tokenIssue, .tokenRevoke, .backup, .faultsList, .faultsSet, .faultsClear,
-        .simulate,
+        .simulate, .completion, .manual,
     ]
 
     /// The options of the program itself.

@@ -2,6 +2,13 @@ import Gateway
 
 /// The help, made from the definitions.
 package enum HelpText {
+    /// Command lines that show what it does.
+    static let firstSteps = [
+        "wakegate dev",
+        "wakegate worker --topic com.example.app -- cat",
+        "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --topic com.example.app",
+    ]
+
     /// The help of the whole program.
     package static func program(_ commands: [CommandDefinition] = CommandTable.all) -> String {
         let list = commands.map { ($0.name, $0.summary) }
@@ -18,9 +25,7 @@ package enum HelpText {
             \(self.table(CommandTable.options.map { ($0.usage, $0.help) }))
 
             Begin here, each line in a terminal of its own:
-              wakegate dev
-              wakegate worker --topic com.example.app -- cat
-              wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --topic com.example.app
+            \(self.firstSteps.map { "  \($0)" }.joined(separator: "\n"))
 
             `wakegate COMMAND --help` explains a command.
 

@@ -1,3 +1,5 @@
+import Gateway
+
 extension OptionDefinition {
     /// Options of every command that talks to a gateway.
     package static let client = [
@@ -20,7 +22,8 @@ extension OptionDefinition {
             "KEY=VALUE",
             "set any configuration key, such as policy.launchInterval=600",
             value: .setting,
-            isRepeatable: true
+            isRepeatable: true,
+            words: ConfigurationKey.all.map { "\($0.name)=" }
         ),
     ]
 }

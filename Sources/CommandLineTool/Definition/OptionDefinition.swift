@@ -20,6 +20,8 @@ package struct OptionDefinition: Sendable {
     package let help: String
     package let isRequired: Bool
     package let isRepeatable: Bool
+    /// What a shell offers for the value; a word that ends with `=` is gone on with.
+    package let words: [String]
 
     package init(
         _ name: String,
@@ -27,7 +29,8 @@ package struct OptionDefinition: Sendable {
         _ help: String,
         value: Value = .text,
         isRequired: Bool = false,
-        isRepeatable: Bool = false
+        isRepeatable: Bool = false,
+        words: [String] = []
     ) {
         self.name = name
         self.value = placeholder.isEmpty ? .none : value
@@ -35,6 +38,7 @@ package struct OptionDefinition: Sendable {
         self.help = help
         self.isRequired = isRequired
         self.isRepeatable = isRepeatable
+        self.words = words
     }
 
     /// The option as the help shows it, such as `--topic TOPIC`.

@@ -14,7 +14,12 @@ extension CommandDefinition {
             OptionDefinition("--team", "TEAM", "the team that the tokens name", isRequired: true),
             OptionDefinition("--key-id", "ID", "the key that the tokens name", isRequired: true),
             OptionDefinition("--topic", "TOPIC", "a topic it may push to; default: all", isRepeatable: true),
-            OptionDefinition("--environment", "NAME", "development or production, if it is good in one alone"),
+            OptionDefinition(
+                "--environment",
+                "NAME",
+                "development or production, if it is good in one alone",
+                words: GatewayConfiguration.Environment.allCases.map(\.rawValue)
+            ),
         ] + folderOptions,
         example:
             "wakegate key add AuthKey_ABC123DEFG.p8 --team DEF123GHIJ --key-id ABC123DEFG --keys /etc/wakegate/keys",

@@ -1,4 +1,5 @@
 import Glibc
+import LaunchPolicy
 import Simulation
 
 extension CommandDefinition {
@@ -12,7 +13,8 @@ extension CommandDefinition {
                 "KEY=VALUE",
                 "set a policy parameter, such as policy.launchInterval=600; wins over the trace",
                 value: .setting,
-                isRepeatable: true
+                isRepeatable: true,
+                words: Parameters.Name.allCases.map { "policy.\($0.rawValue)=" }
             )
         ],
         example: #"echo '{"t": 0, "device": "a", "push": {"apnsID": "p1", "priority": 5}}' | wakegate simulate -"#,

@@ -19,7 +19,8 @@ extension CommandDefinition {
             OptionDefinition(
                 "--output",
                 "log|inherit",
-                "the commands' output: the wake's id before each line (log, the default), or as it is"
+                "the commands' output: the wake's id before each line (log, the default), or as it is",
+                words: ["log", "inherit"]
             ),
             OptionDefinition("--system-root", "DIR", "read the machine's state below DIR instead of /; for tests"),
             OptionDefinition("--name", "NAME", "what the gateway calls this worker; default: the host's name"),

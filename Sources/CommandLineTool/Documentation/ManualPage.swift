@@ -1,0 +1,207 @@
+import Gateway
+import LaunchPolicy
+
+/// A page of the manual, made from the definitions.
+package struct ManualPage: Sendable {
+    /// The name that `man` knows it by, such as `wakegate-push`.
+    package let name: String
+    package let section: Int
+    /// The page in mdoc.
+    package let text: String
+
+    /// Where it belongs below a folder of manuals, such as `man1/wakegate-push.1`.
+    package var path: String { "man\(self.section)/\(self.name).\(self.section)" }
+
+    /// Every page: of the program, of each command, and of the configuration file.
+    package static let all: [ManualPage] =
+        [program] + CommandTable.all.map { command($0) } + [configuration]
+
+    /// The name of a command's page.
+    static func name(of command: CommandDefinition) -> String {
+        (["wakegate"] + command.words).joined(separator: "-")
+    }
+
+    private static func head(_ name: String, _ section: Int, _ description: String) -> MdocText {
+        var page = MdocText()
+        page.title("Dd", wakeGateReleaseDate)
+        page.macro("Dt", name.uppercased(), "\(section)")
+        page.title("Os", "WakeGate \(wakeGateVersion)")
+        page.macro("Sh", "NAME")
+        page.macro("Nm", name)
+        page.title("Nd", description)
+        return page
+    }
+
+    private static func seeAlso(_ pages: [(name: String, section: Int)], in page: inout MdocText) {
+        page.macro("Sh", "SEE", "ALSO")
+        let sorted = pages.sorted { ($0.section, $0.name) < ($1.section, $1.name) }
+        for (index, other) in sorted.enumerated() {
+            let end = index == sorted.count - 1 ? "" : " ,"
+            page.raw(".Xr \(other.name) \(other.section)\(end)")
+        }
+    }
+}
+
+// MARK: The program
+
+extension ManualPage {
+    private static let program: ManualPage = {
+        var page = Self.head("wakegate", 1, "silent pushes for Linux")
+        page.macro("Sh", "SYNOPSIS")
+        page.macro("Nm")
+        page.macro("Ar", "COMMAND")
+        page.raw(".Op Ar options ...")
+        for option in CommandTable.options {
+            page.macro("Nm")
+            page.option("Fl", option)
+        }
+        page.macro("Sh", "DESCRIPTION")
+        page.paragraphs(
+            """
+            WakeGate takes pushes as APNs does, decides when a device may be woken, and wakes it: pushes that come while
+            a device may not be woken are coalesced into one wake of a worker.
+            """
+        )
+        page.macro("Pp")
+        page.paragraphs("The commands, each with a page of its own:")
+        page.raw(".Bl -tag -width Ds")
+        for command in CommandTable.all {
+            page.raw(".It Xr \(Self.name(of: command)) 1")
+            page.paragraphs("\(command.summary).")
+        }
+        page.macro("El")
+        page.macro("Pp")
+        page.paragraphs("The options:")
+        page.raw(".Bl -tag -width Ds")
+        for option in CommandTable.options {
+            page.option("It Fl", option)
+            page.paragraphs("\(option.help).")
+        }
+        page.macro("El")
+        Self.exitStatus(in: &page)
+        page.macro("Sh", "EXAMPLES")
+        page.paragraphs("A gateway, a worker and a push, each in a terminal of its own:")
+        page.display(HelpText.firstSteps.joined(separator: "\n"))
+        Self.seeAlso([("wakegate.json5", 5)] + CommandTable.all.map { (Self.name(of: $0), 1) }, in: &page)
+        return ManualPage(name: "wakegate", section: 1, text: page.text)
+    }()
+
+    private static func exitStatus(in page: inout MdocText) {
+        page.macro("Sh", "EXIT", "STATUS")
+        page.raw(".Bl -tag -width Ds -compact")
+        let meanings = [
+            ("0", "all went well; a server was told to end, and did"), ("64", "the command line is wrong"),
+            ("78", "the configuration is wrong"), ("1", "anything else failed; standard error says what"),
+        ]
+        for (status, meaning) in meanings {
+            page.macro("It", status)
+            page.paragraphs("\(meaning).")
+        }
+        page.macro("El")
+    }
+}
+
+// MARK: Commands
+
+extension ManualPage {
+    private static func command(_ command: CommandDefinition) -> ManualPage {
+        let name = Self.name(of: command)
+        var page = Self.head(name, 1, command.summary)
+        Self.synopsis(command, in: &page)
+        page.macro("Sh", "DESCRIPTION")
+        if !command.arguments.isEmpty {
+            page.paragraphs(command.arguments.count == 1 ? "The argument:" : "The arguments:")
+            page.raw(".Bl -tag -width Ds")
+            for argument in command.arguments {
+                page.macro("It", "Ar", MdocText.argument(argument.placeholder))
+                page.paragraphs("\(argument.help).")
+            }
+            page.macro("El")
+            page.macro("Pp")
+        }
+        page.paragraphs("The options:")
+        page.raw(".Bl -tag -width Ds")
+        for option in command.completedOptions {
+            page.option("It Fl", option)
+            let mark = option.isRequired ? " (required)" : option.isRepeatable ? " (may be repeated)" : ""
+            page.paragraphs("\(option.help)\(mark).")
+        }
+        page.macro("El")
+        for note in command.notes {
+            page.macro("Pp")
+            page.paragraphs(note)
+        }
+        Self.exitStatus(in: &page)
+        page.macro("Sh", "EXAMPLES")
+        page.display(command.example)
+        Self.seeAlso([("wakegate", 1), ("wakegate.json5", 5)], in: &page)
+        return ManualPage(name: name, section: 1, text: page.text)
+    }
+
+    private static func synopsis(_ command: CommandDefinition, in page: inout MdocText) {
+        page.macro("Sh", "SYNOPSIS")
+        page.macro("Nm", "wakegate", command.name)
+        for argument in command.arguments {
+            let isOptional = argument.count.lowerBound == 0
+            let repeated = argument.count.upperBound > 1 ? " ..." : ""
+            page.raw("\(isOptional ? ".Op Ar" : ".Ar") \(MdocText.argument(argument.placeholder))\(repeated)")
+        }
+        for option in command.options.filter(\.isRequired) { page.option("Fl", option) }
+        for option in command.options.filter({ !$0.isRequired }) { page.option("Op Fl", option) }
+        if let trailing = command.trailing {
+            page.raw(".Fl \\-")
+            page.macro("Ar", MdocText.argument(trailing))
+        }
+    }
+}
+
+// MARK: The configuration
+
+extension ManualPage {
+    private static let configuration: ManualPage = {
+        var page = Self.head("wakegate.json5", 5, "configuration of a WakeGate gateway")
+        page.macro("Sh", "DESCRIPTION")
+        page.paragraphs(
+            """
+            The file that `wakegate serve --config` reads: one object of JSON5, in which every key is optional. A key
+            with a dot stands in the section that comes before the dot. An unknown key is refused, with the one that was
+            probably meant. The option --set of `wakegate serve` and `wakegate dev` takes the same keys.
+            """
+        )
+        page.macro("Pp")
+        page.paragraphs("`wakegate serve --config FILE --check` names every fault of a file.")
+        page.macro("Sh", "KEYS")
+        page.raw(".Bl -tag -width Ds")
+        for key in ConfigurationKey.all { Self.key(key.name, key.summary, key.requirement, in: &page) }
+        Self.key(
+            "topics.TOPIC.policy.PARAMETER",
+            "a parameter of the launch policy for one topic",
+            "as that of policy",
+            in: &page
+        )
+        for key in WebhookKey.all {
+            Self.key("topics.TOPIC.webhook.\(key.name)", key.summary, key.requirement, in: &page)
+        }
+        page.macro("El")
+        page.macro("Sh", "EXAMPLES")
+        page.display(
+            """
+            {
+              tls: {
+                certificate: "/etc/ssl/certs/gateway.pem",
+                key: "/etc/ssl/private/gateway.key",
+              },
+              providerKeys: "/etc/wakegate/keys",
+              topics: { "com.example.app": { policy: { launchInterval: 300 } } },
+            }
+            """
+        )
+        Self.seeAlso([("wakegate", 1), ("wakegate-serve", 1)], in: &page)
+        return ManualPage(name: "wakegate.json5", section: 5, text: page.text)
+    }()
+
+    private static func key(_ name: String, _ summary: String, _ requirement: String, in page: inout MdocText) {
+        page.macro("It", "Va", MdocText.argument(name))
+        page.paragraphs("\(summary): \(requirement).")
+    }
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Types command lines into a real shell and presses tab: completions.py SHELL PROGRAM LINE...
+
+What each line has become, word by word, is one line of output. The shell runs on a terminal of its own with the
+completions that PROGRAM writes for it, and with a function of the program's name that shows its arguments.
+"""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import tempfile
+import time
+
+SHELLS = {
+    "bash": (
+        ["bash", "--norc", "--noprofile", "-i"],
+        "bind 'set enable-bracketed-paste off' 2>/dev/null; source {file}; "
+        "wakegate() {{ printf '<%s>\\n' \"$@\"; echo '=EN''D='; }}\n",
+    ),
+    "zsh": (
+        ["zsh", "-f", "-i"],
+        "unset zle_bracketed_paste; fpath=({folder} $fpath); autoload -U compinit; compinit -u -D; "
+        "wakegate() {{ printf '<%s>\\n' \"$@\"; echo '=EN''D='; }}\n",
+    ),
+    "fish": (
+        ["fish", "--no-config", "-i"],
+        "source {file}; function wakegate; printf '<%s>\\n' $argv; echo '=EN''D='; end\n",
+    ),
+}
+SECONDS_MAX = 60
+
+
+def read_until(terminal, end):
+    """What the shell has written up to `end`; fish asks the terminal where its cursor is, and is told."""
+    text, deadline = "", time.monotonic() + SECONDS_MAX
+    while end not in text:
+        if not select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]:
+            raise SystemExit(f"no {end} within {SECONDS_MAX} s; the terminal shows {text!r}")
+        part = os.read(terminal, 65536).decode(errors="replace")
+        if "\x1b[6n" in part:
+            os.write(terminal, b"\x1b[1;1R")
+        if "\x1b[c" in part or "\x1b[0c" in part:
+            os.write(terminal, b"\x1b[?6c")
+        text += part
+    return text
+
+
+def main():
+    shell, program, lines = sys.argv[1], sys.argv[2], sys.argv[3:]
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/_wakegate"
+        with open(file, "wb") as output:
+            subprocess.run([program, "completion", shell], stdout=output, check=True)
+        command, preparation = SHELLS[shell]
+        child, terminal = pty.fork()
+        if child == 0:
+            os.environ.update(HOME=folder, TERM="xterm", COLUMNS="200")
+            os.execvp(command[0], command)
+        os.write(terminal, (preparation.format(file=file, folder=folder) + "wakegate ready\n").encode())
+        read_until(terminal, "=END=")
+        for line in lines:
+            os.write(terminal, f"{line}\t\n".encode())
+            shown = read_until(terminal, "=END=")
+            print(" ".join(re.findall(r"<([^<>]*)>\s*$", shown, re.MULTILINE)), flush=True)
+        os.close(terminal)
+        os.waitpid(child, 0)
+
+
+main()
