@@ -40,6 +40,34 @@ struct ServerTests {
         #expect(throws: CommandFailure(.failed, message)) { try StateFolder(path) }
     }
 
+    @Test(
+        "Root may use the folder of a service's user to make tokens, but runs no gateway there",
+        .enabled(if: geteuid() == 0)
+    )
+    func folderOfAnother() throws {
+        let path = self.folder()
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        #expect(try StateFolder.prepare(path) == path)
+        #expect(unsafe chown(path, 12345, 12346) == 0)
+        #expect(throws: CommandFailure.self) { try StateFolder(path) }
+        #expect(try StateFolder.prepare(path, admitsRoot: true) == path)
+        _ = try TokenKey.make(in: path)
+        try RevokedTokens.add(String(repeating: "ab", count: 16), in: path)
+        for name in ["token.key", "token.revoked"] {
+            let owner = try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")
+            #expect(owner[.ownerAccountID] as? Int == 12345)
+            #expect(owner[.groupOwnerAccountID] as? Int == 12346)
+        }
+        // A link that the service's user has laid leads root nowhere.
+        let target = "\(path).target"
+        defer { try? FileManager.default.removeItem(atPath: target) }
+        try Data().write(to: URL(fileURLWithPath: target))
+        try FileManager.default.removeItem(atPath: "\(path)/token.revoked")
+        try FileManager.default.createSymbolicLink(atPath: "\(path)/token.revoked", withDestinationPath: target)
+        #expect(throws: CredentialError.self) { try RevokedTokens.add(String(repeating: "cd", count: 16), in: path) }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: target)).isEmpty)
+    }
+
     @Test("A second gateway finds the state folder taken")
     func taken() throws {
         let path = self.folder()

@@ -33,13 +33,14 @@ package struct StateFolder: Sendable {
 
     /// Makes the folder with mode 0700, or takes the one that is there, whether a gateway uses it or not.
     ///
+    /// - Parameter admitsRoot: whether root may use the folder of another user, such as that of a service.
     /// - Returns: its absolute path.
     /// - Throws: when others may enter it, and when it cannot be made.
-    package static func prepare(_ path: String) throws(CommandFailure) -> String {
+    package static func prepare(_ path: String, admitsRoot: Bool = false) throws(CommandFailure) -> String {
         let path = self.absolute(path)
         _ = umask(0o077)
         try self.make(path)
-        try self.checkMode(of: path)
+        try self.checkMode(of: path, admitsRoot: admitsRoot)
         return path
     }
 
@@ -71,15 +72,15 @@ package struct StateFolder: Sendable {
         close(parent)
     }
 
-    private static func checkMode(of path: String) throws(CommandFailure) {
+    private static func checkMode(of path: String, admitsRoot: Bool) throws(CommandFailure) {
         var status = stat()
         guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
             throw CommandFailure(.failed, "the state folder \(path) is no folder; choose another with --state DIR")
         }
-        guard status.st_uid == geteuid() else {
+        guard status.st_uid == geteuid() || (admitsRoot && geteuid() == 0) else {
             throw CommandFailure(
                 .failed,
-                "the state folder \(path) belongs to another user; choose another with --state DIR"
+                "the state folder \(path) belongs to another user; run as that user, or choose another with --state DIR"
             )
         }
         guard status.st_mode & 0o077 == 0 else {

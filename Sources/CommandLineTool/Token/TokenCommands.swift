@@ -13,7 +13,13 @@ extension CommandDefinition {
         "token issue",
         "make a bearer token for a worker or an operator, and show it",
         options: [
-            OptionDefinition("--role", "ROLE", "worker or operator", isRequired: true),
+            OptionDefinition(
+                "--role",
+                "ROLE",
+                "worker or operator",
+                isRequired: true,
+                words: BearerRole.allCases.map(\.rawValue)
+            ),
             OptionDefinition(
                 "--topic",
                 "TOPIC",
@@ -71,7 +77,7 @@ enum TokenCommands {
         let role = try self.role(parsed.text("--role") ?? "")
         let topics = try self.topics(parsed.all("--topic"), role)
         let seconds = try TokenLifetime.seconds(parsed.text("--expires") ?? TokenLifetime.standard)
-        let folder = try StateFolder.prepare(try self.folder(parsed))
+        let folder = try StateFolder.prepare(try self.folder(parsed), admitsRoot: true)
         let token = BearerToken(
             id: BearerToken.newID(),
             role: role,
@@ -109,7 +115,7 @@ enum TokenCommands {
             )
         }
         do {
-            try RevokedTokens.add(id, in: try StateFolder.prepare(folder))
+            try RevokedTokens.add(id, in: try StateFolder.prepare(folder, admitsRoot: true))
         } catch {
             throw CommandFailure(.failed, "\(error)")
         }

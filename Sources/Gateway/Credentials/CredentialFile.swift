@@ -67,13 +67,22 @@ enum CredentialFile {
     }
 
     /// Writes a line to an open file and has it on the disk; the descriptor is closed in any case.
+    ///
+    /// What root writes belongs to whom the file's folder belongs: the gateway must be able to read it.
     static func finish(_ descriptor: Int32, writing line: String, _ path: String) throws(CredentialError) {
         let bytes = Array("\(line)\n".utf8)
         let count = unsafe write(descriptor, bytes, bytes.count)
-        let isWritten = count == bytes.count && fsync(descriptor) == 0
+        let isWritten = count == bytes.count && self.giveToOwnerOfFolder(descriptor, path) && fsync(descriptor) == 0
         let failure = isWritten ? nil : self.error(path, "cannot be written")
         close(descriptor)
         if let failure { throw failure }
+    }
+
+    private static func giveToOwnerOfFolder(_ descriptor: Int32, _ path: String) -> Bool {
+        guard geteuid() == 0 else { return true }
+        var folder = stat()
+        let parent = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+        return unsafe stat(parent, &folder) == 0 && fchown(descriptor, folder.st_uid, folder.st_gid) == 0
     }
 
     /// Has the folder's names on the disk.

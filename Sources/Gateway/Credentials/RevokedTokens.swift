@@ -15,7 +15,8 @@ package enum RevokedTokens {
         let path = "\(folder)/\(self.name)"
         let isNew = try CredentialFile.stamp(path) == nil
         if !isNew, try self.read(path).contains(id) { return }
-        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        // No link is followed: the folder may belong to a user who may do less than this one.
+        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw CredentialFile.error(path, "cannot be written") }
         // A line that a full disk cut short ends here, and does not swallow this one.
         try CredentialFile.finish(descriptor, writing: isNew ? id : "\n\(id)", path)
