@@ -1,36 +1,66 @@
 import Foundation
+import Glibc
 import Testing
 
 @Suite("The units of systemd", .timeLimit(.minutes(15)))
 struct SystemdTests {
-    @Test("The worker's template is sound for systemd, with the program that was built")
+    private static let program = "/usr/bin/wakegate"
+
+    @Test("The units are sound for systemd, with the program that was built")
     func verify() throws {
-        let ended = try ChildProcess.run("systemd-analyze", ["verify", "--man=no", try self.instance().path])
+        let units = try [
+            self.unit("wakegate-worker@.service", as: "wakegate-worker@example.service"),
+            self.unit("wakegate.service"), self.unit("wakegate-edge.socket"), self.unit("wakegate-admin.socket"),
+        ]
+        let ended = try ChildProcess.run("systemd-analyze", ["verify", "--man=no"] + units)
         #expect(ended.status == 0)
         #expect(ended.output + ended.errors == "")
     }
 
-    @Test("What the worker's template leaves open is little: less than 2 of 10 by systemd's own count")
-    func security() throws {
-        let unit = try self.instance()
+    @Test(
+        "What a unit leaves open is little, by systemd's own count from 0 to 100",
+        arguments: [("wakegate-worker@.service", 20), ("wakegate.service", 14)]
+    )
+    func security(name: String, most: Int) throws {
+        let unit = try self.unit(name, as: name.replacing("@", with: "@example"))
         let ended = try ChildProcess.run(
             "systemd-analyze",
-            ["security", "--no-pager", "--offline=true", "--threshold=20", unit.path]
+            ["security", "--no-pager", "--offline=true", "--threshold=\(most)", unit]
         )
         #expect(ended.status == 0, "\(ended.output) \(ended.errors)")
         #expect(ended.output.contains("Overall exposure level"))
     }
 
-    /// The template as an instance's file, in a folder of its own, which names the program that was built.
-    private func instance() throws -> URL {
-        let template = RunningGateway.root.appendingPathComponent("deploy/systemd/wakegate-worker@.service")
-        let text = try String(contentsOf: template, encoding: .utf8)
-        try #require(text.contains("ExecStart=/usr/bin/wakegate worker"))
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+    @Test("A stop may take longer than the drain, and the sockets have the names of listeners")
+    func agreement() throws {
+        let service = try self.text("wakegate.service")
+        let stop = try #require(service.firstMatch(of: #/(?m)^TimeoutStopSec=([0-9]+)$/#).flatMap { Int($0.1) })
+        #expect(stop > 10 + 15, "drainTimeout, and what ServiceNotice adds to it")
+        for line in ["Type=notify", "WatchdogSec=30", "DynamicUser=yes", "StateDirectory=wakegate", "UMask=0077"] {
+            #expect(service.contains("\n\(line)\n"))
+        }
+        for name in ["edge", "admin"] {
+            let socket = try self.text("wakegate-\(name).socket")
+            #expect(
+                socket.contains("\nFileDescriptorName=\(name)\n") && socket.contains("\nService=wakegate.service\n")
+            )
+        }
+    }
+
+    private func text(_ name: String) throws -> String {
+        let file = RunningGateway.root.appendingPathComponent("deploy/systemd/\(name)")
+        return String(decoding: try Data(contentsOf: file), as: UTF8.self)
+    }
+
+    /// The path of a unit's file in a folder of its own, which names the program that was built.
+    private func unit(_ name: String, as instance: String? = nil) throws -> String {
+        let text = try self.text(name)
+        try #require(name.hasSuffix(".socket") || text.contains("ExecStart=\(Self.program) "))
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-units-\(getpid())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let unit = folder.appendingPathComponent("wakegate-worker@example.service")
-        let program = text.replacingOccurrences(of: "/usr/bin/wakegate", with: RunningGateway.program)
+        let unit = folder.appendingPathComponent(instance ?? name)
+        let program = text.replacingOccurrences(of: Self.program, with: RunningGateway.program)
         try program.write(to: unit, atomically: true, encoding: .utf8)
-        return unit
+        return unit.path
     }
 }

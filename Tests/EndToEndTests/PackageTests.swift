@@ -1,0 +1,47 @@
+import Foundation
+import Testing
+
+@Suite("What the Debian package is made of", .timeLimit(.minutes(15)))
+struct PackageTests {
+    private func text(_ path: String) throws -> String {
+        String(decoding: try Data(contentsOf: RunningGateway.root.appendingPathComponent(path)), as: UTF8.self)
+    }
+
+    @Test("The test of the package runs every command of the operator's guide, in the guide's order")
+    func guide() throws {
+        let guide = try self.text("Sources/Gateway/Gateway.docc/OperatorsGuide.md")
+        let sections = guide.components(separatedBy: "\n### ").dropFirst()
+        let headings = sections.filter { $0.contains("\n```sh\n") }.compactMap {
+            $0.components(separatedBy: "\n").first
+        }
+        #expect(headings.count >= 8)
+        // What stands above the first of them would be run by nobody.
+        #expect(guide.components(separatedBy: "\n```sh\n").count - 1 == headings.count)
+        let run = try self.text("deploy/test-package").matches(of: #/(?m)^as_guide "(.+)"$/#).map { String($0.1) }
+        #expect(run == headings)
+    }
+
+    @Test("The package has the program's version")
+    func version() throws {
+        let first = try #require(try self.text("deploy/debian/changelog").split(separator: "\n").first)
+        let program = try ChildProcess.run(RunningGateway.program, ["--version"])
+        let version = try #require(program.output.split(separator: " ").last).dropLast()
+        #expect(first.hasPrefix("wakegate (\(version)) "))
+    }
+
+    @Test("The configuration that the package installs is good")
+    func configuration() throws {
+        // A development gateway leaves a certificate.
+        let development = try RunningGateway()
+        let state = development.folder.appendingPathComponent(".wakegate").path
+        let file = development.folder.appendingPathComponent("wakegate.json5")
+        let text = try self.text("deploy/debian/wakegate.json5")
+            .replacing("/etc/ssl/certs/ssl-cert-snakeoil.pem", with: "\(state)/server.pem")
+            .replacing("/etc/ssl/private/ssl-cert-snakeoil.key", with: "\(state)/server.key")
+            .replacing("\"/etc/wakegate/keys\"", with: "\"\(state)\"")
+        #expect(text.contains("certificate: \"\(state)/server.pem\""))
+        try Data(text.utf8).write(to: file)
+        let checked = try ChildProcess.run(RunningGateway.program, ["serve", "--config", file.path, "--check"])
+        #expect(checked.status == 0, "\(checked.errors)")
+    }
+}
