@@ -53,7 +53,8 @@ extension EmbeddedEngine {
         var wake: WakeID?
         let answer = Self.answer(action, self.devices[device].state, self.now, parameters)
         let absorbedID = action.absorbed.flatMap { PushContent($0)?.apnsID }
-        self.remember(device, .push(answer.disposition), push.apnsID, related: absorbedID)
+        let terms = PushTerms(push.priority, push.expiration, at: self.now)
+        self.remember(device, .push(answer.disposition), push.apnsID, related: absorbedID, terms: terms)
         switch action {
         case .launched(let absorbed):
             self.absorb(absorbed, topic)

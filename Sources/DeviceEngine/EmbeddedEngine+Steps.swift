@@ -95,9 +95,17 @@ extension EmbeddedEngine {
         self.changed.append(device)
     }
 
-    func remember(_ device: DeviceIndex, _ kind: HistoryEvent.Kind, _ apnsID: APNsID?, related: APNsID? = nil) {
+    func remember(
+        _ device: DeviceIndex,
+        _ kind: HistoryEvent.Kind,
+        _ apnsID: APNsID?,
+        related: APNsID? = nil,
+        terms: PushTerms? = nil
+    ) {
         let key = HistoryEvent.device(of: self.devices[device].token.token)
-        self.events.append(HistoryEvent(device: key, at: self.now, kind: kind, apnsID: apnsID, related: related))
+        self.events.append(
+            HistoryEvent(device: key, at: self.now, kind: kind, apnsID: apnsID, related: related, terms: terms)
+        )
     }
 
     func parameters(_ topic: TopicIndex) -> Parameters {

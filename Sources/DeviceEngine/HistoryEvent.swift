@@ -23,14 +23,23 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package let apnsID: APNsID?
     /// What happened, as a number that files may keep: it never changes its meaning.
     package let code: UInt8
-    /// Of a launch: which one of its push. Of an extension: how many seconds were left then.
+    /// Of a launch: which one of its push. Of an extension: how many seconds were left then. Of a push: its priority;
+    /// 0 when that was not kept.
     package let attempt: UInt16
     /// The other push of a coalescing: the one this push took the place of, or the one it was coalesced into.
     package let related: APNsID?
-    /// Of a launch: how many pushes were coalesced into its push.
+    /// Of a launch: how many pushes were coalesced into its push. Of a push: the code of its lifetime.
     package let coalesced: UInt16
 
-    package init(device: UInt64, at: Instant, kind: Kind, apnsID: APNsID? = nil, related: APNsID? = nil) {
+    /// - Parameter terms: how a push was sent; of everything else nil.
+    package init(
+        device: UInt64,
+        at: Instant,
+        kind: Kind,
+        apnsID: APNsID? = nil,
+        related: APNsID? = nil,
+        terms: PushTerms? = nil
+    ) {
         self.device = device
         self.at = at
         self.apnsID = apnsID
@@ -39,7 +48,9 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         switch kind {
         case .launch(let attempt, let coalesced): (self.attempt, self.coalesced) = (attempt, coalesced)
         case .extended(let seconds): (self.attempt, self.coalesced) = (seconds, 0)
-        case .registered, .removed, .push, .result, .discard, .conditions: (self.attempt, self.coalesced) = (0, 0)
+        case .push:
+            (self.attempt, self.coalesced) = (UInt16(terms?.priority.rawValue ?? 0), terms?.lifetime.code ?? 0)
+        case .registered, .removed, .result, .discard, .conditions: (self.attempt, self.coalesced) = (0, 0)
         }
     }
 
@@ -61,6 +72,14 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         self.code = code
         self.attempt = attempt
         self.coalesced = coalesced
+    }
+
+    /// How a push was sent; nil of everything else, and where it was not kept.
+    package var terms: PushTerms? {
+        guard case .push = self.kind, let priority = Priority(rawValue: UInt8(clamping: self.attempt)) else {
+            return nil
+        }
+        return PushTerms(priority: priority, lifetime: PushTerms.Lifetime(code: self.coalesced))
     }
 
     package var kind: Kind {

@@ -99,9 +99,16 @@ final class HistoryRig {
                 at: self.now,
                 kind: random.pick(Self.kinds),
                 apnsID: self.identifier(&random, device),
-                related: random.once(in: 8) ? self.identifier(&random, device) : nil
+                related: random.once(in: 8) ? self.identifier(&random, device) : nil,
+                terms: random.once(in: 2) ? Self.terms(&random) : nil
             )
         )
+    }
+
+    /// How a push was sent; events of other kinds do not keep it.
+    private static func terms(_ random: inout SeededGenerator) -> PushTerms {
+        let lifetime = PushTerms.Lifetime(code: UInt16(random.number(below: 65_536)))
+        return PushTerms(priority: random.pick(Priority.allCases), lifetime: lifetime)
     }
 
     /// None, a new one, or one that the device's events named lately.
