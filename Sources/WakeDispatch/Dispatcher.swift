@@ -272,6 +272,19 @@ extension Dispatcher {
             $0.busy += $1.busy
         }
     }
+
+    /// The open streams and how each is: those that hold the most wakes, when there are more than `countMax`.
+    package func streams(countMax: Int) -> [StreamSnapshot] {
+        var listed = Array(self.subscriptions.values)
+        if listed.count > countMax {
+            listed.sort { $0.wakes.count > $1.wakes.count }
+            listed.removeSubrange(countMax...)
+        }
+        return listed.map { StreamSnapshot($0) }
+    }
+
+    /// How many streams are open.
+    package var streamCount: Int { self.subscriptions.count }
 }
 
 // MARK: - Steps
@@ -378,7 +391,7 @@ extension Dispatcher {
     private func hand(_ wake: WakeID, to subscription: Subscription) {
         let place = Int(subscription.topic.rawValue)
         guard let launched = self.engine.wake(wake) else { preconditionFailure("a wake just launched is in flight") }
-        subscription.add(wake, bytes: launched.content?.payload.count ?? 0)
+        subscription.add(wake, bytes: launched.content?.payload.count ?? 0, at: self.engine.now)
         if subscription.isFull { self.timesStreamWasFull += 1 }
         self.holders[wake] = subscription
         self.workers[place].busy += 1

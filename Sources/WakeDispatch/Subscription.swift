@@ -1,5 +1,6 @@
 package import Bytes
 import DeviceEngine
+import LaunchPolicy
 
 /// What a worker asks for when it subscribes.
 package struct SubscriptionRequest: Sendable {
@@ -9,12 +10,22 @@ package struct SubscriptionRequest: Sendable {
     package let devices: [DeviceToken]
     /// Whether wakes that expire unanswered keep new ones from it; a webhook's driver sees to that itself.
     package let stallsWhenSilent: Bool
+    /// What operators know it by; empty when it gave no name.
+    package let label: String
 
-    package init(slots: Int, devices: [DeviceToken], stallsWhenSilent: Bool = true) {
+    package init(slots: Int, devices: [DeviceToken], stallsWhenSilent: Bool = true, label: String = "") {
         self.slots = slots
         self.devices = devices
         self.stallsWhenSilent = stallsWhenSilent
+        self.label = label
     }
+}
+
+/// A wake that a stream holds.
+struct HeldWake {
+    /// The bytes of its payload.
+    let bytes: Int
+    let givenAt: Instant
 }
 
 /// A worker's open stream.
@@ -27,8 +38,10 @@ final class Subscription {
     let request: SubscriptionRequest
     /// How many unanswered wakes it may hold now.
     var slots: Int
-    /// The wakes it holds, with the bytes of their payloads.
-    private(set) var wakes: [WakeID: Int] = [:]
+    /// The wakes it holds.
+    private(set) var wakes: [WakeID: HeldWake] = [:]
+    /// How many it was given since it was opened.
+    private(set) var wakesGiven: Int64 = 0
     /// The bytes of all of them: no more can wait for a worker that does not read.
     private(set) var bytes = 0
     let bytesMax: Int
@@ -70,14 +83,15 @@ final class Subscription {
     /// The wakes it holds are as large as they may be.
     var isFull: Bool { self.bytes >= self.bytesMax }
 
-    /// It got a wake.
-    func add(_ wake: WakeID, bytes: Int) {
-        self.wakes[wake] = bytes
+    /// It got a wake, whose payload has so many bytes.
+    func add(_ wake: WakeID, bytes: Int, at now: Instant) {
+        self.wakes[wake] = HeldWake(bytes: bytes, givenAt: now)
         self.bytes += bytes
+        self.wakesGiven += 1
     }
 
     /// A wake it holds has ended.
     func remove(_ wake: WakeID) {
-        self.bytes -= self.wakes.removeValue(forKey: wake) ?? 0
+        self.bytes -= self.wakes.removeValue(forKey: wake)?.bytes ?? 0
     }
 }

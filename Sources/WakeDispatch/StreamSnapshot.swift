@@ -1,0 +1,58 @@
+package import DeviceEngine
+package import LaunchPolicy
+
+/// A worker's open stream, at one moment.
+package struct StreamSnapshot: Sendable {
+    /// Whether a stream takes wakes, and what keeps it from that.
+    package enum State: String, Sendable {
+        /// It has a free slot.
+        case free
+        /// Every slot holds a wake.
+        case busy
+        /// The payloads it holds are as large as they may be.
+        case full
+        /// Its peer does not read.
+        case paused
+        /// Three wakes in a row expired on it unanswered.
+        case stalled
+        /// Its worker stops.
+        case draining
+    }
+
+    package let address: StreamAddress
+    package let topic: TopicIndex
+    /// What its worker calls itself; may be empty.
+    package let label: String
+    package let slots: Int
+    /// The wakes it holds.
+    package let busy: Int
+    /// The wakes it was given since it was opened.
+    package let wakesGiven: Int64
+    /// When it was given the oldest of the wakes it holds; nil when it holds none.
+    package let oldestGivenAt: Instant?
+    package let state: State
+
+    init(_ subscription: Subscription) {
+        self.address = subscription.address
+        self.topic = subscription.topic
+        self.label = subscription.request.label
+        self.slots = subscription.slots
+        self.busy = subscription.wakes.count
+        self.wakesGiven = subscription.wakesGiven
+        self.oldestGivenAt = subscription.wakes.values.lazy.map(\.givenAt).min()
+        self.state =
+            if subscription.isDraining {
+                .draining
+            } else if subscription.isPaused {
+                .paused
+            } else if subscription.isStalled {
+                .stalled
+            } else if subscription.isFull {
+                .full
+            } else if subscription.wakes.count >= subscription.slots {
+                .busy
+            } else {
+                .free
+            }
+    }
+}
