@@ -8,31 +8,34 @@ extension CommandDefinition {
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--device", "TOKEN", "explain a device: what it waits for, and why"),
             OptionDefinition("--json", "", "the gateway's answer as it is"),
-            OptionDefinition("--watch", "", "again every two seconds, until interrupted"),
+            OptionDefinition("--watch", "", "a view that stays; without a terminal a line a second"),
         ] + OptionDefinition.client,
         example: "wakegate stats --topic com.example.app --watch",
+        notes: [
+            """
+            --watch redraws in place, follows the terminal's size, and goes on when the gateway comes back; q or
+            Control-C ends it. NO_COLOR=1 takes the colours away. With --json each answer is one line.
+            """
+        ],
         run: StatsCommand.run
     )
 }
 
 /// `wakegate stats`.
 package enum StatsCommand {
-    private static let watchMilliseconds = 2000
-
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         guard !parsed.isSet("--topic") || !parsed.isSet("--device") else {
             throw .usage("--topic and --device exclude each other; a device has one topic: write --device alone")
         }
         let location = try GatewayLocation(parsed, side: .admin)
-        let client = try location.client()
-        while true {
-            let text = try self.text(parsed, location, client)
-            let clear = parsed.isSet("--watch") && Console.isTerminal ? "\u{1B}[H\u{1B}[2J" : ""
-            Console.out(clear + text)
-            guard parsed.isSet("--watch") else { return 0 }
-            // Without a request under way this only waits.
-            _ = client.poll(timeoutMilliseconds: self.watchMilliseconds)
+        guard parsed.isSet("--watch") else {
+            Console.out(try self.text(parsed, location, try location.client()))
+            return 0
         }
+        let topic = parsed.text("--topic").map { WatchSubject.topic($0) }
+        let subject = parsed.text("--device").map { WatchSubject.device($0) } ?? topic ?? .gateway
+        var session = try WatchSession(subject, location, isJSON: parsed.isSet("--json"))
+        return try session.run()
     }
 
     private static func text(

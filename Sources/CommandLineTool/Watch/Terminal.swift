@@ -1,0 +1,81 @@
+import Glibc
+
+/// The terminal of a view that a person keeps open: a screen of its own, which gives back what was there before.
+///
+/// It is process-wide state: there is one terminal, and one view on it.
+package struct Terminal: ~Copyable {
+    /// Columns and rows.
+    package struct Size: Hashable, Sendable {
+        package let width: Int
+        package let height: Int
+
+        package init(width: Int, height: Int) {
+            self.width = width
+            self.height = height
+        }
+    }
+
+    /// How standard input was set up before; nil when it is no terminal.
+    private var before: termios?
+
+    /// Shows an empty screen. Keys come at once from now on, and are not shown.
+    package init() {
+        self.enter()
+    }
+
+    deinit {
+        self.leave()
+    }
+
+    /// What is shown now.
+    package var size: Size {
+        var window = winsize()
+        guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
+            return Size(width: 80, height: 24)
+        }
+        return Size(width: Int(window.ws_col), height: Int(window.ws_row))
+    }
+
+    /// Shows these lines from the top, each cut to the screen's width already, and nothing else.
+    package func show(_ lines: [String]) {
+        // In place and in one write: a screen that is cleared first flickers.
+        let rows = lines.map { "\($0)\u{1B}[K" }.joined(separator: "\r\n")
+        Console.out("\u{1B}[H\(rows)\u{1B}[J")
+    }
+
+    /// Gives the terminal back and stops the program, as Control-Z does; goes on when the shell says so.
+    package mutating func suspend() {
+        self.leave()
+        kill(getpid(), SIGSTOP)
+        self.enter()
+    }
+
+    /// The keys that were pressed since the last call; empty when standard input is no terminal.
+    package func keys() -> [UInt8] {
+        guard self.before != nil else { return [] }
+        var interest = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        guard unsafe poll(&interest, 1, 0) > 0 else { return [] }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = unsafe read(STDIN_FILENO, &bytes, bytes.count)
+        return Array(bytes.prefix(max(0, count)))
+    }
+
+    /// Whether keys can be pressed.
+    package var hasKeys: Bool { self.before != nil }
+
+    private mutating func enter() {
+        var settings = termios()
+        if unsafe tcgetattr(STDIN_FILENO, &settings) == 0 {
+            self.before = settings
+            settings.c_lflag &= ~UInt32(ICANON | ECHO)
+            unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+        }
+        // The alternate screen, without a cursor and without wrapping lines.
+        Console.out("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
+    }
+
+    private func leave() {
+        Console.out("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l")
+        if var before = self.before { unsafe tcsetattr(STDIN_FILENO, TCSANOW, &before) }
+    }
+}

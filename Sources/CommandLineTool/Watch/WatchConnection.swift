@@ -1,0 +1,160 @@
+import Glibc
+import HTTPClient
+import Text
+
+/// Keeps asking a gateway how it is, once a second, and notices when it is gone and when it is back.
+final class WatchConnection {
+    /// What was heard.
+    enum News {
+        /// The samples of the past.
+        case past(JSONValue)
+        /// How the subject is now, and the text that says so.
+        case event(JSONValue, text: String)
+        /// The gateway does not answer, and is asked again.
+        case lost(String)
+    }
+
+    /// Silence, in milliseconds, after which a gateway that tells once a second is gone.
+    private static let silenceMax: Int64 = 5000
+    /// Milliseconds between two questions.
+    private static let interval: Int64 = 1000
+    private static let eventBytesMax = 4 << 20
+
+    private let location: GatewayLocation
+    private let client: HTTPClient
+    private let subject: WatchSubject
+    private var past: HTTPRequestID?
+    private var request: HTTPRequestID?
+    private var parser = ServerSentEventParser(bytesMax: WatchConnection.eventBytesMax)
+    private var heardAt = Monotonic.milliseconds
+    private var asksAt = Monotonic.milliseconds
+    private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 3000)
+    private var random = SystemRandomNumberGenerator()
+    private var hasHeard = false
+
+    init(_ subject: WatchSubject, _ location: GatewayLocation) throws(CommandFailure) {
+        self.subject = subject
+        self.location = location
+        self.client = try location.client()
+    }
+
+    /// Waits for news, at most until it is time to ask again, or until one of `descriptors` is readable.
+    ///
+    /// - Throws: when the gateway refuses what is asked, or was never there.
+    func next(_ descriptors: [Int32]) throws(CommandFailure) -> [News] {
+        try self.askIfDue()
+        let now = Monotonic.milliseconds
+        let until = self.request == nil ? self.asksAt : self.heardAt + Self.silenceMax
+        let events = self.client.poll(
+            timeoutMilliseconds: Int(max(0, min(Self.interval, until - now))),
+            descriptors: descriptors.map { PollDescriptor($0, .readable) }
+        )
+        var news: [News] = []
+        for event in events { news += try self.take(event) }
+        if self.request != nil, Monotonic.milliseconds - self.heardAt > Self.silenceMax {
+            news.append(try self.lost("it has been silent for \(Self.silenceMax / 1000) seconds"))
+        }
+        return news
+    }
+
+    private func askIfDue() throws(CommandFailure) {
+        guard self.request == nil, Monotonic.milliseconds >= self.asksAt else { return }
+        self.heardAt = Monotonic.milliseconds
+        do throws(HTTPClientError) {
+            if let path = self.subject.path {
+                self.request = try self.client.start(self.location.request("GET", path))
+            } else {
+                self.parser = ServerSentEventParser(bytesMax: Self.eventBytesMax)
+                self.past = try self.client.start(self.location.request("GET", "/v1/samples?every=1"))
+                var request = self.location.request("GET", "/v1/live")
+                request.isStreaming = true
+                request.timeoutMilliseconds = nil
+                self.request = try self.client.start(request)
+            }
+        } catch {
+            throw self.location.failure(error)
+        }
+    }
+
+    private func take(_ event: HTTPEvent) throws(CommandFailure) -> [News] {
+        switch event {
+        case .head(let id, let response):
+            guard id == self.request else { return [] }
+            self.heardAt = Monotonic.milliseconds
+            // What it is refused for stands in the body, which a stream does not collect.
+            if !response.isSuccess { return try self.refused(response.status) }
+            return []
+        case .body(let id, let bytes):
+            guard id == self.request else { return [] }
+            self.heardAt = Monotonic.milliseconds
+            guard let events = try? self.parser.received(bytes) else {
+                return [try self.lost("it sends an event longer than \(Self.eventBytesMax) bytes")]
+            }
+            return events.compactMap { event in
+                let text = String(decoding: event.data, as: UTF8.self)
+                guard let value = try? JSONReader.read(text) else { return nil }
+                self.heard()
+                return .event(value, text: text)
+            }
+        case .ended(let id, let result): return try self.ended(id, result)
+        }
+    }
+
+    private func ended(
+        _ id: HTTPRequestID,
+        _ result: Result<HTTPResponse, HTTPClientError>
+    ) throws(CommandFailure) -> [News] {
+        if id == self.past {
+            self.past = nil
+            guard case .success(let response) = result, response.isSuccess else { return [] }
+            return [.past(try GatewayAnswer.object(response))]
+        }
+        guard id == self.request else { return [] }
+        switch result {
+        case .failure(let error):
+            guard self.hasHeard else { throw self.location.failure(error) }
+            return [try self.lost(self.location.explain(error))]
+        case .success(let response):
+            guard self.subject.path != nil else { return [try self.lost("it has ended the stream")] }
+            guard response.isSuccess else {
+                if response.status < 500 || !self.hasHeard { try GatewayAnswer.check(response) }
+                return [try self.lost(GatewayAnswer.refusal(response))]
+            }
+            self.request = nil
+            self.asksAt = Monotonic.milliseconds + Self.interval
+            self.heard()
+            return [.event(try GatewayAnswer.object(response), text: response.text)]
+        }
+    }
+
+    /// A stream was refused: asks for the statistics, whose answer says why, and is no stream.
+    private func refused(_ status: Int) throws(CommandFailure) -> [News] {
+        if status >= 500, self.hasHeard { return [try self.lost("it answered \(status)")] }
+        self.client.cancelIfAny(self.request)
+        self.request = nil
+        try GatewayAnswer.check(self.location.answer(self.location.request("GET", "/v1/live"), with: self.client))
+        throw CommandFailure(.failed, "the gateway answered \(status) and then took it back; try again")
+    }
+
+    private func heard() {
+        self.hasHeard = true
+        self.heardAt = Monotonic.milliseconds
+        self.backoff.succeeded()
+    }
+
+    private func lost(_ cause: String) throws(CommandFailure) -> News {
+        guard self.hasHeard else { throw CommandFailure(.failed, "the gateway cannot be watched: \(cause)") }
+        self.client.cancelIfAny(self.request)
+        self.client.cancelIfAny(self.past)
+        self.request = nil
+        self.past = nil
+        self.asksAt = Monotonic.milliseconds + Int64(self.backoff.failed(using: &self.random))
+        return .lost(cause)
+    }
+}
+
+extension HTTPClient {
+    fileprivate func cancelIfAny(_ id: HTTPRequestID?) {
+        if let id { self.cancel(id) }
+    }
+}

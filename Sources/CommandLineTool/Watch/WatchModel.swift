@@ -1,0 +1,85 @@
+package import Text
+
+/// What a view shows: the gateway as it said it was last, what it was before, and whether it is there.
+package struct WatchModel: Sendable {
+    /// The most samples that are kept: as many as the widest terminals have columns.
+    private static let samplesMax = 400
+
+    /// Whose gateway it is, as the view's title has it.
+    package let title: String
+    /// The last event; nil before the first.
+    package private(set) var event: JSONValue?
+    package private(set) var samples: [WatchSample] = []
+    /// Why the gateway does not answer; nil while it does.
+    package private(set) var trouble: String?
+    /// Wakes and pushes of topics and workers, for their rates.
+    private var counters: [String: (at: Double, values: [Double], rates: [Double]?)] = [:]
+
+    package init(title: String) {
+        self.title = title
+    }
+
+    /// Takes the past, as `GET /v1/samples` tells it.
+    package mutating func past(_ answer: JSONValue) {
+        let fields = answer["fields"]?.elements.compactMap(\.text) ?? []
+        self.samples = (answer["samples"]?.elements ?? []).suffix(Self.samplesMax).compactMap {
+            WatchSample(row: $0.elements, fields: fields)
+        }
+    }
+
+    /// Takes what the gateway says of itself.
+    package mutating func take(_ event: JSONValue) {
+        self.event = event
+        self.trouble = nil
+        let sample = WatchSample(at: event["at"]?.number ?? 0, stats: event["stats"] ?? .null)
+        if let last = self.samples.last, sample.at <= last.at || sample.accepted < last.accepted {
+            self.samples.removeAll { $0.at >= sample.at || $0.accepted > sample.accepted }
+        }
+        self.samples.append(sample)
+        if self.samples.count > Self.samplesMax { self.samples.removeFirst() }
+        var seen: Set<String> = []
+        for topic in event["topics"]?["listed"]?.elements ?? [] {
+            let key = "topic \(topic["topic"]?.text ?? "")"
+            seen.insert(key)
+            self.count(key, sample.at, [topic["accepted"]?.number ?? 0, topic["launched"]?.number ?? 0])
+        }
+        for stream in event["streams"]?["listed"]?.elements ?? [] {
+            let key = "stream \(stream["stream"]?.text ?? "")"
+            seen.insert(key)
+            self.count(key, sample.at, [stream["wakes"]?.number ?? 0])
+        }
+        self.counters = self.counters.filter { seen.contains($0.key) }
+    }
+
+    /// The gateway does not answer.
+    package mutating func lost(_ trouble: String) { self.trouble = trouble }
+
+    /// What the counters of a topic (pushes, launches) or a stream (wakes) grow by a second; nil before that is known.
+    package func rates(_ key: String) -> [Double]? { self.counters[key]?.rates }
+
+    /// What a counter grew by a second, sample by sample; nil where the gateway was away.
+    package func rates(of counter: KeyPath<WatchSample, Double>) -> [Double?] {
+        zip(self.samples, self.samples.dropFirst()).map { before, now in
+            let seconds = (now.at - before.at) / 1000
+            guard seconds > 0, seconds < 4 else { return nil }
+            return max(0, now[keyPath: counter] - before[keyPath: counter]) / seconds
+        }
+    }
+
+    /// The mean of the last five seconds.
+    package func rate(of counter: KeyPath<WatchSample, Double>) -> Double? {
+        let last = self.rates(of: counter).suffix(5).compactMap(\.self)
+        return last.isEmpty ? nil : last.reduce(0, +) / Double(last.count)
+    }
+
+    private mutating func count(_ key: String, _ at: Double, _ values: [Double]) {
+        guard let before = self.counters[key] else {
+            self.counters[key] = (at, values, nil)
+            return
+        }
+        guard at > before.at else { return }
+        let now = zip(values, before.values).map { max(0, $0 - $1) / (at - before.at) * 1000 }
+        let rates = before.rates.map { zip($0, now).map { $0 * 0.6 + $1 * 0.4 } } ?? now
+        self.counters[key] = (at, values, rates)
+    }
+}

@@ -1,0 +1,124 @@
+import CommandLineTool
+import Testing
+import Text
+
+@Suite("The view of stats --watch")
+struct WatchViewTests {
+    private func event(second: Int, worker: String = "edge-1", topics: Int = 1) throws -> JSONValue {
+        let listed = (0..<topics).map {
+            """
+            {"topic":"com.example.app\($0)","devices":3,"workers":1,"slots":4,"busy":1,"accepted":\(second * 10),
+             "launched":\(second * 2),"pending":7,"waiting":2}
+            """
+        }
+        return try JSONReader.read(
+            """
+            {"at":\(1_800_000_000_000 + second * 1000),
+             "stats":{"pushes":{"accepted":\(second * 10),"rejected":{"BadDeviceToken":2},"completed":\(second * 2),
+               "coalesced":\(second * 8),"discarded":{},"pending":0,"inFlight":0},
+              "wakes":{"launched":\(second * 2),"results":{"newData":\(second * 2),"failed":0}},
+              "workers":{"connected":1,"slots":4,"busy":1},"devices":{"registered":3,"held":{"battery":5,"worker":2}},
+              "pushesPerLaunch":5.0},
+             "topics":{"count":\(topics),"listed":[\(listed.joined(separator: ","))]},
+             "streams":{"count":1,"listed":[{"stream":"0-0-1-1","name":"\(worker)","topic":"com.example.app0","slots":4,
+               "busy":1,"wakes":\(second * 2),"lag":22000,"state":"stalled"}]},
+             "gateway":{"state":"ready","problem":null,"uptime":7260,"connections":3,"memory":42000000,"cpu":1}}
+            """
+        )
+    }
+
+    private func model(seconds: Int = 8, worker: String = "edge-1", topics: Int = 1) throws -> WatchModel {
+        var model = WatchModel(title: "127.0.0.1:9197")
+        for second in 1...seconds { model.take(try self.event(second: second, worker: worker, topics: topics)) }
+        return model
+    }
+
+    private func text(_ model: WatchModel, width: Int = 120, height: Int = 30) -> [String] {
+        WatchView(model, size: Terminal.Size(width: width, height: height)).lines.map {
+            $0.text(width: width, isColoured: false)
+        }
+    }
+
+    @Test("It tells rates, bars, holds, topics and workers")
+    func whole() throws {
+        let lines = self.text(try self.model())
+        #expect(lines[0].hasPrefix("WakeGate 127.0.0.1:9197  ready  up 2 h 1 min  3 connections  42 MB"))
+        #expect(lines[0].contains("all pushes accounted for"))
+        let pushes = try #require(lines.first { $0.hasPrefix("pushes") })
+        #expect(pushes.contains("10/s") && pushes.contains("███████") && pushes.contains("80 accepted"))
+        #expect(lines.contains { $0.hasPrefix("coalesced") && $0.contains("80 %") && $0.contains("5 pushes a launch") })
+        #expect(lines.contains { $0.hasPrefix("held") && $0.contains("battery 5   worker 2") })
+        let topic = try #require(lines.first { $0.hasPrefix("com.example.app0") })
+        #expect(topic.split(separator: " ").map(String.init) == ["com.example.app0", "3", "10", "2", "7", "2", "1/4"])
+        let worker = try #require(lines.first { $0.hasPrefix("edge-1") })
+        #expect(worker.contains("22 s") && worker.contains("stalled"))
+        #expect(lines.last == "q quits")
+    }
+
+    @Test("It never has more lines than the terminal has rows, and says what it leaves out", arguments: 1...40)
+    func height(rows: Int) throws {
+        let lines = self.text(try self.model(topics: 20), height: rows)
+        #expect(lines.count <= rows)
+        if rows > 15, rows < 35 { #expect(lines.contains { $0.hasPrefix("and ") && $0.hasSuffix(" more") }) }
+        if rows >= 35 { #expect(!lines.contains { $0.hasPrefix("and ") }) }
+    }
+
+    @Test("A line is cut to the terminal's width", arguments: [1, 20, 80, 300])
+    func width(columns: Int) throws {
+        #expect(self.text(try self.model(), width: columns).allSatisfy { $0.count <= columns })
+    }
+
+    @Test("What a worker calls itself cannot command the terminal")
+    func escapes() throws {
+        let lines = self.text(try self.model(worker: #"x\u001b[2Jy\u009bz"#))
+        #expect(lines.contains { $0.hasPrefix("x?[2Jy?z") })
+        #expect(!lines.joined().contains("\u{1B}"))
+    }
+
+    @Test("A gateway that is gone is said, and what it had stays")
+    func lost() throws {
+        var model = try self.model()
+        model.lost("connection refused")
+        let lines = self.text(model)
+        #expect(lines[0].contains("gone, last heard of at 2027-01-15T08:00:08Z"))
+        #expect(lines[1] == "connection refused")
+        #expect(lines.contains { $0.hasPrefix("com.example.app0") })
+        #expect(WatchView(model, size: Terminal.Size(width: 0, height: 0)).line == "connection refused")
+        model.take(try self.event(second: 9))
+        #expect(!self.text(model)[0].contains("gone"))
+    }
+
+    @Test("Without a terminal everything stands in one line")
+    func line() throws {
+        let line = WatchView(try self.model(), size: Terminal.Size(width: 0, height: 0)).line
+        #expect(
+            line == "2027-01-15T08:00:08Z  pushes/s 10  launches/s 2  refused/s 0  waiting 0  inFlight 0  busy 1/4  "
+                + "held battery 5, worker 2  state ready"
+        )
+    }
+
+    @Test("The past fills the bars at once; counters that begin anew are no rate")
+    func past() throws {
+        var model = WatchModel(title: "x")
+        let fields = #"["at","accepted","launched","completed","coalesced","rejected","pending","inFlight"]"#
+        let rows = (1...5).map { "[\(1_800_000_000_000 + $0 * 1000),\($0 * 10),0,0,0,0,0,0]" }
+        model.past(try JSONReader.read("{\"fields\":\(fields),\"samples\":[\(rows.joined(separator: ","))]}"))
+        #expect(model.rates(of: \.accepted) == [10, 10, 10, 10])
+        model.take(try self.event(second: 6))
+        #expect(model.rates(of: \.accepted).count == 5)
+        var restarted = try self.model(seconds: 9)
+        restarted.take(try self.event(second: 2))
+        #expect(restarted.rates(of: \.accepted).allSatisfy { $0 == 10 })
+    }
+
+    @Test(
+        "Bars are as high as their values, and missing ones are gaps",
+        arguments: [
+            ([0, 1, 2, 3, 4, 5, 6, 7], 8, nil, "▁▂▃▄▅▆▇█"), ([7, nil, 0], 3, nil, "█ ▁"), ([1, 2], 4, nil, "  ▅█"),
+            ([1, 1, 1], 2, nil, "██"), ([0.5], 1, 1, "▅"), ([0, 0], 2, nil, "▁▁"), ([], 3, nil, "   "),
+        ] as [([Double?], Int, Double?, String)]
+    )
+    func bars(values: [Double?], width: Int, most: Double?, text: String) {
+        #expect(Sparkline.text(values, width: width, most: most) == text)
+    }
+}

@@ -1,0 +1,198 @@
+"""Runs `wakegate stats --watch` on a pseudo-terminal and says what is wrong with what it shows: a line of JSON a scene.
+
+The only argument is a JSON object:
+  program    the path of wakegate
+  url        the admin listener
+  topic      a topic with a worker named curl, and a push
+  scenes     the names of the functions below that are to be played, in order
+A line of standard input says that what the scene `gone` waits for has happened.
+A line is {"scene": ..., "faults": [...]}: everything that should not be, and nothing when all is well.
+"""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+import types
+
+import pyte
+
+settings = types.SimpleNamespace(**json.loads(sys.argv[1]))
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+COLOUR = re.compile(rb"\x1b\[3[0-7]")
+
+
+class Terminal:
+    """A program on a terminal of its own, and what that shows."""
+
+    def __init__(self, *arguments, width=120, height=30, **environment):
+        self.screen = pyte.Screen(width, height)
+        self.stream = pyte.ByteStream(self.screen)
+        self.written = b""
+        self.faults = []
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+            command = [settings.program, "stats", "--watch", "--gateway", settings.url, *arguments]
+            os.execve(command[0], command, {**os.environ, "NO_COLOR": "", "TERM": "xterm-256color", **environment})
+        self.before = termios.tcgetattr(self.terminal)
+        self.status = None
+
+    @property
+    def text(self):
+        return "\n".join(self.screen.display)
+
+    def expect(self, what, holds, seconds=30):
+        """Reads on until something holds."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > deadline:
+                self.faults.append(f"not within {seconds} s: {what}; the screen is:\n{self.text}")
+                return
+            if not self.read(deadline - time.monotonic()):
+                if not holds():
+                    self.faults.append(f"ended before: {what}; the screen is:\n{self.text}")
+                return
+
+    def read(self, seconds):
+        if not select.select([self.terminal], [], [], max(0, seconds))[0]:
+            return True
+        try:
+            bytes_read = os.read(self.terminal, 65536)
+        except OSError:
+            return False
+        self.written += bytes_read
+        self.stream.feed(bytes_read)
+        return bool(bytes_read)
+
+    def resize(self, width, height):
+        self.screen.resize(height, width)
+        self.written = b""
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+
+    def end(self, status=0):
+        """Waits for the end, and for the terminal to be as it was."""
+        try:
+            after = termios.tcgetattr(self.terminal)
+        except termios.error:
+            after = None
+        self.expect("the terminal is given back", lambda: LEAVE in self.written)
+        if b"\x1b[?25h" not in self.written:
+            self.faults.append("the cursor stays hidden")
+        while self.read(10):
+            pass
+        ended = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if ended != status:
+            self.faults.append(f"ended with {ended}")
+        os.close(self.terminal)
+        return after
+
+    def shows_gateway(self):
+        self.expect("the topic, the worker and the state", lambda: all(
+            word in self.text for word in (settings.topic, "curl", "ready", "1 accepted", "q quits")))
+
+
+def shown(terminal):
+    """The lines of the last whole frame, without what is not seen."""
+    frames = terminal.written.split(b"\x1b[H")
+    whole = [frame for frame in frames[1:] if b"\x1b[J" in frame]
+    text = whole[-1].split(b"\x1b[J")[0].decode() if whole else ""
+    return [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line) for line in re.split("\r+\n", text)]
+
+
+def view():
+    """It has a screen of its own, in colours, with bars that go on, and ends with a key."""
+    terminal = Terminal()
+    terminal.shows_gateway()
+    if not terminal.written.startswith(ENTER):
+        terminal.faults.append("it does not begin with a screen of its own")
+    if not COLOUR.search(terminal.written):
+        terminal.faults.append("it has no colours")
+    terminal.expect("bars of several seconds", lambda: re.search("pushes .*[▁▂▃▄▅▆▇█]{3}", terminal.text))
+    if termios.tcgetattr(terminal.terminal)[3] & termios.ECHO:
+        terminal.faults.append("keys are shown")
+    if "SLOTS BUSY" not in terminal.text or "1/4" not in terminal.text:
+        terminal.faults.append(f"no slots: {terminal.text}")
+    print(terminal.text, file=sys.stderr)
+    os.write(terminal.terminal, b"q")
+    terminal.expect("the end", lambda: LEAVE in terminal.written)
+    if termios.tcgetattr(terminal.terminal)[3] != terminal.before[3]:
+        terminal.faults.append("the terminal's settings are not given back")
+    terminal.end()
+    return terminal.faults
+
+
+def resized():
+    """It follows the terminal's size, and never writes beyond it."""
+    terminal = Terminal()
+    terminal.shows_gateway()
+    for width, height in ((60, 12), (34, 5), (200, 50)):
+        terminal.resize(width, height)
+        terminal.expect(f"a frame in {width} x {height}", lambda: len(shown(terminal)) > 1)
+        lines = shown(terminal)
+        if len(lines) > height or any(len(line) > width for line in lines):
+            terminal.faults.append(f"{len(lines)} lines, {max(map(len, lines))} wide, in {width} x {height}: {lines}")
+    terminal.shows_gateway()
+    os.kill(terminal.pid, signal.SIGTERM)
+    terminal.end()
+    return terminal.faults
+
+
+def interrupted():
+    """Control-C ends it and gives the terminal back; Control-Z lends it out and takes it again."""
+    terminal = Terminal()
+    terminal.shows_gateway()
+    terminal.written = b""
+    os.write(terminal.terminal, b"\x1a")
+    terminal.expect("the terminal is lent out", lambda: LEAVE in terminal.written)
+    os.waitpid(terminal.pid, os.WUNTRACED)
+    os.kill(terminal.pid, signal.SIGCONT)
+    terminal.expect("the screen is back", lambda: ENTER in terminal.written)
+    terminal.shows_gateway()
+    terminal.written = b""
+    os.write(terminal.terminal, b"\x03")
+    terminal.end()
+    return terminal.faults
+
+
+def plain():
+    """NO_COLOR takes the colours away, and nothing else."""
+    terminal = Terminal(NO_COLOR="1")
+    terminal.shows_gateway()
+    if b"\x1b[3" in terminal.written or b"\x1b[1m" in terminal.written:
+        terminal.faults.append("there are colours")
+    os.write(terminal.terminal, b"q")
+    terminal.end()
+    return terminal.faults
+
+
+def gone():
+    """The gateway is killed, and comes back: the view says so, and goes on."""
+    terminal = Terminal()
+    terminal.shows_gateway()
+    say("alive", terminal.faults)
+    sys.stdin.readline()
+    terminal.expect("that it is gone", lambda: "gone" in terminal.text and "is asked again" in terminal.text)
+    if settings.topic not in terminal.text:
+        terminal.faults.append("what it had is gone as well")
+    say("gone", terminal.faults)
+    sys.stdin.readline()
+    terminal.expect("that it is back", lambda: "ready" in terminal.text and "gone" not in terminal.text)
+    os.write(terminal.terminal, b"q")
+    terminal.end()
+    return terminal.faults
+
+
+def say(scene, faults):
+    print(json.dumps({"scene": scene, "faults": faults}), flush=True)
+
+
+for scene in settings.scenes:
+    say(scene, globals()[scene]())

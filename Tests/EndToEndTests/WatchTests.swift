@@ -1,0 +1,126 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("wakegate stats --watch", .serialized, .timeLimit(.minutes(15)))
+struct WatchTests {
+    private let topic = "com.example.watch"
+    private let token = String(repeating: "3a7c", count: 16)
+
+    private struct Scene: Decodable {
+        let scene: String
+        let faults: [String]
+    }
+
+    /// What the terminal's script is told; `watch_terminal.py` says what each member is.
+    private struct Settings: Encodable {
+        let program: String
+        let url: String
+        let topic: String
+        let scenes: [String]
+    }
+
+    @Test(
+        "On a terminal it is a view in place, which gives the terminal back",
+        arguments: ["view", "resized", "interrupted", "plain"]
+    )
+    func terminal(scene: String) throws {
+        let (gateway, worker) = try self.gatewayAtWork()
+        let script = try self.script([scene], gateway)
+        let faults = try self.faults(script, scene)
+        #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
+        #expect(try script.finish().status == 0)
+        withExtendedLifetime(worker) {}
+    }
+
+    @Test("It says that the gateway is gone, and goes on when it is back")
+    func gone() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        let worker = try self.work(gateway)
+        let script = try self.script(["gone"], gateway)
+        #expect(try self.faults(script, "alive").isEmpty)
+        try folder.end(gateway, SIGKILL)
+        try script.writeLine("killed")
+        let faults = try self.faults(script, "gone")
+        #expect(faults.isEmpty, "\(faults)")
+        let next = try folder.start(admin: gateway.admin)
+        try script.writeLine("back")
+        #expect(try self.faults(script, "gone").isEmpty)
+        withExtendedLifetime((worker, next)) {}
+    }
+
+    @Test("Without a terminal it writes a line a second, of all, of a topic, or as JSON, and ends with a signal")
+    func lines() throws {
+        let (gateway, worker) = try self.gatewayAtWork()
+        let all = try self.watch(gateway)
+        let topic = try self.watch(gateway, "--topic", self.topic)
+        for process in [all, topic] {
+            for _ in 0..<2 {
+                let line = try #require(try process.line())
+                #expect(line.contains("inFlight 1") && line.contains("busy 1/4"), "\(line)")
+                #expect(!line.contains("\u{1B}"))
+            }
+        }
+        let device = try self.watch(gateway, "--device", self.token)
+        #expect(try device.line()?.contains("in flight") == true)
+        let json = try self.watch(gateway, "--json")
+        let object = try JSONSerialization.jsonObject(with: Data(try #require(try json.line()).utf8))
+        #expect((object as? [String: Any])?["stats"] is [String: Any])
+        for process in [all, topic, device, json] {
+            process.send(SIGTERM)
+            #expect(try process.finish().status == 0)
+        }
+        withExtendedLifetime(worker) {}
+    }
+
+    @Test("A gateway that is not there, or refuses, is said at once, with what to do")
+    func refused() throws {
+        let absent = try ChildProcess.run(
+            RunningGateway.program,
+            ["stats", "--watch", "--gateway", "http://127.0.0.1:1"]
+        )
+        #expect(absent.status == 1 && absent.errors.contains("start one with"), "\(absent.errors)")
+        let gateway = try ServedGateway()
+        let refused = try ChildProcess.run(
+            RunningGateway.program,
+            ["stats", "--watch", "--gateway", gateway.url(.adminAfar)]
+        )
+        #expect(refused.status == 1 && refused.errors.contains("401 MissingToken"), "\(refused.errors)")
+    }
+
+    private func gatewayAtWork() throws -> (RunningGateway, EventStream) {
+        let gateway = try RunningGateway()
+        return (gateway, try self.work(gateway))
+    }
+
+    /// A worker with a wake that it does not answer.
+    private func work(_ gateway: RunningGateway) throws -> EventStream {
+        let worker = try gateway.curlWorker(topic: self.topic)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        return worker
+    }
+
+    private func watch(_ gateway: RunningGateway, _ options: String...) throws -> ChildProcess {
+        try ChildProcess(RunningGateway.program, ["stats", "--watch"] + options, folder: gateway.folder)
+    }
+
+    private func script(_ scenes: [String], _ gateway: RunningGateway) throws -> ChildProcess {
+        let settings = Settings(
+            program: RunningGateway.program,
+            url: "http://\(gateway.admin)",
+            topic: self.topic,
+            scenes: scenes
+        )
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/watch_terminal.py").path
+        let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
+        return try ChildProcess(RunningGateway.python, [script, text], isInputOpen: true)
+    }
+
+    private func faults(_ script: ChildProcess, _ name: String) throws -> [String] {
+        let line = try #require(try script.line(within: 120), "no \(name): \(script.errors)")
+        let scene = try JSONDecoder().decode(Scene.self, from: Data(line.utf8))
+        #expect(scene.scene == name)
+        return scene.faults
+    }
+}
