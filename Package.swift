@@ -90,12 +90,16 @@ let package = Package(
         // MARK: The worker SDK: the only module with a public interface, and nothing of the server in it
         .target(name: "WakeWorker", dependencies: ["HTTPClient", "LinuxConditions", "Text"]),
 
+        // MARK: The dashboard's page, which the program carries within itself
+        .target(name: "Dashboard", resources: [.embedInCode("Page")]),
+
         // MARK: Composition
         .target(
             name: "Gateway",
             dependencies: [
-                "APNSProtocol", "Bytes", "CLinux", "DeviceEngine", "DeviceJournal", "FaultInjection", "HTTPClient",
-                "HTTPTransport", "History", "LaunchPolicy", "ServiceManager", "Text", "WakeDispatch",
+                "APNSProtocol", "Bytes", "CLinux", "Dashboard", "DeviceEngine", "DeviceJournal", "FaultInjection",
+                "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "ServiceManager", "Simulation", "Text",
+                "WakeDispatch",
             ],
             resources: [.embedInCode("OpenAPI/openapi.json")]
         ),

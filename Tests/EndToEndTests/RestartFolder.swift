@@ -22,9 +22,11 @@ final class RestartFolder {
     func start(
         _ arguments: [String] = [],
         edge: String = "127.0.0.1:0",
+        admin: String = "127.0.0.1:0",
         under launcher: [String] = []
     ) throws -> RunningGateway {
-        try RunningGateway(["--set", "drainTimeout=1"] + arguments, in: self.folder, edge: edge, under: launcher)
+        let settings = ["--set", "drainTimeout=1"] + arguments
+        return try RunningGateway(settings, in: self.folder, edge: edge, admin: admin, under: launcher)
     }
 
     /// Ends a gateway with a signal, and waits until it is gone.

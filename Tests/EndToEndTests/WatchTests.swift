@@ -41,11 +41,11 @@ struct WatchTests {
         let script = try self.script(["gone"], gateway)
         #expect(try self.faults(script, "alive").isEmpty)
         try folder.end(gateway, SIGKILL)
-        try script.writeLine("killed")
+        try script.write("killed")
         let faults = try self.faults(script, "gone")
         #expect(faults.isEmpty, "\(faults)")
         let next = try folder.start(admin: gateway.admin)
-        try script.writeLine("back")
+        try script.write("back")
         #expect(try self.faults(script, "gone").isEmpty)
         withExtendedLifetime((worker, next)) {}
     }

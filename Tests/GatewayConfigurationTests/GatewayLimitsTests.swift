@@ -55,7 +55,7 @@ struct GatewayLimitsTests {
         let others = [
             "devicesMax", "devicesPerTopicMax", "topicsMax", "pushesPerDeviceMax", "pushesPerDeviceSeconds",
             "connectionsPerCredentialMax", "requestsAtEngineMax", "pendingBytesMax", "pendingTopicPercentMax",
-            "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds",
+            "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "liveStreamsMax",
         ]
         #expect(Set(GatewayLimit.all.map(\.name)) == Set(transport + others))
         for child in Mirror(reflecting: TransportLimits()).children {

@@ -4,6 +4,7 @@ enum ModuleImports {
     static let allowed: [String: Set<String>] = [
         "Bytes": [],
         "Text": [],
+        "Dashboard": [],
         "LaunchPolicy": [],
         "APNSProtocol": ["Bytes", "Text"],
         "FaultInjection": ["APNSProtocol", "Bytes"],

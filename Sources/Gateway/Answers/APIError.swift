@@ -86,6 +86,11 @@ extension APIError {
         "TooManyRequests",
         "As many connections show this token as limits.connectionsPerCredentialMax allows; close some, or use another."
     )
+    static let tooManyLiveStreams = APIError(
+        503,
+        "ServiceUnavailable",
+        "As many dashboards are open as limits.liveStreamsMax allows; close one, or raise it."
+    )
     static let unknownWake = APIError(
         404,
         "UnknownWake",

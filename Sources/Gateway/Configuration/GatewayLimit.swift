@@ -141,6 +141,13 @@ extension GatewayLimit {
             "a commit's worth of one loop, which reads nothing more until answers come: what waits is still in the "
                 + "processor's cache."
         ),
+        GatewayLimit(
+            "liveStreamsMax",
+            "streams",
+            0...1_000,
+            \.liveStreamsMax,
+            "of GET /v1/live: every operator's dashboard and a few screens on walls; 0 turns it off."
+        ),
     ]
 
     private static let bytes = [

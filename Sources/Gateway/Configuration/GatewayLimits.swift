@@ -18,6 +18,8 @@ package struct GatewayLimits: Sendable {
 
     /// The most connections of one provider key, bearer token or client certificate; 0 is no limit.
     package var connectionsPerCredentialMax = 5_000
+    /// The most streams of `GET /v1/live` that are open at once.
+    package var liveStreamsMax = 32
     /// The most pushes of one loop that the engine has not answered; with as many the loop reads nothing.
     package var requestsAtEngineMax = 512
     /// The bytes of pushes that wait or are in flight; 0 for half of the machine's memory.

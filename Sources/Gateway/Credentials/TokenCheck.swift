@@ -83,6 +83,13 @@ struct TokenCheck: Sendable {
         return (try? self.token(shown.text)) != nil
     }
 
+    /// Whether the stream of an operator may go on, who showed this, or nothing where nobody asks.
+    mutating func admitsOperator(_ shown: ShownProof?) -> Bool {
+        guard case .token(let shown)? = shown else { return true }
+        self.refreshIfPossible()
+        return (try? self.token(shown.text)) != nil
+    }
+
     private var asksWorkers: Bool { self.alwaysAsksWorkers || self.hasHadKey }
 
     /// `refresh`, with the fault told and turned into an answer.

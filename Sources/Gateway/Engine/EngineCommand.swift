@@ -29,6 +29,8 @@ enum EngineCommand: Sendable {
     case explain(reply: StreamAddress, DeviceToken)
     /// The last pushes to a device.
     case devicePushes(reply: StreamAddress, DeviceToken)
+    /// What would have become of a device's pushes under another policy.
+    case whatIf(reply: StreamAddress, DeviceToken, WhatIf)
     /// The way of a push, to one device if one is named.
     case push(reply: StreamAddress, APNsID, device: DeviceToken?)
     case statistics(reply: StreamAddress)

@@ -25,6 +25,7 @@ extension EngineCore {
         case .simulateExpiration(let reply, let token): self.simulateExpiration(reply, token)
         case .explain(let reply, let token): self.explain(reply, token)
         case .devicePushes(let reply, let token): self.devicePushes(reply, token)
+        case .whatIf(let reply, let token, let whatIf): self.whatIf(reply, token, whatIf)
         case .push(let reply, let apnsID, let token):
             self.ask(reply, .push(apnsID, device: token.map { HistoryEvent.device(of: $0) }))
         case .statistics(let reply): self.statistics(reply)
@@ -40,7 +41,7 @@ extension EngineCore {
     /// Questions are answered still, everything else but the shutdown is refused.
     func performAfterFailure(_ command: EngineCommand) {
         switch command {
-        case .explain(let reply, _), .devicePushes(let reply, _), .statistics(let reply),
+        case .explain(let reply, _), .devicePushes(let reply, _), .whatIf(let reply, _, _), .statistics(let reply),
             .topicStatistics(let reply, _), .topics(let reply):
             if let error = self.failure?.durableError {
                 self.answer(reply, .storeFailed(error))
@@ -206,6 +207,13 @@ extension EngineCore {
         self.writer.key("pushes")
         self.ask(reply, .pushes(device: HistoryEvent.device(of: token), beginning: self.writer.buffer.view.array))
         self.writer.removeAll()
+    }
+
+    private func whatIf(_ reply: StreamAddress, _ token: DeviceToken, _ whatIf: WhatIf) {
+        guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
+        let parameters = self.engine.snapshot(device).parameters
+        let replay = PolicyReplay(token: token, whatIf: whatIf, parameters: parameters, now: self.engine.now)
+        self.ask(reply, .whatIf(replay))
     }
 
     /// The history answers, behind everything that happened until now.

@@ -33,6 +33,10 @@ final class EngineCore {
     /// How often the engine's bounds were met; those of the dispatcher that is in use are not among them.
     private var limitsMet = PerCase<EngineLimit>()
     private let meter: LimitMeter
+    /// Where those who watch find how things are.
+    let live: LiveDesk
+    /// When the next sample is due, in milliseconds of policy time.
+    var sampleAt: Int64 = 0
     private let wakeBytesPerStreamMax: Int
     private let configuration: EngineConfiguration
     private let clock: PolicyClock
@@ -48,6 +52,7 @@ final class EngineCore {
     ///   - store: nil to keep nothing.
     ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
     ///   - meter: what other parts of the gateway have counted of their bounds.
+    ///   - live: takes a sample a second.
     ///   - ring: wakes the engine's thread.
     ///   - onFailure: called once, when nothing can be stored any more.
     init(
@@ -56,6 +61,7 @@ final class EngineCore {
         store: (any RecordStore)?,
         outlet: GroupOutlet,
         meter: LimitMeter = LimitMeter(),
+        live: LiveDesk = LiveDesk(),
         ring: @escaping @Sendable () -> Void,
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
@@ -76,6 +82,7 @@ final class EngineCore {
         self.onFailure = onFailure
         self.stage = EffectStage(group: outlet.makeGroup(), offset: self.offset)
         self.meter = meter
+        self.live = live
         self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
         self.dispatcher = Dispatcher(
             engine: self.engine,
@@ -104,6 +111,7 @@ final class EngineCore {
         let now = self.clock.now(boot: SystemClock.boot)
         self.offset = WallOffset(wall: SystemClock.wall, now: now)
         self.stage.offset = self.offset
+        if now.milliseconds >= self.sampleAt { self.takeSample(now) }
         guard self.failure == nil else {
             self.refuse(batch)
             return 1000
@@ -117,9 +125,9 @@ final class EngineCore {
         batch.removeAll()
         self.flush()
         guard isDone else { return 0 }
-        guard let next = self.engine.nextDue else { return 1000 }
         // A wait is never longer than a second, so that a suspended machine's wakes are late by no more than that.
-        return max(0, min(1000, next.milliseconds - self.clock.now(boot: SystemClock.boot).milliseconds))
+        let next = min(self.sampleAt, self.engine.nextDue?.milliseconds ?? .max)
+        return max(0, min(1000, next - self.clock.now(boot: SystemClock.boot).milliseconds))
     }
 
     /// Makes the rest durable and lets it out; nothing is stepped afterwards.

@@ -14,6 +14,7 @@ final class EngineThread: Sendable {
     ///   - mailbox: what the loops have for it; closing it ends the thread.
     ///   - outlet: where it leaves what it has for the loops and the history.
     ///   - meter: what other parts of the gateway have counted of their bounds.
+    ///   - live: takes a sample a second.
     ///   - openStore: opens the store; nil to keep nothing.
     ///   - onFailure: called once, when nothing can be stored any more.
     ///   - pulse: beats in each of the thread's turns.
@@ -24,6 +25,7 @@ final class EngineThread: Sendable {
         mailbox: Mailbox<CommandBatch>,
         outlet: GroupOutlet,
         meter: LimitMeter,
+        live: LiveDesk,
         openStore: @escaping @Sendable () throws(StoreError) -> (any RecordStore)?,
         onFailure: @escaping @Sendable (StoreError) -> Void,
         pulse: Pulse
@@ -40,6 +42,7 @@ final class EngineThread: Sendable {
                     store: try openStore(),
                     outlet: outlet,
                     meter: meter,
+                    live: live,
                     ring: { mailbox.ring() },
                     onFailure: onFailure
                 )

@@ -10,6 +10,8 @@ struct HistoryQuestion {
         case recent(device: UInt64, beginning: [UInt8])
         /// The last pushes to a device, behind the beginning of an answer.
         case pushes(device: UInt64, beginning: [UInt8])
+        /// What would have become of the last pushes to a device under another policy.
+        case whatIf(PolicyReplay)
         /// The way of a push: to this device, or when none is named to the one that had it last.
         case push(APNsID, device: UInt64?)
     }
@@ -37,6 +39,15 @@ struct HistoryQuestion {
             let recent = file.recent(device: device, count: PushList.eventsMax)
             PushList(recent: recent).write(to: &writer, self.offset)
             writer.endObject()
+        case .whatIf(let replay):
+            let device = HistoryEvent.device(of: replay.token)
+            let recent = file.recent(device: device, count: PolicyReplay.eventsMax)
+            do throws(APIError) {
+                try replay.write(recent, to: &writer, self.offset)
+            } catch {
+                status = error.status
+                error.write(to: &writer)
+            }
         case .push(let apnsID, let device):
             if let way = Self.way(apnsID, device, file) {
                 way.write(to: &writer, self.offset)

@@ -78,6 +78,7 @@ package final class Gateway: Sendable {
             mailbox: context.engine,
             outlet: GroupOutlet(loops: context.loops, history: self.history),
             meter: LimitMeter(loops: self.server.tallies, gateway: context.tally),
+            live: context.live,
             openStore: { () throws(StoreError) in
                 try store.openJournal { log.error("checkpointFailed", ["cause": $0.message]) }
             },

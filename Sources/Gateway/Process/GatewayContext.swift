@@ -22,6 +22,8 @@ final class GatewayContext: Sendable {
     let enginePulse = Pulse()
     /// How often bounds were met that no other part counts.
     let tally = LimitTally<GatewayCountedLimit>()
+    /// What those who watch are shown.
+    let live: LiveDesk
     /// The connections of each credential, of all loops together.
     let credentials: ConnectionCounts<Credential>
     /// What providers' tokens are verified with; nil when nobody asks for them.
@@ -55,6 +57,7 @@ final class GatewayContext: Sendable {
         self.tokens = tokens
         self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
         self.configuration = configuration
+        self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
         self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
         // Whoever shows no certificate where they are asked for needs a token, although there may be no key for any.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
@@ -71,6 +74,9 @@ final class GatewayContext: Sendable {
 
     /// The gateway is shutting down.
     var isDraining: Bool { self.draining.load(ordering: .acquiring) }
+
+    /// How many connections are open, as of the loops' last turns.
+    var connectionCount: Int { self.connections.load(ordering: .relaxed) }
 
     /// A loop's count of connections has changed, or a loop has taken note of the shutdown.
     func connectionsChanged(by change: Int) {

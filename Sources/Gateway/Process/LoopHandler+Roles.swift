@@ -10,15 +10,17 @@ extension LoopHandler {
     ///
     /// - Throws: `APIError` when the caller shows nothing that is good, or something that is not for this.
     func caller(of request: Request, by route: Route, _ role: ListenerRole) throws(APIError) -> ShownProof? {
+        // The page holds nothing of this gateway; it asks for the token that its requests show.
+        if case .page = route { return nil }
         guard let shown = try self.shown(request, role) else { return nil }
         switch route {
         case .subscribe(let topic), .register(let topic), .topicStatistics(let topic):
             guard shown.scope.contains(topic) else { throw shown.foreignTopic }
-        case .statistics, .metrics, .backup, .push, .faults:
+        case .statistics, .metrics, .backup, .push, .faults, .live, .samples:
             // The history knows pushes without their topics, and fault rules are of all of them.
             guard shown.scope == .all else { throw .everyTopicOnly }
         case .report, .extend, .drainStream, .unregister, .conditions, .topics, .explain, .devicePushes,
-            .simulateLaunch, .simulateExpiration,
+            .simulateLaunch, .simulateExpiration, .whatIf, .page,
             .alive, .ready, .version, .openAPI:
             break
         }

@@ -95,6 +95,12 @@ extension LoopHandler {
         case .simulateLaunch(let token): self.submit(.simulateLaunch(reply: reply, try Self.token(token)), scope)
         case .simulateExpiration(let token):
             self.submit(.simulateExpiration(reply: reply, try Self.token(token)), scope)
+        case .whatIf(let token):
+            let whatIf = try WhatIf(try RequestBody.object(request.body, reason: "BadPolicy"))
+            self.submit(.whatIf(reply: reply, try Self.token(token), whatIf), scope)
+        case .live: try self.openLive(request.stream, caller)
+        case .samples: try self.samples(request.stream, query)
+        case .page(let name): try self.answerPage(request.stream, name)
         case .backup: try self.context.backups.start(try Self.backupName(request.body), reply: reply)
         case .faults(let route): try self.perform(route, request)
         case .alive: self.answer(request.stream, status: 200, "{\"alive\":true}")

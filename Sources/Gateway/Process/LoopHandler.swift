@@ -40,6 +40,8 @@ final class LoopHandler: RequestHandler {
     var traceBytes = ByteBuffer()
     var streams: [StreamID: OpenStream] = [:]
     var workerConnections: [ConnectionID: WorkerConnection] = [:]
+    /// The streams of those who watch.
+    var liveStreams: [StreamID: LiveStream] = [:]
     /// What workers showed whose subscriptions are at the engine.
     var subscribers: [StreamID: ShownProof] = [:]
     var tokens: TokenCheck
@@ -124,6 +126,7 @@ final class LoopHandler: RequestHandler {
     func streamClosed(_ stream: StreamID) {
         self.subscribers[stream] = nil
         self.faults?.streamClosed(stream)
+        self.liveStreamClosed(stream)
         guard let ended = self.streams.removeValue(forKey: stream) else { return }
         self.workerConnections[stream.connection]?.streams.remove(stream)
         self.workerConnections[stream.connection]?.wakes -= ended.wakes
@@ -173,6 +176,7 @@ final class LoopHandler: RequestHandler {
         for (stream, state) in self.streams where monotonicMilliseconds - state.lastWrite >= Self.keepAliveInterval {
             self.write(stream, ByteView(": keep-alive\n\n"))
         }
+        self.writeLive()
         self.endExcessConnections()
         self.endConnectionsWithBadCertificates()
         self.endStreamsWithoutProof()
@@ -212,6 +216,7 @@ final class LoopHandler: RequestHandler {
     /// Ends a connection's streams and then itself, once what is open on it has been answered.
     private func sayGoodbye(_ connection: ConnectionID) {
         self.goodbyes[connection] = true
+        self.endLive(on: connection)
         for stream in self.workerConnections[connection]?.streams ?? [] {
             self.streams[stream] = nil
             self.batch.append(.streamEnded(self.address(stream)))

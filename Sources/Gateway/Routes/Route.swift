@@ -1,4 +1,5 @@
 import Bytes
+import Dashboard
 
 /// A request of the worker or admin API, its path taken apart; tokens and topics are not checked yet.
 enum Route: Hashable {
@@ -17,6 +18,11 @@ enum Route: Hashable {
     case push(apnsID: String)
     case simulateLaunch(token: String)
     case simulateExpiration(token: String)
+    case whatIf(token: String)
+    case live
+    case samples
+    /// A file of the dashboard.
+    case page(String)
     case backup
     case faults(FaultRoute)
     case alive
@@ -64,6 +70,8 @@ enum RouteMatch: Hashable {
     private static func routes(_ segments: [String]) -> [(method: StaticString, route: Route)] {
         guard segments.first == "v1" else {
             return switch segments {
+            case [""]: [("GET", .page(DashboardFile.first))]
+            case _ where segments.count == 2 && segments[0] == "dashboard": [("GET", .page(segments[1]))]
             case ["healthz"]: [("GET", .alive)]
             case ["readyz"]: [("GET", .ready)]
             case ["version"]: [("GET", .version)]
@@ -74,6 +82,8 @@ enum RouteMatch: Hashable {
         }
         switch segments.count {
         case 2 where segments[1] == "stats": return [("GET", .statistics)]
+        case 2 where segments[1] == "live": return [("GET", .live)]
+        case 2 where segments[1] == "samples": return [("GET", .samples)]
         case 2 where segments[1] == "backup": return [("POST", .backup)]
         case 2 where segments[1] == "faults":
             return [
@@ -107,6 +117,7 @@ enum RouteMatch: Hashable {
         case ("devices", "pushes"): [("GET", .devicePushes(token: name))]
         case ("devices", "simulate-launch"): [("POST", .simulateLaunch(token: name))]
         case ("devices", "simulate-expiration"): [("POST", .simulateExpiration(token: name))]
+        case ("devices", "what-if"): [("POST", .whatIf(token: name))]
         default: name == "topics" && collection == "stats" ? [("GET", .topicStatistics(topic: action))] : []
         }
     }
@@ -116,7 +127,8 @@ enum RouteMatch: Hashable {
         case .register, .unregister, .conditions: true
         case .subscribe, .report, .extend, .drainStream: role != .admin
         case .statistics, .topicStatistics, .topics, .explain, .devicePushes, .push, .simulateLaunch,
-            .simulateExpiration, .backup, .faults, .alive, .ready, .version, .openAPI, .metrics:
+            .simulateExpiration, .whatIf, .live, .samples, .page, .backup, .faults, .alive, .ready, .version, .openAPI,
+            .metrics:
             role == .admin
         }
     }

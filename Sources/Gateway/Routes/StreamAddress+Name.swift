@@ -2,8 +2,11 @@ import WakeDispatch
 
 /// A stream as its worker is told of it: four numbers, and a fifth that nobody else can guess.
 extension StreamAddress {
-    var name: String {
-        "\(self.loop)-\(self.connectionIndex)-\(self.connectionGeneration)-\(self.stream)-\(self.seal)"
+    var name: String { "\(self.place)-\(self.seal)" }
+
+    /// The first four numbers, which tell one stream from the others and are no proof of anything.
+    var place: String {
+        "\(self.loop)-\(self.connectionIndex)-\(self.connectionGeneration)-\(self.stream)"
     }
 
     /// The address that `name` spells; nil when this process never told it to anybody.

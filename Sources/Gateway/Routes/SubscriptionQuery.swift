@@ -1,4 +1,5 @@
 import Bytes
+import Foundation
 import Text
 import WakeDispatch
 
@@ -47,7 +48,11 @@ struct SubscriptionQuery {
                 )
             }
         }
-        self.request = SubscriptionRequest(slots: slots ?? 1, devices: devices)
+        self.request = SubscriptionRequest(
+            slots: slots ?? 1,
+            devices: devices,
+            label: name.map { $0.removingPercentEncoding ?? $0 } ?? ""
+        )
     }
 
     private static func slots(_ text: String) throws(APIError) -> Int {

@@ -66,7 +66,12 @@ final class WebhookDriver: EffectTaker {
     /// Subscribes every webhook.
     func begin() {
         for hook in self.hooks.indices {
-            let request = SubscriptionRequest(slots: self.hooks[hook].slots, devices: [], stallsWhenSilent: false)
+            let request = SubscriptionRequest(
+                slots: self.hooks[hook].slots,
+                devices: [],
+                stallsWhenSilent: false,
+                label: "webhook"
+            )
             let topic = Array(self.hooks[hook].topic.utf8)
             self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, self.hooks[hook].status))
             self.batch.append(.subscribe(reply: self.address(hook), topic: topic, request))

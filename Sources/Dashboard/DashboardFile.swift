@@ -1,0 +1,51 @@
+/// A file of the dashboard's page.
+package struct DashboardFile: Sendable {
+    /// The name of what `GET /` is answered with.
+    package static let first = "index.html"
+
+    package let bytes: [UInt8]
+    /// The media type, as the field `content-type` has it.
+    package let type: StaticString
+
+    /// The file of this name; nil when there is none.
+    package static func find(_ name: String) -> DashboardFile? {
+        Self.files[name]
+    }
+
+    /// The names of all files, sorted.
+    package static var names: [String] { Self.files.keys.sorted() }
+
+    private static let files: [String: DashboardFile] = [
+        "index.html": page(PackageResources.index_html),
+        "base.css": style(PackageResources.base_css),
+        "panels.css": style(PackageResources.panels_css),
+        "icon.svg": DashboardFile(bytes: PackageResources.icon_svg, type: "image/svg+xml"),
+        "api.js": script(PackageResources.api_js),
+        "bars.js": script(PackageResources.bars_js),
+        "chart.js": script(PackageResources.chart_js),
+        "device.js": script(PackageResources.device_js),
+        "dom.js": script(PackageResources.dom_js),
+        "format.js": script(PackageResources.format_js),
+        "inspector.js": script(PackageResources.inspector_js),
+        "main.js": script(PackageResources.main_js),
+        "overview.js": script(PackageResources.overview_js),
+        "push.js": script(PackageResources.push_js),
+        "series.js": script(PackageResources.series_js),
+        "tables.js": script(PackageResources.tables_js),
+        "theme.js": script(PackageResources.theme_js),
+        "timeline.js": script(PackageResources.timeline_js),
+        "whatif.js": script(PackageResources.whatif_js),
+    ]
+
+    private static func page(_ bytes: [UInt8]) -> DashboardFile {
+        DashboardFile(bytes: bytes, type: "text/html; charset=utf-8")
+    }
+
+    private static func style(_ bytes: [UInt8]) -> DashboardFile {
+        DashboardFile(bytes: bytes, type: "text/css; charset=utf-8")
+    }
+
+    private static func script(_ bytes: [UInt8]) -> DashboardFile {
+        DashboardFile(bytes: bytes, type: "text/javascript; charset=utf-8")
+    }
+}

@@ -1,0 +1,85 @@
+// The gateway's routes: each request shows the operator's token where one is asked for, in a header and nowhere else.
+
+const tokenKey = "wakegate-operator-token";
+let operatorToken = sessionStorage.getItem(tokenKey) ?? "";
+let ask = null;
+
+// Says who asks the operator for a token: `ask(reason)` gives a promise of it.
+export function onTokenNeeded(handler) {
+  ask = handler;
+}
+
+export class Refusal extends Error {
+  constructor(status, answer) {
+    super(answer?.message ?? `The gateway answered ${status}.`);
+    this.status = status;
+    this.reason = answer?.reason ?? String(status);
+  }
+}
+
+const headers = () => (operatorToken ? { authorization: `Bearer ${operatorToken}` } : {});
+
+async function send(path, options) {
+  for (;;) {
+    const shown = operatorToken;
+    const response = await fetch(path, {
+      ...options, headers: { ...headers(), ...options.headers }, cache: "no-store", credentials: "omit",
+    });
+    const isChallenge = response.status === 401 || response.headers.has("www-authenticate");
+    if (response.ok || !isChallenge) return response;
+    const refusal = await response.json().catch(() => null);
+    // Another request may have been given a token meanwhile.
+    if (shown !== operatorToken) continue;
+    // What is wrong with a token is for whoever typed it; that one is missing the dialog says by itself.
+    operatorToken = await ask(shown ? refusal?.message ?? "" : "");
+    sessionStorage.setItem(tokenKey, operatorToken);
+  }
+}
+
+// The JSON of an answer; a `Refusal` when it is no success.
+export async function request(method, path, body) {
+  const options = body === undefined
+    ? { method } : { method, body: JSON.stringify(body), headers: { "content-type": "application/json" } };
+  const response = await send(path, options);
+  const text = await response.text();
+  let answer = null;
+  try {
+    answer = text ? JSON.parse(text) : null;
+  } catch {
+    throw new Refusal(response.status, { message: "The answer is no JSON; is this address a WakeGate gateway?" });
+  }
+  if (!response.ok) throw new Refusal(response.status, answer);
+  return answer;
+}
+
+// Follows GET /v1/live until it ends: `EventSource` could show no token. Silence for too long ends it as well.
+export async function follow(onEvent, onOpen) {
+  const silence = 6000;
+  const ending = new AbortController();
+  let timer = 0;
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => ending.abort(), silence);
+  };
+  try {
+    const response = await send("/v1/live", { method: "GET", signal: ending.signal });
+    if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => null));
+    onOpen();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      heard();
+      const { value, done } = await reader.read();
+      if (done) return;
+      text += value;
+      const events = text.split("\n\n");
+      text = events.pop();
+      for (const event of events) {
+        const data = event.split("\n").filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
+        if (data.length > 0) onEvent(JSON.parse(data.join("\n")));
+      }
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}

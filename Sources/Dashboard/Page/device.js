@@ -1,0 +1,174 @@
+// One device: why it is not woken, when it may be, what happened, and what an operator may do.
+
+import { Refusal, request } from "./api.js";
+import { badge, el, empty, setText } from "./dom.js";
+import { clock, count, day, duration, moment } from "./format.js";
+import { pushState } from "./push.js";
+import { eventList, strip } from "./timeline.js";
+import { WhatIf } from "./whatif.js";
+
+const refreshMilliseconds = 2000;
+
+const conditionNames = {
+  appState: "App", backgroundRefresh: "Background refresh", batteryLevel: "Battery", charging: "Charging",
+  lowPowerMode: "Low power mode", thermalState: "Heat", network: "Network",
+};
+
+function conditionText(name, value) {
+  if (name === "batteryLevel") return `${Math.round(value * 100)} %`;
+  return typeof value === "boolean" ? (value ? "yes" : "no") : String(value);
+}
+
+const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
+
+export class DevicePanel {
+  constructor(token, close, onPush) {
+    this.token = token.toLowerCase();
+    this.path = `/v1/devices/${this.token}`;
+    this.onPush = onPush;
+    this.outcome = el("p", { class: "hint", role: "status" });
+    this.launch = this.button("Simulate launch", "simulate-launch", "A wake is on its way to a worker.");
+    this.expire = this.button("Simulate expiration", "simulate-expiration", "The wake was ended as expired.");
+    this.why = el("p", { class: "why" });
+    this.clock = el("p", { class: "clock", role: "timer" });
+    this.clockTitle = el("p", { class: "muted" });
+    this.clockNote = el("p", { class: "hint" });
+    this.strip = el("div", { class: "strip" });
+    this.facts = el("dl", { class: "facts" });
+    this.events = el("div");
+    this.pushes = el("div");
+    this.whatIf = new WhatIf(this.path);
+    this.title = el("h2", { id: "inspector-title" }, "Device");
+    this.nodes = [this.overview(close), this.past(), this.whatIf.node];
+    new ResizeObserver(() => this.drawStrip()).observe(this.strip);
+    this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.refresh(), refreshMilliseconds)];
+  }
+
+  overview(close) {
+    return el("div", { class: "panel" },
+      el("div", { class: "inspector-head" },
+        el("div", {}, this.title, el("p", { class: "token" }, this.token)),
+        el("div", { class: "row" }, this.launch, this.expire, close)),
+      this.outcome, this.why,
+      el("div", { class: "split" },
+        el("div", { class: "countdown" }, this.clockTitle, this.clock, this.clockNote),
+        el("div", {}, this.strip, this.facts)));
+  }
+
+  past() {
+    return el("div", { class: "columns" },
+      el("div", { class: "panel" }, el("h2", {}, "What happened"), this.events),
+      el("div", { class: "panel" }, el("h2", {}, "Its pushes"), this.pushes));
+  }
+
+  button(text, action, done) {
+    const button = el("button", { class: "button", type: "button", onclick: async () => {
+      button.disabled = true;
+      try {
+        await request("POST", `${this.path}/${action}`);
+        setText(this.outcome, done);
+      } catch (error) {
+        setText(this.outcome, error instanceof Refusal ? error.message : "The gateway does not answer.");
+      }
+      button.disabled = false;
+      await this.refresh();
+    } }, text);
+    return button;
+  }
+
+  stop() {
+    this.timers.forEach(clearInterval);
+  }
+
+  async load() {
+    try {
+      const [explain, pushes] = await Promise.all([request("GET", this.path), request("GET", `${this.path}/pushes`)]);
+      this.show(explain, pushes.pushes);
+      await this.whatIf.load();
+    } catch (error) {
+      this.stop();
+      throw error;
+    }
+  }
+
+  async refresh() {
+    if (document.hidden) return;
+    try {
+      const [explain, pushes] = await Promise.all([request("GET", this.path), request("GET", `${this.path}/pushes`)]);
+      this.show(explain, pushes.pushes);
+    } catch (error) {
+      if (error instanceof Refusal) setText(this.outcome, error.message);
+    }
+  }
+
+  show(explain, pushes) {
+    this.explain = explain;
+    setText(this.title, `Device of ${explain.topic}`);
+    setText(this.why, explain.why);
+    this.drawStrip();
+    this.tick();
+    this.showFacts(explain);
+    // Lists are left alone while nothing new is in them: somebody may read or be about to click.
+    const mark = JSON.stringify([explain.recent[0], explain.recent.length, pushes]);
+    if (mark === this.mark) return;
+    this.mark = mark;
+    this.events.replaceChildren(explain.recent.length > 0 ? eventList(explain.recent, this.onPush)
+      : empty("The history has nothing of this device."));
+    this.pushes.replaceChildren(pushes.length > 0 ? this.pushList(pushes) : empty("The history has no push to it."));
+  }
+
+  pushList(pushes) {
+    return el("ol", { class: "events", tabindex: "0", "aria-label": "Pushes, the newest first" }, pushes.map((push) =>
+      el("li", { class: "ink-pushes" },
+        el("time", {}, push.receivedAt ? moment(push.receivedAt) : "earlier"),
+        el("span", { class: "pin", "aria-hidden": "true" }),
+        el("div", {}, pushState(push), el("div", {},
+          el("button", { class: "link", type: "button", onclick: () => this.onPush(push.apnsID) }, push.apnsID))))));
+  }
+
+  drawStrip() {
+    const width = this.strip.clientWidth;
+    if (width > 0 && this.explain) this.strip.replaceChildren(strip(this.explain, Date.now(), width));
+  }
+
+  showFacts(explain) {
+    const { conditions, pending, inFlight } = explain;
+    this.facts.replaceChildren(
+      fact("Last launch", explain.lastLaunchAt ? moment(explain.lastLaunchAt) : "never"),
+      fact("Launches in window", count(explain.launchesInWindow)),
+      fact("Penalty", explain.penalty > 0 ? `interval × ${2 ** explain.penalty}` : "none"),
+      fact("Waiting", pending ? `priority ${pending.priority}, ${count(pending.coalesced)} coalesced` : "nothing"),
+      fact("In flight", inFlight ? `since ${moment(inFlight.launchedAt)}` : "nothing"),
+      fact("Registered", explain.registeredAt ? day(explain.registeredAt) : "removed"),
+      ...Object.entries(conditions).map(([name, value]) =>
+        fact(conditionNames[name] ?? name, conditionText(name, value))));
+  }
+
+  tick() {
+    const { explain } = this;
+    if (!explain) return;
+    const now = Date.now();
+    const left = (explain.nextEligibleAt ?? 0) - now;
+    const holds = explain.held.map((code) => badge(code === "worker" ? "no free worker" : code, "warn"));
+    if (explain.inFlight) {
+      this.count("A wake is in flight", clock(explain.inFlight.deadline - now), "until it expires unanswered");
+    } else if (explain.held.length > 0) {
+      this.count("Held back", "–", ...holds);
+    } else if (left > 0) {
+      this.count("Next eligible launch in", clock(left),
+        `${day(explain.nextEligibleAt)}${explain.pending ? "" : "; nothing waits for it"}`);
+    } else {
+      this.count("Next eligible launch", "now", explain.pending
+        ? `waited for ${duration(now - explain.pending.receivedAt)}`
+        : "nothing waits: the next push launches at once");
+    }
+  }
+
+  count(title, text, ...note) {
+    setText(this.clockTitle, title);
+    setText(this.clock, text);
+    if (this.clockNote.textContent !== note.map((part) => part.textContent ?? part).join("")) {
+      this.clockNote.replaceChildren(...note);
+    }
+  }
+}

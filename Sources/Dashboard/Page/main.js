@@ -1,0 +1,106 @@
+// Puts the page together, and keeps it in step with the gateway.
+
+import { follow, onTokenNeeded, Refusal, request } from "./api.js";
+import { updateBars } from "./bars.js";
+import { byID, el, setText } from "./dom.js";
+import { time } from "./format.js";
+import { startInspector } from "./inspector.js";
+import { buildOverview, updateCharts, updateTiles } from "./overview.js";
+import { Series } from "./series.js";
+import { updateTables } from "./tables.js";
+import { startTheme } from "./theme.js";
+
+const spans = [[1, 300], [10, 360], [300, 288]].map(([every, countMax]) => new Series(every, countMax));
+let shown = spans[0];
+let latest = null;
+
+const words = { ready: "Ready", draining: "Shutting down", failed: "Takes nothing: storing failed" };
+
+function setStatus(state, text) {
+  byID("status").dataset.state = state;
+  setText(byID("status-text"), text);
+  byID("live").classList.toggle("stale", state === "gone");
+}
+
+function setNotice(title, text) {
+  const notice = byID("notice");
+  if (title && notice.textContent !== `${title} ${text}`) notice.replaceChildren(el("strong", {}, title), ` ${text}`);
+  notice.hidden = !title;
+}
+
+function received(event) {
+  latest = event;
+  const { state, problem } = event.gateway;
+  setStatus(state, words[state] ?? state);
+  if (problem) setNotice("The gateway takes nothing more until it is restarted.", problem);
+  else setNotice(null);
+  for (const series of spans) series.append(event);
+  if (document.hidden) return;
+  updateTiles(event.stats, spans[0]);
+  updateCharts(shown);
+  updateBars(event.stats);
+  updateTables(event);
+}
+
+// The past is asked for at each new beginning: a gateway that was away has more of it than this page.
+async function fill() {
+  const answers = await Promise.all(spans.map((series) => request("GET", `/v1/samples?every=${series.every}`)));
+  answers.forEach((answer, index) => spans[index].fill(answer));
+  updateCharts(shown);
+}
+
+const pause = (milliseconds) => new Promise((resolve) => {
+  setTimeout(resolve, milliseconds);
+});
+
+async function keepFollowing() {
+  const pauses = [500, 1000, 2000, 3000];
+  for (let failures = 0; ; failures += 1) {
+    let refusal = null;
+    try {
+      await fill();
+      await follow(received, () => {
+        failures = 0;
+      });
+    } catch (error) {
+      if (error instanceof Refusal) refusal = error;
+    }
+    const since = latest ? ` What is shown is of ${time(latest.at)}.` : "";
+    setStatus("gone", refusal ? "Refused" : "No connection");
+    setNotice(refusal ? "The gateway refuses the dashboard." : "The gateway does not answer.",
+      `${refusal?.message ?? "It is asked again and again until it does."}${since}`);
+    await pause(pauses[Math.min(failures, pauses.length - 1)]);
+  }
+}
+
+function startTokens() {
+  const dialog = byID("token-dialog");
+  let waiting = null;
+  // Without a token there is nothing to show.
+  dialog.addEventListener("cancel", (event) => event.preventDefault());
+  byID("token-form").addEventListener("submit", () => {
+    waiting?.resolve(byID("token").value.trim());
+    waiting = null;
+    byID("token").value = "";
+  });
+  onTokenNeeded((reason) => {
+    byID("token-reason").textContent = reason || "This gateway asks operators for a token.";
+    setStatus("connecting", "Waiting for a token");
+    waiting ??= Promise.withResolvers();
+    if (!dialog.open) dialog.showModal();
+    return waiting.promise;
+  });
+}
+
+startTheme();
+buildOverview();
+startTokens();
+startInspector();
+byID("span").addEventListener("change", (event) => {
+  shown = spans.find((series) => String(series.every) === event.target.value) ?? spans[0];
+  updateCharts(shown);
+});
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && latest) received(latest);
+});
+keepFollowing();

@@ -1,0 +1,26 @@
+// The way of one push.
+
+import { badge, el } from "./dom.js";
+import { day } from "./format.js";
+import { eventList } from "./timeline.js";
+
+const states = {
+  pending: ["waiting", "warn"], inFlight: ["in flight", "launches"], completed: ["completed", "good"],
+  noWake: ["wakes nobody", "idle"], coalesced: ["coalesced", "merged"], discarded: ["discarded", "bad"],
+};
+
+export const pushState = ({ state, reason }) => {
+  const [text, ink] = states[state] ?? [state, "idle"];
+  return badge(reason ? `${text}: ${reason}` : text, ink);
+};
+
+export function pushPanel(push, close, onPush) {
+  return el("div", { class: "panel" },
+    el("div", { class: "inspector-head" },
+      el("div", {}, el("h2", { id: "inspector-title" }, "Push ", pushState(push)),
+        el("p", { class: "token" }, push.apnsID)),
+      el("div", { class: "row" }, close)),
+    el("p", { class: "why" }, push.receivedAt ? `Received ${day(push.receivedAt)}.`
+      : "It was received before the history begins."),
+    eventList(push.events, onPush));
+}

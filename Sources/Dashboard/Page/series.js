@@ -1,0 +1,73 @@
+// The samples that charts are made of, as GET /v1/samples gives them and the live stream goes on.
+
+const sum = (object) => Object.values(object).reduce((total, number) => total + number, 0);
+
+// One sample, as a row of the fields of /v1/samples, made of a live event.
+function row(event, fields) {
+  const { pushes, wakes, workers, devices } = event.stats;
+  const known = {
+    at: event.at, accepted: pushes.accepted, noWake: pushes.noWake, rejected: sum(pushes.rejected),
+    completed: pushes.completed, coalesced: pushes.coalesced, discarded: sum(pushes.discarded),
+    launched: wakes.launched, pending: pushes.pending, inFlight: pushes.inFlight, connected: workers.connected,
+    slots: workers.slots, busy: workers.busy, ...wakes.results,
+  };
+  return fields.map((field) => (field.startsWith("held.") ? devices.held[field.slice(5)] : known[field]) ?? 0);
+}
+
+export class Series {
+  // - every: seconds between two samples.
+  constructor(every, countMax) {
+    this.every = every;
+    this.countMax = countMax;
+    this.fields = [];
+    this.rows = [];
+  }
+
+  // Takes the past, which the gateway has kept.
+  fill(answer) {
+    this.fields = answer.fields;
+    this.rows = answer.samples.slice(-this.countMax);
+  }
+
+  // Takes a live event, if it is time for another sample.
+  append(event) {
+    if (this.fields.length === 0) return;
+    const last = this.rows.at(-1)?.[0] ?? 0;
+    if (event.at < last) this.rows = [];
+    if (event.at - last < (this.every - 0.4) * 1000) return;
+    this.rows.push(row(event, this.fields));
+    if (this.rows.length > this.countMax) this.rows.shift();
+  }
+
+  get seconds() {
+    return this.every * this.countMax;
+  }
+
+  gauge(field) {
+    const place = this.fields.indexOf(field);
+    return this.rows.map((values) => ({ at: values[0], value: values[place] }));
+  }
+
+  // What a counter grew by a second, over `steps` samples back; null where the gateway was away.
+  rate(field, steps = 1) {
+    const place = this.fields.indexOf(field);
+    return this.differences(steps, (before, now, seconds) => Math.max(0, now[place] - before[place]) / seconds);
+  }
+
+  // How much of what one counter and another grew by is the first one's.
+  share(part, other, steps) {
+    const [a, b] = [this.fields.indexOf(part), this.fields.indexOf(other)];
+    return this.differences(steps, (before, now) => {
+      const [first, second] = [Math.max(0, now[a] - before[a]), Math.max(0, now[b] - before[b])];
+      return first + second > 0 ? first / (first + second) : null;
+    });
+  }
+
+  differences(steps, value) {
+    return this.rows.slice(1).map((now, index) => {
+      const before = this.rows[Math.max(0, index + 1 - steps)];
+      const isGap = now[0] - this.rows[index][0] > this.every * 3500;
+      return { at: now[0], value: isGap ? null : value(before, now, (now[0] - before[0]) / 1000) };
+    });
+  }
+}

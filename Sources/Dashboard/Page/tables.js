@@ -1,0 +1,139 @@
+// Topics, workers, and the gateway itself.
+
+import { badge, byID, el, empty, track } from "./dom.js";
+import { bytes, count, duration, percent, rate } from "./format.js";
+
+const states = {
+  free: ["free", "good"], busy: ["busy", "warn"], full: ["full", "warn"], paused: ["not reading", "bad"],
+  stalled: ["stalled", "bad"], draining: ["stopping", "idle"],
+};
+// A wake that has run for longer than this catches the eye.
+const lateMilliseconds = 15000;
+
+function table(host, label, columns, rows) {
+  // A table that is scrolled, or in which something has the focus, is filled in place.
+  const head = el("tr", {}, columns.map((name, index) =>
+    el("th", { scope: "col", class: index === 0 || name === "Topic" ? "start" : null }, name)));
+  const scroll = host.querySelector(".scroll") ?? host.appendChild(
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }));
+  if (host.firstChild !== scroll) host.replaceChildren(scroll);
+  const left = scroll.scrollLeft;
+  scroll.replaceChildren(el("table", {}, el("thead", {}, head), el("tbody", {}, rows)));
+  scroll.scrollLeft = left;
+}
+
+const cell = (text, attributes = {}) => el("td", attributes, text);
+
+const slots = (busy, all) => el("td", {}, all === 0 ? el("span", { class: "muted" }, "none")
+  : el("span", { class: "meter" }, `${count(busy)} of ${count(all)}`,
+    track(busy / all, busy >= all ? "warn" : "launches")));
+
+// What counters grew by a second since the event before.
+class Rates {
+  before = new Map();
+
+  update(key, at, values) {
+    const last = this.before.get(key);
+    if (last && at <= last.at) return last.rates;
+    const seconds = last ? (at - last.at) / 1000 : 0;
+    const smooth = (value, index) => {
+      const now = Math.max(0, value - last.values[index]) / seconds;
+      return last.rates ? last.rates[index] * 0.6 + now * 0.4 : now;
+    };
+    const rates = last ? values.map(smooth) : null;
+    this.before.set(key, { at, values, rates });
+    return rates;
+  }
+
+  forget(keys) {
+    for (const key of this.before.keys()) if (!keys.has(key)) this.before.delete(key);
+  }
+}
+
+const topicRates = new Rates();
+const workerRates = new Rates();
+const gatewayRates = new Rates();
+
+const shown = (rates, index) => (rates ? rate(rates[index] < 0.005 ? 0 : rates[index]) : "–");
+
+function updateTopics(event) {
+  const host = byID("topics");
+  const topics = event.topics.listed;
+  if (topics.length === 0) {
+    return host.replaceChildren(empty("No topic yet. The first one comes with the first push or worker, for example ",
+      el("code", {}, "wakegate worker --topic com.example.app -- cat"), "."));
+  }
+  topicRates.forget(new Set(topics.map((topic) => topic.topic)));
+  table(host, "Table of topics",
+    ["Topic", "Devices", "Pushes/s", "Launches/s", "Per launch", "Waiting", "Held", "No slot", "Slots busy", "Workers"],
+    topics.map((topic) => {
+      const rates = topicRates.update(topic.topic, event.at, [topic.accepted, topic.launched]);
+      const ended = topic.completed + topic.coalesced;
+      return el("tr", {}, el("th", { scope: "row", class: "start" }, topic.topic,
+        topic.webhook ? el("span", { class: "muted" }, ` webhook ${topic.webhook.state}`) : null),
+      cell(count(topic.devices)), cell(shown(rates, 0)), cell(shown(rates, 1)),
+      cell(topic.launched > 0 ? rate(ended / topic.launched) : "–"), cell(count(topic.pending)),
+      cell(count(topic.held)),
+      cell(count(topic.waiting), topic.waiting > 0 ? { class: "late" } : {}), slots(topic.busy, topic.slots),
+      cell(count(topic.workers), topic.workers === 0 && topic.waiting > 0 ? { class: "late" } : {}));
+    }));
+  more(host, event.topics.count - topics.length, "topics with fewer pushes");
+}
+
+function updateWorkers(event) {
+  const host = byID("workers");
+  const workers = event.streams.listed;
+  if (workers.length === 0) {
+    return host.replaceChildren(empty("No worker is subscribed, so nothing can be woken. Start one with ",
+      el("code", {}, "wakegate worker --topic com.example.app -- COMMAND"), "."));
+  }
+  const order = (a, b) => a.topic.localeCompare(b.topic) || a.name.localeCompare(b.name)
+    || a.stream.localeCompare(b.stream, "en", { numeric: true });
+  workerRates.forget(new Set(workers.map((worker) => worker.stream)));
+  table(host, "Table of workers", ["Worker", "Topic", "Slots busy", "Wakes/s", "Wakes", "Oldest wake", "State"],
+    workers.toSorted(order).map((worker) => {
+      const rates = workerRates.update(worker.stream, event.at, [worker.wakes]);
+      const [text, ink] = states[worker.state] ?? [worker.state, "idle"];
+      const isLate = worker.lag !== null && worker.lag > lateMilliseconds;
+      return el("tr", {}, el("th", { scope: "row", class: "start" }, worker.name || `stream ${worker.stream}`),
+        cell(worker.topic, { class: "start" }), slots(worker.busy, worker.slots), cell(shown(rates, 0)),
+        cell(count(worker.wakes)),
+        cell(worker.lag === null ? "–" : duration(worker.lag), isLate ? { class: "late" } : {}),
+        el("td", {}, badge(text, ink)));
+    }));
+  more(host, event.streams.count - workers.length, "workers that hold fewer wakes");
+}
+
+function more(host, number, what) {
+  host.querySelector(".hint")?.remove();
+  if (number > 0) host.append(el("p", { class: "hint" }, `and ${count(number)} ${what}`));
+}
+
+function updateHealth(event) {
+  const { gateway, stats } = event;
+  const { pushes } = stats;
+  const discarded = Object.values(pushes.discarded).reduce((total, number) => total + number, 0);
+  const found = pushes.completed + pushes.coalesced + discarded + pushes.pending + pushes.inFlight;
+  const cpu = gatewayRates.update("cpu", event.at, [gateway.cpu])?.[0];
+  const limits = Object.entries(stats.limits ?? {});
+  const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
+  byID("health").replaceChildren(el("dl", { class: "facts" },
+    fact("State", badge(gateway.state, { ready: "good", draining: "warn" }[gateway.state] ?? "bad")),
+    fact("Running for", duration(gateway.uptime * 1000)),
+    fact("Connections", count(gateway.connections)),
+    fact("Memory", bytes(gateway.memory)),
+    fact("Processor", cpu === undefined ? "–" : percent(cpu / 1000)),
+    fact("Devices", count(stats.devices.registered)),
+    fact("Accounted for", pushes.accepted === found ? "every push"
+      : badge(`${count(pushes.accepted - found)} pushes amiss`, "bad")),
+    fact("Version", `${gateway.version} (${gateway.build})`),
+    el("div", { class: "wide" }, el("dt", {}, "Bounds met since the start"),
+      el("dd", {}, limits.length === 0 ? "none"
+        : limits.map(([name, number]) => `${name} ${count(number)}`).join(", ")))));
+}
+
+export function updateTables(event) {
+  updateTopics(event);
+  updateWorkers(event);
+  updateHealth(event);
+}

@@ -1,0 +1,143 @@
+// What would have become of the recorded pushes under another policy.
+
+import { Refusal, request } from "./api.js";
+import { el, empty, setText, svg } from "./dom.js";
+import { count, day, duration, minute, time } from "./format.js";
+
+const fields = [
+  ["launchInterval", "Launch interval", "s"], ["dailyLaunches", "Launches in a window", ""],
+  ["budgetWindow", "Budget window", "s"], ["immediateBurst", "Immediate burst", ""],
+  ["immediateRefill", "Immediate refill", "s"], ["executionWindow", "Execution window", "s"],
+  ["maxAttempts", "Attempts", ""], ["maxPenalty", "Doublings at most", ""], ["maxInterval", "Longest interval", "s"],
+  ["defaultTTL", "Default lifetime", "s"],
+];
+
+const inks = { newData: "good", noData: "pushes", failed: "warn", expired: "bad", lost: "idle" };
+
+export class WhatIf {
+  constructor(path) {
+    this.path = `${path}/what-if`;
+    this.inputs = new Map(fields.map(([name]) =>
+      [name, el("input", { type: "number", min: "0", step: "any", name, inputmode: "decimal" })]));
+    this.run = el("button", { class: "button primary", type: "submit" }, "Replay");
+    this.reset = el("button", { class: "button", type: "reset" }, "As in force");
+    this.problem = el("p", { class: "late", role: "alert" });
+    this.laneHost = el("div", { class: "lanes" });
+    new ResizeObserver(() => this.drawLanes()).observe(this.laneHost);
+    this.result = el("div", { class: "whatif-result", "aria-live": "polite" });
+    const form = el("form", { class: "whatif-form", novalidate: true, onsubmit: (event) => {
+      event.preventDefault();
+      this.replay();
+    }, onreset: () => setTimeout(() => this.replay()) },
+    fields.map(([name, title, unit]) =>
+      el("label", {}, unit ? `${title} (${unit})` : title, this.inputs.get(name))),
+    el("div", { class: "row" }, this.run, this.reset, this.problem));
+    this.node = el("section", { class: "panel", "aria-labelledby": "whatif-title" },
+      el("h2", { id: "whatif-title" }, "What if the policy were another?"),
+      el("p", { class: "hint" }, "The recorded pushes go through the simulator again; nothing of the device changes."),
+      form, this.result);
+  }
+
+  // Asks for the policy in force, which the form begins with.
+  async load() {
+    await this.replay({});
+  }
+
+  changes() {
+    const changes = {};
+    for (const [name, input] of this.inputs) {
+      if (input.value !== "" && Number(input.value) !== Number(input.placeholder)) changes[name] = Number(input.value);
+    }
+    return changes;
+  }
+
+  async replay(changes = this.changes()) {
+    this.run.disabled = true;
+    setText(this.problem, "");
+    try {
+      const answer = await request("POST", this.path, { policy: changes });
+      for (const [name, input] of this.inputs) input.placeholder = String(answer.policy[name]);
+      this.show(answer);
+    } catch (error) {
+      setText(this.problem, error instanceof Refusal ? error.message : "The gateway does not answer.");
+    }
+    this.run.disabled = false;
+  }
+
+  show(answer) {
+    if (answer.pushes === 0) {
+      return this.result.replaceChildren(empty("The history has no push of this device that could be replayed."));
+    }
+    const isChanged = Object.keys(answer.changes).length > 0;
+    const lanes = [["As it was", answer.recorded], ["In force", answer.replayed]];
+    if (isChanged) lanes.push(["What if", answer.whatIf]);
+    this.shown = { answer, lanes };
+    this.result.replaceChildren(this.laneHost, this.table(lanes, isChanged), this.notes(answer, isChanged));
+    this.drawLanes();
+  }
+
+  drawLanes() {
+    const width = this.laneHost.clientWidth;
+    if (width > 0 && this.shown) this.laneHost.replaceChildren(this.lanes(this.shown.answer, this.shown.lanes, width));
+  }
+
+  lanes(answer, lanes, width) {
+    const left = 74;
+    const span = Math.max(answer.until - answer.from, 1000);
+    const x = (at) => left + (at - answer.from) / span * (width - left - 14);
+    const height = 30 + lanes.length * 40;
+    const label = lanes.map(([name, outcome]) => `${name}: ${outcome.launched} launches`).join(", ");
+    const frame = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label };
+    const picture = svg("svg", frame, lanes.flatMap(([name, outcome], lane) => {
+      const y = 22 + lane * 40;
+      return [svg("text", { x: 0, y: y + 4 }, name), svg("line", { class: "axis", x1: left, x2: width, y1: y, y2: y }),
+        ...outcome.launches.map((launch) => svg("circle",
+          { class: `mark ink-${inks[launch.result] ?? "launches"}`, cx: x(launch.at), cy: y, r: 6 },
+          svg("title", {},
+            `${time(launch.at)} launch, ${launch.coalesced} coalesced, ${launch.result ?? "in flight"}`)))];
+    }), svg("text", { x: left, y: height - 6 }, minute(answer.from)),
+    svg("text", { x: width, y: height - 6, "text-anchor": "end" }, minute(answer.until)));
+    picture.style.blockSize = `${height}px`;
+    return picture;
+  }
+
+  table(lanes, isChanged) {
+    const wait = (value) => (value === null ? "–" : duration(value));
+    const rows = [
+      ["Launches", "launched", count], ["Completed", "completed", count], ["Coalesced", "coalesced", count],
+      ["Discarded", "discarded", count], ["Still waiting", "waiting", count],
+      ["Mean wait of a push", "meanWait", wait], ["Longest wait", "maxWait", wait],
+    ];
+    const difference = (name) => {
+      const [before, after] = [lanes[1][1][name], lanes[2][1][name]];
+      return before === after || before === null || after === null ? null : after - before;
+    };
+    const heads = ["", ...lanes.map(([name]) => name), ...(isChanged ? ["Difference"] : [])];
+    return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Outcomes compared" },
+      el("table", { class: "compare" },
+        el("thead", {}, el("tr", {}, heads.map((name) => (name
+          ? el("th", { scope: "col" }, name) : el("td", {}))))),
+        el("tbody", {}, rows.map(([title, name, format]) => el("tr", {},
+          el("th", { scope: "row", class: "start" }, title),
+          lanes.map(([, outcome]) => el("td", {}, format(outcome[name]))),
+          isChanged ? this.difference(name, difference(name), format) : null)))));
+  }
+
+  difference(name, value, format) {
+    if (value === null) return el("td", { class: "muted" }, "same");
+    const isBetter = name === "completed" || name === "coalesced" ? value > 0 : value < 0;
+    const sign = value > 0 ? "+" : "−";
+    return el("td", { class: isBetter ? "better" : "worse" }, `${sign}${format(Math.abs(value))}`);
+  }
+
+  notes(answer, isChanged) {
+    const notes = [`${count(answer.pushes)} pushes since ${day(answer.from)}; workers answer as they did.`];
+    if (!answer.isWhole) notes.push("Older ones are beyond what is replayed.");
+    if (answer.assumed > 0) notes.push(`${count(answer.assumed)} were recorded without priority: 5 is assumed.`);
+    if (answer.conditionReports > 0) {
+      notes.push("The device reported conditions, which the history does not keep: the replay knows no holds.");
+    }
+    if (!isChanged) notes.push("Set a parameter to compare.");
+    return el("p", { class: "hint" }, notes.join(" "));
+  }
+}

@@ -1,0 +1,123 @@
+import Bytes
+import DeviceEngine
+import WakeDispatch
+
+/// One event of `GET /v1/live`: how the gateway is at one moment.
+struct LiveReport {
+    let snapshot: LiveSnapshot
+    let facts: ProcessFacts
+
+    /// The event as it stands on the wire: `event: sample`, its moment as its id, and one line of JSON.
+    var event: [UInt8] {
+        var writer = JSONWriter()
+        self.write(to: &writer)
+        var event = ByteBuffer()
+        event.append("event: sample\nid: ")
+        event.appendDecimal(self.snapshot.at)
+        event.append("\ndata: ")
+        event.append(writer.buffer.view)
+        event.append("\n\n")
+        return event.view.array
+    }
+
+    private func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("at")
+        writer.integer(self.snapshot.at)
+        writer.key("stats")
+        self.snapshot.statistics.write(to: &writer)
+        writer.key("topics")
+        self.writeTopics(to: &writer)
+        writer.key("streams")
+        self.writeStreams(to: &writer)
+        writer.key("gateway")
+        self.writeGateway(to: &writer)
+        writer.endObject()
+    }
+
+    private func writeTopics(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("count")
+        writer.integer(self.snapshot.topicCount)
+        writer.key("listed")
+        writer.beginArray()
+        for topic in self.snapshot.topics {
+            writer.beginObject()
+            writer.key("topic")
+            writer.string(topic.name)
+            for (name, count) in Self.counts(of: topic) {
+                writer.key(name)
+                writer.integer(count)
+            }
+            if let webhook = topic.webhook {
+                writer.key("webhook")
+                webhook.write(to: &writer)
+            }
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+
+    private static func counts(of topic: LiveSnapshot.Topic) -> [(StaticString, Int64)] {
+        [
+            ("devices", topic.books.registered), ("workers", Int64(topic.workers.connected)),
+            ("slots", Int64(topic.workers.slots)), ("busy", Int64(topic.workers.busy)),
+            ("accepted", topic.books.accepted), ("coalesced", topic.books.coalesced),
+            ("completed", topic.books.completed), ("launched", topic.books.launched),
+            ("pending", topic.books.pending), ("inFlight", topic.books.inFlight),
+            ("held", topic.books.held.sum - topic.books.held[.worker]), ("waiting", topic.books.held[.worker]),
+        ]
+    }
+
+    private func writeStreams(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("count")
+        writer.integer(self.snapshot.streamCount)
+        writer.key("listed")
+        writer.beginArray()
+        for stream in self.snapshot.streams {
+            writer.beginObject()
+            writer.key("stream")
+            writer.string(stream.snapshot.address.place)
+            writer.key("name")
+            writer.string(stream.snapshot.label)
+            writer.key("topic")
+            writer.string(stream.topic)
+            writer.key("slots")
+            writer.integer(stream.snapshot.slots)
+            writer.key("busy")
+            writer.integer(stream.snapshot.busy)
+            writer.key("wakes")
+            writer.integer(stream.snapshot.wakesGiven)
+            writer.key("lag")
+            writer.optional(stream.lag) { writer, lag in writer.integer(lag) }
+            writer.key("state")
+            writer.string(stream.snapshot.state.rawValue)
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+
+    private func writeGateway(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("version")
+        writer.string(wakeGateVersion)
+        writer.key("build")
+        writer.string(BuildKind.name)
+        writer.key("state")
+        writer.string(self.snapshot.failure != nil ? "failed" : self.snapshot.isDraining ? "draining" : "ready")
+        writer.key("problem")
+        writer.optional(self.snapshot.failure) { writer, problem in writer.string(problem) }
+        writer.key("uptime")
+        writer.integer(self.facts.uptimeSeconds)
+        writer.key("connections")
+        writer.integer(self.facts.connections)
+        writer.key("memory")
+        writer.integer(self.facts.memoryBytes)
+        writer.key("cpu")
+        writer.integer(self.facts.cpuMilliseconds)
+        writer.endObject()
+    }
+}

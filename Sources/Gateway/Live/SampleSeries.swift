@@ -1,0 +1,74 @@
+import Bytes
+
+/// The last samples at one distance from each other, as many as there may be.
+struct SampleSeries {
+    /// How many seconds lie between two of them.
+    let seconds: Int
+    /// The most that are kept.
+    let countMax: Int
+    /// All values, sample by sample; the oldest is at `first` once there are as many as there may be.
+    private var values: [Int64] = []
+    private var first = 0
+
+    init(seconds: Int, countMax: Int) {
+        self.seconds = seconds
+        self.countMax = countMax
+    }
+
+    var count: Int { self.values.count / LiveSample.fields.count }
+
+    /// Adds the newest; the oldest makes room for it.
+    mutating func append(_ sample: LiveSample) {
+        let width = LiveSample.fields.count
+        guard self.count == self.countMax else {
+            self.values += sample.values
+            return
+        }
+        self.values.replaceSubrange(self.first * width..<(self.first + 1) * width, with: sample.values)
+        self.first = (self.first + 1) % self.countMax
+    }
+
+    /// Appends an object: the distance, the names of the values, and the samples, the oldest first.
+    func write(to writer: inout JSONWriter) {
+        let width = LiveSample.fields.count
+        writer.beginObject()
+        writer.key("every")
+        writer.integer(self.seconds)
+        writer.key("fields")
+        writer.beginArray()
+        for field in LiveSample.fields { writer.string(field) }
+        writer.endArray()
+        writer.key("samples")
+        writer.beginArray()
+        for number in 0..<self.count {
+            let start = (self.first + number) % self.countMax * width
+            writer.beginArray()
+            for value in self.values[start..<start + width] { writer.integer(value) }
+            writer.endArray()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+}
+
+/// The samples of the last five minutes, hour and day, each as fine as a chart can show.
+struct SampleHistory {
+    /// Seconds between samples, and how many of those: 200 KB in all.
+    static let spans: [(seconds: Int, countMax: Int)] = [(1, 300), (10, 360), (300, 288)]
+
+    private var series = Self.spans.map { SampleSeries(seconds: $0.seconds, countMax: $0.countMax) }
+    private var taken = 0
+
+    /// Takes the sample of one more second.
+    mutating func append(_ sample: LiveSample) {
+        for index in self.series.indices where self.taken.isMultiple(of: self.series[index].seconds) {
+            self.series[index].append(sample)
+        }
+        self.taken += 1
+    }
+
+    /// The series with so many seconds between two samples.
+    subscript(seconds seconds: Int) -> SampleSeries? {
+        self.series.first { $0.seconds == seconds }
+    }
+}

@@ -1,0 +1,260 @@
+"""Opens the dashboard in headless Chromium, uses everything on it, and says what is wrong: a line of JSON a scene.
+
+The only argument is a JSON object:
+  url           the admin listener
+  device        a device with pushes, one of them in flight
+  push          the apns-id of one of its pushes
+  operator      the bearer token that the page is to ask for; none by default
+  folder        where screenshots go
+  scenes        the names of the functions below that are to be played, in order
+A line of standard input, or its end, says that what the scene `gone` or `back` is about has happened.
+A line is {"scene": ..., "faults": [...]}: everything that should not be, and nothing when all is well.
+"""
+
+import json
+import re
+import sys
+import types
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Error, expect, sync_playwright
+
+settings = types.SimpleNamespace(**{"operator": None, **json.loads(sys.argv[1])})
+expect.set_options(timeout=30_000)
+
+
+class Watcher:
+    """Notes what a page must not do: log, throw, ask another origin, or put a bearer token into a URL."""
+
+    def __init__(self, page):
+        self.faults = []
+        page.on("console", lambda message: self.note(f"console {message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.note(f"thrown: {error}"))
+        page.on("request", self.requested)
+
+    # What the browser itself logs of answers and connections that the scene brings about.
+    expected = ()
+
+    def note(self, fault):
+        if not any(word in fault for word in self.expected):
+            self.faults.append(fault)
+
+    def requested(self, request):
+        if not request.url.startswith(settings.url + "/"):
+            self.faults.append(f"a request to {request.url}")
+        if settings.operator and settings.operator in request.url:
+            self.faults.append("the operator's token stands in a URL")
+
+
+def open_page(browser, scheme="light", width=1440, height=900, **options):
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height}, **options)
+    page = context.new_page()
+    watcher = Watcher(page)
+    page.goto(settings.url + "/")
+    return page, watcher
+
+
+def wait_for_life(page):
+    expect(page.locator("#status-text")).to_have_text("Ready")
+    expect(page.locator("#topics table")).to_be_visible()
+    expect(page.locator("#workers table")).to_be_visible()
+
+
+def check(page, watcher, name):
+    """Looks for faults of accessibility, and for what does not fit into the width."""
+    for fault in Axe().run(page).response["violations"]:
+        node = fault["nodes"][0]
+        watcher.faults.append(f"axe {fault['id']} x{len(fault['nodes'])}: {node['html']} {node['failureSummary']}")
+    if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+        watcher.faults.append("the page is wider than the window")
+    page.evaluate("window.scrollTo(0, 0)")
+    page.screenshot(path=f"{settings.folder}/{name}.png", full_page=True)
+
+
+def inspect_device(page):
+    page.fill("#query", settings.device)
+    page.get_by_role("button", name="Inspect").click()
+    expect(page.locator(".why")).not_to_be_empty()
+    expect(page.locator(".lanes svg")).to_be_visible()
+
+
+def look(browser, name, **options):
+    page, watcher = open_page(browser, **options)
+    wait_for_life(page)
+    expect(page.locator("#charts .chart .line").first).to_have_attribute("d", value=re.compile("M.*L"))
+    check(page, watcher, name)
+    inspect_device(page)
+    check(page, watcher, f"{name}-device")
+    return watcher.faults
+
+
+def light(browser):
+    return look(browser, "light")
+
+
+def dark(browser):
+    return look(browser, "dark", scheme="dark")
+
+
+def phone(browser):
+    return look(browser, "phone", width=390, height=844, has_touch=True, reduced_motion="reduce")
+
+
+# The controls that a scene has used, by their names.
+CONTROLS = """
+(() => [...document.querySelectorAll('button, input, a, [tabindex="0"]')]
+  .filter((node) => node.checkVisibility() && !node.disabled && !node.hasAttribute('data-used'))
+  .map((node) => node.outerHTML.slice(0, 140)))()
+"""
+
+
+def use(locator, action="click", *arguments):
+    locator.evaluate("(node) => node.setAttribute('data-used', '')")
+    getattr(locator, action)(*arguments)
+
+
+def controls(browser):
+    """Every control, by pointer and by keyboard, does what it says."""
+    page, watcher = open_page(browser)
+    # A simulated launch while a wake is in flight is 409, an unknown device 404: the browser logs both.
+    watcher.expected = ("status of 404", "status of 409", "status of 400")
+    wait_for_life(page)
+    theme = page.locator("#theme")
+    for name in ("light", "dark", "auto"):
+        use(theme)
+        expect(theme).to_have_text(f"Theme: {name}")
+    for seconds in ("10", "300", "1"):
+        use(page.locator(f"#span input[value='{seconds}']"), "check")
+    for index in range(page.locator(".chart svg").count()):
+        chart = page.locator(".chart svg").nth(index)
+        use(chart, "focus")
+        page.keyboard.press("ArrowLeft")
+        expect(chart.locator(".cursor")).to_have_count(1)
+        expect(chart).to_have_attribute("aria-label", re.compile(r", at \d\d:\d\d:\d\d"))
+        page.keyboard.press("Escape")
+        expect(chart.locator(".cursor")).to_have_count(0)
+        chart.hover()
+        expect(chart.locator(".cursor")).to_have_count(1)
+    for region in ("Table of topics", "Table of workers"):
+        use(page.get_by_role("region", name=region), "focus")
+    use(page.locator(".skip"), "focus")
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+    search(page)
+    device(page)
+    watcher.faults += [f"never used: {control}" for control in page.evaluate(CONTROLS)]
+    page.keyboard.press("Escape")
+    expect(page.locator("#inspector")).to_be_hidden()
+    return watcher.faults
+
+
+def search(page):
+    page.keyboard.press("/")
+    query = page.locator("#query")
+    expect(query).to_be_focused()
+    use(query, "fill", "nonsense")
+    use(page.get_by_role("button", name="Inspect"))
+    expect(page.locator("#inspector-title")).to_have_text("That is neither a device token nor an apns-id")
+    page.get_by_role("button", name="Close").click()
+    query.fill("ff" * 32)
+    query.press("Enter")
+    expect(page.locator("#inspector-title")).to_have_text("Not found")
+    query.fill(settings.push)
+    query.press("Enter")
+    expect(page.locator("#inspector-title")).to_contain_text("Push")
+    expect(page.locator(".events li")).not_to_have_count(0)
+
+
+def device(page):
+    inspect_device(page)
+    outcome = page.locator(".inspector .panel > [role=status]")
+    use(page.get_by_role("button", name="Simulate expiration"))
+    expect(outcome).to_have_text("The wake was ended as expired.")
+    expect(page.locator(".events").first).to_contain_text("expired")
+    use(page.get_by_role("button", name="Simulate launch"))
+    expect(outcome).to_have_text("A wake is on its way to a worker.")
+    page.get_by_role("button", name="Simulate launch").click()
+    expect(outcome).to_contain_text("in flight already")
+    expect(page.locator(".clock")).to_have_text(re.compile(r"^\d+:\d\d$"))
+    for index in range(page.locator(".whatif-form input").count()):
+        use(page.locator(".whatif-form input").nth(index), "fill", "1")
+    use(page.get_by_role("button", name="Replay"))
+    expect(page.get_by_text("Difference")).to_be_visible()
+    page.locator("input[name=launchInterval]").fill("0")
+    page.get_by_role("button", name="Replay").click()
+    expect(page.locator(".whatif-form [role=alert]")).to_contain_text("launchInterval is 0")
+    use(page.get_by_role("button", name="As in force"))
+    expect(page.get_by_text("Difference")).to_have_count(0)
+    use(page.get_by_role("region", name="Outcomes compared"), "focus")
+    page.locator(".events .link").first.click()
+    expect(page.locator("#inspector-title")).to_contain_text("Push")
+    inspect_device(page)
+    for index in range(page.locator(".events").count()):
+        use(page.locator(".events").nth(index), "focus")
+    # Those that were used before belong to panels that are gone; the rest are alike.
+    page.evaluate("document.querySelectorAll('.inspector :is(button, input, [tabindex])')"
+                  ".forEach((node) => node.setAttribute('data-used', ''))")
+
+
+def token(browser):
+    """The page asks for a token, says why a bad one is refused, and works with a good one; it survives a reload."""
+    page, watcher = open_page(browser)
+    watcher.expected = ("status of 401", "status of 403")
+    dialog = page.locator("#token-dialog")
+    expect(dialog).to_be_visible()
+    check(page, watcher, "token")
+    page.get_by_label("Operator token").fill("wg1.e30.AAAA")
+    page.get_by_role("button", name="Show the dashboard").click()
+    expect(page.locator("#token-reason")).to_contain_text("no bearer token of this gateway")
+    page.get_by_label("Operator token").fill(settings.operator)
+    page.keyboard.press("Enter")
+    expect(page.locator("#status-text")).to_have_text("Ready")
+    expect(dialog).to_be_hidden()
+    page.reload()
+    expect(page.locator("#status-text")).to_have_text("Ready")
+    expect(dialog).to_be_hidden()
+    return watcher.faults
+
+
+def gone(browser):
+    """The gateway is killed: the page says so, and shows what it had; it comes back by itself."""
+    page, watcher = open_page(browser)
+    watcher.expected = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
+                        "ERR_EMPTY_RESPONSE", "ERR_SOCKET_NOT_CONNECTED")
+    wait_for_life(page)
+    say("alive", [])
+    sys.stdin.readline()
+    expect(page.locator("#status-text")).to_have_text("No connection")
+    expect(page.locator("#notice")).to_contain_text("The gateway does not answer.")
+    expect(page.locator("#topics table")).to_be_visible()
+    check(page, watcher, "gone")
+    say("gone", watcher.faults)
+    sys.stdin.readline()
+    expect(page.locator("#status-text")).to_have_text("Ready")
+    expect(page.locator("#notice")).to_be_hidden()
+    return watcher.faults
+
+
+def empty(browser):
+    """A gateway that has seen nothing says what to do."""
+    page, watcher = open_page(browser)
+    expect(page.locator("#status-text")).to_have_text("Ready")
+    expect(page.locator("#topics")).to_contain_text("No topic yet")
+    expect(page.locator("#workers")).to_contain_text("No worker is subscribed")
+    check(page, watcher, "empty")
+    return watcher.faults
+
+
+def say(scene, faults):
+    print(json.dumps({"scene": scene, "faults": faults}), flush=True)
+
+
+with sync_playwright() as playwright:
+    chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+    for scene in settings.scenes:
+        try:
+            found = globals()[scene](chromium)
+        except (AssertionError, Error) as error:
+            found = [f"{type(error).__name__}: {error}"]
+        say(scene, found)
+    chromium.close()

@@ -1,0 +1,147 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("The dashboard in a browser", .serialized, .timeLimit(.minutes(15)))
+struct DashboardTests {
+    private let topic = "com.example.dashboard"
+    private let device = String(repeating: "da5b", count: 16)
+    /// A wake that nobody answers stays in flight as long as a test takes.
+    private let patience = ["--set", "policy.executionWindow=3600"]
+
+    /// One line of the browser's script.
+    private struct Scene: Decodable {
+        let scene: String
+        let faults: [String]
+    }
+
+    /// What the browser's script is told; `dashboard.py` says what each member is.
+    private struct Settings: Encodable {
+        let url: String
+        let device: String
+        let push: String
+        let `operator`: String?
+        let folder: String
+        let scenes: [String]
+    }
+
+    @Test("It shows a gateway at work in light, in dark and on a phone, without a fault of accessibility")
+    func look() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        try self.play(["light", "dark", "phone"], "http://\(gateway.admin)", push: push)
+    }
+
+    @Test("Every control of it is used, by pointer and keyboard, and does what it says")
+    func controls() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        try self.play(["controls"], "http://\(gateway.admin)", push: push)
+        let stats = try gateway.stats()
+        #expect(stats.integer("wakes", "results", "expired") == 1)
+        #expect(try #require(stats.integer("wakes", "launched")) >= 2)
+    }
+
+    @Test("A gateway that has seen nothing says what to do")
+    func empty() throws {
+        let gateway = try RunningGateway()
+        try self.play(["empty"], "http://\(gateway.admin)", push: "")
+    }
+
+    @Test("It says that the gateway is gone, keeps what it had, and comes back by itself")
+    func gone() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start(self.patience)
+        let (worker, push) = try self.work(gateway)
+        let browser = try self.browser(["gone"], "http://\(gateway.admin)", push: push)
+        #expect(try self.scene(browser, "alive") == [])
+        try folder.end(gateway, SIGKILL)
+        try browser.write("killed")
+        #expect(try self.scene(browser, "gone") == [])
+        let next = try folder.start(self.patience, admin: gateway.admin)
+        let others = try self.work(next)
+        try browser.write("back")
+        #expect(try self.scene(browser, "gone") == [])
+        #expect(try browser.finish().status == 0)
+        withExtendedLifetime((worker, others, next)) {}
+    }
+
+    @Test("Afar it asks for an operator's token, says why one is refused, and never puts it into a URL")
+    func token() throws {
+        let gateway = try ServedGateway()
+        let token = try gateway.issue("--role", "operator").token
+        try self.play(["token"], gateway.url(.adminAfar), push: "", token: token)
+    }
+
+    @Test("Its files allow nothing but themselves, and only the admin listener has them")
+    func files() throws {
+        let gateway = try RunningGateway()
+        let page = try gateway.admin("/")
+        #expect(page.status == 200)
+        #expect(page.headers["content-type"] == "text/html; charset=utf-8")
+        let policy = try #require(page.headers["content-security-policy"])
+        #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; style-src 'self'"))
+        #expect(!policy.contains("unsafe"))
+        let named = page.body.matches(of: /\/dashboard\/([a-z.]+)/).map { String($0.output.1) }
+        #expect(Set(named) == ["icon.svg", "base.css", "panels.css", "main.js"])
+        for file in named { #expect(try gateway.admin("/dashboard/\(file)").status == 200, "\(file)") }
+        #expect(try gateway.admin("/dashboard/other.js").reason == "BadPath")
+        #expect(try gateway.admin("/", "-X", "POST").headers["allow"] == "GET")
+        #expect(try gateway.admin("/", "-H", "host: elsewhere.example").status == 403)
+        #expect(try gateway.edge("/").status != 200)
+        #expect(try gateway.edge("/dashboard/main.js").status != 200)
+    }
+
+    // MARK: The gateway
+
+    /// A gateway with a device whose wake is in flight, and which has more pushes waiting.
+    private func gatewayAtWork() throws -> (gateway: RunningGateway, worker: EventStream, push: String) {
+        let gateway = try RunningGateway(self.patience)
+        let (worker, push) = try self.work(gateway)
+        return (gateway, worker, push)
+    }
+
+    private func work(_ gateway: RunningGateway) throws -> (worker: EventStream, push: String) {
+        let worker = try gateway.curlWorker(topic: self.topic)
+        let first = try gateway.push(self.device, topic: self.topic)
+        let push = try #require(first.headers["apns-id"])
+        for _ in 0..<4 { #expect(try gateway.push(self.device, topic: self.topic).status == 200) }
+        return (worker, push)
+    }
+
+    // MARK: The browser
+
+    private func play(_ scenes: [String], _ url: String, push: String, token: String? = nil) throws {
+        let browser = try self.browser(scenes, url, push: push, token: token)
+        for scene in scenes {
+            let faults = try self.scene(browser, scene)
+            #expect(faults.isEmpty, "\(scene): \(faults.joined(separator: "\n"))")
+        }
+        let ended = try browser.finish()
+        #expect(ended.status == 0, "\(ended.errors)")
+    }
+
+    private func browser(_ scenes: [String], _ url: String, push: String, token: String? = nil) throws -> ChildProcess {
+        // Screenshots are kept, for people to look at.
+        let folder = RunningGateway.root.appendingPathComponent(".build/dashboard")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let settings = Settings(
+            url: url,
+            device: self.device,
+            push: push,
+            operator: token,
+            folder: folder.path,
+            scenes: scenes
+        )
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/dashboard.py").path
+        let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
+        return try ChildProcess(RunningGateway.python, [script, text], isInputOpen: true)
+    }
+
+    private func scene(_ browser: ChildProcess, _ name: String) throws -> [String] {
+        let line = try #require(try browser.line(within: 240), "no \(name): \(browser.errors)")
+        let scene = try JSONDecoder().decode(Scene.self, from: Data(line.utf8))
+        #expect(scene.scene == name, "\(line)")
+        return scene.faults
+    }
+}
