@@ -145,7 +145,8 @@ let package = Package(
         .testTarget(
             name: "GatewayConfigurationTests",
             dependencies: [
-                "DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy", "ServiceManager", "WakeGateTestKit",
+                "DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy", "ServiceManager", "Text",
+                "WakeGateTestKit",
             ]
         ),
         .testTarget(

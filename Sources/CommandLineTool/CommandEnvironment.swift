@@ -5,8 +5,12 @@ package struct CommandEnvironment: Sendable {
     /// Called once when the gateway accepts.
     package typealias OnReady = @Sendable (BoundAddresses) -> Void
 
-    /// Runs a gateway until it is told to stop; returns the exit status.
-    package var runGateway: @Sendable (GatewayConfiguration, @escaping OnReady) async throws -> Int32
+    /// Runs a gateway until it is told to stop, which reads its configuration again when it is told to; returns the
+    /// exit status.
+    package typealias RunGateway =
+        @Sendable (GatewayConfiguration, ConfigurationSource, @escaping OnReady) async throws -> Int32
+
+    package var runGateway: RunGateway
     /// Makes the TLS material of development in a folder, and keeps what is there.
     package var makeCertificates: @Sendable (String) throws -> Void
     /// Signs a message with the key in a file, by ES256; the signature is R and then S.
@@ -16,7 +20,7 @@ package struct CommandEnvironment: Sendable {
 
     package init(
         programName: String,
-        runGateway: @escaping @Sendable (GatewayConfiguration, @escaping OnReady) async throws -> Int32,
+        runGateway: @escaping RunGateway,
         makeCertificates: @escaping @Sendable (String) throws -> Void,
         signES256: @escaping @Sendable (_ message: [UInt8], _ keyFile: String) throws -> [UInt8]
     ) {

@@ -53,6 +53,8 @@ extension EmbeddedEngine {
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         // Looking at a device that has nothing left to do is no change that a store would have to keep.
         if let moment = self.due[device], moment <= self.now { self.settle(device) }
+        // What follows from its state may still be that of another policy.
+        if self.firstUnjudged != nil, self.devices[device].state.pending != nil { self.derive(device) }
         let record = self.devices[device]
         let parameters = self.parameters(record.topic)
         var held: [HoldCode] = []

@@ -11,7 +11,7 @@ package final class EmbeddedEngine {
 
     /// Policy time: the moment of the current step.
     package internal(set) var now: Instant
-    let configuration: EngineConfiguration
+    var configuration: EngineConfiguration
     let random: () -> (UInt64, UInt64)
     var devices: DeviceTable
     var topics: [Topic] = []
@@ -28,6 +28,8 @@ package final class EmbeddedEngine {
     /// Wakes whose deadline passed and whose slot was not yet taken back by a driver.
     var expiredWakes: [WakeID] = []
     private var firstExpiredWake = 0
+    /// The first device that was not yet looked at under a policy that has changed; nil when all were.
+    var firstUnjudged: Int?
     /// The memory of all pushes that wait or are in flight.
     package internal(set) var contentBytes = 0
     /// The moment of what time alone has brought about and is being done; nil while somebody else's doing is.
@@ -70,10 +72,10 @@ extension EmbeddedEngine {
         defer { self.dueMoment = nil }
         for _ in 0..<devicesMax {
             self.dueMoment = self.due.first
-            guard let device = self.due.popDue(self.now) else { return true }
+            guard let device = self.due.popDue(self.now) else { return self.judge(devicesMax: devicesMax) }
             self.settle(device)
         }
-        return self.due.first.map { $0 > self.now } ?? true
+        return self.firstUnjudged == nil && self.due.first.map { $0 > self.now } ?? true
     }
 
     /// The next moment at which `advance` has something to do.

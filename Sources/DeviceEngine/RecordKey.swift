@@ -11,6 +11,8 @@ package struct RecordKey: Hashable, Sendable {
         case device = 4
         /// Refused pushes by reason, of one topic; `RecordKey.everyTopic` for those of all.
         case rejections = 5
+        /// Which launch policies were in force when; one record, index 0.
+        case policies = 6
     }
 
     /// The index of what concerns all topics.

@@ -13,7 +13,7 @@ package final class HistoryFile {
     package static let pushEventsMax = 1024
 
     private let path: String?
-    private let limits: HistoryLimits
+    private var limits: HistoryLimits
     private let vfs: String?
     private let tell: (HistoryTrouble) -> Void
     private var store: RunStore?
@@ -44,6 +44,12 @@ package final class HistoryFile {
         self.vfs = vfs
         self.tell = onTrouble
         self.open()
+    }
+
+    /// Keeps to other bounds from now on; what is past them leaves as it does otherwise, in pieces.
+    package func setLimits(_ limits: HistoryLimits) {
+        self.limits = limits
+        self.store?.limits = limits
     }
 
     /// The sorted lots that the file holds; every question looks into each.

@@ -6,7 +6,7 @@ import SQLite
 /// The runs of one file: written, merged, dropped, and asked.
 final class RunStore {
     let table: RunTable
-    private let limits: HistoryLimits
+    var limits: HistoryLimits
     private let isInMemory: Bool
     /// From the oldest to the newest.
     private(set) var runs: [HistoryRun] = []

@@ -18,7 +18,7 @@ package final class Dispatcher {
     private var freed: [Subscription] = []
     /// The gateway is shutting down: nothing new is launched.
     private var isDraining = false
-    private let wakeBytesPerStreamMax: Int
+    private var wakeBytesPerStreamMax: Int
     /// How often a stream got no more wakes because of it.
     package private(set) var timesStreamWasFull: Int64 = 0
 
@@ -146,6 +146,13 @@ extension Dispatcher {
         subscription.slots = slots
         self.freed.append(subscription)
         self.flow()
+    }
+
+    /// Every stream may hold so many bytes of payloads from now on; it keeps those it has.
+    package func wakeBytesPerStreamChanged(to bytesMax: Int) {
+        self.wakeBytesPerStreamMax = bytesMax
+        // A stream that was full gets its next wake when one of its wakes ends, as it would have.
+        for subscription in self.subscriptions.values { subscription.bytesMax = bytesMax }
     }
 
     /// A wake that a stream holds was lost, while the stream goes on.

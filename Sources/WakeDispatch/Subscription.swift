@@ -44,7 +44,7 @@ final class Subscription {
     private(set) var wakesGiven: Int64 = 0
     /// The bytes of all of them: no more can wait for a worker that does not read.
     private(set) var bytes = 0
-    let bytesMax: Int
+    var bytesMax: Int
     /// Its wakes that expired since it last answered one; a late answer to one of them counts as an answer.
     var expiredInARow: [WakeID] = []
     /// Its peer does not read: nothing more is sent.

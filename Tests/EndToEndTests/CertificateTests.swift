@@ -153,7 +153,9 @@ struct CertificateTests {
         #expect(try self.push(gateway, self.authority.issue(Self.subject)) == "200")
         let stats = try gateway.stats()
         #expect(stats.integer("pushes", "accepted") == 1)
-        #expect(gateway.process.errors.contains("clientCertificate cause=certificate has expired"))
+        try gateway.eventually("a line in the log") {
+            gateway.process.errors.contains(#"clientCertificate cause="certificate has expired""#)
+        }
     }
 
     @Test("A certificate of the other environment is refused by name; one of both, or of none, is not")

@@ -72,6 +72,53 @@ struct DrainTests {
         #expect(try gateway.process.finish(within: 15).status == 0)
     }
 
+    private struct Held: Decodable {
+        let completed: [String]
+    }
+
+    @Test("A shutdown under pushes at full rate, with 200 wakes in flight, refuses none for good and loses none")
+    func underLoad() throws {
+        let (devices, slots) = (200_000, 200)
+        let folder = try RestartFolder()
+        let gateway = try folder.start(["--set", "drainTimeout=5"])
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/holding_worker.py").path
+        let arguments = [script, gateway.edge, gateway.certificateAuthority, self.topic, "\(slots)"]
+        let worker = try ChildProcess(RunningGateway.python, arguments, isInputOpen: true)
+        let (edge, authority) = (gateway.edge, gateway.certificateAuthority)
+        let provider = try FullRateClient(edge: edge, authority: authority, topic: self.topic, devices: devices)
+        #expect(try worker.line() == "holding")
+        #expect(try gateway.stats().integer("pushes", "inFlight") == slots)
+
+        gateway.process.send(SIGTERM)
+        try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
+        let late = try gateway.push(self.token, topic: self.topic)
+        #expect(late.status == 503 && late.reason == "Shutdown" && late.headers["retry-after"] != nil)
+        // It was told to go; nothing it sent is left open.
+        let outcome = try provider.outcome()
+        #expect(outcome.goaway && outcome.processed == 0 && outcome.retriable, "\(outcome)")
+        #expect(Set(outcome.statuses.keys).isSubset(of: ["200", "503 Shutdown"]), "\(outcome.statuses)")
+        let accepted = try #require(outcome.statuses["200"])
+        #expect(accepted > 1000 && accepted == outcome.accepted.count)
+        // Half of the wakes are answered during the shutdown, and count; the others are left to the next start.
+        try worker.endInput()
+        let held = try JSONDecoder().decode(Held.self, from: Data(try worker.finish().output.utf8))
+        #expect(held.completed.count == slots / 2)
+        #expect(try gateway.process.finish().status == 0)
+
+        let next = try folder.start()
+        let stats = try next.stats()
+        #expect(stats.integer("pushes", "accepted") == accepted)
+        #expect(stats.integer("pushes", "completed") == slots / 2)
+        #expect(stats.integer("pushes", "pending") == accepted - slots / 2)
+        #expect(stats.integer("wakes", "results", "lost") == slots / 2)
+        let refused = outcome.statuses["503 Shutdown"] ?? 0
+        #expect(stats.integer("pushes", "rejected", "Shutdown") == refused + 1)
+        let waiting = Set(outcome.accepted).subtracting(held.completed)
+        for token in waiting.sorted().suffix(20) + waiting.sorted().prefix(20) {
+            #expect(try next.admin("/v1/devices/\(token)").value("pending", "apnsID") is String, "\(token)")
+        }
+    }
+
     @Test("A wake that nobody answers holds the shutdown up for the drain time-out, not longer")
     func timeout() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=1"])

@@ -48,7 +48,7 @@ struct FailingDiskTests {
         #expect(stats.integer("pushes", "pending") == accepted.count)
         #expect(stats.integer("pushes", "rejected", "ServiceUnavailable") == 2)
         #expect(try gateway.admin("/v1/devices/\(Self.token(0))").status == 200)
-        #expect(gateway.process.errors.contains("error storeFailed"), "\(gateway.process.errors)")
+        try gateway.eventually("a line in the log") { gateway.process.errors.contains("error storeFailed") }
         #expect(try folder.end(gateway, SIGTERM).status == 0)
 
         let next = try folder.start()

@@ -73,7 +73,7 @@ struct RestartFilesTests {
         #expect(try second.stats().integer("pushes", "accepted") == 1)
         #expect(try second.push(self.token, topic: self.topic).status == 200)
         #expect(try second.admin("/v1/devices/\(self.token)").recent.count == 1)
-        #expect(second.process.errors.contains("warning history"), "\(second.process.errors)")
+        try second.eventually("a line in the log") { second.process.errors.contains("warning history") }
         let aside = folder.history.path + ".set-aside"
         #expect(second.process.errors.contains(aside))
         #expect(try Data(contentsOf: URL(fileURLWithPath: aside)) == garbage)

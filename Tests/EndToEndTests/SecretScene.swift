@@ -146,6 +146,7 @@ final class SecretScene {
             let script = "exec 3<>/dev/tcp/\(parts[0])/\(parts[1]); printf '\(request)' >&3; timeout 5 head -c 12 <&3"
             _ = try ChildProcess.run("bash", ["-c", script])
         }
+        try self.reload()
         let long = String(repeating: Self.badJWT, count: 300)
         for listener in [ServedGateway.Listener.edge, .plain] {
             let device = "/3/device/\(Self.device)"
@@ -164,6 +165,26 @@ final class SecretScene {
             let value = key.contains("{") ? "\(key):'\(wrong)'}" : "\(key)=\(wrong)"
             try self.run("check of \(key)", ["serve", "--check", "--config", configuration, "--set", value])
         }
+    }
+
+    /// Configurations with secrets in places where they are shown to nobody, good and bad ones.
+    private func reload() throws {
+        let file = self.gateway.configurationFile
+        let before = try Data(contentsOf: file)
+        var members = try JSONSerialization.jsonObject(with: before) as? [String: Any] ?? [:]
+        self.credentials["query of a webhook"] = "planted-query"
+        let url = "https://localhost:\(self.receiver.port)/?key=planted-query"
+        for (name, others) in [("another", [:]), ("a bad", ["polisy": 1]), ("no", nil)] as [(String, [String: Any]?)] {
+            members["topics"] =
+                others == nil ? nil : ["com.example.planted": ["webhook": ["url": url, "allowPrivate": true]]]
+            members.merge(others ?? [:]) { $1 }
+            if others == nil { members["polisy"] = nil }
+            try JSONSerialization.data(withJSONObject: members).write(to: file)
+            try self.run("reload of \(name) webhook", ["reload", "--gateway", self.gateway.url(.admin)])
+        }
+        try before.write(to: file)
+        #expect(self.output["reload of another webhook"]?.contains("changed: topics.com.example.planted") == true)
+        #expect(self.output["reload of a bad webhook"]?.contains("polisy") == true)
     }
 
     private func push(

@@ -18,7 +18,8 @@ final class ServedGateway {
     /// Made the certificates, and keeps the folder.
     private let development: RestartFolder
 
-    init(_ arguments: [String] = []) throws {
+    /// - Parameter members: more of the configuration's file.
+    init(_ arguments: [String] = [], members: [String: Any] = [:]) throws {
         // Its certificates stay when it has gone.
         let development = try RestartFolder()
         self.certificates = development.state.path
@@ -26,12 +27,13 @@ final class ServedGateway {
         self.development = development
         self.folder = development.folder
         self.state = development.folder.appendingPathComponent("state")
-        let configuration: [String: Any] = [
+        var configuration: [String: Any] = [
             "edge": "127.0.0.1:0", "plain": "127.0.0.1:0", "admin": ["127.0.0.1:0", "0.0.0.0:0"], "insecure": true,
             "state": self.state.path, "drainTimeout": 1, "store": "sqlite",
             "tls": ["certificate": "\(self.certificates)/server.pem", "key": "\(self.certificates)/server.key"],
         ]
-        let file = self.folder.appendingPathComponent("wakegate.json5")
+        configuration.merge(members) { $1 }
+        let file = Self.configurationFile(in: self.folder)
         try JSONSerialization.data(withJSONObject: configuration).write(to: file)
         let command = ["serve", "--config", file.path] + arguments
         self.process = try ChildProcess(RunningGateway.program, command, folder: self.folder)
@@ -44,8 +46,24 @@ final class ServedGateway {
         self.addresses = [.edge: edge, .plain: plain, .admin: admin[0], .adminAfar: "127.0.0.1:\(port)"]
     }
 
+    var configurationFile: URL { Self.configurationFile(in: self.folder) }
+
+    private static func configurationFile(in folder: URL) -> URL { folder.appendingPathComponent("wakegate.json5") }
+
+    /// Has the authority sign another certificate for the edge, in the files of the one there is.
+    func renewCertificate() throws {
+        for name in ["server.pem", "server.key"] { unsafe unlink("\(self.certificates)/\(name)") }
+        try self.development.end(try self.development.start(), SIGKILL)
+    }
+
     /// The file of the authority that the edge's certificate is from.
     var authority: String { "\(self.certificates)/ca.pem" }
+
+    /// The files of the edge's certificate and of its key, and the authority's key.
+    var certificate: String { "\(self.certificates)/server.pem" }
+    var key: String { "\(self.certificates)/server.key" }
+    var providerKey: String { "\(self.certificates)/provider.p8" }
+    var authorityKey: String { "\(self.certificates)/ca.key" }
 
     /// What tells the examples where the edge is, and what to trust.
     var exampleEnvironment: [String] {

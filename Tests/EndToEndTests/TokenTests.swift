@@ -105,7 +105,7 @@ struct TokenTests {
             let file = gateway.state.appendingPathComponent(name).path
             #expect(unsafe chmod(file, 0o644) == 0)
             #expect(try gateway.ask(.edge, "GET", self.path, token: token).status == 503)
-            #expect(gateway.process.errors.contains("chmod 600 \(file)"))
+            try gateway.eventually("a line in the log") { gateway.process.errors.contains("chmod 600 \(file)") }
             #expect(unsafe chmod(file, 0o600) == 0)
             #expect(try self.reason(gateway, token) == "BadQuery")
             // Nothing that a token could be made of is ever logged.

@@ -1,4 +1,6 @@
+import Foundation
 import Gateway
+import HTTPTransport
 import Testing
 import WakeGateTestKit
 
@@ -7,10 +9,18 @@ struct ConfigurationFaultsTests {
     private func local() -> GatewayConfiguration {
         var configuration = GatewayConfiguration()
         configuration.edge = ListenSetting("127.0.0.1:0")
-        configuration.certificateFile = "/dev/null"
-        configuration.privateKeyFile = "/dev/null"
+        configuration.certificateFile = "\(Self.folder)/server.pem"
+        configuration.privateKeyFile = "\(Self.folder)/server.key"
         return configuration
     }
+
+    /// Holds what `wakegate dev` makes for itself, once for all of these tests.
+    private static let folder: String = {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())").path
+        try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try? DevelopmentCertificates.make(in: folder)
+        return folder
+    }()
 
     @Test("A gateway on loopback with a certificate can start")
     func good() {
@@ -100,6 +110,17 @@ struct ConfigurationFaultsTests {
     @Test("The defaults of serve name every remedy at once")
     func defaults() {
         #expect(GatewayConfiguration().faults().map(\.key) == ["edge", "tls.certificate", "tls.key"])
+    }
+
+    @Test("A certificate that is none, and a key that is another's, are found before a start")
+    func certificate() {
+        var configuration = self.local()
+        configuration.certificateFile = "/dev/null"
+        #expect(configuration.faults().map(\.key) == ["tls.certificate"])
+        configuration = self.local()
+        configuration.privateKeyFile = "\(Self.folder)/ca.key"
+        #expect(configuration.faults().map(\.key) == ["tls.key"])
+        #expect(configuration.faults().first?.problem.contains("key values mismatch") == true)
     }
 
     @Test("A missing file, a port given twice, and no listener at all are found")

@@ -267,6 +267,10 @@ final class Requests {
 
     func drain() { self.batch.append(.drain) }
 
+    func configure(_ configuration: EngineConfiguration, inForce: @escaping @Sendable (UInt32) -> Void = { _ in }) {
+        self.batch.append(.configure(EngineSettings(engine: configuration, inForce: inForce)))
+    }
+
     private static func topic(_ number: Int) -> [UInt8] { Array(EngineRig.topicName(number).utf8) }
 }
 
@@ -342,7 +346,8 @@ final class HistoryRig {
             HistoryQuestion(
                 reply: Requests.address(request),
                 subject: .recent(device: device, beginning: Array("{\"recent\":".utf8)),
-                offset: WallOffset(wall: 0, now: Instant(milliseconds: 0))
+                offset: WallOffset(wall: 0, now: Instant(milliseconds: 0)),
+                policies: PolicyVersions()
             )
         )
         self.thread.submit(&batch)

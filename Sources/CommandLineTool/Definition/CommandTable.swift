@@ -2,7 +2,7 @@
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
         .dev, .serve, .worker, .push, .stats, .deviceRegister, .deviceRemove, .deviceConditions, .keyAdd, .keyList,
-        .keyRemove, .tokenIssue, .tokenRevoke, .backup, .faultsList, .faultsSet, .faultsClear,
+        .keyRemove, .tokenIssue, .tokenRevoke, .backup, .reload, .faultsList, .faultsSet, .faultsClear,
         .simulate, .completion, .manual,
     ]
 

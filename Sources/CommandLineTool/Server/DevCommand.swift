@@ -26,7 +26,8 @@ extension CommandDefinition {
             """
             When it accepts it writes one line to standard output:
               {"ready": true, "edge": "127.0.0.1:2197", "admin": "127.0.0.1:9197", "plain": null}
-            SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it.
+            SIGTERM, SIGINT or SIGHUP lets wakes in flight end, for at most drainTimeout seconds, and stops it.
+            `wakegate reload` has it read again the files that --set names, such as certificates.
             """,
             """
             A fault rule says which pushes, which of them, and what happens to those:
@@ -57,21 +58,27 @@ package enum DevCommand {
 
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         var configuration = try ServeCommand.configuration(parsed, file: nil, base: self.base, isWhole: false)
+        let makesCertificates = configuration.certificateFile == nil && configuration.privateKeyFile == nil
         if let file = parsed.text("--faults") { configuration.faultRules = try self.faultRules(file) }
         let folder = try StateFolder(configuration.stateFolder)
         configuration.stateFolder = folder.path
         let certificates = StateFolder.absolute(parsed.text("--certs") ?? folder.path)
-        if configuration.certificateFile == nil, configuration.privateKeyFile == nil {
-            try self.makeCertificates(in: certificates, environment)
-            configuration.certificateFile = "\(certificates)/server.pem"
-            configuration.privateKeyFile = "\(certificates)/server.key"
-        }
+        if makesCertificates { try self.makeCertificates(in: certificates, environment) }
+        self.addFiles(to: &configuration, certificates: makesCertificates ? certificates : nil)
         try ServeCommand.check(configuration)
+        let settings = ServerSettings.settings(parsed)
+        let source = ConfigurationSource(reloadsOnHangup: false) { () throws(ConfigurationError) in
+            var base = self.base
+            self.addFiles(to: &base, certificates: makesCertificates ? certificates : nil)
+            var read = try ServeCommand.read(file: nil, settings: settings, base: base)
+            read.stateFolder = folder.path
+            return read
+        }
         let name = environment.programName
         let isDefault = folder.path == StateFolder.absolute(GatewayFile.defaultFolder)
         let asksForOwn = configuration.clientCAFile.map { StateFolder.absolute($0) } == "\(certificates)/ca.pem"
         defer { GatewayFile.remove(from: folder.path) }
-        return try await ServeCommand.run(configuration, environment) { addresses in
+        return try await ServeCommand.run(configuration, source, environment) { addresses in
             let file = GatewayFile(pid: getpid(), addresses: addresses, ca: "\(certificates)/ca.pem")
             do {
                 try file.write(in: folder.path)
@@ -87,6 +94,13 @@ package enum DevCommand {
             )
             Console.error(commands.text)
         }
+    }
+
+    /// - Parameter certificates: the folder of those that it made; nil when others are named.
+    private static func addFiles(to configuration: inout GatewayConfiguration, certificates: String?) {
+        guard let certificates else { return }
+        configuration.certificateFile = "\(certificates)/server.pem"
+        configuration.privateKeyFile = "\(certificates)/server.key"
     }
 
     private static func faultRules(_ file: String) throws(CommandFailure) -> [FaultRule] {

@@ -24,7 +24,11 @@ extension CommandDefinition {
             admin listener needs insecure: true. Providers are asked where providerKeys or tls.clientCA is set. A client
             certificate of tls.clientCA is proof of a provider or, with OU=worker in its subject, of a worker.
             """,
-            "SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it.",
+            """
+            SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it. SIGHUP, as
+            `wakegate reload`, reads FILE again and goes on with it, all of it or nothing; --set and the options of the
+            command line still win. --check finds what a start or a reload would find, and touches nothing.
+            """,
             """
             As a service of systemd (Type=notify) it tells when it is ready, what it does and that it is alive
             (WatchdogSec=). Listening sockets that systemd passes take the place of a listener's addresses:
@@ -40,28 +44,77 @@ package enum ServeCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let file = parsed.text("--config")
         var configuration = try self.configuration(parsed, file: file, base: GatewayConfiguration(), isWhole: true)
-        if !parsed.isSet("--check") { try self.adoptSockets(&configuration) }
-        try self.check(configuration)
+        let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
+            try self.check(configuration, and: self.startFaults(configuration))
             Console.error("wakegate: the configuration is good")
             return 0
         }
+        try self.adopt(sockets, &configuration)
+        try self.check(configuration)
         _ = umask(0o077)
-        // State in memory needs no folder; one that was asked for is made all the same.
-        if configuration.store != .memory || configuration.stateFolder != GatewayConfiguration().stateFolder {
+        if self.needsStateFolder(configuration) {
             configuration.stateFolder = try StateFolder(configuration.stateFolder).path
         }
-        return try await self.run(configuration, environment) { Console.out(ReadyLine.text($0)) }
+        let settings = ServerSettings.settings(parsed)
+        let source = ConfigurationSource(reloadsOnHangup: true) { () throws(ConfigurationError) in
+            var read = try self.read(file: file, settings: settings, base: GatewayConfiguration(), sockets)
+            if self.needsStateFolder(read) { read.stateFolder = StateFolder.absolute(read.stateFolder) }
+            return read
+        }
+        return try await self.run(configuration, source, environment) { Console.out(ReadyLine.text($0)) }
     }
 
-    /// Has listeners take the sockets that the service manager opened for them.
-    private static func adoptSockets(_ configuration: inout GatewayConfiguration) throws(CommandFailure) {
-        do {
-            try configuration.adopt(try Systemd.takeSockets())
-        } catch let error as ConfigurationError {
-            throw CommandFailure(.badConfiguration, self.message(error.faults, of: "socket activation has"))
+    /// Whether a folder is made: state in memory needs none, but one that was asked for is made all the same.
+    private static func needsStateFolder(_ configuration: GatewayConfiguration) -> Bool {
+        configuration.store != .memory || configuration.stateFolder != GatewayConfiguration().stateFolder
+    }
+
+    /// Reads file and settings.
+    ///
+    /// - Parameter sockets: those that take the place of listeners' addresses.
+    /// - Throws: `ConfigurationError` with every fault, those of the combination included.
+    static func read(
+        file: String?,
+        settings: [String],
+        base: GatewayConfiguration,
+        _ sockets: [InheritedSocket] = []
+    ) throws(ConfigurationError) -> GatewayConfiguration {
+        var configuration: GatewayConfiguration
+        do throws(ConfigurationError) {
+            configuration = try ConfigurationLoader.load(file: file, settings: settings, base: base)
         } catch {
+            throw ConfigurationError(faults: error.allFaults)
+        }
+        try configuration.adopt(sockets)
+        let faults = configuration.faults()
+        guard faults.isEmpty else { throw ConfigurationError(faults: faults) }
+        return configuration
+    }
+
+    /// What a start would stumble over besides the configuration's own faults: the state folder, and addresses that
+    /// cannot be understood. Nothing is made, and nothing is bound: a gateway may be running with it.
+    private static func startFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
+        guard self.needsStateFolder(configuration) else { return [] }
+        return StateFolder.fault(configuration.stateFolder).map {
+            [ConfigurationFault(key: "state", problem: $0.problem, remedy: $0.remedy)]
+        } ?? []
+    }
+
+    /// The sockets that the service manager opened for listeners.
+    private static func takeSockets() throws(CommandFailure) -> [InheritedSocket] {
+        do throws(ServiceManagerError) { return try Systemd.takeSockets() } catch {
             throw CommandFailure(.badConfiguration, "\(error)")
+        }
+    }
+
+    /// Has listeners take those sockets.
+    private static func adopt(
+        _ sockets: [InheritedSocket],
+        _ configuration: inout GatewayConfiguration
+    ) throws(CommandFailure) {
+        do throws(ConfigurationError) { try configuration.adopt(sockets) } catch {
+            throw CommandFailure(.badConfiguration, self.message(error.faults, of: "socket activation has"))
         }
     }
 
@@ -82,8 +135,11 @@ package enum ServeCommand {
     }
 
     /// - Throws: `badConfiguration` with every fault of the combination.
-    static func check(_ configuration: GatewayConfiguration) throws(CommandFailure) {
-        let faults = configuration.faults()
+    static func check(
+        _ configuration: GatewayConfiguration,
+        and others: [ConfigurationFault] = []
+    ) throws(CommandFailure) {
+        let faults = configuration.faults() + others
         if !faults.isEmpty { throw CommandFailure(.badConfiguration, self.message(faults)) }
     }
 
@@ -97,11 +153,12 @@ package enum ServeCommand {
 
     static func run(
         _ configuration: GatewayConfiguration,
+        _ source: ConfigurationSource,
         _ environment: CommandEnvironment,
         onReady: @escaping CommandEnvironment.OnReady
     ) async throws(CommandFailure) -> Int32 {
         do {
-            return try await environment.runGateway(configuration, onReady)
+            return try await environment.runGateway(configuration, source, onReady)
         } catch let failure as CommandFailure {
             throw failure
         } catch {

@@ -72,6 +72,26 @@ package struct StateFolder: Sendable {
         close(parent)
     }
 
+    /// What would keep a gateway from using the folder; nil when nothing would. Nothing is made.
+    package static func fault(_ path: String) -> (problem: String, remedy: String)? {
+        let path = self.absolute(path)
+        guard unsafe access(path, F_OK) == 0 else {
+            var parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
+            while parent != "/", unsafe access(parent, F_OK) != 0 {
+                parent = URL(fileURLWithPath: parent).deletingLastPathComponent().path
+            }
+            guard unsafe access(parent, W_OK | X_OK) != 0 else { return nil }
+            return ("\(path) cannot be made in \(parent) (\(self.reason(errno)))", "name another folder")
+        }
+        do throws(CommandFailure) {
+            try self.checkMode(of: path, admitsRoot: true)
+            return nil
+        } catch {
+            let parts = error.message.split(separator: "; ", maxSplits: 1).map(String.init)
+            return (parts[0], parts.count == 2 ? parts[1] : "name another folder")
+        }
+    }
+
     private static func checkMode(of path: String, admitsRoot: Bool) throws(CommandFailure) {
         var status = stat()
         guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {

@@ -14,6 +14,8 @@ struct APIError: Error, Hashable, Sendable {
     var timestamp: Int64?
     /// It asks for another bearer token, in a header beside the body.
     var isChallenge = false
+    /// What is wrong with a configuration; written beside the reason.
+    var faults: [ConfigurationFault] = []
 
     init(_ status: Int, _ reason: String, _ message: String) {
         self.status = status
@@ -38,6 +40,19 @@ struct APIError: Error, Hashable, Sendable {
         if let timestamp = self.timestamp {
             writer.key("timestamp")
             writer.integer(timestamp)
+        }
+        if !self.faults.isEmpty {
+            writer.key("faults")
+            writer.beginArray()
+            for fault in self.faults {
+                writer.beginObject()
+                for (name, text) in [("key", fault.key), ("problem", fault.problem), ("remedy", fault.remedy)] {
+                    writer.key(name)
+                    writer.string(text)
+                }
+                writer.endObject()
+            }
+            writer.endArray()
         }
         writer.endObject()
     }
@@ -228,6 +243,20 @@ extension APIError {
 
     static func badFaults(_ error: ConfigurationError) -> APIError {
         APIError(400, "BadFaults", error.description)
+    }
+
+    static let nothingToReload = APIError(
+        409,
+        "NothingToReload",
+        "The gateway was started with a configuration that cannot be read again; restart it to change something."
+    )
+
+    static func badConfiguration(_ error: ConfigurationError) -> APIError {
+        let count = error.faults.count == 1 ? "a fault" : "\(error.faults.count) faults"
+        let message = "The configuration has \(count), and the old one is in force: \(error)"
+        var answer = APIError(400, "BadConfiguration", message)
+        answer.faults = error.faults
+        return answer
     }
 
     static func faultRuleExists(_ id: String) -> APIError {

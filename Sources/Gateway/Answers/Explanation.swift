@@ -10,6 +10,8 @@ struct Explanation {
     let device: DeviceSnapshot
     /// How the webhook of its topic is; nil when it has none.
     let webhook: WebhookStatus?
+    /// The launch policy that decides.
+    let policy: PolicyVersions.Version?
     let now: Instant
     let offset: WallOffset
 
@@ -48,6 +50,10 @@ struct Explanation {
         writer.beginArray()
         for code in self.device.held { writer.string(code.name) }
         writer.endArray()
+        writer.key("policyVersion")
+        writer.optional(self.policy) { writer, policy in writer.integer(policy.number) }
+        writer.key("policySince")
+        writer.moment(self.policy?.since, self.offset)
         writer.key("why")
         writer.string(self.reasoning.sentence)
         writer.key("recent")

@@ -4,7 +4,9 @@ import LaunchPolicy
 
 extension HistoryEvent {
     /// Appends the event as explanations show it.
-    func write(to writer: inout JSONWriter, _ offset: WallOffset) {
+    ///
+    /// - Parameter policies: a launch says under which of them it was decided, as long as that is remembered.
+    func write(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
         writer.beginObject()
         writer.key("at")
         writer.moment(self.at, offset)
@@ -15,6 +17,10 @@ extension HistoryEvent {
         writer.optional(self.apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
         writer.key("detail")
         writer.optional(detail) { writer, detail in writer.string(detail) }
+        if case .launch = self.kind, let number = policies.number(at: self.at) {
+            writer.key("policyVersion")
+            writer.integer(number)
+        }
         writer.endObject()
     }
 

@@ -4,12 +4,13 @@ import HTTPTransport
 /// Reads the authorities of client certificates and what they have revoked, and again whenever a file changes.
 ///
 /// It looks once a second, so that whatever takes a file's place is noticed, behind links too. While a file cannot be
-/// read, what was read before holds. It is `Sendable` without the compiler's proof: `stamps` and `told` are touched on
-/// `queue` alone once `init` has returned.
+/// read, what was read before holds. It is `Sendable` without the compiler's proof: `stamps`, `told` and `trusts` are
+/// touched on `queue` alone once `init` has returned, but for what its owner does before `feed`.
 package final class ClientTrustWatch: @unchecked Sendable {
     private static let lookSeconds = 1
 
-    package let trusts: ClientTrusts
+    /// Where the trust goes that it reads.
+    package private(set) var trusts: ClientTrusts
     private let files: ClientTrustFiles
     private let onTrouble: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "client certificates")
@@ -38,6 +39,14 @@ package final class ClientTrustWatch: @unchecked Sendable {
     }
 
     deinit { self.timer.cancel() }
+
+    /// Gives what was read to others than its own trusts, from now on.
+    func feed(_ trusts: ClientTrusts) {
+        self.queue.sync {
+            trusts.replace(with: self.trusts.current().trust)
+            self.trusts = trusts
+        }
+    }
 
     /// Watches no more.
     package func stop() {

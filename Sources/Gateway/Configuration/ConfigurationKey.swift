@@ -13,9 +13,25 @@ package struct ConfigurationKey: Sendable {
     let isText: Bool
     /// Takes the value over, or returns false when it is not what `requirement` says.
     let assign: @Sendable (inout GatewayConfiguration, JSONValue) -> Bool
+    /// The value that a configuration has, as `assign` takes it.
+    let value: @Sendable (GatewayConfiguration) -> JSONValue
+
+    /// Whether another value is in force only after a restart.
+    package var needsRestart: Bool { Self.namesThatNeedRestart.contains(self.name) }
+
+    /// What the sockets, the files and the agreements with peers that are connected were made with.
+    private static let namesThatNeedRestart: Set<String> = [
+        "edge", "admin", "plain", "insecure", "state", "store", "environment", "appleStreamLimit",
+        "limits.streamsPerConnectionMax", "limits.headerListBytesMax", "limits.frameBytesMax",
+        "limits.streamWindowBytes", "limits.connectionWindowBytes", "limits.continuationFramesMax",
+        "limits.readBytesPerTurn",
+    ]
 }
 
 extension ConfigurationKey {
+    /// The parameters of a launch policy, of all topics or of one.
+    static let parameters = Parameters.Name.allCases
+
     /// Every key but those of the section `topics`.
     package static let all: [ConfigurationKey] =
         ConfigurationKey.listeners + ConfigurationKey.behaviour + ConfigurationKey.files + ConfigurationKey.logging
@@ -30,7 +46,7 @@ extension ConfigurationKey {
     ]
 
     private static let behaviour = [
-        ConfigurationKey(text: "state", "a folder's path", "the state folder") { $0.stateFolder = $1 },
+        ConfigurationKey(text: "state", \.stateFolder, "a folder's path", "the state folder"),
         ConfigurationKey(choice: "store", \.store, "where devices and pushes are kept"),
         ConfigurationKey(choice: "registration", \.registration, "how a device token becomes known"),
         ConfigurationKey(
@@ -52,14 +68,16 @@ extension ConfigurationKey {
             name: "drainTimeout",
             requirement: "a number of seconds from 0 to 3600",
             summary: "how long a shutdown waits for wakes in flight",
-            isText: false
-        ) { configuration, value in
-            guard case .number(let number) = value else { return false }
-            let seconds = number.double
-            guard seconds >= 0, seconds <= 3600 else { return false }
-            configuration.drainTimeoutMilliseconds = Int64((seconds * 1000).rounded())
-            return true
-        },
+            isText: false,
+            assign: { configuration, value in
+                guard case .number(let number) = value else { return false }
+                let seconds = number.double
+                guard seconds >= 0, seconds <= 3600 else { return false }
+                configuration.drainTimeoutMilliseconds = Int64((seconds * 1000).rounded())
+                return true
+            },
+            value: { .number(JSONNumber(Double($0.drainTimeoutMilliseconds) / 1000)) }
+        ),
     ]
 
     private static let files = [
@@ -78,43 +96,71 @@ extension ConfigurationKey {
     private typealias Field<Value> = WritableKeyPath<GatewayConfiguration, Value> & Sendable
 
     private init(listen name: String, _ field: any Field<ListenSetting>, _ summary: String) {
-        self.init(name: name, requirement: ListenSetting.requirement, summary: summary, isText: false) {
-            guard let setting = ListenSetting($1) else { return false }
-            $0[keyPath: field] = setting
-            return true
-        }
+        self.init(
+            name: name,
+            requirement: ListenSetting.requirement,
+            summary: summary,
+            isText: false,
+            assign: {
+                guard let setting = ListenSetting($1) else { return false }
+                $0[keyPath: field] = setting
+                return true
+            },
+            value: { $0[keyPath: field].value }
+        )
     }
 
     private init(flag name: String, _ field: any Field<Bool>, _ summary: String) {
-        self.init(name: name, requirement: "true or false", summary: summary, isText: false) {
-            guard case .bool(let flag) = $1 else { return false }
-            $0[keyPath: field] = flag
-            return true
-        }
+        self.init(
+            name: name,
+            requirement: "true or false",
+            summary: summary,
+            isText: false,
+            assign: {
+                guard case .bool(let flag) = $1 else { return false }
+                $0[keyPath: field] = flag
+                return true
+            },
+            value: { .bool($0[keyPath: field]) }
+        )
     }
 
     private init(
         text name: String,
+        _ field: any Field<String>,
         _ requirement: String,
-        _ summary: String,
-        _ take: @escaping @Sendable (inout GatewayConfiguration, String) -> Void
+        _ summary: String
     ) {
-        self.init(name: name, requirement: requirement, summary: summary, isText: true) {
-            guard case .string(let text) = $1, !text.isEmpty else { return false }
-            take(&$0, text)
-            return true
-        }
+        self.init(
+            name: name,
+            requirement: requirement,
+            summary: summary,
+            isText: true,
+            assign: {
+                guard case .string(let text) = $1, !text.isEmpty else { return false }
+                $0[keyPath: field] = text
+                return true
+            },
+            value: { .string($0[keyPath: field]) }
+        )
     }
 
     private init(file name: String, _ field: any Field<String?>, _ summary: String) {
-        self.init(name: name, requirement: "a path, or null", summary: summary, isText: true) {
-            switch $1 {
-            case .null: $0[keyPath: field] = nil
-            case .string(let path) where !path.isEmpty: $0[keyPath: field] = path
-            case .string, .bool, .number, .array, .object: return false
-            }
-            return true
-        }
+        self.init(
+            name: name,
+            requirement: "a path, or null",
+            summary: summary,
+            isText: true,
+            assign: {
+                switch $1 {
+                case .null: $0[keyPath: field] = nil
+                case .string(let path) where !path.isEmpty: $0[keyPath: field] = path
+                case .string, .bool, .number, .array, .object: return false
+                }
+                return true
+            },
+            value: { $0[keyPath: field].map { .string($0) } ?? .null }
+        )
     }
 
     private init<Choice: RawRepresentable<String> & CaseIterable & Sendable>(
@@ -123,11 +169,18 @@ extension ConfigurationKey {
         _ summary: String
     ) {
         let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
-        self.init(name: name, requirement: choices, summary: summary, isText: true) {
-            guard case .string(let text) = $1, let choice = Choice(rawValue: text) else { return false }
-            $0[keyPath: field] = choice
-            return true
-        }
+        self.init(
+            name: name,
+            requirement: choices,
+            summary: summary,
+            isText: true,
+            assign: {
+                guard case .string(let text) = $1, let choice = Choice(rawValue: text) else { return false }
+                $0[keyPath: field] = choice
+                return true
+            },
+            value: { .string($0[keyPath: field].rawValue) }
+        )
     }
 
     private init<Choice: RawRepresentable<String> & CaseIterable & Sendable>(
@@ -136,16 +189,23 @@ extension ConfigurationKey {
         _ summary: String
     ) {
         let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
-        self.init(name: name, requirement: "\(choices), or null", summary: summary, isText: true) {
-            switch $1 {
-            case .null: $0[keyPath: field] = nil
-            case .string(let text):
-                guard let choice = Choice(rawValue: text) else { return false }
-                $0[keyPath: field] = choice
-            case .bool, .number, .array, .object: return false
-            }
-            return true
-        }
+        self.init(
+            name: name,
+            requirement: "\(choices), or null",
+            summary: summary,
+            isText: true,
+            assign: {
+                switch $1 {
+                case .null: $0[keyPath: field] = nil
+                case .string(let text):
+                    guard let choice = Choice(rawValue: text) else { return false }
+                    $0[keyPath: field] = choice
+                case .bool, .number, .array, .object: return false
+                }
+                return true
+            },
+            value: { $0[keyPath: field].map { .string($0.rawValue) } ?? .null }
+        )
     }
 
     private init(limit: GatewayLimit) {
@@ -153,15 +213,16 @@ extension ConfigurationKey {
             name: "limits.\(limit.name)",
             requirement: limit.requirement,
             summary: "\(limit.defaultValue) by default: \(limit.reason)",
-            isText: false
-        ) {
-            guard case .number(let number) = $1, let value = Int(exactly: number.double), limit.range.contains(value)
-            else {
-                return false
-            }
-            $0.limits[keyPath: limit.field] = value
-            return true
-        }
+            isText: false,
+            assign: {
+                guard case .number(let number) = $1, let value = Int(exactly: number.double),
+                    limit.range.contains(value)
+                else { return false }
+                $0.limits[keyPath: limit.field] = value
+                return true
+            },
+            value: { .number(JSONNumber(Double($0.limits[keyPath: limit.field]))) }
+        )
     }
 
     private init(parameter: Parameters.Name) {
@@ -169,15 +230,17 @@ extension ConfigurationKey {
             name: "policy.\(parameter.rawValue)",
             requirement: parameter.requirement,
             summary: "a parameter of the launch policy",
-            isText: false
-        ) {
-            guard case .number(let number) = $1 else { return false }
-            do throws(Parameters.OutOfRange) {
-                try $0.policy.set(parameter, to: number.double)
-                return true
-            } catch {
-                return false
-            }
-        }
+            isText: false,
+            assign: {
+                guard case .number(let number) = $1 else { return false }
+                do throws(Parameters.OutOfRange) {
+                    try $0.policy.set(parameter, to: number.double)
+                    return true
+                } catch {
+                    return false
+                }
+            },
+            value: { .number(JSONNumber($0.policy.value(parameter))) }
+        )
     }
 }

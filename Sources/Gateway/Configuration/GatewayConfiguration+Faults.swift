@@ -1,4 +1,5 @@
 import Glibc
+import HTTPTransport
 
 extension GatewayConfiguration {
     /// What a combination of values forbids, although each of them is in range.
@@ -18,6 +19,11 @@ extension GatewayConfiguration {
         ]
         for (key, setting, example) in listeners {
             for address in setting.addresses {
+                if (try? ListenAddress.parse(address)) == nil {
+                    let problem = "\(address) is no address that can be listened on"
+                    faults.append(ConfigurationFault(key: key, problem: problem, remedy: "set \(key): \"\(example)\""))
+                    continue
+                }
                 if !ListenSetting.isLocal(address), let fault = self.exposure(key, address, example) {
                     faults.append(fault)
                 }
@@ -78,7 +84,16 @@ extension GatewayConfiguration {
                 )
             }
         }
-        return faults
+        guard faults.isEmpty, let certificate = self.certificateFile, let key = self.privateKeyFile else {
+            return faults
+        }
+        do throws(TransportError) {
+            _ = try TLSContext(certificateChainFile: certificate, privateKeyFile: key)
+            return []
+        } catch {
+            let name = error.code == .privateKey ? "tls.key" : "tls.certificate"
+            return [ConfigurationFault(key: name, CredentialError(message: error.message))]
+        }
     }
 
     private func webhookFaults() -> [ConfigurationFault] {

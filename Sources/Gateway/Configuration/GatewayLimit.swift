@@ -49,6 +49,13 @@ extension GatewayLimit {
     package static let countedNames =
         GatewayLimit.all.filter { $0.name == $0.countedName }.map(\.name) + [TransportLimit.openFiles.rawValue]
 
+    /// The counters of what is met while everything goes well: by work that goes on in the next turn, and by time.
+    package static let routineNames: Set<String> = [
+        "acceptsPerTurn", "readBytesPerTurn", "requestsAtEngineMax", "outputBytesMax", "outputFramesMax",
+        "streamingBytesSoftMax", "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "idleSeconds",
+        "lingerSeconds",
+    ]
+
     private static let counts = [
         GatewayLimit(
             "devicesMax",

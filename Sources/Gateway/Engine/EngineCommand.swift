@@ -14,8 +14,8 @@ enum EngineCommand: Sendable {
     case slotsChanged(StreamAddress, Int)
     /// A stream goes on without a wake it held, whose attempt counts unless its worker never got it.
     case lost(StreamAddress, WakeID, takingBackAttempt: Bool)
-    /// How a topic's webhook is.
-    case webhookChanged(topic: String, WebhookStatus)
+    /// How a topic's webhook is; nil when it has none any more.
+    case webhookChanged(topic: String, WebhookStatus?)
     case report(reply: StreamAddress, WakeID, FetchResult)
     /// More time for a wake, in milliseconds from now; nil for as long as a wake has at first.
     case extend(reply: StreamAddress, WakeID, milliseconds: Int64?)
@@ -40,6 +40,8 @@ enum EngineCommand: Sendable {
     case metrics(reply: StreamAddress, GatewayFigures)
     /// A command of a caller who reaches these topics alone.
     indirect case within(TopicScope, EngineCommand)
+    /// Another configuration is in force from here on.
+    indirect case configure(EngineSettings)
     /// Launch nothing new from now on.
     case drain
 }

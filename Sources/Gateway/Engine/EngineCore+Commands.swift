@@ -34,6 +34,7 @@ extension EngineCore {
         case .readiness(let reply): self.readiness(reply)
         case .metrics(let reply, let figures): self.metrics(reply, figures)
         case .within(let scope, let command): self.reaching(scope) { self.perform(command) }
+        case .configure(let settings): self.configure(settings)
         case .drain: self.drain()
         }
     }
@@ -48,7 +49,7 @@ extension EngineCore {
             } else {
                 self.perform(command)
             }
-        case .readiness, .rejected, .push, .webhookChanged, .metrics: self.perform(command)
+        case .readiness, .rejected, .push, .webhookChanged, .metrics, .configure: self.perform(command)
         case .within(let scope, let command): self.reaching(scope) { self.performAfterFailure(command) }
         case .streamEnded, .streamPaused, .slotsChanged, .lost: break
         case .drain: self.drain()
@@ -191,6 +192,7 @@ extension EngineCore {
         let explanation = Explanation(
             device: snapshot,
             webhook: self.webhooks[snapshot.topic],
+            policy: self.policies.current,
             now: self.engine.now,
             offset: self.offset
         )
@@ -218,7 +220,12 @@ extension EngineCore {
 
     /// The history answers, behind everything that happened until now.
     private func ask(_ reply: StreamAddress, _ subject: HistoryQuestion.Subject) {
-        let question = HistoryQuestion(reply: reply, subject: subject, offset: self.offset)
+        let question = HistoryQuestion(
+            reply: reply,
+            subject: subject,
+            offset: self.offset,
+            policies: self.policies
+        )
         self.stage.group.history.questions.append(question)
     }
 

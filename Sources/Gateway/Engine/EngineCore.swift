@@ -37,8 +37,12 @@ final class EngineCore {
     let live: LiveDesk
     /// When the next sample is due, in milliseconds of policy time.
     var sampleAt: Int64 = 0
-    private let wakeBytesPerStreamMax: Int
-    private let configuration: EngineConfiguration
+    private var limitWatch: LimitWatch
+    /// Which launch policies were in force when.
+    private(set) var policies: PolicyVersions
+    private var arePoliciesChanged = false
+    private var wakeBytesPerStreamMax: Int
+    private var configuration: EngineConfiguration
     private let clock: PolicyClock
     private let outlet: GroupOutlet
     /// nil when nothing is kept.
@@ -53,6 +57,7 @@ final class EngineCore {
     ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
     ///   - meter: what other parts of the gateway have counted of their bounds.
     ///   - live: takes a sample a second.
+    ///   - limitWatch: tells of bounds that were met.
     ///   - ring: wakes the engine's thread.
     ///   - onFailure: called once, when nothing can be stored any more.
     init(
@@ -62,6 +67,7 @@ final class EngineCore {
         outlet: GroupOutlet,
         meter: LimitMeter = LimitMeter(),
         live: LiveDesk = LiveDesk(),
+        limitWatch: LimitWatch = LimitWatch(),
         ring: @escaping @Sendable () -> Void,
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
@@ -75,6 +81,9 @@ final class EngineCore {
             ?? PolicyClock(wall: wall, boot: boot)
         let now = self.clock.now(boot: boot)
         try self.engine.finishRestoring(now: now, losingWakes: true)
+        var policies = stored.policies
+        let isPolicyNew = policies.begin(configuration, at: now)
+        self.policies = policies
         self.countingSince = stored.countingSince ?? wall
         self.rejections = stored.rejections
         self.offset = WallOffset(wall: wall, now: now)
@@ -83,6 +92,7 @@ final class EngineCore {
         self.stage = EffectStage(group: outlet.makeGroup(), offset: self.offset)
         self.meter = meter
         self.live = live
+        self.limitWatch = limitWatch
         self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
         self.dispatcher = Dispatcher(
             engine: self.engine,
@@ -93,6 +103,7 @@ final class EngineCore {
             var beginning = RecordBatch()
             beginning.append(RecordKey(.origin)) { $0.append(memoryOf: (stored.countingSince ?? wall).littleEndian) }
             beginning.append(RecordKey(.clock)) { ClockRecord(now: now, wall: wall).store(to: &$0) }
+            if isPolicyNew { beginning.append(RecordKey(.policies)) { policies.store(to: &$0) } }
             self.engine.takeStep(into: &beginning)
             try store.commit(beginning)
         }
@@ -112,6 +123,7 @@ final class EngineCore {
         self.offset = WallOffset(wall: SystemClock.wall, now: now)
         self.stage.offset = self.offset
         if now.milliseconds >= self.sampleAt { self.takeSample(now) }
+        self.limitWatch.look(now) { self.timesLimitsWereMet }
         guard self.failure == nil else {
             self.refuse(batch)
             return 1000
@@ -154,7 +166,7 @@ extension EngineCore {
         let storesRejections =
             self.rejections.hasChanges
             && SystemClock.monotonic - self.rejectionsStoredAt >= Self.rejectionsInterval
-        let hasRecords = self.engine.hasChanges || storesRejections
+        let hasRecords = self.engine.hasChanges || storesRejections || self.arePoliciesChanged
         switch pipeline.status(ringingWhenIdle: hasRecords || !self.stage.group.isEmpty) {
         case .busy: break
         case .failed(let error): self.fail(error, pipeline)
@@ -164,6 +176,10 @@ extension EngineCore {
             let clock = ClockRecord(now: self.engine.now, wall: self.offset.wall(self.engine.now))
             self.stage.group.records.append(RecordKey(.clock)) { clock.store(to: &$0) }
             self.engine.takeStep(into: &self.stage.group.records)
+            if self.arePoliciesChanged {
+                self.stage.group.records.append(RecordKey(.policies)) { self.policies.store(to: &$0) }
+                self.arePoliciesChanged = false
+            }
             if storesRejections {
                 self.rejections.takeChanges(into: &self.stage.group.records)
                 self.rejectionsStoredAt = SystemClock.monotonic
@@ -271,6 +287,20 @@ extension EngineCore {
 
     func answerSubscribed(_ address: StreamAddress) {
         self.stage.group.effects[Int(address.loop)].appendSubscribed(address)
+    }
+}
+
+// MARK: - Configuration
+
+extension EngineCore {
+    /// Another configuration is in force for whatever comes behind it.
+    func configure(_ settings: EngineSettings) {
+        self.configuration = settings.engine
+        self.wakeBytesPerStreamMax = settings.wakeBytesPerStreamMax
+        self.engine.reconfigure(settings.engine)
+        self.dispatcher.wakeBytesPerStreamChanged(to: settings.wakeBytesPerStreamMax)
+        if self.policies.begin(settings.engine, at: self.engine.now) { self.arePoliciesChanged = true }
+        settings.inForce(self.policies.current?.number ?? 0)
     }
 }
 

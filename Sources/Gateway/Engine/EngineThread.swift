@@ -15,6 +15,7 @@ final class EngineThread: Sendable {
     ///   - outlet: where it leaves what it has for the loops and the history.
     ///   - meter: what other parts of the gateway have counted of their bounds.
     ///   - live: takes a sample a second.
+    ///   - limitWatch: tells of bounds that were met.
     ///   - openStore: opens the store; nil to keep nothing.
     ///   - onFailure: called once, when nothing can be stored any more.
     ///   - pulse: beats in each of the thread's turns.
@@ -26,6 +27,7 @@ final class EngineThread: Sendable {
         outlet: GroupOutlet,
         meter: LimitMeter,
         live: LiveDesk,
+        limitWatch: LimitWatch,
         openStore: @escaping @Sendable () throws(StoreError) -> (any RecordStore)?,
         onFailure: @escaping @Sendable (StoreError) -> Void,
         pulse: Pulse
@@ -43,6 +45,7 @@ final class EngineThread: Sendable {
                     outlet: outlet,
                     meter: meter,
                     live: live,
+                    limitWatch: limitWatch,
                     ring: { mailbox.ring() },
                     onFailure: onFailure
                 )

@@ -1,4 +1,5 @@
 import DeviceEngine
+import History
 
 /// What a group has for the history: what happened, and who asks what happened.
 ///
@@ -9,12 +10,14 @@ final class HistoryBatch: MailboxBatch, @unchecked Sendable {
 
     var events: [HistoryEvent] = []
     var questions: [HistoryQuestion] = []
+    /// The bounds to keep to from now on; nil for those there are.
+    var limits: HistoryLimits?
     /// How many events were dropped because too many waited.
     private(set) var droppedEvents = 0
 
     init() {}
 
-    var isEmpty: Bool { self.events.isEmpty && self.questions.isEmpty }
+    var isEmpty: Bool { self.events.isEmpty && self.questions.isEmpty && self.limits == nil }
 
     func append(_ other: HistoryBatch) {
         if self.events.count + other.events.count <= Self.eventsMax {
@@ -23,11 +26,13 @@ final class HistoryBatch: MailboxBatch, @unchecked Sendable {
             self.droppedEvents += other.events.count
         }
         self.questions.append(contentsOf: other.questions)
+        if let limits = other.limits { self.limits = limits }
     }
 
     func removeAll() {
         self.events.removeAll(keepingCapacity: true)
         self.questions.removeAll(keepingCapacity: true)
         self.droppedEvents = 0
+        self.limits = nil
     }
 }

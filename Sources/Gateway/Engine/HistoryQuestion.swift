@@ -20,6 +20,8 @@ struct HistoryQuestion {
     let subject: Subject
     /// Wall clock minus policy time.
     let offset: WallOffset
+    /// Which launch policies were in force when.
+    let policies: PolicyVersions
 
     /// Answers from the file.
     func answer(from file: HistoryFile, _ loops: [LoopMailbox]) {
@@ -30,7 +32,7 @@ struct HistoryQuestion {
             beginning.withByteView { writer.buffer.append($0) }
             writer.beginArray()
             for event in file.recent(device: device, count: Explanation.recentMax) {
-                event.write(to: &writer, self.offset)
+                event.write(to: &writer, self.offset, self.policies)
             }
             writer.endArray()
             writer.endObject()

@@ -37,6 +37,13 @@ final class HistoryThread: Sendable {
         self.mailbox.submit(&batch)
     }
 
+    /// Keeps to other bounds from now on.
+    func setLimits(_ limits: HistoryLimits) {
+        var batch = HistoryBatch()
+        batch.limits = limits
+        self.mailbox.submit(&batch)
+    }
+
     /// Writes what it was given, ends the thread, and waits for that.
     func stop() {
         self.mailbox.close()
@@ -54,6 +61,7 @@ final class HistoryThread: Sendable {
         var isTidy = false
         var flushAt: Int64?
         while mailbox.take(into: &batch, waitingAtMost: isTidy ? self.wait(until: flushAt) : 0) {
+            if let limits = batch.limits { file.setLimits(limits) }
             if !batch.events.isEmpty {
                 file.append(batch.events)
                 flushAt = flushAt ?? SystemClock.monotonic + self.flushInterval

@@ -7,6 +7,7 @@ import Foundation
 final class LoopMailbox: @unchecked Sendable {
     private let lock = NSLock()
     private var incoming = EffectBatch()
+    private var settings: LoopSettings?
     private var ring: @Sendable () -> Void = {}
 
     /// Says how the loop is woken.
@@ -28,10 +29,25 @@ final class LoopMailbox: @unchecked Sendable {
         ring()
     }
 
+    /// Leaves what the loop is to go on with, and wakes it.
+    func deliver(_ settings: LoopSettings) {
+        let ring = self.lock.withLock {
+            self.settings = settings
+            return self.ring
+        }
+        ring()
+    }
+
     /// Takes everything there is into `batch`, which must be empty.
-    func take(into batch: inout EffectBatch) {
+    ///
+    /// - Returns: what to go on with; nil for what there is.
+    @discardableResult
+    func take(into batch: inout EffectBatch) -> LoopSettings? {
         self.lock.lock()
         swap(&self.incoming, &batch)
+        let settings = self.settings
+        if settings != nil { self.settings = nil }
         self.lock.unlock()
+        return settings
     }
 }

@@ -10,6 +10,7 @@ struct StoredGateway {
     /// When the counters began, in milliseconds since 1970; nil at the first start.
     private(set) var countingSince: Int64?
     private(set) var rejections = Rejections()
+    private(set) var policies = PolicyVersions()
 
     init(engine: EmbeddedEngine) {
         self.engine = engine
@@ -25,6 +26,9 @@ struct StoredGateway {
         case .origin:
             guard content.count == 8 else { throw Self.unreadable("the beginning of the counters") }
             self.countingSince = Int64(littleEndian: content.load(Int64.self, at: 0))
+        case .policies:
+            guard let policies = PolicyVersions(stored: content) else { throw Self.unreadable("the launch policies") }
+            self.policies = policies
         case .rejections:
             guard self.rejections.restore(key.index, content) else { throw Self.unreadable("the refused pushes") }
         }

@@ -209,7 +209,7 @@ extension LoopHandler {
     }
 
     private func restoreStreamLimit(_ connection: ConnectionID) {
-        self.loop.setStreamLimit(connection, to: self.context.configuration.limits.transport.streamsPerConnectionMax)
+        self.loop.setStreamLimit(connection, to: self.settings.transport.streamsPerConnectionMax)
     }
 
     // MARK: Small things

@@ -1,6 +1,7 @@
 import APNSProtocol
 import DeviceEngine
 import Foundation
+import HTTPClient
 import HTTPTransport
 import ServiceManager
 
@@ -12,46 +13,43 @@ package final class Gateway: Sendable {
     private let engine: EngineThread
     private let history: HistoryThread
     private let context: GatewayContext
-    private let providerKeys: ProviderKeyWatch?
-    /// Nil when no topic has a webhook.
-    private let webhooks: WebhookThread?
-    private let clientTrust: ClientTrustWatch?
+    private let webhooks: WebhookService
+    /// The webhooks to begin with.
+    private let hooks: [Webhook]
 
     /// Binds every address and reads what was kept; connections wait until `start`.
     ///
     /// - Parameters:
-    ///   - log: hears of a store or a history that fails.
+    ///   - source: where a reload reads the configuration again; nil when it cannot.
+    ///   - log: hears of what an operator would act on.
+    ///   - onReload: called around every reload.
     ///   - onIdle: called from a loop, during a shutdown, when the last connection has ended.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
-    ///   `CredentialError` that name the file; `ProviderKeyError` that names the folder; `HTTPClientError` when
+    ///   `CredentialError` that name the file; `ConfigurationError` that names the key; `HTTPClientError` when
     ///   webhooks are configured and libcurl cannot be set up.
     init(
         _ configuration: GatewayConfiguration,
+        source: ConfigurationSource? = nil,
         log: GatewayLog,
+        onReload: @escaping @Sendable (ReloadService.Stage) -> Void = { _ in },
         onIdle: @escaping @Sendable () -> Void
     ) throws {
-        let (listeners, roles, areLocal) = try Self.listeners(configuration)
-        var tokens = TokenCheck(configuration) { log.error("tokensUnreadable", ["cause": $0]) }
+        let certificate = try ServerCertificate(configuration)
+        let (listeners, roles, areLocal) = try Self.listeners(configuration, certificate)
+        var tokens = TokenCheck(configuration) { log.write(.tokensUnreadable, ["cause": $0]) }
         try tokens.refresh()
         let loopCount = ProcessInfo.processInfo.activeProcessorCount
-        self.providerKeys = try configuration.providerKeysFolder.map { folder in
-            try ProviderKeyWatch(folder) { log.warning("providerKeys", ["cause": $0.message]) }
-        }
-        self.clientTrust = try ClientTrustFiles(configuration).map { files in
-            try ClientTrustWatch(files) { log.warning("clientTrust", ["cause": $0]) }
-        }
+        let watches = try CredentialWatches(configuration, log: log)
         let context = GatewayContext(
             configuration: configuration,
             roles: roles,
             areLocal: areLocal,
             tokens: tokens,
             loopCount: loopCount,
-            providerKeys: self.providerKeys?.keys,
-            clientTrusts: self.clientTrust?.trusts,
-            onCertificateFault: { fault in
-                let fields = ["reason": fault.reason.rawValue, "cause": fault.cause, "subject": fault.subject]
-                log.warning("clientCertificate", fields)
-            },
+            providerKeys: watches.providerKeys?.keys,
+            clientTrusts: watches.clientTrust?.trusts,
+            reloads: ReloadService(configuration, source: source, log: log, onStage: onReload),
+            log: log,
             onIdle: onIdle
         )
         self.context = context
@@ -63,13 +61,15 @@ package final class Gateway: Sendable {
             LoopHandler(loop: loop, context: context)
         }
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
-        context.metrics.attach(Self.metricSources(configuration, listeners, roles, self.server))
-        self.webhooks = try Self.webhooks(configuration, context, loop: loopCount, log)
+        context.metrics.attach(Self.metricSources(context.reloads, roles, self.server))
+        self.webhooks = Self.webhooks(context, loop: loopCount, log)
+        self.hooks = try WebhookService.webhooks(configuration)
+        try self.webhooks.prepare(self.hooks)
         let store = GatewayStore(configuration)
         self.history = HistoryThread(
             loops: context.loops,
             tally: context.tally,
-            onDropped: { log.warning("historyEventsDropped", ["events": "\($0)"]) },
+            onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
             makeFile: { store.openHistory { log.history($0) } }
         )
         self.engine = try EngineThread(
@@ -79,21 +79,34 @@ package final class Gateway: Sendable {
             outlet: GroupOutlet(loops: context.loops, history: self.history),
             meter: LimitMeter(loops: self.server.tallies, gateway: context.tally),
             live: context.live,
+            limitWatch: LimitWatch(log),
             openStore: { () throws(StoreError) in
-                try store.openJournal { log.error("checkpointFailed", ["cause": $0.message]) }
+                try store.openJournal { log.write(.checkpointFailed, ["cause": $0.message]) }
             },
             onFailure: { error in
-                log.error("storeFailed", ["cause": error.message])
+                log.write(.storeFailed, ["cause": error.message])
                 Systemd.notify(.status("Takes nothing more until it is started again: \(error.message)"))
             },
             pulse: context.enginePulse
         )
+        self.attachReloads(certificate, watches)
+    }
+
+    private func attachReloads(_ certificate: ServerCertificate?, _ watches: CredentialWatches) {
+        let target = ReloadService.Target(
+            server: self.server,
+            history: self.history,
+            webhooks: self.webhooks,
+            certificate: certificate,
+            watches: watches
+        )
+        self.context.reloads.attach(target, self.context)
     }
 
     /// Starts accepting.
     package func start() throws {
         try self.server.start()
-        self.webhooks?.start()
+        self.webhooks.begin(self.hooks)
     }
 
     /// The threads that must turn for anybody to be answered: the loops and the engine.
@@ -103,6 +116,14 @@ package final class Gateway: Sendable {
         }
         return loops + [Watchdog.Watched(self.context.enginePulse) { [engine = self.context.engine] in engine.ring() }]
     }
+
+    /// Reads the configuration again, and brings it into force; what that came to is logged.
+    func reload() {
+        self.context.reloads.start()
+    }
+
+    /// How long a shutdown waits for wakes in flight, as of now.
+    var drainTimeoutMilliseconds: Int64 { self.context.reloads.drainTimeoutMilliseconds }
 
     /// A shutdown has begun.
     package var isDraining: Bool { self.context.isDraining }
@@ -117,43 +138,35 @@ package final class Gateway: Sendable {
     /// The engine first: that the gateway ends its workers' streams is no end of a stream to the policy. Wakes that are
     /// still in flight are lost at the next start, which takes their attempt back.
     package func stop() {
-        self.providerKeys?.stop()
-        self.clientTrust?.stop()
+        self.context.reloads.stop()
         self.engine.stop()
         self.server.stop()
-        self.webhooks?.stop()
+        self.webhooks.stop()
         self.history.stop()
     }
 
     /// The webhooks count as one connection until they hold no wake during a shutdown, which waits for them as well.
-    private static func webhooks(
-        _ configuration: GatewayConfiguration,
-        _ context: GatewayContext,
-        loop: Int,
-        _ log: GatewayLog
-    ) throws -> WebhookThread? {
-        guard !configuration.webhooks.isEmpty else { return nil }
-        let thread = try WebhookThread(
-            configuration.webhooks,
-            loop: loop,
-            mailbox: context.loops[loop],
-            engine: context.engine,
-            log: log,
-            onDrained: { context.connectionsChanged(by: -1) }
-        )
-        context.connectionsChanged(by: 1)
-        return thread
+    private static func webhooks(_ context: GatewayContext, loop: Int, _ log: GatewayLog) -> WebhookService {
+        WebhookService { hooks throws(HTTPClientError) in
+            try WebhookThread(
+                hooks,
+                loop: loop,
+                mailbox: context.loops[loop],
+                engine: context.engine,
+                log: log,
+                onDrained: { context.connectionsChanged(by: -1) }
+            )
+        } onBegun: {
+            context.connectionsChanged(by: 1)
+        }
     }
 
     private static func metricSources(
-        _ configuration: GatewayConfiguration,
-        _ listeners: [Listener],
+        _ reloads: ReloadService,
         _ roles: [ListenerRole],
         _ server: HTTPServer
     ) -> MetricsDesk.Sources {
-        let topics = Set(configuration.topicPolicies.keys).union(configuration.webhooks.keys)
-        let certificate = listeners.lazy.compactMap(\.tls).first
-        return MetricsDesk.Sources(
+        MetricsDesk.Sources(
             connections: {
                 zip(roles, server.connectionCounts).reduce(into: []) { counts, listener in
                     if let place = counts.firstIndex(where: { $0.role == listener.0 }) {
@@ -163,32 +176,26 @@ package final class Gateway: Sendable {
                     }
                 }
             },
-            certificateExpiry: { certificate?.certificateExpiry },
-            topics: { Array(topics) }
+            certificateExpiry: { server.certificateExpiry },
+            topics: { reloads.topics }
         )
     }
 
     /// Operators' connections that are accepted when `connectionsMax` others are open: to see why.
     private static let operatorsReserve = 16
 
-    private static func listeners(_ configuration: GatewayConfiguration) throws -> ([Listener], [ListenerRole], [Bool])
-    {
+    private static func listeners(
+        _ configuration: GatewayConfiguration,
+        _ certificate: ServerCertificate?
+    ) throws -> ([Listener], [ListenerRole], [Bool]) {
         var listeners: [Listener] = []
         var areLocal: [Bool] = []
         var roles: [ListenerRole] = []
         for (setting, role) in Self.settings(configuration) where !setting.isOff {
-            var tls: TLSContext?
-            if role == .edge {
-                tls = try TLSContext(
-                    certificateChainFile: configuration.certificateFile ?? "",
-                    privateKeyFile: configuration.privateKeyFile ?? "",
-                    asksForCertificate: configuration.clientCAFile != nil
-                )
-            }
             for address in setting.addresses {
                 let listener = Listener(
                     address: try ListenAddress.parse(address),
-                    tls: tls,
+                    tls: role == .edge ? certificate?.context : nil,
                     streamsAtFirst: configuration.appleStreamLimit && role != .admin ? 1 : nil,
                     connectionsReserved: role == .admin ? Self.operatorsReserve : 0,
                     descriptor: configuration.inheritedSockets.first { $0.address == address }?.descriptor

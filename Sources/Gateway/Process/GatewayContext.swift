@@ -10,13 +10,16 @@ final class GatewayContext: Sendable {
     let areLocal: [Bool]
     /// What each loop begins with.
     let tokens: TokenCheck
-    let rules: PushRules
+    /// What each loop begins with, until a reload gives it others.
+    let settings: LoopSettings
+    /// What the gateway was started with. What a reload may change is asked of `settings` alone.
     let configuration: GatewayConfiguration
     let engine: Mailbox<CommandBatch>
-    /// By loop number; behind them that of the webhooks, where there are any.
+    /// By loop number; behind them that of the webhooks.
     let loops: [LoopMailbox]
     let backups: BackupService
     let metrics: MetricsDesk
+    let reloads: ReloadService
     /// Which of the threads turn: the loops, by number, and the engine.
     let loopPulses: [Pulse]
     let enginePulse = Pulse()
@@ -30,8 +33,7 @@ final class GatewayContext: Sendable {
     let providerKeys: ProviderKeys?
     /// Whose client certificates are trusted; nil when nobody asks for them.
     let clientTrusts: ClientTrusts?
-    /// Hears why a client certificate is not good.
-    let onCertificateFault: @Sendable (CertificateFault) -> Void
+    let log: GatewayLog
     /// The fault rules; nil where there are none, which is everywhere but in `wakegate dev`.
     let faults: FaultDesk?
     private let draining = Atomic(false)
@@ -48,25 +50,26 @@ final class GatewayContext: Sendable {
         loopCount: Int,
         providerKeys: ProviderKeys?,
         clientTrusts: ClientTrusts?,
-        onCertificateFault: @escaping @Sendable (CertificateFault) -> Void,
+        reloads: ReloadService,
+        log: GatewayLog,
         onIdle: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
         self.roles = roles
         self.areLocal = areLocal
         self.tokens = tokens
-        self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
+        self.settings = LoopSettings(configuration)
+        self.reloads = reloads
         self.configuration = configuration
         self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
         self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
         // Whoever shows no certificate where they are asked for needs a token, although there may be no key for any.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
         self.clientTrusts = clientTrusts
-        self.onCertificateFault = onCertificateFault
+        self.log = log
         self.faults = configuration.faultRules.map { FaultDesk($0) }
         self.engine = Mailbox<CommandBatch>()
-        let mailboxCount = loopCount + (configuration.webhooks.isEmpty ? 0 : 1)
-        self.loops = (0..<mailboxCount).map { _ in LoopMailbox() }
+        self.loops = (0..<loopCount + 1).map { _ in LoopMailbox() }
         self.metrics = MetricsDesk(engine: self.engine)
         self.loopPulses = (0..<loopCount).map { _ in Pulse() }
         self.backups = BackupService(store: GatewayStore(configuration), loops: self.loops)

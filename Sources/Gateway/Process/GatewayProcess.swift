@@ -6,60 +6,79 @@ import ServiceManager
 /// Runs a gateway in this process.
 package enum GatewayProcess {
     private enum Event: Sendable {
-        case signalled, idle, timedOut
+        case signalled, hungUp, idle, timedOut
     }
 
     /// Serves until SIGTERM or SIGINT, then drains: nothing new is launched, results are still taken, and every
     /// connection is ended once it carries no wake in flight, or after `drainTimeout`. A second signal ends at once.
+    /// SIGHUP reads the configuration again, where `source` says so.
     ///
-    /// - Parameter onReady: called once, when the gateway accepts.
+    /// - Parameters:
+    ///   - source: where the configuration is read again.
+    ///   - onReady: called once, when the gateway accepts.
     /// - Returns: the exit status.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
     ///   file.
     package static func run(
         _ configuration: GatewayConfiguration,
+        source: ConfigurationSource,
         onReady: @escaping @Sendable (BoundAddresses) -> Void
     ) async throws -> Int32 {
         let log = GatewayLog(level: configuration.logLevel, format: configuration.logFormat)
         let (events, happened) = AsyncStream.makeStream(of: Event.self)
-        let signals = [SIGTERM, SIGINT].map { Self.watch($0) { happened.yield(.signalled) } }
-        defer { for signal in signals { signal.cancel() } }
+        let signals = [
+            (SIGTERM, Event.signalled), (SIGINT, .signalled), (SIGHUP, source.reloadsOnHangup ? .hungUp : .signalled),
+        ].map { signal, event in Self.watch(signal) { happened.yield(event) } }
+        defer {
+            for signal in signals { signal.cancel() }
+            log.close()
+        }
 
-        let gateway = try self.start(configuration, log) { happened.yield(.idle) }
+        let gateway = try self.start(configuration, source, log) { happened.yield(.idle) }
         onReady(gateway.addresses)
         let watchdog = Systemd.watchdogMicroseconds.map { microseconds in
             Watchdog(microseconds: microseconds, gateway.watched) { Systemd.notify(.alive) }
         }
-        log.info("ready", ["edge": gateway.addresses.edge.text, "admin": gateway.addresses.admin.text])
+        log.write(.ready, ["edge": gateway.addresses.edge.text, "admin": gateway.addresses.admin.text])
 
         for await event in events {
             switch (event, gateway.isDraining) {
             case (.signalled, false):
-                log.info("draining", ["drainTimeoutMilliseconds": "\(configuration.drainTimeoutMilliseconds)"])
-                Systemd.notify(
-                    .stopping("Lets wakes in flight end", milliseconds: configuration.drainTimeoutMilliseconds)
-                )
+                let milliseconds = gateway.drainTimeoutMilliseconds
+                log.write(.draining, ["drainTimeoutMilliseconds": "\(milliseconds)"])
+                Systemd.notify(.stopping("Lets wakes in flight end", milliseconds: milliseconds))
                 gateway.drain()
-                let timeout = DispatchTimeInterval.milliseconds(Int(configuration.drainTimeoutMilliseconds))
+                let timeout = DispatchTimeInterval.milliseconds(Int(milliseconds))
                 DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { happened.yield(.timedOut) }
-            case (.idle, false): break
-            case (.signalled, true), (.idle, true), (.timedOut, _): happened.finish()
+            case (.hungUp, false): gateway.reload()
+            case (.idle, false), (.hungUp, true): break
+            case (.timedOut, _):
+                log.write(.drainTimedOut)
+                happened.finish()
+            case (.signalled, true), (.idle, true): happened.finish()
             }
         }
         watchdog?.stop()
         gateway.stop()
-        log.info("stopped", [:])
+        log.write(.stopped)
         return 0
     }
 
     /// A gateway that accepts; the service manager hears of it, or of why there is none.
     private static func start(
         _ configuration: GatewayConfiguration,
+        _ source: ConfigurationSource,
         _ log: GatewayLog,
         onIdle: @escaping @Sendable () -> Void
     ) throws -> Gateway {
         do {
-            let gateway = try Gateway(configuration, log: log, onIdle: onIdle)
+            let gateway = try Gateway(
+                configuration,
+                source: source,
+                log: log,
+                onReload: { self.reloadChanged($0) },
+                onIdle: onIdle
+            )
             try gateway.start()
             let addresses = gateway.addresses
             Systemd.notify(.ready("Takes pushes at \(addresses.edge.text), operators at \(addresses.admin.text)"))
@@ -67,6 +86,19 @@ package enum GatewayProcess {
         } catch {
             Systemd.notify(.status("Cannot start: \(error)"))
             throw error
+        }
+    }
+
+    /// The one place where the service manager is told of reloads, whether by a signal or by `POST /v1/reload`, and
+    /// whether they change something or not.
+    private static func reloadChanged(_ stage: ReloadService.Stage) {
+        switch stage {
+        case .began:
+            var now = timespec()
+            unsafe clock_gettime(CLOCK_MONOTONIC, &now)
+            let microseconds = UInt64(now.tv_sec) * 1_000_000 + UInt64(now.tv_nsec) / 1000
+            Systemd.notify(.reloading("Reads its configuration again", monotonicMicroseconds: microseconds))
+        case .ended: Systemd.notify(.ready("Takes pushes, and has read its configuration again"))
         }
     }
 

@@ -6,7 +6,7 @@ import History
 struct GatewayStore: Sendable {
     let folder: String
     let kind: GatewayConfiguration.Store
-    private let historyLimits: HistoryLimits
+    let historyLimits: HistoryLimits
 
     init(_ configuration: GatewayConfiguration) {
         self.folder = configuration.stateFolder

@@ -35,7 +35,7 @@ extension LoopHandler {
         var token = DeviceToken()
         var provider: VerifiedToken?
         do throws(APNSReason) {
-            let checked = try push.checked(rules: self.context.rules, token: &token) { headers throws(APNSReason) in
+            let checked = try push.checked(rules: self.settings.rules, token: &token) { headers throws(APNSReason) in
                 let connection = request.stream.connection
                 if let faults = self.faults { try self.ask(faults, headers.authorization, on: connection) }
                 // As with APNs a certificate says who pushes, whatever token is shown.

@@ -16,7 +16,7 @@ extension LoopHandler {
         switch route {
         case .subscribe(let topic), .register(let topic), .topicStatistics(let topic):
             guard shown.scope.contains(topic) else { throw shown.foreignTopic }
-        case .statistics, .metrics, .backup, .push, .faults, .live, .samples:
+        case .statistics, .metrics, .backup, .push, .faults, .live, .samples, .reload:
             // The history knows pushes without their topics, and fault rules are of all of them.
             guard shown.scope == .all else { throw .everyTopicOnly }
         case .report, .extend, .drainStream, .unregister, .conditions, .topics, .explain, .devicePushes,
@@ -105,9 +105,7 @@ extension LoopHandler {
         fault.reason.writeBody(to: &self.body, timestampMilliseconds: nil)
         self.loop.goAway(connection, debugData: self.body.view)
         self.body.removeAll()
-        let now = SystemClock.monotonic
-        guard now >= self.certificateFaultsAreToldAt else { return }
-        self.certificateFaultsAreToldAt = now + Self.certificateFaultInterval
-        self.context.onCertificateFault(fault)
+        let fields = ["reason": fault.reason.rawValue, "cause": fault.cause, "subject": fault.subject]
+        self.context.log.write(.clientCertificate, fields)
     }
 }

@@ -102,6 +102,7 @@ extension LoopHandler {
         case .samples: try self.samples(request.stream, query)
         case .page(let name): try self.answerPage(request.stream, name)
         case .backup: try self.context.backups.start(try Self.backupName(request.body), reply: reply)
+        case .reload: try self.context.reloads.start(reply: reply)
         case .faults(let route): try self.perform(route, request)
         case .alive: self.answer(request.stream, status: 200, "{\"alive\":true}")
         case .ready: self.batch.append(.readiness(reply: reply))

@@ -5,6 +5,6 @@ extension LoopHandler {
     /// admitted.
     func liftStreamLimit(_ connection: ConnectionID) {
         guard self.liftedConnections.insert(connection).inserted else { return }
-        self.loop.setStreamLimit(connection, to: self.context.configuration.limits.transport.streamsPerConnectionMax)
+        self.loop.setStreamLimit(connection, to: self.settings.transport.streamsPerConnectionMax)
     }
 }

@@ -11,8 +11,6 @@ final class LoopHandler: RequestHandler {
     static let keepAliveInterval: Int64 = 15_000
     /// Seconds between PINGs of a connection that carries a wake in flight, and of one that only subscribes.
     static let pingSeconds = (inFlight: 5, subscribed: 30)
-    /// Milliseconds between two log lines about bad client certificates, which anybody can show.
-    static let certificateFaultInterval: Int64 = 1000
     /// An open worker's stream.
     struct OpenStream {
         /// What its worker showed; nil when nobody asked.
@@ -53,15 +51,13 @@ final class LoopHandler: RequestHandler {
     var liftedConnections: Set<ConnectionID> = []
     /// Nil when nobody is asked for a client certificate.
     var certificates: ClientCertificates?
-    /// From when on the next bad certificate is logged, by the monotonic clock in milliseconds.
-    var certificateFaultsAreToldAt: Int64 = 0
     /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
     let faults: LoopFaults?
     /// The ids of the bearer tokens that connections are counted under.
     var bearers: [ConnectionID: String] = [:]
     /// Those that are too many of their credentials, and have been told so.
     var excessConnections: Set<ConnectionID> = []
-    private let requestsAtEngineMax: Int
+    var settings: LoopSettings
     private let pulse: Pulse
     private var callers: CallerCheck
     private var effects = EffectBatch()
@@ -81,7 +77,7 @@ final class LoopHandler: RequestHandler {
             ProviderGate(keys, environment: environment, credentials: context.credentials)
         }
         self.pulse = context.loopPulses[loop.index]
-        self.requestsAtEngineMax = context.configuration.limits.requestsAtEngineMax
+        self.settings = context.settings
         self.beginsWithOneStream = context.configuration.appleStreamLimit
         self.certificates = context.clientTrusts.map {
             ClientCertificates($0, environment: context.configuration.environment)
@@ -144,6 +140,10 @@ final class LoopHandler: RequestHandler {
         self.faults?.connectionClosed(connection)
     }
 
+    func handshakeFailed(_ cause: String) {
+        self.context.log.write(.handshakeFailed, ["cause": cause])
+    }
+
     func streamDrained(_ stream: StreamID) {
         guard self.streams[stream]?.isPaused == true else { return }
         self.streams[stream]?.isPaused = false
@@ -156,7 +156,7 @@ final class LoopHandler: RequestHandler {
             self.batch.notePushesLeave()
             self.context.engine.submit(&self.batch)
         }
-        let isFull = self.requestsAtEngine >= self.requestsAtEngineMax
+        let isFull = self.requestsAtEngine >= self.settings.requestsAtEngineMax
         if isFull, !self.loop.isReadingPaused { self.context.tally.met(.requestsAtEngineMax) }
         self.loop.isReadingPaused = isFull
         let change = self.loop.connectionCount - self.countedConnections
@@ -167,7 +167,10 @@ final class LoopHandler: RequestHandler {
 
     func woken() {
         self.pulse.beat()
-        self.context.loops[self.loop.index].take(into: &self.effects)
+        if let settings = self.context.loops[self.loop.index].take(into: &self.effects) {
+            self.settings = settings
+            self.loop.setLimits(settings.transport)
+        }
         self.effects.forEach(self)
         self.effects.removeAll()
     }
@@ -233,7 +236,7 @@ final class LoopHandler: RequestHandler {
     func write(_ stream: StreamID, _ bytes: ByteView) {
         guard let queued = self.loop.write(stream, bytes) else { return }
         self.streams[stream]?.lastWrite = SystemClock.monotonic
-        let bytesMax = self.context.configuration.limits.transport.streamingBytesSoftMax
+        let bytesMax = self.settings.transport.streamingBytesSoftMax
         guard queued > bytesMax, self.streams[stream]?.isPaused == false else { return }
         self.streams[stream]?.isPaused = true
         self.batch.append(.streamPaused(self.address(stream), true))

@@ -3,8 +3,8 @@ import Glibc
 
 /// Reads the folder `providerKeys`, and again whenever something in it changes.
 ///
-/// While the folder cannot be read no key is good. It is `Sendable` without the compiler's proof: `watch` and `told`
-/// are touched on `queue` alone.
+/// While the folder cannot be read no key is good. It is `Sendable` without the compiler's proof: `watch`, `told` and
+/// `keys` are touched on `queue` alone once `init` has returned, but for what its owner does before `feed`.
 package final class ProviderKeyWatch: @unchecked Sendable {
     /// Seconds between looks at whether another folder has taken the place of the one that is watched.
     private static let lookSeconds = 1
@@ -13,7 +13,8 @@ package final class ProviderKeyWatch: @unchecked Sendable {
             | IN_MOVE_SELF
     )
 
-    package let keys = ProviderKeys()
+    /// Where the keys go that it reads.
+    package private(set) var keys = ProviderKeys()
     private let folder: ProviderKeyFolder
     private let onFault: @Sendable (ProviderKeyError) -> Void
     private let queue = DispatchQueue(label: "provider keys")
@@ -57,6 +58,14 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     }
 
     deinit { self.stop() }
+
+    /// Gives what was read to others than its own keys, from now on.
+    func feed(_ keys: ProviderKeys) {
+        self.queue.sync {
+            keys.replace(with: Array(self.keys.current().keys.values))
+            self.keys = keys
+        }
+    }
 
     /// Watches no more.
     package func stop() {

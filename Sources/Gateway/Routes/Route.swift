@@ -24,6 +24,7 @@ enum Route: Hashable {
     /// A file of the dashboard.
     case page(String)
     case backup
+    case reload
     case faults(FaultRoute)
     case alive
     case ready
@@ -85,6 +86,7 @@ enum RouteMatch: Hashable {
         case 2 where segments[1] == "live": return [("GET", .live)]
         case 2 where segments[1] == "samples": return [("GET", .samples)]
         case 2 where segments[1] == "backup": return [("POST", .backup)]
+        case 2 where segments[1] == "reload": return [("POST", .reload)]
         case 2 where segments[1] == "faults":
             return [
                 ("GET", .faults(.list)), ("PUT", .faults(.replace)), ("POST", .faults(.add)),
@@ -127,8 +129,8 @@ enum RouteMatch: Hashable {
         case .register, .unregister, .conditions: true
         case .subscribe, .report, .extend, .drainStream: role != .admin
         case .statistics, .topicStatistics, .topics, .explain, .devicePushes, .push, .simulateLaunch,
-            .simulateExpiration, .whatIf, .live, .samples, .page, .backup, .faults, .alive, .ready, .version, .openAPI,
-            .metrics:
+            .simulateExpiration, .whatIf, .live, .samples, .page, .backup, .reload, .faults, .alive, .ready, .version,
+            .openAPI, .metrics:
             role == .admin
         }
     }

@@ -4,6 +4,7 @@ import WakeDispatch
 /// One topic's webhook at work.
 struct Webhook {
     let topic: String
+    let configuration: WebhookConfiguration
     let slots: Int
     /// What is posted to.
     let url: String
@@ -17,6 +18,8 @@ struct Webhook {
     var held = 0
     /// The requests that are under way.
     var open = 0
+    /// Another configuration has taken its place: it ends once it holds no wake.
+    var isRetired = false
 
     /// - Throws: `CredentialError` when the secret cannot be read.
     init(topic: String, _ configuration: WebhookConfiguration) throws(CredentialError) {
@@ -24,6 +27,7 @@ struct Webhook {
             throw CredentialError(message: "topics.\(topic).webhook.url is no URL; write an https URL")
         }
         self.topic = topic
+        self.configuration = configuration
         self.slots = configuration.slots
         self.url = configuration.url
         self.settings = configuration.settings(for: url)
@@ -34,9 +38,15 @@ struct Webhook {
         self.published = self.status
     }
 
+    /// Whether the other one would do all that this one does.
+    func isSame(as other: Webhook) -> Bool {
+        self.topic == other.topic && self.configuration == other.configuration && self.secret == other.secret
+    }
+
     /// How many wakes it may hold now.
     var slotsNow: Int {
-        switch self.breaker.state {
+        guard !self.isRetired else { return 0 }
+        return switch self.breaker.state {
         case .active: self.slots
         case .resting: 0
         case .probing: 1

@@ -65,18 +65,42 @@ final class WebhookDriver: EffectTaker {
 
     /// Subscribes every webhook.
     func begin() {
-        for hook in self.hooks.indices {
-            let request = SubscriptionRequest(
-                slots: self.hooks[hook].slots,
-                devices: [],
-                stallsWhenSilent: false,
-                label: "webhook"
-            )
-            let topic = Array(self.hooks[hook].topic.utf8)
-            self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, self.hooks[hook].status))
-            self.batch.append(.subscribe(reply: self.address(hook), topic: topic, request))
+        for hook in self.hooks.indices { self.subscribe(hook) }
+        self.submit()
+    }
+
+    /// Goes on with other webhooks. Those that are the same go on as they are; the others get no new wake, and end
+    /// after their last.
+    func replace(with hooks: [Webhook]) {
+        for hook in self.hooks.indices where !self.hooks[hook].isRetired {
+            guard !hooks.contains(where: { $0.isSame(as: self.hooks[hook]) }) else { continue }
+            self.hooks[hook].isRetired = true
+            self.batch.append(.slotsChanged(self.address(hook), 0))
+            self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, nil))
+            self.endIfRetired(hook)
+        }
+        for hook in hooks where !self.hooks.contains(where: { !$0.isRetired && $0.isSame(as: hook) }) {
+            self.hooks.append(hook)
+            self.subscribe(self.hooks.count - 1)
         }
         self.submit()
+    }
+
+    private func subscribe(_ hook: Int) {
+        let request = SubscriptionRequest(
+            slots: self.hooks[hook].slots,
+            devices: [],
+            stallsWhenSilent: false,
+            label: "webhook"
+        )
+        let topic = Array(self.hooks[hook].topic.utf8)
+        self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, self.hooks[hook].status))
+        self.batch.append(.subscribe(reply: self.address(hook), topic: topic, request))
+    }
+
+    private func endIfRetired(_ hook: Int) {
+        guard self.hooks[hook].isRetired, self.hooks[hook].held == 0 else { return }
+        self.batch.append(.streamEnded(self.address(hook)))
     }
 
     /// Takes what the engine has, and waits for what the network brings.
@@ -98,7 +122,7 @@ final class WebhookDriver: EffectTaker {
     /// How long nothing may happen, in milliseconds.
     private func wait(_ now: Int64) -> Int {
         let moments = self.hooks.compactMap { hook -> Int64? in
-            guard case .resting(let until) = hook.breaker.state else { return nil }
+            guard case .resting(let until) = hook.breaker.state, !hook.isRetired else { return nil }
             return until
         }
         return Int(max(0, min(Self.waitMax, (moments.min() ?? .max) - now)))
@@ -232,8 +256,8 @@ extension WebhookDriver {
         case .rest(let until):
             let milliseconds = until - SystemClock.boot
             status.restingUntil = SystemClock.wall + milliseconds
-            self.log.warning(
-                "webhookResting",
+            self.log.write(
+                .webhookResting,
                 [
                     "topic": self.hooks[hook].topic, "url": status.url, "milliseconds": "\(milliseconds)",
                     "failures": "\(self.hooks[hook].breaker.failures)", "cause": status.lastError ?? "",
@@ -241,7 +265,7 @@ extension WebhookDriver {
             )
         case .probe: status.restingUntil = nil
         case .recover:
-            self.log.info("webhookRecovered", ["topic": self.hooks[hook].topic, "url": status.url])
+            self.log.write(.webhookRecovered, ["topic": self.hooks[hook].topic, "url": status.url])
         }
         self.hooks[hook].status = status
         self.batch.append(.slotsChanged(self.address(hook), self.hooks[hook].slotsNow))
@@ -254,7 +278,7 @@ extension WebhookDriver {
         let before = self.hooks[hook].published
         self.hooks[hook].status.state = breaker.state
         self.hooks[hook].status.failures = breaker.failures
-        guard self.hooks[hook].status != before else { return }
+        guard self.hooks[hook].status != before, !self.hooks[hook].isRetired else { return }
         self.hooks[hook].published = self.hooks[hook].status
         self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, self.hooks[hook].status))
     }
@@ -269,7 +293,7 @@ extension WebhookDriver {
         // Reports may come too late, or meet a store that has failed; there is nothing to be done about it.
         guard address.stream == Self.subscription else { return }
         let hook = self.hooks[Int(address.connectionIndex)]
-        self.log.warning("webhookRefused", ["topic": hook.topic, "status": "\(status)", "answer": body.string])
+        self.log.write(.webhookRefused, ["topic": hook.topic, "status": "\(status)", "answer": body.string])
     }
 
     func answerMetrics(_ address: StreamAddress, _ text: ByteView) {}
@@ -290,6 +314,7 @@ extension WebhookDriver {
 
     func released(_ address: StreamAddress) {
         self.hooks[Int(address.connectionIndex)].held -= 1
+        self.endIfRetired(Int(address.connectionIndex))
         self.checkDrained()
     }
 

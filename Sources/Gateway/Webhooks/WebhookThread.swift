@@ -9,24 +9,22 @@ final class WebhookThread: Sendable {
     private let isStopping = Atomic(false)
     private let ended = DispatchSemaphore(value: 0)
     private let begin: @Sendable (WebhookThread) -> Void
+    /// What the driver is to go on with; nil for what it has.
+    private let replacement = Mutex<[Webhook]?>(nil)
 
     /// - Parameters:
-    ///   - webhooks: by topic.
+    ///   - hooks: those to begin with.
     ///   - loop: the number of its mailbox among the loops'.
     ///   - onDrained: called once, during a shutdown, when no webhook holds a wake.
-    /// - Throws: `HTTPClientError` when libcurl cannot be set up, and `CredentialError` when a secret cannot be read.
+    /// - Throws: `HTTPClientError` when libcurl cannot be set up.
     init(
-        _ webhooks: [String: WebhookConfiguration],
+        _ hooks: [Webhook],
         loop: Int,
         mailbox: LoopMailbox,
         engine: Mailbox<CommandBatch>,
         log: GatewayLog,
         onDrained: @escaping @Sendable () -> Void
-    ) throws {
-        var hooks: [Webhook] = []
-        for (topic, configuration) in webhooks.sorted(by: { $0.key < $1.key }) {
-            hooks.append(try Webhook(topic: topic, configuration))
-        }
+    ) throws(HTTPClientError) {
         let driver = WebhookDriver(
             client: try HTTPClient(),
             hooks: hooks,
@@ -44,12 +42,15 @@ final class WebhookThread: Sendable {
         self.begin = { thread in unsafe thread.run(moved) }
     }
 
-    /// Subscribes the webhooks.
-    func start() {
-        self.hasStarted.store(true, ordering: .releasing)
+    /// Subscribes the webhooks, the first time.
+    ///
+    /// - Returns: whether it was the first time.
+    func start() -> Bool {
+        guard !self.hasStarted.exchange(true, ordering: .acquiringAndReleasing) else { return false }
         let thread = Thread { self.begin(self) }
         thread.name = "webhooks"
         thread.start()
+        return true
     }
 
     /// Gives up what is under way, ends the thread, and waits for that.
@@ -60,9 +61,18 @@ final class WebhookThread: Sendable {
         self.ended.wait()
     }
 
+    /// Has the driver go on with other webhooks; from any thread.
+    func replace(with hooks: [Webhook]) {
+        self.replacement.withLock { $0 = hooks }
+        self.waker.wake()
+    }
+
     private func run(_ driver: WebhookDriver) {
         driver.begin()
-        while !self.isStopping.load(ordering: .acquiring) { driver.turn() }
+        while !self.isStopping.load(ordering: .acquiring) {
+            if let hooks = self.replacement.withLock({ $0.take() }) { driver.replace(with: hooks) }
+            driver.turn()
+        }
         self.ended.signal()
     }
 }

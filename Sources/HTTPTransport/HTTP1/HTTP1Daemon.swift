@@ -22,6 +22,8 @@ final class HTTP1Daemon {
 
     /// Bytes of the library's memory for one connection: its request line and fields have to fit.
     private static let connectionBytes = 32_768
+    /// More than any server takes, which counts its connections itself.
+    private static let connectionsMax: UInt32 = 1_100_000
 
     init?(loop: EventLoop) {
         self.loop = loop
@@ -33,7 +35,7 @@ final class HTTP1Daemon {
             Unmanaged.passUnretained(self.context).toOpaque(),
             UInt32(loop.limits.requestSeconds),
             Self.connectionBytes,
-            UInt32(clamping: loop.server.connectionsMax)
+            Self.connectionsMax
         )
         guard let daemon = unsafe daemon else { return nil }
         unsafe self.daemon = unsafe daemon

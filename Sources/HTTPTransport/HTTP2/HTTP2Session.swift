@@ -5,7 +5,8 @@ internal import CNghttp2
 /// What the HTTP/2 sessions of one loop share: libnghttp2's callbacks, options and memory, and the stream states.
 @safe
 final class HTTP2Core {
-    let limits: TransportLimits
+    /// Those that a peer is told of, or that libnghttp2 knows, never change.
+    var limits: TransportLimits
     let streams: StreamPool
     /// What has arrived in part on all loops.
     let requestBytes: RequestBytes

@@ -37,7 +37,7 @@ extension EventLoop {
                     continue
                 }
                 if listener.isTCP { System.setNoDelay(descriptor) }
-                self.adopt(descriptor, listener: index, network, tls: listener.tls)
+                self.adopt(descriptor, listener: index, network, tls: self.server.context(listener: index))
             }
         }
         self.core.tally.met(.acceptsPerTurn)
@@ -217,6 +217,7 @@ extension EventLoop {
             case .wantsMore: return
             case .failed:
                 connection.isDoomed = true
+                self.handler.handshakeFailed(OpenSSL.reason())
                 return
             case .done:
                 let certificate = tls.clientCertificate

@@ -11,7 +11,7 @@ package final class EventLoop: @unchecked Sendable {
     package let index: Int
 
     let server: ServerState
-    let limits: TransportLimits
+    private(set) var limits: TransportLimits
     let core: HTTP2Core
     let poll: Poll
     let pipe = TLSPipe()
@@ -84,6 +84,19 @@ package final class EventLoop: @unchecked Sendable {
 
     func setHandler(_ handler: any RequestHandler) {
         self.handler = handler
+    }
+
+    /// Sets the loop's bounds, on its thread, when the handler is `woken`.
+    ///
+    /// Those that peers were told of in SETTINGS, and those of memory that is there, must be as they were:
+    /// `streamsPerConnectionMax`, `headerListBytesMax`, `frameBytesMax`, both windows, `continuationFramesMax` and
+    /// `readBytesPerTurn`.
+    package func setLimits(_ limits: TransportLimits) {
+        self.limits = limits
+        self.core.limits = limits
+        self.core.streams.streamsMax = limits.streamsPerLoopMax
+        // When a connection is looked at next was reckoned with the bounds there were.
+        for index in self.looksAt.indices { self.looksAt[index] = 0 }
     }
 
     // MARK: From other threads

@@ -7,6 +7,9 @@ package protocol RequestHandler: AnyObject {
     /// request. When it asks the loop for `goAway` of that connection, no request of it comes.
     func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID)
 
+    /// A TLS handshake came to nothing, for a cause in the library's words.
+    func handshakeFailed(_ cause: String)
+
     /// The most bytes the body may have; asked when the headers of a request that has a body have ended.
     func bodyBytesMax(for request: Request) -> Int
 
@@ -38,6 +41,8 @@ package protocol RequestHandler: AnyObject {
 }
 
 extension RequestHandler {
+    package func handshakeFailed(_: String) {}
+
     /// Servers that ask for no certificate hear of none.
     package func certificateShown(_: ClientCertificate, on _: ConnectionID) {}
 }

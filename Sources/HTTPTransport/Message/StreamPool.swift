@@ -5,7 +5,8 @@ final class StreamPool {
 
     /// The most bytes a free state keeps in each of its buffers.
     static let keptBytesMax = 16_384
-    private let streamsMax: Int
+    /// The most states handed out at a time.
+    var streamsMax: Int
     private var chunks: [UnsafeMutablePointer<StreamState>] = unsafe []
     private var free: StreamSlot?
     /// The states handed out and not given back.

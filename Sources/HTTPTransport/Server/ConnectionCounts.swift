@@ -2,12 +2,19 @@
 ///
 /// `@unchecked Sendable`: `lock` guards the counts. It is taken when a connection begins and ends, not for requests.
 package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Sendable {
-    private let connectionsMax: Int
+    private var connectionsMax: Int
     private let lock = System.Lock()
     private var counts: [Key: Int] = [:]
 
-    /// - Parameter connectionsMax: the most connections of each; 0 for no limit, and no counting.
+    /// - Parameter connectionsMax: the most connections of each; 0 for no limit.
     package init(connectionsMax: Int) {
+        self.connectionsMax = connectionsMax
+    }
+
+    /// Sets another bound. Those that are past it stay.
+    package func setMax(_ connectionsMax: Int) {
+        self.lock.take()
+        defer { self.lock.release() }
         self.connectionsMax = connectionsMax
     }
 
@@ -15,18 +22,16 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
     ///
     /// - Returns: false when there are as many as there may be; it is then not counted.
     package func begin(_ key: Key) -> Bool {
-        guard self.connectionsMax > 0 else { return true }
         self.lock.take()
         defer { self.lock.release() }
         let count = self.counts[key, default: 0]
-        guard count < self.connectionsMax else { return false }
+        guard self.connectionsMax == 0 || count < self.connectionsMax else { return false }
         self.counts[key] = count + 1
         return true
     }
 
     /// A connection that was counted is gone.
     package func end(_ key: Key) {
-        guard self.connectionsMax > 0 else { return }
         self.lock.take()
         defer { self.lock.release() }
         guard let count = self.counts[key] else { return }

@@ -45,7 +45,7 @@ package final class HTTPServer: Sendable {
             bound.append(
                 .init(
                     descriptor: descriptor,
-                    tls: listener.tls,
+                    isTLS: listener.tls != nil,
                     isTCP: isTCP,
                     streamsAtFirst: listener.streamsAtFirst,
                     connectionsReserved: listener.connectionsReserved
@@ -56,7 +56,8 @@ package final class HTTPServer: Sendable {
         let state = ServerState(
             limits: limits,
             listeners: bound,
-            connectionsMax: max(1, min(limits.connectionsMax, descriptors)),
+            contexts: listeners.map(\.tls),
+            descriptorsMax: descriptors,
             loopCount: max(1, loopCount)
         )
         var loops: [EventLoop] = []
@@ -75,6 +76,20 @@ package final class HTTPServer: Sendable {
 
     /// The open connections by listener, in their order.
     package var connectionCounts: [Int] { self.state.connectionCounts.map(\.value) }
+
+    /// Sets the bounds that all loops share, from any thread; each loop's own are set on its thread, by
+    /// `EventLoop.setLimits`.
+    package func setLimits(_ limits: TransportLimits) {
+        self.state.setLimits(limits)
+    }
+
+    /// When the certificate ends that handshakes show, in seconds since 1970; nil in cleartext.
+    package var certificateExpiry: Int64? { self.state.context?.certificateExpiry }
+
+    /// Has TLS listeners show another certificate in handshakes to come, from any thread.
+    package func setContext(_ context: TLSContext) {
+        self.state.setContext(context)
+    }
 
     /// Starts the loops' threads.
     package func start() throws(TransportError) {

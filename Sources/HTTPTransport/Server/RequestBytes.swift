@@ -4,16 +4,21 @@ internal import Synchronization
 ///
 /// A request that arrives within one read, as nearly all do, is never counted here.
 final class RequestBytes: Sendable {
-    private let bytesMax: Int
+    private let bytesMax: Atomic<Int>
     private let count = Atomic<Int>(0)
 
     init(bytesMax: Int) {
-        self.bytesMax = bytesMax
+        self.bytesMax = Atomic(bytesMax)
+    }
+
+    /// Sets another bound; what is held already stays.
+    func setMax(_ bytesMax: Int) {
+        self.bytesMax.store(bytesMax, ordering: .relaxed)
     }
 
     /// Whether so many more may be held.
     func hasRoom(for bytes: Int) -> Bool {
-        self.count.load(ordering: .relaxed) + bytes <= self.bytesMax
+        self.count.load(ordering: .relaxed) + bytes <= self.bytesMax.load(ordering: .relaxed)
     }
 
     func change(by bytes: Int) {

@@ -4,18 +4,22 @@ internal import Synchronization
 final class ServerState: Sendable {
     struct BoundListener: Sendable {
         let descriptor: Int32
-        let tls: TLSContext?
+        let isTLS: Bool
         let isTCP: Bool
         let streamsAtFirst: Int?
         let connectionsReserved: Int
     }
 
+    /// What the loops begin with.
     let limits: TransportLimits
     let listeners: [BoundListener]
-    /// The server's bound, already below the descriptor limit of the process.
-    let connectionsMax: Int
-    /// The most handshakes in progress on one loop.
-    let handshakesPerLoopMax: Int
+    /// The most connections that the process has descriptors for.
+    private let descriptorsMax: Int
+    private let loopCount: Int
+    private let connectionsMax: Atomic<Int>
+    private let handshakesMax: Atomic<Int>
+    /// What TLS listeners show in handshakes to come.
+    private let contexts: ListenerContexts
     /// The open connections of all loops.
     let connectionCount = Atomic<Int>(0)
     /// The same by listener.
@@ -24,12 +28,24 @@ final class ServerState: Sendable {
     let clients: ConnectionCounts<ClientNetwork>
     let requestBytes: RequestBytes
 
-    init(limits: TransportLimits, listeners: [BoundListener], connectionsMax: Int, loopCount: Int) {
+    /// - Parameters:
+    ///   - contexts: for each listener, nil where it speaks cleartext.
+    ///   - descriptorsMax: the most connections that the process has descriptors for.
+    init(
+        limits: TransportLimits,
+        listeners: [BoundListener],
+        contexts: [TLSContext?],
+        descriptorsMax: Int,
+        loopCount: Int
+    ) {
         self.limits = limits
         self.listeners = listeners
         self.connectionCounts = listeners.map { _ in ConnectionCount() }
-        self.connectionsMax = connectionsMax
-        self.handshakesPerLoopMax = max(1, limits.handshakesMax / loopCount)
+        self.contexts = ListenerContexts(contexts)
+        self.descriptorsMax = descriptorsMax
+        self.loopCount = loopCount
+        self.connectionsMax = Atomic(max(1, min(limits.connectionsMax, descriptorsMax)))
+        self.handshakesMax = Atomic(limits.handshakesMax)
         self.clients = ConnectionCounts(connectionsMax: limits.connectionsPerAddressMax)
         self.requestBytes = RequestBytes(bytesMax: limits.requestBytesMax)
     }
@@ -40,7 +56,36 @@ final class ServerState: Sendable {
 
     /// Whether a listener may take one more connection.
     func hasRoom(_ listener: BoundListener) -> Bool {
-        self.connectionCount.load(ordering: .relaxed) < self.connectionsMax + listener.connectionsReserved
+        self.connectionCount.load(ordering: .relaxed)
+            < self.connectionsMax.load(ordering: .relaxed) + listener.connectionsReserved
+    }
+
+    /// The most handshakes in progress on one loop.
+    var handshakesPerLoopMax: Int {
+        max(1, self.handshakesMax.load(ordering: .relaxed) / self.loopCount)
+    }
+
+    /// What a listener's next connection is shown; nil in cleartext.
+    func context(listener index: Int) -> TLSContext? {
+        self.listeners[index].isTLS ? self.contexts.context(listener: index) : nil
+    }
+
+    /// What all TLS listeners show; nil when there are none.
+    var context: TLSContext? {
+        self.listeners.firstIndex { $0.isTLS }.flatMap { self.contexts.context(listener: $0) }
+    }
+
+    /// Sets the bounds that the loops share; from any thread. Connections that are past them stay.
+    func setLimits(_ limits: TransportLimits) {
+        self.connectionsMax.store(max(1, min(limits.connectionsMax, self.descriptorsMax)), ordering: .relaxed)
+        self.handshakesMax.store(limits.handshakesMax, ordering: .relaxed)
+        self.clients.setMax(limits.connectionsPerAddressMax)
+        self.requestBytes.setMax(limits.requestBytesMax)
+    }
+
+    /// Has every TLS listener show another certificate; from any thread. Connections that are there keep theirs.
+    func setContext(_ context: TLSContext) {
+        self.contexts.replace(with: context)
     }
 }
 

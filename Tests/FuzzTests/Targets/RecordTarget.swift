@@ -14,6 +14,7 @@ enum RecordTarget {
             case .topic: try self.checkTopic(content)
             case .device: try self.checkDevice(content)
             case .rejections: try self.checkRejections(key, content)
+            case .policies: try self.checkPolicies(content)
             case .origin: break
             }
         }
@@ -24,6 +25,15 @@ enum RecordTarget {
         var written = ByteBuffer()
         clock.store(to: &written)
         try promise(written.view == content, "a clock changed when it was written anew")
+    }
+
+    private static func checkPolicies(_ content: ByteView) throws(BrokenPromise) {
+        guard var policies = PolicyVersions(stored: content) else { return }
+        var written = ByteBuffer()
+        policies.store(to: &written)
+        try promise(written.view == content, "launch policies changed when they were written anew")
+        _ = policies.begin(EngineConfiguration(), at: .distantFuture)
+        try promise(policies.current?.number != nil, "no launch policy is in force")
     }
 
     private static func checkTopic(_ content: ByteView) throws(BrokenPromise) {

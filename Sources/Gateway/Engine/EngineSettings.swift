@@ -1,0 +1,28 @@
+import DeviceEngine
+
+/// What the engine's thread goes on with after a reload.
+struct EngineSettings: Sendable {
+    let engine: EngineConfiguration
+    /// The bytes of payloads that a worker's stream may hold unanswered.
+    let wakeBytesPerStreamMax: Int
+    /// Called on the engine's thread when they are in force, with the number of the launch policy.
+    let inForce: @Sendable (UInt32) -> Void
+
+    init(
+        engine: EngineConfiguration,
+        wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
+        inForce: @escaping @Sendable (UInt32) -> Void
+    ) {
+        self.engine = engine
+        self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
+        self.inForce = inForce
+    }
+
+    init(_ configuration: GatewayConfiguration, inForce: @escaping @Sendable (UInt32) -> Void) {
+        self.init(
+            engine: configuration.engine,
+            wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
+            inForce: inForce
+        )
+    }
+}

@@ -1,0 +1,87 @@
+import LaunchPolicy
+import Text
+
+/// What a configuration that was read anew makes of the one in force.
+package struct ConfigurationTransition: Sendable {
+    /// What is in force afterwards: what needs a restart is as it was.
+    package let next: GatewayConfiguration
+    /// What changes now.
+    package let changed: [ConfigurationChange]
+    /// What was written otherwise, and comes into force with the next start.
+    package let needsRestart: [ConfigurationChange]
+
+    /// - Parameters:
+    ///   - old: the one in force.
+    ///   - new: the one that was read.
+    package init(from old: GatewayConfiguration, to new: GatewayConfiguration) {
+        var next = new
+        // No key sets them.
+        next.asksForTokens = old.asksForTokens
+        next.faultRules = old.faultRules
+        var changed: [ConfigurationChange] = []
+        var needsRestart: [ConfigurationChange] = []
+        let begins = Self.begins(old, new)
+        for key in ConfigurationKey.all {
+            let change = ConfigurationChange(key: key.name, old: key.value(old), new: key.value(new))
+            guard change.old != change.new else { continue }
+            if key.needsRestart || begins.contains(key.name) {
+                needsRestart.append(change)
+                _ = key.assign(&next, change.old)
+            } else {
+                changed.append(change)
+            }
+        }
+        self.changed = changed + Self.policyChanges(old, new) + Self.webhookChanges(old, new)
+        self.needsRestart = needsRestart
+        self.next = next
+    }
+
+    /// The keys by which a gateway would begin or cease to ask for proof: that is settled at the start.
+    private static func begins(_ old: GatewayConfiguration, _ new: GatewayConfiguration) -> Set<String> {
+        var keys: Set<String> = []
+        if (old.providerKeysFolder == nil) != (new.providerKeysFolder == nil) { keys.insert("providerKeys") }
+        if (old.clientCAFile == nil) != (new.clientCAFile == nil) { keys.formUnion(["tls.clientCA", "tls.clientCRL"]) }
+        return keys
+    }
+
+    /// The parameters that are others for topics which one of the configurations names.
+    private static func policyChanges(
+        _ old: GatewayConfiguration,
+        _ new: GatewayConfiguration
+    ) -> [ConfigurationChange] {
+        let topics = Set(old.topicPolicies.keys).union(new.topicPolicies.keys)
+        return topics.sorted().flatMap { topic in
+            let (before, after) = (old.policy(forTopic: topic), new.policy(forTopic: topic))
+            return ConfigurationKey.parameters.compactMap { name in
+                Self.change(
+                    "topics.\(topic).policy.\(name.rawValue)",
+                    .number(JSONNumber(before.value(name))),
+                    .number(JSONNumber(after.value(name)))
+                )
+            }
+        }
+    }
+
+    private static func webhookChanges(
+        _ old: GatewayConfiguration,
+        _ new: GatewayConfiguration
+    ) -> [ConfigurationChange] {
+        let topics = Set(old.webhooks.keys).union(new.webhooks.keys)
+        return topics.sorted().flatMap { topic -> [ConfigurationChange] in
+            let (before, after) = (old.webhooks[topic], new.webhooks[topic])
+            let section = "topics.\(topic).webhook"
+            let none = WebhookConfiguration()
+            let changes = WebhookKey.all.compactMap { key in
+                Self.change("\(section).\(key.name)", key.value(before ?? none), key.value(after ?? none))
+            }
+            // Not all of a URL is shown.
+            guard changes.isEmpty, before != after else { return changes }
+            let shown = JSONValue.string("\(section).url, in a part that is not shown")
+            return [ConfigurationChange(key: "\(section).url", old: shown, new: shown)]
+        }
+    }
+
+    private static func change(_ key: String, _ old: JSONValue, _ new: JSONValue) -> ConfigurationChange? {
+        old == new ? nil : ConfigurationChange(key: key, old: old, new: new)
+    }
+}

@@ -1,0 +1,223 @@
+import Bytes
+import Dispatch
+import HTTPTransport
+import History
+import Synchronization
+import WakeDispatch
+
+/// Brings a configuration that was read anew into force, all of it or nothing, while the gateway goes on.
+///
+/// One reload at a time, on a queue of its own. It is `Sendable` without the compiler's proof: everything mutable is
+/// touched on `queue` alone once `attach` was called.
+final class ReloadService: @unchecked Sendable {
+    /// What a reload reaches into.
+    struct Target: Sendable {
+        let server: HTTPServer
+        let history: HistoryThread
+        let webhooks: WebhookService
+        let certificate: ServerCertificate?
+        let watches: CredentialWatches
+    }
+
+    /// Around every reload, whoever asked for it: what a service manager is told of.
+    enum Stage: Sendable {
+        case began, ended
+    }
+
+    private let queue = DispatchQueue(label: "reload")
+    private let source: ConfigurationSource?
+    private let log: GatewayLog
+    private let onStage: @Sendable (Stage) -> Void
+    private let drainTimeout: Atomic<Int64>
+    private let namedTopics: Mutex<[String]>
+    /// The one in force.
+    private var configuration: GatewayConfiguration
+    private var context: GatewayContext?
+    private var target: Target?
+    private var certificate: ServerCertificate?
+    private var watches: CredentialWatches?
+
+    /// - Parameters:
+    ///   - configuration: what is in force at the start.
+    ///   - source: where it is read again; nil when that cannot be done.
+    init(
+        _ configuration: GatewayConfiguration,
+        source: ConfigurationSource?,
+        log: GatewayLog,
+        onStage: @escaping @Sendable (Stage) -> Void
+    ) {
+        self.configuration = configuration
+        self.source = source
+        self.log = log
+        self.onStage = onStage
+        self.drainTimeout = Atomic(configuration.drainTimeoutMilliseconds)
+        self.namedTopics = Mutex(Self.topics(configuration))
+    }
+
+    /// How long a shutdown waits for wakes in flight, as of now.
+    var drainTimeoutMilliseconds: Int64 { self.drainTimeout.load(ordering: .relaxed) }
+
+    /// The topics that the configuration in force names.
+    var topics: [String] { self.namedTopics.withLock { $0 } }
+
+    private static func topics(_ configuration: GatewayConfiguration) -> [String] {
+        Array(Set(configuration.topicPolicies.keys).union(configuration.webhooks.keys))
+    }
+
+    /// Says what reloads reach into; before the first of them.
+    func attach(_ target: Target, _ context: GatewayContext) {
+        self.target = target
+        self.context = context
+        self.certificate = target.certificate
+        self.watches = target.watches
+    }
+
+    /// Ends with the reload that is under way.
+    func stop() {
+        self.queue.sync {
+            self.watches?.stop()
+            self.target = nil
+            self.context = nil
+        }
+    }
+
+    /// Reloads because of a signal: what it came to is logged.
+    func start() {
+        self.queue.async { self.reload { _ in } }
+    }
+
+    /// Reloads, and answers `reply` once the new configuration is in force, or why it is not.
+    ///
+    /// - Throws: `APIError` when there is nothing to read again.
+    func start(reply: StreamAddress) throws(APIError) {
+        guard self.source != nil else { throw .nothingToReload }
+        self.queue.async {
+            self.reload { result in
+                var writer = JSONWriter()
+                var status = 200
+                switch result {
+                case .success(let report): report.write(to: &writer)
+                case .failure(let error):
+                    status = error.status
+                    error.write(to: &writer)
+                }
+                var effects = EffectBatch()
+                effects.appendAnswer(reply, status: status, body: writer.buffer.view)
+                self.context?.loops[Int(reply.loop)].deliver(&effects)
+            }
+        }
+    }
+
+    /// - Parameter then: called once, on the queue.
+    private func reload(_ then: @escaping @Sendable (Result<ReloadReport, APIError>) -> Void) {
+        guard let context = self.context, let target = self.target, !context.isDraining else {
+            return then(.failure(.shutdown))
+        }
+        guard let source = self.source else { return then(.failure(.nothingToReload)) }
+        self.onStage(.began)
+        do throws(ConfigurationError) {
+            let read = try source.read()
+            let transition = ConfigurationTransition(from: self.configuration, to: read)
+            let changed = try self.apply(transition, context, target)
+            self.tell(changed, transition.needsRestart)
+            let settings = EngineSettings(transition.next) { policyVersion in
+                // The engine's thread goes on at once.
+                self.queue.async {
+                    let needsRestart = transition.needsRestart
+                    self.log.write(
+                        .reloaded,
+                        [
+                            "changed": "\(changed.count)", "needsRestart": "\(needsRestart.count)",
+                            "policyVersion": "\(policyVersion)",
+                        ]
+                    )
+                    self.onStage(.ended)
+                    let report = ReloadReport(
+                        policyVersion: policyVersion,
+                        changed: changed,
+                        needsRestart: needsRestart
+                    )
+                    then(.success(report))
+                }
+            }
+            var batch = CommandBatch()
+            batch.append(.configure(settings))
+            context.engine.submit(&batch)
+        } catch {
+            for fault in error.faults {
+                self.log.write(
+                    .configurationFault,
+                    ["key": fault.key, "problem": fault.problem, "remedy": fault.remedy]
+                )
+            }
+            self.log.write(.reloadRefused, ["faults": "\(error.faults.count)"])
+            self.onStage(.ended)
+            then(.failure(.badConfiguration(error)))
+        }
+    }
+
+    /// Reads every file that is named, and then, when nothing can fail any more, has everybody go on with it; the
+    /// engine comes last.
+    ///
+    /// - Returns: what has changed, files that hold something else included.
+    private func apply(
+        _ transition: ConfigurationTransition,
+        _ context: GatewayContext,
+        _ target: Target
+    ) throws(ConfigurationError) -> [ConfigurationChange] {
+        let next = transition.next
+        var faults: [ConfigurationFault] = []
+        var certificate: ServerCertificate?
+        do throws(TransportError) { certificate = try ServerCertificate(next) } catch {
+            faults.append(ConfigurationFault(key: "tls.certificate", CredentialError(message: error.message)))
+        }
+        var hooks: [Webhook] = []
+        do {
+            hooks = try WebhookService.webhooks(next)
+            try target.webhooks.prepare(hooks)
+        } catch {
+            faults.append(ConfigurationFault(key: "topics", CredentialError(message: "\(error)")))
+        }
+        var watches: CredentialWatches?
+        do throws(ConfigurationError) {
+            let before = self.configuration
+            watches = try CredentialWatches(next, log: self.log, keeping: self.watches, of: before)
+        } catch {
+            faults += error.faults
+        }
+        guard faults.isEmpty else { throw ConfigurationError(faults: faults) }
+
+        var changed = transition.changed
+        if let certificate, let old = self.certificate, !certificate.isSame(as: old) {
+            if let change = certificate.change(from: old) { changed.append(change) }
+            target.server.setContext(certificate.context)
+            self.certificate = certificate
+        }
+        if let watches, let old = self.watches {
+            watches.takeOver(from: old, context)
+            self.watches = watches
+        }
+        target.webhooks.begin(hooks)
+        self.log.set(level: next.logLevel, format: next.logFormat)
+        self.drainTimeout.store(next.drainTimeoutMilliseconds, ordering: .relaxed)
+        self.namedTopics.withLock { $0 = Self.topics(next) }
+        context.credentials.setMax(next.limits.connectionsPerCredentialMax)
+        target.server.setLimits(next.limits.transport)
+        target.history.setLimits(GatewayStore(next).historyLimits)
+        let settings = LoopSettings(next)
+        for loop in context.loops { loop.deliver(settings) }
+        self.configuration = next
+        return changed
+    }
+
+    private func tell(_ changed: [ConfigurationChange], _ needsRestart: [ConfigurationChange]) {
+        for change in changed {
+            let fields = ["key": change.key, "old": change.old.text, "new": change.new.text]
+            self.log.write(.configurationChanged, fields)
+        }
+        for change in needsRestart {
+            let fields = ["key": change.key, "old": change.old.text, "new": change.new.text]
+            self.log.write(.configurationNeedsRestart, fields)
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Where the log goes", .serialized, .timeLimit(.minutes(15)))
+struct LogOutputTests {
+    private let topic = "com.example.log"
+    private let token = String(repeating: "10910910", count: 8)
+
+    private func client(_ name: String) -> String {
+        RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name).py").path
+    }
+
+    enum Reader: String, CaseIterable {
+        /// Standard error is a pipe that is full, and nobody reads.
+        case stuck
+        /// Standard error is a pipe whose reader is gone.
+        case gone
+        /// Standard error is a file on a disk that is full.
+        case fullDisk
+    }
+
+    @Test("Whatever becomes of standard error, pushes are taken, reloads are answered, and it ends as it should")
+    func reader() throws {
+        for reader in Reader.allCases {
+            let launcher =
+                switch reader {
+                case .stuck: ["python3", self.client("full_pipe")]
+                case .gone: ["bash", "-c", #"exec "$@" 2> >(exit 0)"#, "bash"]
+                case .fullDisk: ["bash", "-c", #"exec "$@" 2>/dev/full"#, "bash"]
+                }
+            let gateway = try RunningGateway(["--set", "log.level=debug"], under: launcher)
+            for index in 1...400 { try self.failHandshake(gateway, index) }
+            #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+            for _ in 1...20 { #expect(try gateway.admin("/v1/reload", "-X", "POST").status == 200) }
+            #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+            #expect(try gateway.stats().integer("pushes", "accepted") == 2)
+            gateway.process.send(SIGTERM)
+            #expect(try gateway.process.finish().status == 0, "\(reader)")
+        }
+    }
+
+    /// Gives cause for a line.
+    private func failHandshake(_ gateway: RunningGateway, _ index: Int) throws {
+        let port = try #require(gateway.edge.split(separator: ":").last.flatMap { UInt16($0) })
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isConnected = unsafe withUnsafePointer(to: &address) { address in
+            unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        try #require(isConnected)
+        let nonsense = Array("GET / HTTP/1.1\r\n\r\n forged \(index)".utf8)
+        _ = unsafe send(descriptor, nonsense, nonsense.count, Int32(MSG_NOSIGNAL))
+        var answer = [UInt8](repeating: 0, count: 100)
+        while unsafe recv(descriptor, &answer, answer.count, 0) > 0 {}
+    }
+
+    @Test("Failed handshakes are lines of debug, a few, and then how many there were besides")
+    func handshakes() throws {
+        let gateway = try RunningGateway(["--set", "log.level=debug"])
+        for index in 1...40 { try self.failHandshake(gateway, index) }
+        try gateway.eventually("the line about the others") { gateway.process.errors.contains("suppressed=35") }
+        let lines = gateway.process.errors.split(separator: "\n").filter { $0.contains(" debug handshakeFailed ") }
+        #expect(lines.count == 6)
+        #expect(lines.allSatisfy { $0.contains(#"cause="http request""#) }, "\(lines)")
+        #expect(!gateway.process.errors.contains("forged"))
+    }
+
+    @Test("Where standard error is the journal, entries go there with fields of their own")
+    func journal() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let free = [
+            "--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state", folder.appendingPathComponent("s").path,
+        ]
+        let process = try ChildProcess(
+            "unshare",
+            ["--mount", "python3", self.client("journal"), RunningGateway.program, "dev"] + free,
+            folder: folder
+        )
+        var entries: [[String: String]] = []
+        while let line = try process.line(), entries.last?["WAKEGATE_EVENT"] != "stopped" {
+            guard let entry = try? JSONDecoder().decode([String: String].self, from: Data(line.utf8)) else { continue }
+            entries.append(entry)
+            guard entry["WAKEGATE_EVENT"] == "ready" else { continue }
+            let file = folder.appendingPathComponent("s/gateway.json")
+            let gateway = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
+            kill(try #require(gateway?["pid"] as? Int32), SIGTERM)
+        }
+        #expect(entries.map { $0["WAKEGATE_EVENT"] } == ["ready", "draining", "stopped"])
+        let ready = try #require(entries.first)
+        #expect(ready["PRIORITY"] == "6" && ready["SYSLOG_IDENTIFIER"] == "wakegate")
+        #expect(ready["MESSAGE"]?.hasPrefix("ready admin=127.0.0.1:") == true)
+        #expect(ready["WAKEGATE_EDGE"]?.hasPrefix("127.0.0.1:") == true)
+        #expect(try process.finish().status == 0)
+        // What people read beside it is not in the journal's stream twice.
+        #expect(!process.errors.contains(" info ready "))
+    }
+}

@@ -1,0 +1,276 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("A configuration that is read again", .serialized, .timeLimit(.minutes(15)))
+struct ReloadTests {
+    private let topic = "com.example.reload"
+    private let token = String(repeating: "4e10ad", count: 10) + "0000"
+    private static let open = ["--set", "registration=open"]
+
+    @Test("Reloads under pushes at full rate cost no push and no connection, and the new policy is in force")
+    func fullRate() throws {
+        let gateway = try ReloadingGateway(Self.open)
+        let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
+        let authority = gateway.served.authority
+        let client = try FullRateClient(edge: address, authority: authority, topic: self.topic, devices: 500)
+        let before = try gateway.explain(String(repeating: "0", count: 64))
+        #expect(before.integer("policyVersion") == 1)
+        let pushes = try self.accepted(gateway)
+        for round in 1...10 {
+            try gateway.write(["policy": ["launchInterval": round], "log": ["level": "info"]])
+            try gateway.hangUp()
+        }
+        let explained = try gateway.explain(String(repeating: "0", count: 64))
+        #expect(explained.integer("policyVersion") == 11)
+        let after = try self.accepted(gateway)
+        #expect(after > pushes)
+        try gateway.served.eventually("pushes behind the last reload") { try self.accepted(gateway) > after + 1000 }
+        try client.stop()
+        let outcome = try client.outcome()
+        #expect(Set(outcome.statuses.keys) == ["200"], "\(outcome.statuses)")
+        #expect(!outcome.goaway && outcome.processed == 0)
+    }
+
+    private func accepted(_ gateway: ReloadingGateway) throws -> Int {
+        try gateway.served.ask(.admin, "GET", "/v1/stats").integer("pushes", "accepted") ?? 0
+    }
+
+    @Test("A push that waits by the old policy is launched by the new one, on the stream that was open all along")
+    func waiting() throws {
+        let gateway = try ReloadingGateway(Self.open)
+        let worker = try gateway.served.worker(self.topic)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let first = try #require(try worker.next()?.id)
+        let result = #"{"result":"newData"}"#
+        #expect(try gateway.served.ask(.edge, "POST", "/v1/wakes/\(first)", body: result).status == 204)
+        let push = try gateway.push(self.token, topic: self.topic)
+        #expect(push.headers["wakegate-disposition"] == "scheduled")
+        try gateway.write(["topics": [self.topic: ["policy": ["launchInterval": 0.001]]]])
+        let answer = try gateway.answer()
+        #expect(answer.status == 200 && answer.integer("policyVersion") == 2)
+        #expect(answer.keys("changed") == ["topics.\(self.topic).policy.launchInterval"])
+        let second = try #require(try worker.next())
+        #expect(second.data["apnsID"] as? String == push.headers["apns-id"])
+        let explained = try gateway.explain(self.token)
+        #expect(explained.integer("policyVersion") == 2)
+        let launches = (explained.value("recent") as? [[String: Any]] ?? []).filter {
+            $0["event"] as? String == "launch"
+        }
+        #expect(launches.map { $0["policyVersion"] as? Int } == [2, 1])
+    }
+
+    @Test("With any fault nothing changes, and every fault is said to whoever asked, and logged")
+    func allOrNothing() throws {
+        let gateway = try ReloadingGateway(Self.open)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        try gateway.write([
+            "policy": ["launchInterval": -1, "dailyLaunches": 7], "polisy": 1, "providerKeys": "/nonexistent",
+            "tls": ["certificate": "/dev/null", "key": "/dev/null"],
+        ])
+        let answer = try gateway.answer()
+        #expect(answer.status == 400 && answer.reason == "BadConfiguration")
+        let keys = ["policy.launchInterval", "polisy", "tls.certificate", "providerKeys"]
+        #expect(answer.keys("faults") == keys)
+        let command = try gateway.reload()
+        #expect(command.status == 1)
+        #expect(command.errors.contains("the old configuration is in force"))
+        for key in keys { #expect(command.errors.contains("\n  \(key): "), "\(command.errors)") }
+        try gateway.hangUp("reloadRefused")
+        let log = gateway.served.process.errors
+        for key in keys { #expect(log.contains(" error configurationFault key=\(key) problem="), "\(key)") }
+        #expect(try gateway.explain(self.token).integer("policyVersion") == 1)
+
+        try gateway.write([
+            "polisy": nil, "providerKeys": nil, "policy": ["dailyLaunches": 7],
+            "tls": ["certificate": gateway.served.certificate, "key": gateway.served.key],
+        ])
+        #expect(try gateway.answer().keys("changed") == ["policy.dailyLaunches"])
+    }
+
+    @Test("What needs a restart is named each time and keeps nothing else back; what the command line says wins")
+    func restart() throws {
+        let gateway = try ReloadingGateway(Self.open + ["--set", "policy.dailyLaunches=50"])
+        try gateway.write([
+            "store": "memory", "drainTimeout": 2, "policy": ["dailyLaunches": 7],
+            "limits": ["streamsPerConnectionMax": 10, "devicesMax": 1],
+        ])
+        for changed in [["drainTimeout", "limits.devicesMax"], []] {
+            let answer = try gateway.answer()
+            #expect(Set(answer.keys("changed")) == Set(changed))
+            #expect(answer.keys("needsRestart") == ["store", "limits.streamsPerConnectionMax"])
+        }
+        let shown = try gateway.reload()
+        #expect(
+            shown.output == """
+                needs a restart: store: "sqlite" -> "memory"
+                needs a restart: limits.streamsPerConnectionMax: 1000 -> 10
+                launch policy: version 1
+
+                """
+        )
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let second = String(self.token.reversed())
+        #expect(try gateway.push(second, topic: self.topic).reason == "TooManyRequests")
+        try gateway.write(["store": nil, "drainTimeout": nil, "limits": nil])
+        #expect(Set(try gateway.answer().keys("changed")) == ["drainTimeout", "limits.devicesMax"])
+        #expect(try gateway.push(second, topic: self.topic).status == 200)
+        #expect(try gateway.reload().output == "nothing has changed\nlaunch policy: version 1\n")
+    }
+
+    @Test("New handshakes show the new certificate, and connections that are there stay")
+    func certificate() throws {
+        let gateway = try ReloadingGateway(Self.open)
+        let worker = try gateway.served.worker(self.topic)
+        func serial() throws -> String {
+            let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
+            let shown = try ChildProcess.run("openssl", ["s_client", "-connect", address, "-alpn", "h2"])
+            return try ChildProcess.run("openssl", ["x509", "-noout", "-serial"], input: shown.output).output
+        }
+        let before = try serial()
+        #expect(before.hasPrefix("serial="))
+        try gateway.served.renewCertificate()
+        #expect(try serial() == before)
+        let answer = try gateway.answer()
+        #expect(answer.keys("changed") == ["tls.certificate"])
+        #expect(try serial() != before)
+        #expect(try gateway.answer().keys("changed") == [])
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try worker.next()?.name == "wake")
+        #expect(try gateway.served.workerCount() == 1)
+    }
+
+    @Test(
+        "Another folder of provider keys is the one whose keys are good, and is watched; to ask at all needs a restart"
+    )
+    func providerKeys() throws {
+        let keys = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: keys) }
+        let folders = ["old", "new"].map { keys.appendingPathComponent($0).path }
+        for folder in folders {
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        }
+        let gateway = try ReloadingGateway(Self.open, members: ["providerKeys": folders[0]])
+        func add(_ keyID: String, to folder: String) throws {
+            let options = ["--team", AskingGateway.team, "--key-id", keyID, "--keys", folder]
+            let added = try ChildProcess.run(
+                RunningGateway.program,
+                ["key", "add", gateway.served.providerKey] + options
+            )
+            try #require(added.status == 0, "\(added.errors)")
+        }
+        func status(_ keyID: String) throws -> Int {
+            let proof = try AskingGateway.authorization(keyID, signedBy: gateway.served.providerKey)
+            return try gateway.push(self.token, topic: self.topic, fields: ["authorization: \(proof)"]).status
+        }
+        try add("KEY1", to: folders[0])
+        try add("KEY2", to: folders[1])
+        try gateway.served.eventually("a push with the first key") { try status("KEY1") == 200 }
+        #expect(try status("KEY2") == 403)
+        try gateway.write(["providerKeys": folders[1]])
+        #expect(try gateway.answer().keys("changed") == ["providerKeys"])
+        #expect(try status("KEY1") == 403)
+        #expect(try status("KEY2") == 200)
+        try add("KEY3", to: folders[1])
+        try gateway.served.eventually("a push with a key that was added") { try status("KEY3") == 200 }
+        try add("KEY4", to: folders[0])
+        #expect(try status("KEY4") == 403)
+        try gateway.write(["providerKeys": nil])
+        #expect(try gateway.answer().keys("needsRestart") == ["providerKeys"])
+        #expect(try gateway.push(self.token, topic: self.topic).status == 403)
+    }
+
+    @Test("The level and the format of the log, and bounds of loops and connections, change at once")
+    func settings() throws {
+        let gateway = try ReloadingGateway(Self.open)
+        try gateway.write(["log": ["level": "debug", "format": "json"], "limits": ["connectionsPerAddressMax": 1]])
+        #expect(try gateway.answer().status == 200)
+        try gateway.served.eventually("a line of JSON") {
+            gateway.served.process.errors.contains(#""event":"configurationChanged""#)
+        }
+        let worker = try gateway.served.worker(self.topic)
+        _ = try? gateway.push(self.token, topic: self.topic)
+        try gateway.served.eventually("a warning") {
+            gateway.served.process.errors.contains(
+                #""event":"limitMet","level":"warning","limit":"connectionsPerAddressMax""#
+            )
+        }
+        worker.process.send(SIGKILL)
+        try gateway.write(["limits": nil, "strictBackgroundPriority": true])
+        #expect(try gateway.answer().status == 200)
+        let fields = ["apns-topic: \(self.topic)", "apns-push-type: background", "apns-priority: 10"]
+        let path = "/3/device/\(self.token)"
+        let push = try gateway.served.ask(.edge, "POST", path, body: RunningGateway.payload, fields: fields)
+        #expect(push.status == 400 && push.reason == "BadPriority")
+    }
+
+    @Test("A topic gets a webhook, another one, and none, while the gateway runs")
+    func webhooks() throws {
+        let rig = try WebhookRig()
+        let (first, second) = (try rig.receiver(), try rig.receiver())
+        let gateway = try ReloadingGateway(Self.open + ["--set", "policy.launchInterval=0.001"])
+        func hook(_ receiver: WebhookReceiver) -> [String: Any] {
+            [
+                "url": "https://localhost:\(receiver.port)/wakes", "allowPrivate": true,
+                "ca": rig.folder.state.appendingPathComponent("ca.pem").path,
+            ]
+        }
+        let payload = #"{"aps":{"content-available":1},"replies":["newData"]}"#
+        func push() throws {
+            let fields = ["apns-topic: \(self.topic)", "apns-push-type: background", "apns-priority: 5"]
+            let path = "/3/device/\(self.token)"
+            #expect(try gateway.served.ask(.edge, "POST", path, body: payload, fields: fields).status == 200)
+        }
+        for receiver in [first, second] {
+            try gateway.write(["topics": [self.topic: ["webhook": hook(receiver)]]])
+            #expect(try gateway.answer().keys("changed").contains("topics.\(self.topic).webhook.url"))
+            try gateway.served.eventually("one webhook") { try gateway.served.workerCount() == 1 }
+            try push()
+            #expect(try receiver.next().path == "/wakes")
+        }
+        try gateway.write(["topics": nil])
+        #expect(try gateway.answer().status == 200)
+        try gateway.served.eventually("no webhook") { try gateway.served.workerCount() == 0 }
+        #expect(try !gateway.served.ask(.admin, "GET", "/v1/topics").body.contains("webhook"))
+        gateway.served.process.send(SIGTERM)
+        #expect(try gateway.served.process.finish().status == 0)
+    }
+
+    @Test(
+        "A gateway of development reads again what its command line names, and SIGHUP ends it as closing its terminal"
+    )
+    func development() throws {
+        let gateway = try RunningGateway()
+        let ended = try gateway.wakegate("reload")
+        #expect(ended.status == 0 && ended.output == "nothing has changed\nlaunch policy: version 1\n")
+        gateway.process.send(SIGHUP)
+        #expect(try gateway.process.finish().status == 0)
+    }
+
+    @Test("A check finds what a start would, and touches nothing")
+    func check() throws {
+        let gateway = try ReloadingGateway()
+        func check(_ settings: String...) throws -> ChildProcess.Ended {
+            let file = gateway.served.configurationFile.path
+            let options = settings.flatMap { ["--set", $0] }
+            return try ChildProcess.run(RunningGateway.program, ["serve", "--check", "--config", file] + options)
+        }
+        #expect(try check().status == 0)
+        let folder = gateway.served.folder
+        let missing = folder.appendingPathComponent("not/there").path
+        #expect(try check("state=\(missing)").status == 0)
+        #expect(!FileManager.default.fileExists(atPath: missing))
+        let shared = folder.appendingPathComponent("shared").path
+        try FileManager.default.createDirectory(atPath: shared, withIntermediateDirectories: true)
+        unsafe chmod(shared, 0o755)
+        let refused = try check(
+            "state=\(shared)",
+            "tls.key=\(gateway.served.authorityKey)",
+            "topics.a.webhook={url:'x'}"
+        )
+        #expect(refused.status == 78)
+        for key in ["tls.key: ", "state: others may enter", "topics.a.webhook.url: "] {
+            #expect(refused.errors.contains("  \(key)"), "\(refused.errors)")
+        }
+    }
+}
