@@ -2,7 +2,7 @@ import Foundation
 import Gateway
 import Testing
 
-@Suite("The watchdog", .timeLimit(.minutes(1)))
+@Suite("The watchdog", .timeLimit(.minutes(15)))
 struct WatchdogTests {
     @Test("It is content while every thread turns, and asks again only then")
     func look() {
