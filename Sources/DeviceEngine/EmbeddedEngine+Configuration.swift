@@ -4,8 +4,8 @@ extension EmbeddedEngine {
     /// Goes on with another configuration, at once for whatever happens from now on.
     ///
     /// The moments at which waiting devices launch follow in the next calls of `advance`, a bounded number of devices
-    /// in each; a device that is launched, asked about or pushed to before is looked at then. Wakes in flight keep their
-    /// deadlines. What is past a bound that has become tighter stays.
+    /// in each; a device that is launched, asked about or pushed to before is looked at then. Wakes in flight keep
+    /// their deadlines. What is past a bound that has become tighter stays.
     package func reconfigure(_ configuration: EngineConfiguration) {
         self.configuration = configuration
         for topic in self.topics.indices {

@@ -5,7 +5,8 @@ import Testing
 struct HeadlineTests {
     @Test("14 pushes half an interval apart become 8 launches, an interval apart, and the books balance")
     func fourteen() throws {
-        let interval = 1000
+        // Long beside what two pushes take on a machine that does much else.
+        let interval = 4000
         let gateway = try RunningGateway(["--set", "policy.launchInterval=\(interval / 1000)"])
         let topic = "com.example.headline"
         let token = String(repeating: "14", count: 32)
@@ -36,7 +37,7 @@ struct HeadlineTests {
         let gaps = zip(launches, launches.dropFirst()).map { $1 - $0 }
         #expect(gaps.count == 7)
         // Two milliseconds for the wall clock, which may be adjusted while policy time is not.
-        #expect(gaps.allSatisfy { (interval - 2...interval + 500).contains($0) }, "\(gaps)")
+        #expect(gaps.allSatisfy { (interval - 2..<2 * interval).contains($0) }, "\(gaps)")
         #expect(carried == 14)
 
         let stats = try gateway.stats()

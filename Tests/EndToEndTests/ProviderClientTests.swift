@@ -50,7 +50,7 @@ struct ProviderClientTests {
         let settings = try self.settings(gateway, folder, hasToken: hasToken, scenes: scenes)
         let running = try client.start(settings)
         func scene(_ name: String) throws -> ProviderClient.Scene {
-            let line = try #require(try running.line(within: 60), "no \(name): \(running.errors)")
+            let line = try #require(try running.line(within: 300), "no \(name): \(running.errors)")
             let scene = try JSONDecoder().decode(ProviderClient.Scene.self, from: Data(line.utf8))
             #expect(scene.scene == name, "\(line)")
             return scene
