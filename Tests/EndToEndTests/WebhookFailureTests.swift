@@ -64,7 +64,7 @@ struct WebhookFailureTests {
         try gateway.pushHook(1, replies: ["busy", "newData"])
         #expect(try receiver.next().attempt == 1)
         try gateway.eventually("it rests") { try gateway.hook("state") as? String == "resting" }
-        #expect(try gateway.hook("lastError") as? String == "it answered 503 and asked for 1 s of rest")
+        #expect(try gateway.hook("lastError") as? String == "it answered 503 and asked for 5 s of rest")
         #expect(try receiver.next().attempt == 1)
         try gateway.completes(1)
         #expect(try gateway.results("lost") == 1)

@@ -50,7 +50,7 @@ function answer(stream, headers, body) {
     case "wrong": return respond(200, '{"result":"perhaps"}');
     case "large": return respond(200, JSON.stringify({ result: "newData", padding: "x".repeat(100000) }));
     case "redirect": return respond(302, "", { location: `https://localhost:${server.address().port}/elsewhere` });
-    case "busy": return respond(503, "", { "retry-after": "1" });
+    case "busy": return respond(503, "", { "retry-after": "5" });
     default: return respond(Number(reply), "");
   }
 }
