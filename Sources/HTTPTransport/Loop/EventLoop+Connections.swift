@@ -1,5 +1,4 @@
 internal import Bytes
-internal import Synchronization
 
 /// A connection's life: accept, read, flush, end.
 extension EventLoop {
@@ -83,7 +82,6 @@ extension EventLoop {
         self.looksAt[Int(index)] = 0
         self.handshakes.append(connection.id) { self.isInHandshake($0) }
         self.connectionCount += 1
-        self.server.connectionCount.add(1, ordering: .relaxed)
         self.server.connectionCounts[listener].begin()
         if let tls {
             connection.tls = TLSSession(context: tls, pipe: self.pipe)
@@ -393,7 +391,6 @@ extension EventLoop {
         self.looksAt[Int(index)] = .max
         self.freeIndices.append(index)
         self.connectionCount -= 1
-        self.server.connectionCount.subtract(1, ordering: .relaxed)
         self.server.connectionCounts[connection.listener].end()
         // The handler counts connections at the end of a turn, those that carried no request among them.
         self.core.handlerWasTold = true

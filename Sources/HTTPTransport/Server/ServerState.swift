@@ -20,9 +20,7 @@ final class ServerState: Sendable {
     private let handshakesMax: Atomic<Int>
     /// What TLS listeners show in handshakes to come.
     private let contexts: ListenerContexts
-    /// The open connections of all loops.
-    let connectionCount = Atomic<Int>(0)
-    /// The same by listener.
+    /// The open connections of all loops, by listener.
     let connectionCounts: [ConnectionCount]
     /// The same by where they come from.
     let clients: ConnectionCounts<ClientNetwork>
@@ -56,7 +54,7 @@ final class ServerState: Sendable {
 
     /// Whether a listener may take one more connection.
     func hasRoom(_ listener: BoundListener) -> Bool {
-        self.connectionCount.load(ordering: .relaxed)
+        self.connectionCounts.reduce(0) { $0 + $1.value }
             < self.connectionsMax.load(ordering: .relaxed) + listener.connectionsReserved
     }
 

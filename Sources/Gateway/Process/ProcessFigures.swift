@@ -22,7 +22,8 @@ struct ProcessFigures: Sendable {
         )
     }
 
-    private static var residentBytes: Int64 {
+    /// Bytes that are not swapped out, as of now; 0 where the system does not say.
+    static var residentBytes: Int64 {
         let pages = self.text("/proc/self/statm").split(separator: " ").dropFirst().first.flatMap { Int64($0) }
         return (pages ?? 0) * Int64(sysconf(Int32(_SC_PAGESIZE)))
     }
@@ -41,7 +42,8 @@ struct ProcessFigures: Sendable {
         return line?.split(separator: " ").dropFirst(3).first.flatMap { Int64($0) } ?? 0
     }
 
-    private static var processorSeconds: Double {
+    /// Seconds of processor time until now.
+    static var processorSeconds: Double {
         var time = timespec()
         unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
         return Double(time.tv_sec) + Double(time.tv_nsec / 1_000_000) / 1000
