@@ -49,7 +49,7 @@ class ServedGateway:
         self.certificates = os.path.join(folder, "certificates")
         if not os.path.exists(self.certificates):
             make_certificates(program, self.certificates)
-        configuration = {
+        self.configuration = {
             "edge": "127.0.0.1:0", "admin": "127.0.0.1:0", "state": self.state, "store": "sqlite", "drainTimeout": 1,
             "tls": {
                 "certificate": os.path.join(self.certificates, "server.pem"),
@@ -57,10 +57,9 @@ class ServedGateway:
             },
             **settings,
         }  # fmt: skip
-        file = os.path.join(folder, "wakegate.json5")
-        with open(file, "w", encoding="utf-8") as output:
-            json.dump(configuration, output, indent=2)
-        self.command = [program, "serve", "--config", file]
+        self.file = os.path.join(folder, "wakegate.json5")
+        self.write({})
+        self.command = [program, "serve", "--config", self.file]
         self.log = os.path.join(folder, "gateway.log")
         self.process: subprocess.Popen | None = None
         self.addresses = Addresses("", "", os.path.join(self.certificates, "ca.pem"))
@@ -68,6 +67,13 @@ class ServedGateway:
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    def write(self, changes: dict) -> None:
+        """Writes the configuration with these settings instead of those of the same names; the next start takes it, or
+        SIGHUP."""
+        self.configuration |= changes
+        with open(self.file, "w", encoding="utf-8") as output:
+            json.dump(self.configuration, output, indent=2)
 
     def launch(self, prefix: list[str] | None = None, environment: dict[str, str] | None = None) -> None:
         """Starts a process and does not wait until it is ready."""

@@ -11,6 +11,7 @@ import soak_attacks
 import soak_full
 import soak_load
 import soak_power
+import soak_reload
 import soak_sdk
 import soak_sync
 import soak_workers
@@ -23,6 +24,7 @@ KINDS = {
     "load": soak_load.soak,
     "sdk": soak_sdk.soak,
     "workers": soak_workers.soak,
+    "reload": soak_reload.soak,
     "attacks": soak_attacks.soak,
 }
 
