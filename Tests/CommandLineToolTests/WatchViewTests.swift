@@ -4,7 +4,12 @@ import Text
 
 @Suite("The view of stats --watch")
 struct WatchViewTests {
-    private func event(second: Int, worker: String = "edge-1", topics: Int = 1) throws -> JSONValue {
+    private func event(
+        second: Int,
+        worker: String = "edge-1",
+        topics: Int = 1,
+        window: Int = 30_000
+    ) throws -> JSONValue {
         let listed = (0..<topics).map {
             """
             {"topic":"com.example.app\($0)","devices":3,"workers":1,"slots":4,"busy":1,"accepted":\(second * 10),
@@ -21,7 +26,8 @@ struct WatchViewTests {
               "pushesPerLaunch":5.0},
              "topics":{"count":\(topics),"listed":[\(listed.joined(separator: ","))]},
              "streams":{"count":1,"listed":[{"stream":"0-0-1-1","name":"\(worker)","topic":"com.example.app0","slots":4,
-               "busy":1,"wakes":\(second * 2),"lag":22000,"state":"stalled"}]},
+               "busy":1,"wakes":\(second * 2),"lag":22000,"executionWindow":\(window),
+               "state":"stalled"}]},
              "gateway":{"state":"ready","problem":null,"uptime":7260,"connections":3,"memory":42000000,"cpu":1}}
             """
         )
@@ -53,6 +59,17 @@ struct WatchViewTests {
         let worker = try #require(lines.first { $0.hasPrefix("edge-1") })
         #expect(worker.contains("22 s") && worker.contains("stalled"))
         #expect(lines.last == "q quits")
+    }
+
+    @Test("The oldest wake is red past half of the execution window", arguments: [30_000, 43_999, 44_001, 3_600_000])
+    func late(window: Int) throws {
+        var model = WatchModel(title: "127.0.0.1:9197")
+        model.take(try self.event(second: 1, window: window))
+        let lines = WatchView(model, size: Terminal.Size(width: 120, height: 30)).lines.map {
+            $0.text(width: 120, isColoured: true)
+        }
+        let worker = try #require(lines.first { $0.hasPrefix("edge-1") })
+        #expect(worker.contains("\u{1B}[31m      22 s \u{1B}[0m") == (window < 44_000), "\(worker)")
     }
 
     @Test("It never has more lines than the terminal has rows, and says what it leaves out", arguments: 1...40)

@@ -42,6 +42,13 @@ struct DashboardTests {
         #expect(try #require(stats.integer("wakes", "launched")) >= 2)
     }
 
+    @Test("The oldest wake of a worker stands out by the execution window of its topic")
+    func late() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        try self.play(["late"], "http://\(gateway.admin)", push: push)
+    }
+
     @Test("A gateway that has seen nothing says what to do")
     func empty() throws {
         let gateway = try RunningGateway()

@@ -51,6 +51,7 @@ struct LiveTests {
         #expect(workers?.first?["name"] as? String == "curl")
         #expect((workers?.first?["slots"] as? NSNumber)?.intValue == 4)
         #expect((workers?.first?["busy"] as? NSNumber)?.intValue == 1)
+        #expect((workers?.first?["executionWindow"] as? NSNumber)?.intValue == 30_000)
         let lag = try #require((workers?.first?["lag"] as? NSNumber)?.intValue)
         let later = try self.event(stream) { _ in true }
         let laterWorkers = (later["streams"] as? [String: Any])?["listed"] as? [[String: Any]]

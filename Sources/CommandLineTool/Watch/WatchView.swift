@@ -13,6 +13,8 @@ package struct WatchView: Sendable {
 
     private static let labelWidth = 11
     private static let valueWidth = 9
+    /// A wake that has run for longer than this share of the execution window catches the eye.
+    private static let lateShare = 0.5
 
     /// At most as many lines as the terminal has rows.
     package var lines: [StyledLine] {
@@ -211,7 +213,7 @@ package struct WatchView: Sendable {
             line.append(column: self.model.rates("stream \(place)").map { Self.rate($0[0]) } ?? "-", 10, isNumber: true)
             line.append(column: Self.count(stream["wakes"]), 10, isNumber: true)
             let lag = stream["lag"]?.number
-            let isLate = (lag ?? 0) > 15_000
+            let isLate = (lag ?? 0) > (stream["executionWindow"]?.number ?? .infinity) * Self.lateShare
             line.append(column: lag.map { Self.lag($0) } ?? "-", 10, isLate ? .bad : .plain, isNumber: true)
             let isGood = state == "free" || state == "busy"
             line.append(column: state, 10, isGood ? .good : .bad, isNumber: true)

@@ -7,8 +7,8 @@ const states = {
   free: ["free", "good"], busy: ["busy", "warn"], full: ["full", "warn"], paused: ["not reading", "bad"],
   stalled: ["stalled", "bad"], draining: ["stopping", "idle"],
 };
-// A wake that has run for longer than this catches the eye.
-const lateMilliseconds = 15000;
+// A wake that has run for longer than this share of the execution window catches the eye.
+const lateShare = 0.5;
 
 function table(host, label, columns, rows) {
   // A table that is scrolled, or in which something has the focus, is filled in place.
@@ -94,7 +94,7 @@ function updateWorkers(event) {
     workers.toSorted(order).map((worker) => {
       const rates = workerRates.update(worker.stream, event.at, [worker.wakes]);
       const [text, ink] = states[worker.state] ?? [worker.state, "idle"];
-      const isLate = worker.lag !== null && worker.lag > lateMilliseconds;
+      const isLate = worker.lag !== null && worker.lag > worker.executionWindow * lateShare;
       return el("tr", {}, el("th", { scope: "row", class: "start" }, worker.name || `stream ${worker.stream}`),
         cell(worker.topic, { class: "start" }), slots(worker.busy, worker.slots), cell(shown(rates, 0)),
         cell(count(worker.wakes)),

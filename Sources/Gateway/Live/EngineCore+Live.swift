@@ -50,7 +50,8 @@ extension EngineCore {
                 LiveSnapshot.Stream(
                     topic: self.engine.snapshot(stream.topic).name,
                     snapshot: stream,
-                    lag: stream.oldestGivenAt.map { max(0, now.milliseconds - $0.milliseconds) }
+                    lag: stream.oldestGivenAt.map { max(0, now.milliseconds - $0.milliseconds) },
+                    executionWindow: self.engine.executionWindow(stream.topic)
                 )
             },
             streamCount: self.dispatcher.streamCount,

@@ -92,6 +92,8 @@ struct LiveReport {
             writer.integer(stream.snapshot.wakesGiven)
             writer.key("lag")
             writer.optional(stream.lag) { writer, lag in writer.integer(lag) }
+            writer.key("executionWindow")
+            writer.integer(stream.executionWindow)
             writer.key("state")
             writer.string(stream.snapshot.state.rawValue)
             writer.endObject()

@@ -23,6 +23,8 @@ struct LiveSnapshot: Sendable {
         let snapshot: StreamSnapshot
         /// How long it has held the oldest of its wakes, in milliseconds; nil when it holds none.
         let lag: Int64?
+        /// How long a wake of its topic may take at first, in milliseconds.
+        let executionWindow: Int64
     }
 
     /// In milliseconds since 1970.

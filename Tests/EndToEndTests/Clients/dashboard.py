@@ -245,6 +245,34 @@ def empty(browser):
     return watcher.faults
 
 
+# Renders one worker with a wake of so many milliseconds, from an event as the gateway sends it; whether it stands out.
+LATE = """
+async ([lag, executionWindow]) => {
+  const reader = (await fetch("/v1/live")).body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!/data: .*\\n/.test(text)) text += (await reader.read()).value;
+  await reader.cancel();
+  const event = JSON.parse(/data: (.*)\\n/.exec(text)[1]);
+  const [worker] = event.streams.listed;
+  const told = worker.executionWindow;
+  Object.assign(worker, { lag, executionWindow: executionWindow ?? told });
+  (await import("/dashboard/tables.js")).updateTables(event);
+  return [told, document.querySelectorAll("#workers td.late").length];
+}
+"""
+
+
+def late(browser):
+    """A wake stands out that has taken more than half of what its topic gives it, be that seconds or hours."""
+    page, watcher = open_page(browser)
+    wait_for_life(page)
+    for lag, window, expected in ((600, 1000, 1), (400, 1000, 0), (1_700_000, None, 0), (1_900_000, None, 1)):
+        told, found = page.evaluate(LATE, [lag, window])
+        if (told, found) != (3_600_000, expected):
+            watcher.note(f"a wake of {lag} ms of {window or told} ms stands out {found} times")
+    return watcher.faults
+
+
 def say(scene, faults):
     print(json.dumps({"scene": scene, "faults": faults}), flush=True)
 
