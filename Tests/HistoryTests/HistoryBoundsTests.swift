@@ -87,6 +87,32 @@ struct HistoryBoundsTests {
         #expect(rig.open().recent(device: newest, count: 1) == rig.recent(newest, 1))
     }
 
+    @Test("Another size and another age, set while it is open, hold for what is there")
+    func set() throws {
+        let rig = try HistoryRig(limits: HistoryLimits(bytesMax: 32 << 20))
+        var random = SeededGenerator(seed: 7)
+        let day: Int64 = 86_400_000
+        let start = rig.now
+        for hour in 0..<240 as Range<Int64> {
+            rig.now = start + hour * day / 24
+            for _ in 0..<1000 { rig.appendRandom(&random, devices: 100_000, millisecondsMax: 2) }
+            rig.flush()
+            rig.tidyAll()
+        }
+        rig.append(HistoryEvent(device: 7, at: rig.now, kind: .registered))
+        rig.flush()
+        #expect(rig.fileBytes() > 5 << 20)
+        rig.open().setLimits(HistoryLimits(bytesMax: 4 << 20, ageMillisecondsMax: 100 * day))
+        rig.tidyAll()
+        #expect(rig.open().takeDropped().bySize > 0)
+        rig.open().setLimits(HistoryLimits(bytesMax: 4 << 20, ageMillisecondsMax: day / 12))
+        rig.tidyAll()
+        #expect(rig.open().takeDropped().byAge > 0)
+        #expect(rig.open().recent(device: 7, count: 1) == rig.recent(7, 1))
+        rig.close()
+        #expect(rig.fileBytes() <= 4 << 20)
+    }
+
     @Test("Memory holds a bounded number of events though nobody flushes")
     func collected() throws {
         let rig = try HistoryRig()

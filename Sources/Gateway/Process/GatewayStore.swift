@@ -1,20 +1,26 @@
 import DeviceEngine
 import DeviceJournal
-import History
+package import History
 
 /// The files a gateway keeps in its state folder.
-struct GatewayStore: Sendable {
+package struct GatewayStore: Sendable {
     let folder: String
     let kind: GatewayConfiguration.Store
-    let historyLimits: HistoryLimits
+    /// Those of memory when nothing is kept, whatever is configured for the file.
+    package let historyLimits: HistoryLimits
 
-    init(_ configuration: GatewayConfiguration) {
+    package init(_ configuration: GatewayConfiguration) {
         self.folder = configuration.stateFolder
         self.kind = configuration.store
-        self.historyLimits = HistoryLimits(
-            bytesMax: configuration.limits.historyBytesMax,
-            ageMillisecondsMax: Int64(configuration.limits.historySeconds) * 1000
-        )
+        self.historyLimits =
+            switch configuration.store {
+            case .memory: .inMemory
+            case .sqlite:
+                HistoryLimits(
+                    bytesMax: configuration.limits.historyBytesMax,
+                    ageMillisecondsMax: Int64(configuration.limits.historySeconds) * 1000
+                )
+            }
     }
 
     static let journalName = "journal.sqlite"
@@ -36,10 +42,11 @@ struct GatewayStore: Sendable {
 
     /// Opens the history, in memory when nothing is kept.
     func openHistory(onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
-        switch self.kind {
-        case .memory: HistoryFile(path: nil, limits: .inMemory, onTrouble: onTrouble)
-        case .sqlite:
-            HistoryFile(path: "\(self.folder)/history.sqlite", limits: self.historyLimits, onTrouble: onTrouble)
-        }
+        let path: String? =
+            switch self.kind {
+            case .memory: nil
+            case .sqlite: "\(self.folder)/history.sqlite"
+            }
+        return HistoryFile(path: path, limits: self.historyLimits, onTrouble: onTrouble)
     }
 }
