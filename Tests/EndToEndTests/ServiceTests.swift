@@ -45,6 +45,49 @@ struct ServiceTests {
         #expect(ended.status == 0)
     }
 
+    @Test(
+        "The manager hears when a reload begins, by its own clock, and when and how it has ended, whoever asked for it"
+    )
+    func reload() throws {
+        let folder = try RestartFolder()
+        let file = folder.folder.appendingPathComponent("wakegate.json5")
+        func write(_ text: String) throws { try Data(text.utf8).write(to: file) }
+        try write("{}")
+        let manager = try self.manager([], Self.serve + ["--config", file.path])
+        let begun = try self.next("told: READY=1 ", of: manager)
+        let ready = try self.ready(manager)
+        let admin = try #require(ready["admin"] as? String)
+        func post() throws {
+            _ = try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "-X", "POST", "http://\(admin)/v1/reload"])
+        }
+        let refused = "; the configuration it has read again is faulty, and the old one is in force"
+        let taken = "; has read its configuration again"
+        for (text, outcome, ask) in [
+            ("{ policy: { launchInterval: 60 } }", taken, { try manager.write("hangup") }),
+            ("{ policy: { launchInterval: -1 } }", refused, { try manager.write("hangup") }),
+            ("{ policy: { launchInterval: -1 } }", refused, post), ("{}", taken, post),
+        ] {
+            try write(text)
+            let before = Self.monotonicMicroseconds
+            try ask()
+            // Nothing else comes between.
+            let reloading = try self.next("told: ", of: manager)
+            let pattern = #/told: RELOADING=1 MONOTONIC_USEC=([0-9]+) STATUS=Reads its configuration again/#
+            let moment = try #require(reloading.wholeMatch(of: pattern).flatMap { UInt64($0.1) }, "\(reloading)")
+            #expect((before...Self.monotonicMicroseconds).contains(moment))
+            #expect(try self.next("told: ", of: manager) == begun + outcome)
+        }
+        try manager.write("end")
+        #expect(try manager.finish().status == 0)
+    }
+
+    /// What CLOCK_MONOTONIC says, which is the clock of `MONOTONIC_USEC`.
+    private static var monotonicMicroseconds: UInt64 {
+        var now = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &now)
+        return UInt64(now.tv_sec) * 1_000_000 + UInt64(now.tv_nsec) / 1000
+    }
+
     @Test("A start that fails says why in the status")
     func failedStart() throws {
         let taken = try RunningGateway()

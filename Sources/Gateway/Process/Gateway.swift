@@ -22,16 +22,16 @@ package final class Gateway: Sendable {
     /// - Parameters:
     ///   - source: where a reload reads the configuration again; nil when it cannot.
     ///   - log: hears of what an operator would act on.
-    ///   - onReload: called around every reload.
+    ///   - status: hears how it is.
     ///   - onIdle: called from a loop, during a shutdown, when the last connection has ended.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
     ///   `CredentialError` that name the file; `ConfigurationError` that names the key; `HTTPClientError` when
     ///   webhooks are configured and libcurl cannot be set up.
-    init(
+    package init(
         _ configuration: GatewayConfiguration,
         source: ConfigurationSource? = nil,
         log: GatewayLog,
-        onReload: @escaping @Sendable (ReloadService.Stage) -> Void = { _ in },
+        status: ServiceStatus = ServiceStatus(),
         onIdle: @escaping @Sendable () -> Void
     ) throws {
         let certificate = try ServerCertificate(configuration)
@@ -48,7 +48,7 @@ package final class Gateway: Sendable {
             loopCount: loopCount,
             providerKeys: watches.providerKeys?.keys,
             clientTrusts: watches.clientTrust?.trusts,
-            reloads: ReloadService(configuration, source: source, log: log, onStage: onReload),
+            reloads: ReloadService(configuration, source: source, log: log, onStage: { status.reloaded($0) }),
             log: log,
             onIdle: onIdle
         )
@@ -85,7 +85,7 @@ package final class Gateway: Sendable {
             },
             onFailure: { error in
                 log.write(.storeFailed, ["cause": error.message])
-                Systemd.notify(.status("Takes nothing more until it is started again: \(error.message)"))
+                status.storeFailed(error.message)
             },
             pulse: context.enginePulse
         )
@@ -118,12 +118,12 @@ package final class Gateway: Sendable {
     }
 
     /// Reads the configuration again, and brings it into force; what that came to is logged.
-    func reload() {
+    package func reload() {
         self.context.reloads.start()
     }
 
     /// How long a shutdown waits for wakes in flight, as of now.
-    var drainTimeoutMilliseconds: Int64 { self.context.reloads.drainTimeoutMilliseconds }
+    package var drainTimeoutMilliseconds: Int64 { self.context.reloads.drainTimeoutMilliseconds }
 
     /// A shutdown has begun.
     package var isDraining: Bool { self.context.isDraining }

@@ -34,7 +34,8 @@ package enum GatewayProcess {
             log.close()
         }
 
-        let gateway = try self.start(configuration, source, log) { happened.yield(.idle) }
+        let status = ServiceStatus()
+        let gateway = try self.start(configuration, source, log, status) { happened.yield(.idle) }
         onReady(gateway.addresses)
         let watchdog = Systemd.watchdogMicroseconds.map { microseconds in
             Watchdog(microseconds: microseconds, gateway.watched) { Systemd.notify(.alive) }
@@ -46,7 +47,7 @@ package enum GatewayProcess {
             case (.signalled, false):
                 let milliseconds = gateway.drainTimeoutMilliseconds
                 log.write(.draining, ["drainTimeoutMilliseconds": "\(milliseconds)"])
-                Systemd.notify(.stopping("Lets wakes in flight end", milliseconds: milliseconds))
+                status.stopping(drainTimeoutMilliseconds: milliseconds)
                 gateway.drain()
                 let timeout = DispatchTimeInterval.milliseconds(Int(milliseconds))
                 DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { happened.yield(.timedOut) }
@@ -69,6 +70,7 @@ package enum GatewayProcess {
         _ configuration: GatewayConfiguration,
         _ source: ConfigurationSource,
         _ log: GatewayLog,
+        _ status: ServiceStatus,
         onIdle: @escaping @Sendable () -> Void
     ) throws -> Gateway {
         do {
@@ -76,29 +78,15 @@ package enum GatewayProcess {
                 configuration,
                 source: source,
                 log: log,
-                onReload: { self.reloadChanged($0) },
+                status: status,
                 onIdle: onIdle
             )
             try gateway.start()
-            let addresses = gateway.addresses
-            Systemd.notify(.ready("Takes pushes at \(addresses.edge.text), operators at \(addresses.admin.text)"))
+            status.started(gateway.addresses)
             return gateway
         } catch {
-            Systemd.notify(.status("Cannot start: \(error)"))
+            status.startFailed(error)
             throw error
-        }
-    }
-
-    /// The one place where the service manager is told of reloads, whether by a signal or by `POST /v1/reload`, and
-    /// whether they change something or not.
-    private static func reloadChanged(_ stage: ReloadService.Stage) {
-        switch stage {
-        case .began:
-            var now = timespec()
-            unsafe clock_gettime(CLOCK_MONOTONIC, &now)
-            let microseconds = UInt64(now.tv_sec) * 1_000_000 + UInt64(now.tv_nsec) / 1000
-            Systemd.notify(.reloading("Reads its configuration again", monotonicMicroseconds: microseconds))
-        case .ended: Systemd.notify(.ready("Takes pushes, and has read its configuration again"))
         }
     }
 

@@ -21,7 +21,9 @@ final class ReloadService: @unchecked Sendable {
 
     /// Around every reload, whoever asked for it: what a service manager is told of.
     enum Stage: Sendable {
-        case began, ended
+        case began
+        /// What was read is in force, or it was faulty and nothing has changed.
+        case taken, refused
     }
 
     private let queue = DispatchQueue(label: "reload")
@@ -131,7 +133,7 @@ final class ReloadService: @unchecked Sendable {
                             "policyVersion": "\(policyVersion)",
                         ]
                     )
-                    self.onStage(.ended)
+                    self.onStage(.taken)
                     let report = ReloadReport(
                         policyVersion: policyVersion,
                         changed: changed,
@@ -151,7 +153,7 @@ final class ReloadService: @unchecked Sendable {
                 )
             }
             self.log.write(.reloadRefused, ["faults": "\(error.faults.count)"])
-            self.onStage(.ended)
+            self.onStage(.refused)
             then(.failure(.badConfiguration(error)))
         }
     }

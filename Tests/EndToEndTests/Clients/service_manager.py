@@ -5,7 +5,8 @@
 
 What the service tells goes to standard output, `told: ` and the assignments of one notice on a line, and so do the
 lines it writes itself, `wrote: `. Lines on standard input are commands: `stop NAME` stops the thread of that name and
-says `stopped`, or `silent` once no notice came for a while, `continue` lets it go on, `end` sends SIGTERM.
+says `stopped`, or `silent` once no notice came for a while, `continue` lets it go on, `hangup` sends SIGHUP, `end`
+SIGTERM.
 """
 
 import argparse
@@ -129,6 +130,8 @@ def main():
                 quiet_since = time.monotonic()
             elif words[0] == "continue":
                 trace(PTRACE_DETACH, stopped)
+            elif words[0] == "hangup":
+                service.send_signal(signal.SIGHUP)
             elif words[0] == "end":
                 service.send_signal(signal.SIGTERM)
     notices.setblocking(False)
