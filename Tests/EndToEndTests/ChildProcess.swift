@@ -72,6 +72,8 @@ final class ChildProcess {
 
     var identifier: Int32 { self.process.processIdentifier }
 
+    var isRunning: Bool { self.process.isRunning }
+
     var errors: String {
         String(decoding: (try? Data(contentsOf: self.errorFile)) ?? Data(), as: UTF8.self)
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("A configuration that is read again", .serialized, .timeLimit(.minutes(15)))
 struct ReloadTests {
@@ -180,6 +181,113 @@ struct ReloadTests {
         #expect(try gateway.push(self.token, topic: self.topic).status == 403)
     }
 
+    @Test("Other authorities of clients judge every connection from the next request on; those they trust go on")
+    func clientAuthorities() throws {
+        let (old, new) = (try TestAuthority("Old"), try TestAuthority("New"))
+        let subject = "/UID=\(self.topic)"
+        let (oldProvider, newProvider) = (try old.issue(subject), try new.issue(subject))
+        let worker = try new.issue("/OU=worker\(subject)")
+        let folder = old.folder
+        let both = folder.appendingPathComponent("both.pem")
+        try [old, new].map { try Data(contentsOf: URL(fileURLWithPath: $0.certificate)) }.reduce(Data(), +).write(
+            to: both
+        )
+        let gateway = try ReloadingGateway(Self.open, members: ["tls": ["clientCA": old.certificate]])
+        func push(_ certificate: String) throws -> Int? {
+            let fields = ["apns-push-type: background", "apns-priority: 5"]
+            let path = "/3/device/\(self.token)"
+            // Whoever is not trusted has no answer.
+            return try? gateway.served.ask(
+                .edge,
+                "POST",
+                path,
+                body: RunningGateway.payload,
+                fields: fields,
+                certificate: certificate
+            ).status
+        }
+        func reload(_ authorities: String) throws {
+            try gateway.write(["tls": gateway.tls(["clientCA": authorities])])
+            let answer = try gateway.answer()
+            #expect(answer.status == 200 && answer.keys("changed") == ["tls.clientCA"], "\(answer.body)")
+        }
+        func hears(_ connection: ChildProcess, _ lines: String...) throws {
+            for line in lines { #expect(try connection.line() == line) }
+        }
+        let goodbye = "goaway 0 1 {\"reason\":\"BadCertificate\"}"
+        #expect(try push(oldProvider) == 200)
+        #expect(try push(newProvider) == nil)
+        let first = try self.connection(gateway, oldProvider)
+        try hears(first, "settings", "answer 200")
+
+        try reload(both.path)
+        #expect(try push(oldProvider) == 200)
+        #expect(try push(newProvider) == 200)
+        let second = try self.connection(gateway, newProvider)
+        try hears(second, "settings", "answer 200")
+        let stream = try gateway.served.worker(self.topic, certificate: worker)
+        #expect(try stream.next()?.name == "wake")
+        #expect(first.isRunning)
+
+        try reload(new.certificate)
+        try hears(first, goodbye)
+        #expect(try push(oldProvider) == nil)
+        #expect(try push(newProvider) == 200)
+        #expect(try gateway.served.workerCount() == 1 && second.isRunning)
+        // It was there all along, and hears of what comes next.
+        try reload(old.certificate)
+        try hears(second, goodbye)
+        while try stream.next() != nil {}
+        #expect(try push(oldProvider) == 200)
+    }
+
+    /// What a connection hears that shows a certificate and pushes at once, until it is ended.
+    private func connection(_ gateway: ReloadingGateway, _ certificate: String) throws -> ChildProcess {
+        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+        let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
+        let arguments = [file, address, gateway.served.authority, certificate, "/3/device/\(self.token)"]
+        return try ChildProcess(RunningGateway.python, arguments)
+    }
+
+    @Test("What-if replays under the policy that is in force after a reload, of the device's own topic")
+    func whatIf() throws {
+        let gateway = try ReloadingGateway(Self.open, members: ["policy": ["launchInterval": 3600]])
+        let worker = try gateway.served.worker(self.topic)
+        func launch() throws {
+            let wake = try #require(try worker.next()?.id)
+            let result = #"{"result":"newData"}"#
+            #expect(try gateway.served.ask(.edge, "POST", "/v1/wakes/\(wake)", body: result).status == 204)
+        }
+        func ask(_ policy: String) throws -> Answer {
+            let body = #"{"policy":\#(policy)}"#
+            return try gateway.served.ask(.admin, "POST", "/v1/devices/\(self.token)/what-if", body: body)
+        }
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        try launch()
+        #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-disposition"] == "scheduled")
+        let before = try ask("{}")
+        #expect(before.integer("policy", "launchInterval") == 3600, "\(before.body)")
+        #expect(before.integer("whatIf", "launched") == 1 && before.integer("whatIf", "waiting") == 1)
+
+        // The shortest there is, so that the replay, too, launches both.
+        let own: [String: Any] = ["launchInterval": 0.001, "dailyLaunches": 7]
+        try gateway.write(["policy": ["launchInterval": 1800], "topics": [self.topic: ["policy": own]]])
+        #expect(try gateway.answer().integer("policyVersion") == 2)
+        try launch()
+        let after = try ask("{}")
+        #expect(after.value("policy", "launchInterval") as? Double == 0.001, "\(after.body)")
+        #expect(after.integer("policy", "dailyLaunches") == 7)
+        for outcome in ["recorded", "replayed", "whatIf"] { #expect(after.integer(outcome, "launched") == 2) }
+        let other = try ask(#"{"launchInterval":3600}"#)
+        #expect(other.value("policy", "launchInterval") as? Double == 0.001)
+        #expect(other.integer("replayed", "launched") == 2 && other.integer("whatIf", "launched") == 1)
+
+        try gateway.write(["topics": nil])
+        #expect(try gateway.answer().integer("policyVersion") == 3)
+        let last = try ask("{}")
+        #expect(last.integer("policy", "launchInterval") == 1800 && last.integer("whatIf", "launched") == 1)
+    }
+
     @Test("The level and the format of the log, and bounds of loops and connections, change at once")
     func settings() throws {
         let gateway = try ReloadingGateway(Self.open)
@@ -202,6 +310,58 @@ struct ReloadTests {
         let path = "/3/device/\(self.token)"
         let push = try gateway.served.ask(.edge, "POST", path, body: RunningGateway.payload, fields: fields)
         #expect(push.status == 400 && push.reason == "BadPriority")
+    }
+
+    @Test("Topics that are named have metrics of their own, and a credential has as many connections as it now may")
+    func namesAndCredentials() throws {
+        let gateway = try ReloadingGateway(Self.open)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        func isNamed() throws -> Bool {
+            try gateway.served.ask(.admin, "GET", "/metrics").body.contains("{topic=\"\(self.topic)\"} 1\n")
+        }
+        let (token, _) = try gateway.served.issue("--role", "worker", "--topic", self.topic)
+        let worker = try gateway.served.worker(self.topic, token: token)
+        func another() throws -> String? {
+            try gateway.served.ask(.edge, "GET", "/v1/topics/\(self.topic)/wakes?slots=0", token: token).reason
+        }
+        #expect(try !isNamed())
+        #expect(try another() == "BadQuery")
+        try gateway.write([
+            "topics": [self.topic: ["policy": ["dailyLaunches": 9]]], "limits": ["connectionsPerCredentialMax": 1],
+        ])
+        #expect(try gateway.answer().status == 200)
+        #expect(try isNamed())
+        #expect(try another() == "TooManyRequests")
+        try gateway.write(["topics": nil, "limits": nil])
+        #expect(try gateway.answer().status == 200)
+        #expect(try !isNamed())
+        #expect(try another() == "BadQuery")
+        #expect(try gateway.served.workerCount() == 1)
+        withExtendedLifetime(worker) {}
+    }
+
+    @Test("A shutdown takes as long as the drainTimeout that was read last, and reads nothing more itself")
+    func shutdown() throws {
+        let gateway = try ReloadingGateway(Self.open, members: ["drainTimeout": 1])
+        let worker = try gateway.served.worker(self.topic)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let wake = try #require(try worker.next()?.id)
+        try gateway.write(["drainTimeout": 3600])
+        #expect(try gateway.answer().keys("changed") == ["drainTimeout"])
+        gateway.served.process.send(SIGTERM)
+        try gateway.served.eventually("the shutdown") {
+            gateway.served.process.errors.contains(" draining drainTimeoutMilliseconds=3600000\n")
+        }
+        try gateway.write(["policy": ["launchInterval": 5]])
+        let answer = try gateway.answer()
+        #expect(answer.status == 503 && answer.reason == "Shutdown")
+        gateway.served.process.send(SIGHUP)
+        let result = #"{"result":"newData"}"#
+        #expect(try gateway.served.ask(.edge, "POST", "/v1/wakes/\(wake)", body: result).status == 204)
+        let ended = try gateway.served.process.finish()
+        #expect(ended.status == 0)
+        let events = ended.errors.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst(2).first }
+        #expect(events == ["ready", "configurationChanged", "reloaded", "draining", "stopped"], "\(ended.errors)")
     }
 
     @Test("A topic gets a webhook, another one, and none, while the gateway runs")

@@ -22,6 +22,11 @@ final class ReloadingGateway {
         try JSONSerialization.data(withJSONObject: self.members).write(to: self.served.configurationFile)
     }
 
+    /// The section `tls` of the file with these members instead of the ones of the same name.
+    func tls(_ changes: [String: Any]) -> [String: Any] {
+        (self.members["tls"] as? [String: Any] ?? [:]).merging(changes) { $1 }
+    }
+
     /// Has it read the file, as an operator does.
     func reload(_ arguments: String...) throws -> ChildProcess.Ended {
         let place = self.served.url(.admin)

@@ -18,7 +18,7 @@ final class ServedGateway {
     /// Made the certificates, and keeps the folder.
     private let development: RestartFolder
 
-    /// - Parameter members: more of the configuration's file.
+    /// - Parameter members: more of the configuration's file; a section adds to the one there is.
     init(_ arguments: [String] = [], members: [String: Any] = [:]) throws {
         // Its certificates stay when it has gone.
         let development = try RestartFolder()
@@ -32,7 +32,10 @@ final class ServedGateway {
             "state": self.state.path, "drainTimeout": 1, "store": "sqlite",
             "tls": ["certificate": "\(self.certificates)/server.pem", "key": "\(self.certificates)/server.key"],
         ]
-        configuration.merge(members) { $1 }
+        configuration.merge(members) { own, more in
+            guard let own = own as? [String: Any], let more = more as? [String: Any] else { return more }
+            return own.merging(more) { $1 }
+        }
         let file = Self.configurationFile(in: self.folder)
         try JSONSerialization.data(withJSONObject: configuration).write(to: file)
         let command = ["serve", "--config", file.path] + arguments

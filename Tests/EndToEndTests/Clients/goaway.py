@@ -38,7 +38,7 @@ def events():
             received.write(arrived)
 
 
-with socket.create_connection((host, int(port)), timeout=15) as connection:
+with socket.create_connection((host, int(port)), timeout=60) as connection:
     is_shaken = False
     while not is_shaken:
         try:
