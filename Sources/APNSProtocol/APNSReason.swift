@@ -105,7 +105,7 @@ package enum APNSReason: String, Error, CaseIterable, Sendable {
 
     /// Appends the body of the answer: `{"reason":"..."}`, with 410 also the integer member `timestamp`.
     ///
-    /// - Parameter timestampMilliseconds: Milliseconds since 1970 when the token was found to be inactive. Clients
+    /// - `timestampMilliseconds`: Milliseconds since 1970 when the token was found to be inactive. Clients
     ///   fail on a 410 without it, so nil is written as 0, which no registration is older than. With other statuses
     ///   it is ignored.
     package func writeBody(to buffer: inout ByteBuffer, timestampMilliseconds: Int64?) {

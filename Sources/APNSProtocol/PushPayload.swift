@@ -12,7 +12,7 @@ package enum PushPayload {
 
     /// Checks a body, in this order: empty, size, JSON object.
     ///
-    /// - Parameter isCutShort: The body was longer than `bytesMax(type:)` and is therefore not all there.
+    /// - `isCutShort`: The body was longer than `bytesMax(type:)` and is therefore not all there.
     /// - Returns: Whether the push wakes its device.
     /// - Throws: `payloadEmpty`, `payloadTooLarge`; and `payloadEmpty` for what is not a JSON object, as APNs has no
     ///   reason of its own for that.

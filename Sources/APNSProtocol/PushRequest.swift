@@ -21,10 +21,9 @@ package struct PushRequest {
     /// Makes every check that needs no knowledge of devices, in the order of the wire contract: method, path,
     /// authentication, fields, the right to the topic, payload, token.
     ///
-    /// - Parameters:
-    ///   - token: Where the device token is written; without meaning when the push is refused.
-    ///   - authenticate: Called once method and path are right; what it throws is thrown.
-    ///   - authorize: Called with the topic once all fields are right; what it throws is thrown.
+    /// - `token`: Where the device token is written; without meaning when the push is refused.
+    /// - `authenticate`: Called once method and path are right; what it throws is thrown.
+    /// - `authorize`: Called with the topic once all fields are right; what it throws is thrown.
     /// - Throws: The reason of the first check that fails.
     package func checked(
         rules: PushRules,

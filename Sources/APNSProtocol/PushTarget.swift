@@ -8,7 +8,7 @@ package enum PushTarget {
     /// Checks method and path, in this order.
     ///
     /// `/3/device` without the last slash is not the path of a push.
-    /// - Parameter path: The path with its query, as received.
+    /// - `path`: The path with its query, as received.
     /// - Returns: The characters where the token stands, at least one; `deviceToken` reads them.
     /// - Throws: `methodNotAllowed`; `missingDeviceToken` for `/3/device/`; `badPath` for every other path that is not
     ///   `/3/device/` and one more segment, and for any query.

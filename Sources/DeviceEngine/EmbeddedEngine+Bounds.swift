@@ -21,9 +21,8 @@ extension EmbeddedEngine {
     ///
     /// One that takes the place of a push at least as large needs none.
     ///
-    /// - Parameters:
-    ///   - device: nil for a token that is not registered yet.
-    ///   - topic: the device's; nil for one that is not known yet.
+    /// - `device`: nil for a token that is not registered yet.
+    /// - `topic`: the device's; nil for one that is not known yet.
     package func memoryRefusal(_ push: IncomingPush, _ device: DeviceIndex?, _ topic: TopicIndex?) -> Refusal? {
         guard push.wakes else { return nil }
         let bytes = PushContent.byteCount(push)

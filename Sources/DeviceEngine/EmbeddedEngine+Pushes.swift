@@ -19,7 +19,7 @@ extension EmbeddedEngine {
     /// Accepts a push for a device that `admit` named; one that was accepted before, under an apns-id of its sender's,
     /// is answered as it was then, in every part, and changes nothing.
     ///
-    /// - Parameter workerIsFree: a worker has a free slot for this device.
+    /// - `workerIsFree`: a worker has a free slot for this device.
     /// - Throws: `tooMany` when the device has had as many pushes as it takes for now, `noMemory` and
     ///   `noMemoryForTopic` when there is no memory for one more to wait in.
     package func accept(
@@ -75,7 +75,7 @@ extension EmbeddedEngine {
 
     /// What `accept` would answer, changing nothing.
     ///
-    /// - Parameter device: nil for a token that the push would register.
+    /// - `device`: nil for a token that the push would register.
     package func acceptDryRun(
         _ push: IncomingPush,
         device: DeviceIndex?,

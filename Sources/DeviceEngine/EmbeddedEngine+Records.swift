@@ -68,7 +68,7 @@ extension EmbeddedEngine {
 
     /// Every record has been handed over: brings up to date what follows from them, and goes on at `now`.
     ///
-    /// - Parameter losingWakes: the gateway restarted: wakes in flight are lost, their attempts taken back. Otherwise
+    /// - `losingWakes`: the gateway restarted: wakes in flight are lost, their attempts taken back. Otherwise
     ///   they stay in flight.
     /// - Throws: `StoreError` when records are missing.
     package func finishRestoring(now: Instant, losingWakes: Bool) throws(StoreError) {

@@ -100,7 +100,7 @@ extension EmbeddedEngine {
 
     /// The stream that carried a wake in flight ended.
     ///
-    /// - Parameter takingBackAttempt: the wake never reached its worker, so that its attempt does not count.
+    /// - `takingBackAttempt`: the wake never reached its worker, so that its attempt does not count.
     package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
         guard let device = self.wakes[id] else { return }
         self.settleBeforeWakeEnds(device)

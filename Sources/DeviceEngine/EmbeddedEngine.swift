@@ -47,9 +47,8 @@ package final class EmbeddedEngine {
 
     /// An engine without devices.
     ///
-    /// - Parameters:
-    ///   - now: policy time at the start.
-    ///   - random: 128 unpredictable bits at each call; wake ids are made of them.
+    /// - `now`: policy time at the start.
+    /// - `random`: 128 unpredictable bits at each call; wake ids are made of them.
     package init(configuration: EngineConfiguration, now: Instant, random: @escaping () -> (UInt64, UInt64)) {
         self.configuration = configuration
         self.now = now
@@ -64,7 +63,7 @@ package final class EmbeddedEngine {
 extension EmbeddedEngine {
     /// Goes on to `now`, and ends and expires what is due by then.
     ///
-    /// - Parameter devicesMax: the most devices looked at, so that a step is bounded.
+    /// - `devicesMax`: the most devices looked at, so that a step is bounded.
     /// - Returns: whether everything that is due was looked at.
     package func advance(to now: Instant, devicesMax: Int) -> Bool {
         self.now = max(self.now, now)

@@ -31,7 +31,9 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     /// Of a launch: how many pushes were coalesced into its push. Of a push: the code of its lifetime.
     package let coalesced: UInt16
 
-    /// - Parameter terms: how a push was sent; of everything else nil.
+    /// Something that happened to a device.
+    ///
+    /// - `terms`: how a push was sent; of everything else nil.
     package init(
         device: UInt64,
         at: Instant,

@@ -18,9 +18,8 @@ package struct PushContent {
 
     /// Copies the parts into a block of their own.
     ///
-    /// - Parameters:
-    ///   - collapseID: at most 64 bytes, empty when there is none.
-    ///   - trace: what `PushTrace` keeps, empty when there is none.
+    /// - `collapseID`: at most 64 bytes, empty when there is none.
+    /// - `trace`: what `PushTrace` keeps, empty when there is none.
     package init(apnsID: APNsID, collapseID: ByteView, payload: ByteView, trace: ByteView = ByteView()) {
         let size = Self.byteCount(
             collapseIDCount: collapseID.count,

@@ -44,7 +44,7 @@ package struct PushTrace {
 
     /// Appends the trace of a push that stands for itself alone.
     ///
-    /// - Parameter state: at most `stateBytesMax` bytes.
+    /// - `state`: at most `stateBytesMax` bytes.
     package static func write(_ parent: TraceParent, state: ByteView, to buffer: inout ByteBuffer) {
         self.writeHead(hasParent: true, links: 0, stateCount: state.count, dropped: 0, to: &buffer)
         self.write(parent, to: &buffer)

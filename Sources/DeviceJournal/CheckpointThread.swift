@@ -10,7 +10,7 @@ package final class CheckpointThread: Sendable {
 
     /// Starts the thread, and has the journal call on it.
     ///
-    /// - Parameter onFailure: called on the thread, at most once, when a checkpoint failed and the store with it.
+    /// - `onFailure`: called on the thread, at most once, when a checkpoint failed and the store with it.
     package init(
         _ journal: Journal,
         onFailure: @escaping @Sendable (StoreError) -> Void = { _ in }

@@ -29,9 +29,8 @@ package final class Journal: RecordStore {
 
     /// Opens the file, or makes it.
     ///
-    /// - Parameters:
-    ///   - vfs: the name of SQLite's file system layer; nil for the machine's own.
-    ///   - syncFolder: makes the names in the folder of a file durable; nil for the machine's own way.
+    /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
+    /// - `syncFolder`: makes the names in the folder of a file durable; nil for the machine's own way.
     /// - Throws: `StoreError` when it cannot, when it is another program's, of a newer format or damaged. The file is
     ///   then as it was.
     package init(

@@ -29,10 +29,9 @@ package final class HistoryFile {
 
     /// Opens the file, or makes it; when neither can be done it is tried again at every `flush`.
     ///
-    /// - Parameters:
-    ///   - path: nil for a history in memory.
-    ///   - vfs: the name of SQLite's file system layer; nil for the machine's own.
-    ///   - onTrouble: called during the calls that meet trouble, here already.
+    /// - `path`: nil for a history in memory.
+    /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
+    /// - `onTrouble`: called during the calls that meet trouble, here already.
     package init(
         path: String?,
         limits: HistoryLimits = HistoryLimits(),

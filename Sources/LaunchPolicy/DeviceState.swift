@@ -2,7 +2,7 @@
 ///
 /// A pure value: moments come in as arguments, what happened goes out as an action. At any one moment its user
 /// first calls `timePassed` until it answers `nothing`, launches if `isLaunchable`, repeats that until nothing more
-/// happens, and only then hands over what came from outside, one by one (POLICY.md, "At one moment").
+/// happens, and only then hands over what came from outside, one by one (the article "The rules", "At one moment").
 package struct DeviceState: Hashable, Sendable {
     /// The push that waits, if any.
     package private(set) var pending: PendingPush?
@@ -89,7 +89,7 @@ extension DeviceState {
 extension DeviceState {
     /// A push arrived. When it can launch it has launched: `inFlight` holds it.
     ///
-    /// - Parameter workerIsFree: a worker subscribed to the topic has a free slot for this device.
+    /// - `workerIsFree`: a worker subscribed to the topic has a free slot for this device.
     package mutating func pushReceived(
         _ push: ArrivingPush,
         at now: Instant,
@@ -199,7 +199,7 @@ extension DeviceState {
 
     /// The worker's stream ended, or the gateway restarted, before an outcome: the launch never happened.
     ///
-    /// - Parameter takingBackAttempt: the gateway restarted: the attempt does not count.
+    /// - `takingBackAttempt`: the gateway restarted: the attempt does not count.
     package mutating func wakeLost(
         at now: Instant,
         takingBackAttempt: Bool,

@@ -11,7 +11,7 @@ package struct MachineConditions: Hashable, Sendable {
 
     /// The conditions that readings of the machine stand for.
     ///
-    /// - Parameter before: the thermal state at the last reading.
+    /// - `before`: the thermal state at the last reading.
     package init(_ reading: MachineReading, before: ThermalState = .nominal) {
         if let supplies = reading.powerSupplies {
             let power = PowerState(supplies)

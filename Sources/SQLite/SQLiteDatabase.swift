@@ -24,9 +24,10 @@ package final class SQLiteDatabase {
     /// Pages in the write-ahead log after the last commit of this connection.
     package fileprivate(set) var logPages = 0
 
-    /// - Parameters:
-    ///   - path: the file, or ":memory:".
-    ///   - vfs: the name of the file system layer; nil for the machine's own.
+    /// Opens the file.
+    ///
+    /// - `path`: the file, or ":memory:".
+    /// - `vfs`: the name of the file system layer; nil for the machine's own.
     package init(path: String, mode: Mode, vfs: String? = nil) throws(SQLiteError) {
         self.path = path
         var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE

@@ -22,7 +22,9 @@ package final class Dispatcher {
     /// How often a stream got no more wakes because of it.
     package private(set) var timesStreamWasFull: Int64 = 0
 
-    /// - Parameter wakeBytesPerStreamMax: the bytes of payloads that a stream may hold unanswered; it gets wakes until
+    /// A dispatcher without streams.
+    ///
+    /// - `wakeBytesPerStreamMax`: the bytes of payloads that a stream may hold unanswered; it gets wakes until
     ///   it has as many.
     package init(engine: EmbeddedEngine, output: any DispatchOutput, wakeBytesPerStreamMax: Int = 4_194_304) {
         self.engine = engine
@@ -122,7 +124,7 @@ extension Dispatcher {
 
     /// The worker on a stream stops: the stream gets no new wake, and ends once it holds none.
     ///
-    /// - Parameter isAdmitted: whether the caller reaches the stream's topic.
+    /// - `isAdmitted`: whether the caller reaches the stream's topic.
     /// - Returns: false when there is no such stream.
     package func streamDraining(_ address: StreamAddress, isAdmitted: (TopicIndex) -> Bool) -> Bool {
         guard let subscription = self.subscriptions[address], isAdmitted(subscription.topic) else { return false }
@@ -157,7 +159,7 @@ extension Dispatcher {
 
     /// A wake that a stream holds was lost, while the stream goes on.
     ///
-    /// - Parameter takingBackAttempt: its worker never got it, so that its attempt does not count.
+    /// - `takingBackAttempt`: its worker never got it, so that its attempt does not count.
     package func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
         guard let subscription = self.subscriptions[address], subscription.wakes[wake] != nil else { return }
         self.engine.lose(wake, takingBackAttempt: takingBackAttempt)

@@ -55,7 +55,7 @@ package final class DispatchRig {
         return answer
     }
 
-    /// - Parameter devices: those it names; empty for any of the topic.
+    /// A worker subscribes; `devices` are those it names, none for any of the topic.
     @discardableResult
     package func subscribe(_ stream: Int, topic: Int = 0, slots: Int = 1, devices: [Int] = []) -> Bool {
         let request = SubscriptionRequest(slots: slots, devices: devices.map { EngineRig.token($0) })

@@ -10,7 +10,7 @@ package final class EngineRig {
     /// The number of the last push; its apns-id is made of it.
     package var lastPush: UInt64 = 0
 
-    /// - Parameter seed: wake ids are made of it.
+    /// An engine without devices; its wake ids are made of `seed`.
     package init(
         _ configuration: EngineConfiguration = EngineRig.open(),
         start: Int64 = 1_700_000_000_000,
@@ -39,7 +39,7 @@ package final class EngineRig {
 
     /// The token of a device; numbers differ in their first eight bytes.
     ///
-    /// - Parameter bytes: its length, 16...100.
+    /// - `bytes`: its length, 16...100.
     package static func token(_ number: Int, bytes: Int = 32) -> DeviceToken {
         var generator = SeededGenerator(seed: UInt64(number))
         var content = (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
@@ -73,7 +73,7 @@ package final class EngineRig {
 
     /// The next push, its payload naming its number.
     ///
-    /// - Parameter clientID: the number that the client's apns-id is made of; nil when the gateway makes one.
+    /// - `clientID`: the number that the client's apns-id is made of; nil when the gateway makes one.
     package func makePush<Result>(
         _ priority: Priority,
         _ expiration: ArrivingPush.Expiration = .absent,

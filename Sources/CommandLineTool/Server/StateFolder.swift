@@ -33,7 +33,7 @@ package struct StateFolder: Sendable {
 
     /// Makes the folder with mode 0700, or takes the one that is there, whether a gateway uses it or not.
     ///
-    /// - Parameter admitsRoot: whether root may use the folder of another user, such as that of a service.
+    /// - `admitsRoot`: whether root may use the folder of another user, such as that of a service.
     /// - Returns: its absolute path.
     /// - Throws: when others may enter it, and when it cannot be made.
     package static func prepare(_ path: String, admitsRoot: Bool = false) throws(CommandFailure) -> String {

@@ -4,7 +4,7 @@ package enum Sparkline {
 
     /// The last `width` values as bars, the greatest of them the highest; those that are missing are spaces.
     ///
-    /// - Parameter most: what the highest bar stands for; nil for the greatest value.
+    /// - `most`: what the highest bar stands for; nil for the greatest value.
     package static func text(_ values: [Double?], width: Int, most: Double? = nil) -> String {
         let shown = values.suffix(max(0, width))
         let highest = most ?? shown.compactMap(\.self).max() ?? 0

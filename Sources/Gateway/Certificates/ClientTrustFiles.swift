@@ -16,7 +16,9 @@ package struct ClientTrustFiles: Sendable {
     private let authorities: String
     private let revocations: String?
 
-    /// - Parameter revocations: nil when nothing is revoked.
+    /// The files at these paths.
+    ///
+    /// - `revocations`: nil when nothing is revoked.
     package init(authorities: String, revocations: String?) {
         self.authorities = authorities
         self.revocations = revocations

@@ -19,7 +19,9 @@ package final class ClientTrustWatch: @unchecked Sendable {
     /// What was said last, so that it is said once.
     private var told: String?
 
-    /// - Parameter onTrouble: hears why a changed file is not taken, and of a list that is past its time.
+    /// Reads the files, and looks after them from then on.
+    ///
+    /// - `onTrouble`: hears why a changed file is not taken, and of a list that is past its time.
     /// - Throws: `CredentialError` when a file cannot be used now.
     package init(
         _ files: ClientTrustFiles,

@@ -20,7 +20,7 @@ package struct BearerToken: Hashable, Sendable {
     /// The first second, since 1970, at which it is good no more.
     package let expiresAt: Int64
 
-    /// - Parameter topics: none for every topic.
+    /// A token that says this; without topics it is for all of them.
     package init(id: String, role: BearerRole, topics: [String], expiresAt: Int64) {
         self.id = id
         self.role = role

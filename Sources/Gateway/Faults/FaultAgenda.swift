@@ -22,7 +22,9 @@ package struct FaultAgenda<Item> {
     /// When the first is due; nil when there is none.
     package var nextDueAt: Int64? { self.entries.first?.dueAt }
 
-    /// - Parameter dueAt: any clock's milliseconds, the same for all.
+    /// Puts an item off.
+    ///
+    /// - `dueAt`: any clock's milliseconds, the same for all.
     /// - Returns: false when there is no room.
     package mutating func add(_ item: Item, dueAt: Int64) -> Bool {
         guard self.entries.count < Self.itemsMax else { return false }

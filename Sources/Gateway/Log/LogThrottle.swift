@@ -30,7 +30,7 @@ package struct LogThrottle {
 
     /// Whether a line is written.
     ///
-    /// - Parameter now: milliseconds of a clock that never steps.
+    /// - `now`: milliseconds of a clock that never steps.
     package mutating func admit(_ line: LogLine, now: Int64) -> Bool {
         var cause = Cause(event: line.event, text: line.event.causeField.flatMap { line.fields[$0] } ?? "")
         if self.windows[cause] == nil, self.windows.count >= Self.causesMax {

@@ -13,9 +13,8 @@ package enum GatewayProcess {
     /// connection is ended once it carries no wake in flight, or after `drainTimeout`. A second signal ends at once.
     /// SIGHUP reads the configuration again, where `source` says so.
     ///
-    /// - Parameters:
-    ///   - source: where the configuration is read again.
-    ///   - onReady: called once, when the gateway accepts.
+    /// - `source`: where the configuration is read again.
+    /// - `onReady`: called once, when the gateway accepts.
     /// - Returns: the exit status.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
     ///   file.

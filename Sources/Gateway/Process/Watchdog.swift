@@ -23,9 +23,10 @@ package final class Watchdog: Sendable {
     private let stopping = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
 
-    /// - Parameters:
-    ///   - microseconds: how long the manager waits before it ends the process.
-    ///   - tell: called on a thread of its own when every thread has made a turn since it was last called.
+    /// Begins to watch.
+    ///
+    /// - `microseconds`: how long the manager waits before it ends the process.
+    /// - `tell`: called on a thread of its own when every thread has made a turn since it was last called.
     package init(microseconds: UInt64, _ watched: [Watched], tell: @escaping @Sendable () -> Void) {
         let (stopping, ended) = (self.stopping, self.ended)
         let wait = DispatchTimeInterval.microseconds(Int(max(1, microseconds / Self.looksPerInterval)))

@@ -22,9 +22,10 @@ package struct ProviderGate {
     private var tokens: [Int: VerifiedToken] = [:]
     private var connections: [ConnectionID: ProviderConnection] = [:]
 
-    /// - Parameters:
-    ///   - environment: the gateway's own, which keys that have one must share; nil to take all.
-    ///   - credentials: the connections of each key.
+    /// A gate that has seen no provider yet.
+    ///
+    /// - `environment`: the gateway's own, which keys that have one must share; nil to take all.
+    /// - `credentials`: the connections of each key.
     package init(
         _ keys: ProviderKeys,
         environment: GatewayConfiguration.Environment? = nil,
@@ -38,9 +39,8 @@ package struct ProviderGate {
 
     /// Asks for the token of a request.
     ///
-    /// - Parameters:
-    ///   - authorization: the value of the header field; nil when it is absent.
-    ///   - now: milliseconds since 1970.
+    /// - `authorization`: the value of the header field; nil when it is absent.
+    /// - `now`: milliseconds since 1970.
     /// - Returns: the token, which says where it may push to.
     /// - Throws: the reason for which the request is refused.
     package mutating func token(

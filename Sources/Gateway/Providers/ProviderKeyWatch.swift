@@ -28,7 +28,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
 
     /// Reads the folder, and watches it from then on.
     ///
-    /// - Parameter onFault: hears of every file that holds no key, and of a folder that cannot be read any more.
+    /// - `onFault`: hears of every file that holds no key, and of a folder that cannot be read any more.
     /// - Throws: `ProviderKeyError` when the folder cannot be read or watched now.
     package init(_ folder: String, onFault: @escaping @Sendable (ProviderKeyError) -> Void) throws(ProviderKeyError) {
         self.folder = ProviderKeyFolder(folder)

@@ -65,9 +65,8 @@ package struct WebhookBreaker: Sendable {
 
     /// The webhook could not be reached, or did not answer as agreed.
     ///
-    /// - Parameters:
-    ///   - now: in milliseconds, on any clock.
-    ///   - retryAfter: for how many milliseconds the webhook asked for rest; nil when it did not.
+    /// - `now`: in milliseconds, on any clock.
+    /// - `retryAfter`: for how many milliseconds the webhook asked for rest; nil when it did not.
     package mutating func failed(
         round: UInt64,
         at now: Int64,

@@ -6,7 +6,7 @@ package enum WebhookSignature {
     /// The value of `wakegate-signature`: `v1=` and the lower-case hexadecimal HMAC-SHA256, keyed with the secret, of
     /// the time, a full stop and the body.
     ///
-    /// - Parameter timestamp: the value of `wakegate-timestamp`.
+    /// - `timestamp`: the value of `wakegate-timestamp`.
     package static func make(body: [UInt8], timestamp: String, secret: [UInt8]) throws(TransportError) -> String {
         let code = try MessageCode.make(Array("\(timestamp).".utf8) + body, key: secret)
         var text = ByteBuffer()

@@ -100,7 +100,7 @@ extension EventLoop {
     /// Announces another number of streams that the peer may have open at once. A lower one leaves open streams alone,
     /// and holds once the peer has acknowledged it; streams beyond it are refused. HTTP/1.1 has nothing of the kind.
     ///
-    /// - Parameter limit: cut to the range from 0 to `TransportLimits.streamsPerConnectionMax`.
+    /// - `limit`: cut to the range from 0 to `TransportLimits.streamsPerConnectionMax`.
     /// - Returns: false when the connection is gone, or its peer acknowledges nothing.
     @discardableResult
     package func setStreamLimit(_ connection: ConnectionID, to limit: Int) -> Bool {

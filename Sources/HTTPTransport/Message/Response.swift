@@ -41,7 +41,7 @@ package final class Response {
 
     /// Adds a field; the value is copied.
     ///
-    /// - Parameter name: the name, in lower case.
+    /// - `name`: the name, in lower case.
     package func add(_ name: StaticString, _ value: ByteView) {
         let start = self.values.count
         self.values.append(value)

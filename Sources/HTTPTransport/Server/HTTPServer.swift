@@ -14,7 +14,7 @@ package final class HTTPServer: Sendable {
 
     /// Binds every address; connections wait until `start`.
     ///
-    /// - Parameter makeHandler: called once for each loop, before `init` returns.
+    /// - `makeHandler`: called once for each loop, before `init` returns.
     /// - Throws: `TransportError`, which names the address in question.
     package init(
         listeners: [Listener],

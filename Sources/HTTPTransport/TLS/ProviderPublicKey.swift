@@ -4,7 +4,9 @@ package import Bytes
 package final class ProviderPublicKey: Sendable {
     private let key: OpenSSL.Key
 
-    /// - Parameter pem: a P-256 key in PEM, public or private, without a password; text around it is skipped.
+    /// Reads the key.
+    ///
+    /// - `pem`: a P-256 key in PEM, public or private, without a password; text around it is skipped.
     /// - Throws: `TransportError` that names `file` when there is no such key.
     package init(pem: [UInt8], file: String) throws(TransportError) {
         guard let key = OpenSSL.Key(publicPEM: pem) else {

@@ -40,10 +40,9 @@ package final class TestAuthority {
 
     /// A certificate for a client, and the path of the file that holds it and then its key.
     ///
-    /// - Parameters:
-    ///   - subject: as `openssl req -subj` takes it.
-    ///   - extensions: lines of an OpenSSL configuration; further sections may follow.
-    ///   - keySpecification: as `openssl req -newkey` takes it.
+    /// - `subject`: as `openssl req -subj` takes it.
+    /// - `extensions`: lines of an OpenSSL configuration; further sections may follow.
+    /// - `keySpecification`: as `openssl req -newkey` takes it.
     package func issue(
         _ subject: String,
         extensions: String = "extendedKeyUsage = clientAuth",

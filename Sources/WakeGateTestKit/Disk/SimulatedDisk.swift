@@ -88,9 +88,8 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C side guards i
 
     /// Operation `number`, counted from now and from 0, meets `fault`, and all behind it when it is lasting.
     ///
-    /// - Parameters:
-    ///   - operations: those that are counted; nil for those the fault concerns.
-    ///   - seed: what a loss of power leaves, as in `losePower`.
+    /// - `operations`: those that are counted; nil for those the fault concerns.
+    /// - `seed`: what a loss of power leaves, as in `losePower`.
     package func failOperation(
         _ number: Int,
         _ fault: Fault,

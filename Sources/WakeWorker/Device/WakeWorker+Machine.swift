@@ -19,10 +19,11 @@ extension WakeWorker {
         try await self.reportMachineConditions(for: deviceToken, root: "/") { _ in false }
     }
 
-    /// - Parameters:
-    ///   - root: the folder below which `/sys` and `/var` are read.
-    ///   - goesOnAfter: is told of each refusal, and says whether to go on: then the report is sent again when
-    ///     something has changed, or the worker has subscribed again.
+    /// The same, below another root, and with a say in what a refusal means.
+    ///
+    /// - `root`: the folder below which `/sys` and `/var` are read.
+    /// - `goesOnAfter`: is told of each refusal, and says whether to go on: then the report is sent again when
+    ///   something has changed, or the worker has subscribed again.
     package func reportMachineConditions(
         for deviceToken: String,
         root: String,

@@ -55,7 +55,7 @@ public struct GatewayCredentials: Sendable {
 
     /// The same, and a client certificate besides.
     ///
-    /// - Parameter key: nil when the certificate's file holds the key, too.
+    /// - `key`: nil when the certificate's file holds the key, too.
     package func showing(certificate: String, key: String?) -> GatewayCredentials {
         var credentials = self
         credentials.certificate = Certificate(file: certificate, key: key)

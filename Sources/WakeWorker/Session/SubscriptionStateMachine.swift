@@ -30,7 +30,7 @@ package struct SubscriptionStateMachine: Sendable {
     private var backoff: Backoff
     private let silenceMax: Int64
 
-    /// - Parameter silenceMax: how long an open stream may bring nothing.
+    /// A machine that subscribes at once; a stream may bring nothing for `silenceMax`.
     package init(
         now: Int64,
         silenceMax: Int64 = Self.silenceMaxByDefault,
@@ -106,7 +106,7 @@ extension SubscriptionStateMachine {
 
     /// The stream ended, or none came to be, for a reason that passes.
     ///
-    /// - Parameter retryAfter: how long the gateway wants to be left alone at least, in milliseconds.
+    /// - `retryAfter`: how long the gateway wants to be left alone at least, in milliseconds.
     package mutating func streamEnded(
         retryAfter: Int64 = 0,
         now: Int64,
