@@ -25,7 +25,7 @@ package struct Parameters: Hashable, Sendable {
     /// Below this battery level (0...1) only priority 10 wakes a device that is not charging.
     package private(set) var criticalBattery: Double = 0.20
 
-    /// The defaults of POLICY.md.
+    /// The defaults, as the article "The rules" has them.
     package init() {}
 
     /// The parameters by the names that configuration, traces and `--set` use.

@@ -1,7 +1,7 @@
 import LaunchPolicy
 import Text
 
-/// Runs the launch policy on a trace in virtual time (POLICY.md, "Trace format").
+/// Runs the launch policy on a trace in virtual time; the article "Traces" has the format.
 ///
 /// Lines go in one at a time and outcomes come out in the order of time, so that memory holds the devices and
 /// their waiting pushes and not the trace. At one moment, what devices do by themselves comes first, in the order
@@ -51,9 +51,8 @@ package struct Simulator {
 
     /// Simulates a whole trace.
     ///
-    /// - Parameters:
-    ///   - trace: the lines of the trace.
-    ///   - output: takes each line of the outcome, without a line end, as soon as it is known; the summary is the last.
+    /// - `trace`: the lines of the trace.
+    /// - `output`: takes each line of the outcome, without a line end, as soon as it is known; the summary is the last.
     /// - Throws: at the first line that is not possible; what happened before it has been put out.
     package static func run(
         trace: some Sequence<String>,

@@ -3,7 +3,7 @@ import LaunchPolicy
 import Simulation
 import Testing
 
-@Suite("What POLICY.md promises, on random traces", .timeLimit(.minutes(15)))
+@Suite("What the rules promise, on random traces", .timeLimit(.minutes(15)))
 struct PromiseTests {
     private static let seeds: ClosedRange<UInt64> = {
         let environment = ProcessInfo.processInfo.environment

@@ -1,6 +1,6 @@
 /// What a random trace contains, in milliseconds, for the checkers: nothing here comes from the code under test.
 struct TraceFacts {
-    /// The parameters, as POLICY.md's table has them.
+    /// The parameters, as the table of the rules has them.
     struct Limits {
         var launchInterval: Int64 = 900_000
         var dailyLaunches: Int64 = 96

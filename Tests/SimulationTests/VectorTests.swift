@@ -2,7 +2,7 @@ import Foundation
 import Simulation
 import Testing
 
-@Suite("The worked examples of POLICY.md", .timeLimit(.minutes(15)))
+@Suite("The worked examples of the rules", .timeLimit(.minutes(15)))
 struct VectorTests {
     @Test("All the examples are here")
     func found() {

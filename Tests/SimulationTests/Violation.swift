@@ -1,4 +1,4 @@
-/// A promise of POLICY.md that an outcome broke.
+/// A promise of the rules that an outcome broke.
 struct Violation: CustomStringConvertible {
     enum Promise: String, CaseIterable {
         case oneInFlight, spacing, budget, allowance, holds, attempts, joint, expiry, forceQuit, disposition

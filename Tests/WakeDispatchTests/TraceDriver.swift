@@ -5,7 +5,7 @@ import LaunchPolicy
 import WakeDispatch
 import WakeGateTestKit
 
-/// Plays a trace of POLICY.md to the production dispatcher and engine, each device with a stream of its own, and
+/// Plays a trace of the simulator to the production dispatcher and engine, each device with a stream of its own, and
 /// reads what happened from what the engine tells of it.
 final class TraceDriver {
     private struct Planned {

@@ -1,0 +1,43 @@
+import Foundation
+import LaunchPolicy
+import Simulation
+import Testing
+
+@Suite("The articles about the rules and about traces", .timeLimit(.minutes(15)))
+struct ArticleTests {
+    private static func article(_ path: String) throws -> [String] {
+        let root = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let text = String(decoding: try Data(contentsOf: root.appendingPathComponent("Sources/\(path)")), as: UTF8.self)
+        return text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    }
+
+    @Test("The table of the rules has every parameter with its default, and no other")
+    func parameters() throws {
+        let rows = try Self.article("LaunchPolicy/LaunchPolicy.docc/Rules.md").compactMap { line -> [Substring]? in
+            let cells = line.split(separator: "|").map { Substring($0.trimmingCharacters(in: .whitespaces)) }
+            let name = cells.first?.trimmingCharacters(in: ["`"]) ?? ""
+            return Parameters.Name(rawValue: name) == nil ? nil : cells
+        }
+        let found = try rows.map { cells in
+            let name = try #require(Parameters.Name(rawValue: cells[0].trimmingCharacters(in: ["`"])))
+            return (name, try #require(Double(cells[1].replacing(",", with: ""))))
+        }
+        #expect(Set(found.map(\.0)) == Set(Parameters.Name.allCases))
+        #expect(found.count == Parameters.Name.allCases.count)
+        for (name, value) in found { #expect(Parameters().value(name) == value, "\(name)") }
+    }
+
+    @Test("The example of a trace has the outcome that stands below it, line by line")
+    func example() throws {
+        let lines = try Self.article("Simulation/Simulation.docc/Traces.md")
+        let block = try #require(lines.split(separator: "```console").dropFirst().first?.split(separator: "```").first)
+        let parts = block.split(separator: "$ wakegate simulate trace")
+        try #require(parts.count == 2)
+        let trace = parts[0].dropFirst().map(\.self)
+        #expect(trace.count >= 2)
+        var outcome: [String] = []
+        try Simulator.run(trace: trace) { outcome.append($0) }
+        #expect(outcome == Array(parts[1]))
+    }
+}
