@@ -131,6 +131,31 @@ struct RuleTests {
         #expect(dead.map(\.line) == [2])
     }
 
+    @Test("A library module without its catalog is found, and a page that lacks a part or hides an article")
+    func catalogs() {
+        let texts = [
+            "Sources/Bare/Bare.swift": "struct A {}\n",
+            "Sources/program/Main.swift": "@main\nstruct Main {}\n",
+            "Sources/Good/Good.swift": "struct A {} // @main\n",
+            "Sources/Good/Good.docc/Good.md": "# ``Good``\n\nIs good.\n\n## Overview\n\n## Topics\n\n- <doc:Article>\n",
+            "Sources/Good/Good.docc/Article.md": "# An article\n",
+            "Sources/Poor/Poor.swift": "struct A {}\n",
+            "Sources/Poor/Poor.docc/Poor.md": "# Poor\n## Overview\n",
+            "Sources/Poor/Poor.docc/Article.md": "# An article\n",
+            "Sources/CShim/shim.h": "",
+        ]
+        let found = Catalogs.violations(in: texts.keys.sorted()) { texts[$0, default: ""] }
+        #expect(
+            found.map(\.description) == [
+                "Sources/Bare/Bare.docc/Bare.md:1: missing; say in it what Bare is for, and how it works",
+                "Sources/Poor/Poor.docc/Poor.md:1: it lacks the title \"# ``Poor``\"",
+                "Sources/Poor/Poor.docc/Poor.md:1: it lacks a sentence below the title",
+                "Sources/Poor/Poor.docc/Poor.md:1: it lacks ## Topics",
+                "Sources/Poor/Poor.docc/Poor.md:1: it lacks the topic <doc:Article>",
+            ]
+        )
+    }
+
     @Test("An exception covers its own file and rule alone, and shows when it is not needed")
     func exceptions() {
         let violation = Violation(path: "Sources/A/A.swift", line: 1, message: "601 lines; split it")

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @Suite("The repository keeps its style", .timeLimit(.minutes(15)))
@@ -38,5 +39,19 @@ struct TidyTests {
             let dead = Layout.deadLinks(path: path, text: try Repository.text(of: path), exists: Repository.exists)
             #expect(dead.isEmpty)
         }
+    }
+
+    @Test("Every library module has its catalog, which leads to all of its articles")
+    func catalogs() throws {
+        let files = try Repository.committedFiles()
+        #expect(files.filter { $0.contains(".docc/") }.count > 20, "the tidy test must see the catalogs")
+        let found = try Catalogs.violations(in: files, text: Repository.text)
+        #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
+    }
+
+    @Test("The gateway's page names the command that builds the documentation, and there is one")
+    func documentationCommand() throws {
+        #expect(try Repository.text(of: "Sources/Gateway/Gateway.docc/Gateway.md").contains("`\(Catalogs.command)`"))
+        #expect(FileManager.default.isExecutableFile(atPath: Repository.root.appending(path: Catalogs.command).path))
     }
 }

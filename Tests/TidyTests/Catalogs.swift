@@ -1,0 +1,61 @@
+/// What stands in `Sources/MODULE/MODULE.docc`, from which `deploy/docs` makes the documentation.
+enum Catalogs {
+    /// The command that builds it.
+    static let command = "deploy/docs"
+
+    /// Library modules without a catalog of their own, pages that lack what a module's page has, and articles that no
+    /// page leads to.
+    ///
+    /// - Parameters:
+    ///   - files: every file below `Sources`, as paths from the repository's root.
+    ///   - text: the text of one of them.
+    static func violations(in files: [String], text: (String) throws -> String) rethrows -> [Violation] {
+        var violations: [Violation] = []
+        for (module, files) in self.modules(files).sorted(by: { $0.key < $1.key }) {
+            let page = "Sources/\(module)/\(module).docc/\(module).md"
+            let articles = files.filter { $0.hasSuffix(".md") && $0.contains(".docc/") && $0 != page }
+            guard files.contains(page) else {
+                if try self.isLibrary(files, text) || !articles.isEmpty {
+                    let message = "missing; say in it what \(module) is for, and how it works"
+                    violations.append(Violation(path: page, line: 1, message: message))
+                }
+                continue
+            }
+            violations += self.violations(inPage: try text(page), path: page, module, articles)
+        }
+        return violations
+    }
+
+    private static func violations(
+        inPage text: String,
+        path: String,
+        _ module: String,
+        _ articles: [String]
+    ) -> [Violation] {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        var missing: [String] = []
+        if lines.first != "# ``\(module)``" { missing.append("the title \"# ``\(module)``\"") }
+        if lines.count < 3 || !lines[1].isEmpty || lines[2].isEmpty { missing.append("a sentence below the title") }
+        missing += ["## Overview", "## Topics"].filter { heading in !lines.contains { $0 == heading } }
+        for article in articles {
+            let name = article.split(separator: "/").last.map { $0.dropLast(".md".count) } ?? ""
+            if !text.contains("- <doc:\(name)>") { missing.append("the topic <doc:\(name)>") }
+        }
+        return missing.map { Violation(path: path, line: 1, message: "it lacks \($0)") }
+    }
+
+    /// The files of each module, of Swift or of its documentation.
+    private static func modules(_ files: [String]) -> [String: [String]] {
+        let parts = files.filter { $0.hasPrefix("Sources/") && ($0.hasSuffix(".swift") || $0.contains(".docc/")) }
+        return Dictionary(grouping: parts) { String($0.split(separator: "/")[1]) }
+    }
+
+    /// A module that is no program: nobody imports those.
+    private static func isLibrary(_ files: [String], _ text: (String) throws -> String) rethrows -> Bool {
+        let sources = files.filter { $0.hasSuffix(".swift") }
+        return try !sources.isEmpty
+            && !sources.contains { file in
+                try SourceText(path: file, text: text(file)).code.contains { $0.hasPrefix("@main") }
+            }
+    }
+}
