@@ -7,7 +7,9 @@ struct TidyTests {
     func sources() throws {
         let files = try Repository.sources()
         #expect(files.count > 50, "the tidy test must see the sources")
-        let violations = files.flatMap { BannedWords.violations(in: $0) + Lengths.violations(in: $0) }
+        let violations = files.flatMap {
+            BannedWords.violations(in: $0) + Lengths.violations(in: $0) + ParameterLists.violations(in: $0)
+        }
         let all = violations + ModuleImports.violations(in: files)
         let remaining = Exceptions.remaining(all)
         #expect(remaining.isEmpty, "\n\(remaining.map(\.description).joined(separator: "\n"))")

@@ -19,11 +19,10 @@ package final class Gateway: Sendable {
 
     /// Binds every address and reads what was kept; connections wait until `start`.
     ///
-    /// - Parameters:
-    ///   - source: where a reload reads the configuration again; nil when it cannot.
-    ///   - log: hears of what an operator would act on.
-    ///   - status: hears how it is.
-    ///   - onIdle: called from a loop, during a shutdown, when the last connection has ended.
+    /// - `source`: where a reload reads the configuration again; nil when it cannot.
+    /// - `log`: hears of what an operator would act on.
+    /// - `status`: hears how it is.
+    /// - `onIdle`: called from a loop, during a shutdown, when the last connection has ended.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
     ///   `CredentialError` that name the file; `ConfigurationError` that names the key; `HTTPClientError` when
     ///   webhooks are configured and libcurl cannot be set up.
