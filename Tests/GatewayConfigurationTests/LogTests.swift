@@ -196,12 +196,35 @@ struct LogTests {
         #expect(GatewayLimit.routineNames.isSubset(of: GatewayLimit.countedNames))
     }
 
-    @Test("The article lists every event of the code with its level, and no other")
-    func article() throws {
+    private func articleText() throws -> String {
         let folder = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let file = folder.appendingPathComponent("Sources/Gateway/Gateway.docc/Logs.md")
-        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        return String(decoding: try Data(contentsOf: file), as: UTF8.self)
+    }
+
+    @Test("The lines that the article shows are as they are written")
+    func articleLines() throws {
+        let blocks = try self.articleText().components(separatedBy: "\n```\n")
+        let lines = try #require(blocks.dropFirst().first).split(separator: "\n").map(String.init)
+        #expect(lines.count == 3)
+        for line in lines {
+            let words = line.split(separator: " ").map(String.init)
+            let event = try #require(GatewayEvent(rawValue: words[2]), "\(line)")
+            let fields = words.dropFirst(3).map { $0.split(separator: "=").map(String.init) }
+            let time = try #require(try? Date(words[0], strategy: .iso8601), "\(line)").timeIntervalSince1970
+            let written = LogLine(
+                time: Int64(time * 1000),
+                event: event,
+                fields: Dictionary(uniqueKeysWithValues: fields.map { ($0[0], $0[1]) })
+            )
+            #expect(written.text == line)
+        }
+    }
+
+    @Test("The article lists every event of the code with its level, and no other")
+    func article() throws {
+        let text = try self.articleText()
         let rows = text.split(separator: "\n").filter { $0.hasPrefix("| `") }.map { row in
             row.split(separator: "|").prefix(2).map { $0.trimmingCharacters(in: [" ", "`"]) }
         }
