@@ -106,7 +106,8 @@ class Reloads:
         self.began, first = time.time(), time.monotonic()
         for turn in range(1, RELOADS + 1):
             await asyncio.sleep(max(0, first + turn - 1 - time.monotonic()))
-            await self.reload(turn, version + turn)
+            if not await self.reload(turn, version + turn):
+                return
         self.ended = time.time()
         after = client_ports(edge)
         name = "every connection of before the first reload is there after the last"
@@ -115,7 +116,8 @@ class Reloads:
         verdicts.equal(name, "ports that have come", sorted(after - before), [])
         verdicts.note(name, f"{len(before)} connections")
 
-    async def reload(self, turn: int, version: int) -> None:
+    async def reload(self, turn: int, version: int) -> bool:
+        """False when it did not come into force."""
         self.gateway.write(policies(turn))
         sent = time.monotonic()
         self.gateway.process.send_signal(signal.SIGHUP)
@@ -127,12 +129,13 @@ class Reloads:
             return answer["policyVersion"] == version
 
         name = "each SIGHUP raises policyVersion by one"
-        await self.until(name, is_in_force, IN_FORCE_SECONDS)
+        if not await self.until(name, is_in_force, IN_FORCE_SECONDS):
+            return False
         self.took.append(time.monotonic() - sent)
         self.verdicts.note(name, f"the slowest after {max(self.took) * 1000:.0f} ms, asking included")
         apart = (answer["nextEligibleAt"] - answer["lastLaunchAt"]) / 1000
         name = "the device that is asked waits by the new policy"
-        self.verdicts.equal(name, f"after reload {turn} its interval", apart, ASKED_INTERVALS[turn % 2])
+        return self.verdicts.equal(name, f"after reload {turn} its interval", apart, ASKED_INTERVALS[turn % 2])
 
     def push_all(self) -> None:
         """The load; any answer but a 2xx ends it."""
