@@ -122,7 +122,7 @@ class Client:
 
     async def push(self, device):
         try:
-            return await asyncio.wait_for(self.attempt(device), 15)
+            return await asyncio.wait_for(self.attempt(device), 60)
         except self.without_answer:
             return Answer(0, traceback.format_exc(limit=-2))
 
@@ -148,4 +148,4 @@ def play(make):
             await globals()[name](client)
         await client.close()
 
-    asyncio.run(asyncio.wait_for(all_scenes(), 60))
+    asyncio.run(asyncio.wait_for(all_scenes(), 280))
