@@ -21,6 +21,9 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
+import unfinished_streams
+
+unfinished_streams.go_on_after_goaway()
 address, ca, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 host, port = address.rsplit(":", 1)
 STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
@@ -90,9 +93,8 @@ class Connection:
                 code = h2.errors.ErrorCodes(event.error_code).name
                 data = (event.additional_data or b"").decode()
                 self.texts.append(f"goaway {code} {event.last_stream_id} {data}")
-                # Streams above the last one come to nothing; h2 would take no frame more for the others.
+                # Streams above the last one come to nothing.
                 self.open = {stream for stream in self.open if stream <= event.last_stream_id}
-                self.h2.state_machine.state = h2.connection.ConnectionState.CLIENT_OPEN
             case h2.events.PingAckReceived():
                 self.pongs += 1
 
