@@ -72,6 +72,18 @@ static inline void wakegate_no_blocking(int descriptor) {
 // Names the calling thread, for whoever looks at the process; at most 15 bytes of it are kept.
 static inline void wakegate_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
+// How many processors this process may run on; 0 where the system does not say. The call is a GNU extension that
+// Glibc's module hides, and Foundation's count is the machine's.
+static inline int wakegate_processors(void) {
+    extern int sched_getaffinity(pid_t, size_t, unsigned long *);
+    unsigned long set[128] = {0};
+    size_t index;
+    int count = 0;
+    if (sched_getaffinity(0, sizeof set, set) != 0) return 0;
+    for (index = 0; index < sizeof set / sizeof *set; index++) count += __builtin_popcountl(set[index]);
+    return count;
+}
+
 // A bound TCP socket, IPv6 ones for IPv4 too; -1 with errno, or with the resolver's error in *resolver.
 static inline int wakegate_bind_tcp(const char *host, unsigned short port, int *resolver) {
     struct addrinfo hints, *found = NULL;

@@ -115,6 +115,18 @@ struct ServiceTests {
         #expect(try manager.finish().status == 0)
     }
 
+    @Test("It has a loop for each processor it may run on, and not for others of the machine")
+    func loops() throws {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let ours = try #require(status.firstMatch(of: /Cpus_allowed_list:\s*(\d+)/)).1
+        let gateway = try RunningGateway(under: ["taskset", "--cpu-list", String(ours)])
+        let tasks = "/proc/\(gateway.process.identifier)/task"
+        let names = try FileManager.default.contentsOfDirectory(atPath: tasks).map {
+            try String(contentsOfFile: "\(tasks)/\($0)/comm", encoding: .utf8).trimmingCharacters(in: .newlines)
+        }
+        #expect(names.filter { $0.hasPrefix("loop-") } == ["loop-0"])
+    }
+
     @Test("It serves on the sockets it was given, tells their addresses, and opens none for those listeners")
     func sockets() throws {
         // A development gateway leaves the certificate that serve needs.

@@ -37,7 +37,7 @@ package final class Gateway: Sendable {
         let (listeners, roles, areLocal) = try Self.listeners(configuration, certificate)
         var tokens = TokenCheck(configuration) { log.write(.tokensUnreadable, ["cause": $0]) }
         try tokens.refresh()
-        let loopCount = ProcessInfo.processInfo.activeProcessorCount
+        let loopCount = HTTPServer.processorCount
         let watches = try CredentialWatches(configuration, log: log)
         let context = GatewayContext(
             configuration: configuration,

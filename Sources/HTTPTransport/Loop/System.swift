@@ -13,6 +13,9 @@ enum System {
         case ended
     }
 
+    /// How many processors this process may run on, at least 1.
+    static var processorCount: Int { max(1, Int(wakegate_processors())) }
+
     /// Milliseconds of a clock that never steps.
     static var monotonicMilliseconds: Int64 {
         var time = timespec()

@@ -71,6 +71,9 @@ package final class HTTPServer: Sendable {
         self.loops = loops
     }
 
+    /// How many processors this process may run on, which `taskset` and a container's set of CPUs reduce.
+    package static var processorCount: Int { System.processorCount }
+
     /// How often the bounds were met, by loop.
     package var tallies: [LimitTally<TransportLimit>] { self.loops.map(\.core.tally) }
 
