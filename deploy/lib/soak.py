@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--only", choices=list(KINDS))
     parser.add_argument("--kills", type=int, default=60, help="of the crash test; a quarter as many losses of power")
     parser.add_argument("--minutes", type=float, default=3, help="of the load test")
+    parser.add_argument("--rate", type=int, default=4000, help="pushes a second of the load test")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     options = parser.parse_args()
     all_passed = True

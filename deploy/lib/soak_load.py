@@ -16,7 +16,6 @@ from served_gateway import ServedGateway
 from verdicts import Verdicts
 
 DEVICES = 400
-PUSHES_A_SECOND = 4000
 CONNECTIONS = 10
 SAMPLE_SECONDS = 0.5
 GROWTH_MAX = 1.15
@@ -38,16 +37,16 @@ class Sample:
         return cls(resident, descriptors, sum(entry.stat().st_size for entry in files))
 
 
-async def work(run: crash.Crashes, seconds: float, body: str, uris: str) -> list[Sample]:
+async def work(run: crash.Crashes, seconds: float, rate: int, body: str, uris: str) -> list[Sample]:
     """The crash tests' providers, workers and operators, and h2load beside them, for a while."""
     load = run.load()
     everybody = asyncio.create_task(load.run())
-    pushes = int(seconds * PUSHES_A_SECOND) // CONNECTIONS * CONNECTIONS
+    pushes = int(seconds * rate) // CONNECTIONS * CONNECTIONS
     samples = []
     pushing = asyncio.create_task(
         asyncio.to_thread(
             h2load.run, f"https://{run.gateway.addresses.edge}", uris, body, push_load.headers(), CONNECTIONS, 32, pushes,
-            rate=PUSHES_A_SECOND // CONNECTIONS,
+            rate=rate // CONNECTIONS,
         )
     )  # fmt: skip
     while not pushing.done():
@@ -59,7 +58,7 @@ async def work(run: crash.Crashes, seconds: float, body: str, uris: str) -> list
         run.verdicts.check(name, True, "")
     except SystemExit as failure:
         run.verdicts.check(name, False, str(failure)[-600:])
-    run.verdicts.note(name, f"{pushes:,} pushes, {PUSHES_A_SECOND:,} a second")
+    run.verdicts.note(name, f"{pushes:,} pushes, {rate:,} a second")
     await load.stop()
     await everybody
     return samples
@@ -85,7 +84,7 @@ async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.N
         await crashes.begin()
         seconds = options.minutes * 60
         body, uris = os.path.join(folder, "body"), os.path.join(folder, "gateway")
-        compare(await work(crashes, seconds, body, uris), verdicts)
+        compare(await work(crashes, seconds, options.rate, body, uris), verdicts)
         await crashes.audit(is_restart=False)
         gateway.end(9)
         if crashes.start():
