@@ -340,6 +340,57 @@ struct ReloadTests {
         withExtendedLifetime(worker) {}
     }
 
+    @Test("Authorities in a file that is named no more are not looked at again")
+    func formerAuthorities() throws {
+        let (old, new, third) = (try TestAuthority("Old"), try TestAuthority("New"), try TestAuthority("Third"))
+        let subject = "/UID=\(self.topic)"
+        let (oldProvider, thirdProvider) = (try old.issue(subject), try third.issue(subject))
+        let gateway = try ReloadingGateway(Self.open, members: ["tls": ["clientCA": old.certificate]])
+        let path = "/3/device/\(self.token)"
+        func push(_ certificate: String) -> Int? {
+            try? gateway.served.ask(.edge, "POST", path, body: RunningGateway.payload, certificate: certificate).status
+        }
+        func append(_ authority: TestAuthority, to file: TestAuthority) throws {
+            let texts = try [file, authority].map { try Data(contentsOf: URL(fileURLWithPath: $0.certificate)) }
+            try (texts[0] + texts[1]).write(to: URL(fileURLWithPath: file.certificate))
+        }
+        #expect(push(oldProvider) == 200)
+        try gateway.write(["tls": gateway.tls(["clientCA": new.certificate])])
+        #expect(try gateway.answer().keys("changed") == ["tls.clientCA"])
+        #expect(push(oldProvider) == nil)
+        // Whoever still watches the old file sees this change no later than the other.
+        try append(third, to: old)
+        try append(third, to: new)
+        try gateway.served.eventually("a push by an authority that was added") { push(thirdProvider) == 200 }
+        #expect(push(oldProvider) == nil)
+    }
+
+    @Test("Bounds of open connections and of workers' streams hold for those there are")
+    func openConnections() throws {
+        let gateway = try ReloadingGateway(Self.open)
+        let worker = try gateway.served.worker(self.topic)
+        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+        let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
+        let idle = try ChildProcess(RunningGateway.python, [file, address, gateway.served.authority])
+        #expect(try idle.line() == "settings")
+        func metLimit() throws -> Int {
+            try gateway.served.ask(.admin, "GET", "/v1/stats").integer("limits", "wakeBytesPerStreamMax") ?? 0
+        }
+        try gateway.write(["limits": ["idleSeconds": 1, "wakeBytesPerStreamMax": 4096]])
+        #expect(try gateway.answer().status == 200)
+        #expect(try idle.line()?.hasPrefix("goaway 0 0") == true)
+        #expect(try metLimit() == 0)
+        let fields = ["apns-topic: \(self.topic)", "apns-push-type: background", "apns-priority: 5"]
+        let payload = #"{"aps":{"content-available":1},"x":"\#(String(repeating: "x", count: 3000))"}"#
+        for device in [self.token, String(self.token.reversed())] {
+            let path = "/3/device/\(device)"
+            #expect(try gateway.served.ask(.edge, "POST", path, body: payload, fields: fields).status == 200)
+        }
+        #expect(try metLimit() > 0)
+        #expect(try worker.next()?.name == "wake")
+        #expect(try gateway.served.workerCount() == 1)
+    }
+
     @Test("A shutdown takes as long as the drainTimeout that was read last, and reads nothing more itself")
     func shutdown() throws {
         let gateway = try ReloadingGateway(Self.open, members: ["drainTimeout": 1])

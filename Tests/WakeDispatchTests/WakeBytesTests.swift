@@ -31,6 +31,21 @@ struct WakeBytesTests {
         #expect(fourth.map(\.stream) == [DispatchRig.address(2)])
     }
 
+    @Test("Another bound holds for the streams there are, from the next wake on")
+    func change() throws {
+        let rig = DispatchRig(wakeBytesPerStreamMax: 2 * Self.payloadBytes)
+        rig.subscribe(1, slots: 100)
+        rig.push(1)
+        rig.dispatcher.wakeBytesPerStreamChanged(to: Self.payloadBytes)
+        rig.push(2)
+        let first = try #require(rig.takeDeliveries().first)
+        rig.push(3)
+        #expect(rig.takeDeliveries().isEmpty)
+        rig.dispatcher.wakeBytesPerStreamChanged(to: 4 * Self.payloadBytes)
+        rig.report(.newData, first.wake)
+        #expect(rig.takeDeliveries().map(\.token) == [2, 3].map { EngineRig.token($0) })
+    }
+
     @Test("A wake that expires or is lost makes room as well, and a wake without a push takes none")
     func otherEnds() throws {
         let rig = DispatchRig(EngineRig.open([(.executionWindow, 5)]), wakeBytesPerStreamMax: Self.payloadBytes)
