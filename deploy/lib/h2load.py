@@ -10,6 +10,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+# Beside the time that a pace asks for.
 SECONDS_MAX = 600
 # One cipher for everybody: left alone, servers choose differently among those that a client offers.
 TLS_CIPHER = "TLS_AES_128_GCM_SHA256"
@@ -50,6 +51,7 @@ def run(
     """
     each = requests // connections * together
     pace = ["--rps", str(rate)] if rate else []
+    seconds_max = SECONDS_MAX + (requests // connections // rate if rate else 0)
     running = [
         subprocess.Popen(
             [
@@ -64,7 +66,7 @@ def run(
 
     def end(process: subprocess.Popen) -> tuple[float, float]:
         """When it began, by what it says of its time, and when it ended. Reading the paths comes before that."""
-        output = process.communicate(timeout=SECONDS_MAX)[0]
+        output = process.communicate(timeout=seconds_max)[0]
         ended = time.monotonic()
         check(output, base, each)
         return ended - seconds(output), ended
