@@ -323,8 +323,9 @@ extension HTTPClient {
         } else if transfer.isTooLarge {
             error = HTTPClientError(.tooLarge, "the answer is too large")
         } else {
-            error = HTTPClientError(self.kind(of: code), self.text(of: code))
-            error.detail = unsafe String(cString: transfer.words)
+            let words = unsafe String(cString: transfer.words)
+            error = HTTPClientError(self.kind(of: code, words), self.text(of: code))
+            error.detail = words
             if error.code == .unreachable, systemError != 0 {
                 error.detail = unsafe String(cString: strerror(systemError))
             }
@@ -333,8 +334,11 @@ extension HTTPClient {
         return error
     }
 
-    private static func kind(of code: CURLcode) -> HTTPClientError.Code {
+    private static func kind(of code: CURLcode, _ words: String) -> HTTPClientError.Code {
         switch code {
+        // A server that goes away in the middle of the handshake has the same code as one that is not trusted; OpenSSL
+        // has no error of its own then.
+        case CURLE_SSL_CONNECT_ERROR where !words.contains(":SSL routines:"): .broken
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY: .unreachable
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ISSUER_ERROR: .untrusted
         case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE: .badCredentials

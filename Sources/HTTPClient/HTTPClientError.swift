@@ -3,13 +3,13 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
     package enum Code: Hashable, Sendable {
         /// Nobody accepts connections at the address, or its name is unknown.
         case unreachable
-        /// The server's certificate is not trusted, or the TLS handshake failed.
+        /// The server's certificate is not trusted, or one side found the other's TLS at fault.
         case untrusted
         /// A file for TLS cannot be read or does not fit.
         case badCredentials
         /// The exchange took longer than it may.
         case timedOut
-        /// The connection or the stream ended before the answer did.
+        /// The connection or the stream ended before the answer did, or before the TLS handshake.
         case broken
         /// The answer is longer than this client takes.
         case tooLarge

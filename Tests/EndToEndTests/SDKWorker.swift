@@ -51,7 +51,8 @@ final class SDKWorker {
             if event.name == name { return event }
             self.unclaimed.append(event)
         }
-        let seen = self.unclaimed.map(\.name).joined(separator: ", ")
+        let seen = self.unclaimed.map { [$0.name, $0.text("message")].compactMap(\.self).joined(separator: ": ") }
+            .joined(separator: ", ")
         throw ChildProcess.Failure(description: "the worker ended before \(name); it showed: \(seen)")
     }
 

@@ -116,6 +116,18 @@ struct HTTPClientTests {
         #expect(code(HTTPRequest("GET", "https://127.0.0.1:\(server.port)/")) == .untrusted)
     }
 
+    @Test(
+        "A server that goes away in the middle of a TLS handshake is no server that is not trusted",
+        arguments: [ScriptedServer.Handshake.end, .reset]
+    )
+    func handshake(_ handshake: ScriptedServer.Handshake) throws {
+        let server = try ScriptedServer(handshake)
+        let error = try #require(throws: HTTPClientError.self) {
+            try HTTPClient().perform(HTTPRequest("GET", "https://127.0.0.1:\(server.port)/"))
+        }
+        #expect(error.code == .broken && !error.mayHaveArrived, "\(error.detail)")
+    }
+
     @Test("A file for TLS that cannot be read is named before anything is sent")
     func badFile() throws {
         var settings = HTTPClientSettings()

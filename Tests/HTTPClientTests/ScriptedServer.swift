@@ -6,14 +6,31 @@ import Testing
 /// `GET /stream` sends two pieces and ends, `GET /cut` ends in the middle of its body, `GET /silent` never answers,
 /// `GET /large` sends 100,000 bytes, everything else echoes method, path, headers and body as JSON.
 final class ScriptedServer {
+    enum Handshake: String {
+        /// It knows nothing of TLS, and answers in HTTP/1.1.
+        case plain
+        /// It ends each connection after its first bytes.
+        case end
+        /// It resets each connection after its first bytes.
+        case reset
+    }
+
     let port: Int
     private let pid: Int32
 
     private static let script = """
-        import http.server, json, socket, time
+        import http.server, json, socket, sys, time
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             def log_message(self, *arguments): pass
+            def handle(self):
+                if sys.argv[1] == "plain":
+                    super().handle()
+                elif sys.argv[1] == "end":
+                    self.connection.recv(65536)
+                else:
+                    # What is closed with bytes that nobody has read is reset.
+                    self.connection.recv(1)
             def answer(self):
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 if self.path == "/stream":
@@ -41,7 +58,7 @@ final class ScriptedServer {
         server.serve_forever()
         """
 
-    init() throws {
+    init(_ handshake: Handshake = .plain) throws {
         var ends: [Int32] = [-1, -1]
         let made = unsafe pipe(&ends)
         try #require(made == 0)
@@ -52,7 +69,7 @@ final class ScriptedServer {
         unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
         // The test runner waits until nobody holds its output.
         unsafe posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-        let words = ["python3", "-c", Self.script]
+        let words = ["python3", "-c", Self.script, handshake.rawValue]
         var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) } + [nil]
         defer { for index in unsafe arguments.indices { unsafe free(arguments[index]) } }
         var pid: Int32 = 0
