@@ -3,7 +3,7 @@ import Gateway
 import Glibc
 import Testing
 
-@Suite("The log", .timeLimit(.minutes(5)))
+@Suite("The log", .timeLimit(.minutes(15)))
 struct LogTests {
     /// Keeps what is written, or holds its writer up until it is let go.
     private final class Sink: LogSink, @unchecked Sendable {

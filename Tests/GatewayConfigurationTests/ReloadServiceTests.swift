@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import WakeGateTestKit
 
-@Suite("A reload inside", .timeLimit(.minutes(5)))
+@Suite("A reload inside", .timeLimit(.minutes(15)))
 struct ReloadServiceTests {
     /// Keeps what is logged, for whoever waits for it.
     private final class Sink: LogSink, @unchecked Sendable {
