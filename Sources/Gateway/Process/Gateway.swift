@@ -1,6 +1,5 @@
 import APNSProtocol
 import DeviceEngine
-import Foundation
 import HTTPClient
 import HTTPTransport
 import ServiceManager
