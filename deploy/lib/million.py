@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import time
@@ -39,15 +38,6 @@ def megabytes(state: str, prefix: str) -> float:
     return sum(entry.stat().st_size for entry in os.scandir(state) if entry.name.startswith(prefix)) / 1e6
 
 
-def write_inputs(folder: str) -> None:
-    """A million devices, in no order, dealt out to the connections."""
-    source = random.Random(4)
-    paths = [f"/3/device/{source.getrandbits(256):064x}" for _ in range(DEVICES)]
-    h2load.write_paths(folder, "uris", paths, CONNECTIONS)
-    with open(os.path.join(folder, "body"), "wb") as file:
-        file.write(push_load.payload())
-
-
 def push(folder: str, gateway: processes.Gateway, pushes: int) -> dict:
     """Pushes to each device in turn; what the gateway takes of memory and disk afterwards."""
     uris, body = os.path.join(folder, "uris"), os.path.join(folder, "body")
@@ -62,7 +52,7 @@ def push(folder: str, gateway: processes.Gateway, pushes: int) -> dict:
 
 def measure(products: str, folder: str) -> dict:
     """Pushes once to each device, then for an hour's worth, kills the gateway, and starts it on what it left."""
-    write_inputs(folder)
+    push_load.write_pushes(folder, "uris", DEVICES, CONNECTIONS, seed=4)
     with processes.Gateway(products, folder, [], ["store=sqlite"]) as gateway:
         sizes = [push(folder, gateway, DEVICES), push(folder, gateway, HOUR_PUSHES)]
         gateway.process.send_signal(signal.SIGKILL)

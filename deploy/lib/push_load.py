@@ -34,6 +34,14 @@ def write_inputs(folder: str, connections: int = CONNECTIONS) -> None:
         file.write(payload())
 
 
+def write_pushes(folder: str, name: str, devices: int, connections: int, seed: int) -> None:
+    """The paths of pushes to so many devices, in no order, dealt out to the connections; and their body."""
+    source = random.Random(seed)
+    h2load.write_paths(folder, name, [f"/3/device/{source.getrandbits(256):064x}" for _ in range(devices)], connections)
+    with open(os.path.join(folder, "body"), "wb") as file:
+        file.write(payload())
+
+
 def headers(authorization: str | None = None) -> list[str]:
     """The fields of each push, as arguments; `authorization` is one that nobody checks unless it is given."""
     fields = {

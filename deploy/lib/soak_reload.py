@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import random
 import signal
 import tempfile
 import time
@@ -48,14 +47,6 @@ def client_ports(address: str) -> set[int]:
         rows = [line.split() for line in file.readlines()[1:]]
     # In the order of proc(5): the own address, the other's, and the state, of which 1 is established.
     return {int(row[1].rpartition(":")[2], 16) for row in rows if row[2].endswith(port) and row[3] == "01"}
-
-
-def write_inputs(folder: str) -> None:
-    source = random.Random(8)
-    paths = [f"/3/device/{source.getrandbits(256):064x}" for _ in range(DEVICES)]
-    h2load.write_paths(folder, "paths", paths, CONNECTIONS)
-    with open(os.path.join(folder, "body"), "wb") as file:
-        file.write(push_load.payload())
 
 
 class Reloads:
@@ -197,7 +188,7 @@ class Reloads:
 
 
 async def run(program: str, folder: str, verdicts: Verdicts) -> None:
-    write_inputs(folder)
+    push_load.write_pushes(folder, "paths", DEVICES, CONNECTIONS, seed=8)
     gateway = ServedGateway(program, folder, {"registration": "open", **policies(0)})
     gateway.start()
     reloads, fleets = Reloads(gateway, folder, verdicts), []
