@@ -36,8 +36,9 @@ class Wake:
     outcome: str | None = None
     # The result that was sent, whether it was answered or not.
     posted: str | None = None
-    # How many streams had been left by their worker when this one came.
-    streams_left: int = 0
+    # The ledger's `leaves` when it came, and whether its worker left its stream before it ended.
+    leaves: int = 0
+    is_left: bool = False
 
 
 @dataclass
@@ -94,8 +95,8 @@ class Ledger:
         # All that was ever answered 200, and ever left without an answer.
         self.answered = self.unanswered = 0
         self.results_answered = self.changes_answered = 0
-        # How many streams their workers left, the gateway running on.
-        self.streams_left = 0
+        # Raised when a worker begins to leave its stream, the gateway running on, and when the gateway has noticed.
+        self.leaves = 0
 
     def of(self, topic: str) -> list[Device]:
         return [device for device in self.devices if device.topic == topic]
@@ -105,7 +106,7 @@ class Ledger:
         sequence = int(data["apnsID"].rpartition("-")[2], 16) if data["apnsID"] else 0
         launched_at = data["deadline"] - POLICY["executionWindow"] * 1000
         wake = Wake(data["wake"], device, sequence, data["coalesced"], data["attempt"], launched_at)
-        wake.streams_left = self.streams_left
+        wake.leaves = self.leaves
         device.wakes.append(wake)
         self.wakes[wake.id] = wake
         return wake

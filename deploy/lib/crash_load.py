@@ -49,6 +49,10 @@ class Load:
         # Whether the disk cannot even be read any more.
         self.is_disk_gone = False
         self.refusals = self.unanswered_polls = 0
+        # Held while a worker leaves, and while a wake is ended from outside: one that was sent to a stream must not
+        # expire there after its worker has read for the last time.
+        self.leaving = asyncio.Lock()
+        self.is_stopped = False
 
     async def run(self) -> None:
         tasks: list[Coroutine] = [self.poll_statistics()]
@@ -66,13 +70,19 @@ class Load:
 
     async def stop(self) -> None:
         """Ends every connection."""
-        self.ledger.streams_left += 1
-        for client in list(self.clients):
-            await client.close()
-        self.ledger.streams_left += 1
+        self.is_stopped = True
+        async with self.leaving:
+            self.ledger.leaves += 1
+            for client in list(self.clients):
+                await client.ping()
+                await client.close()
+            self.ledger.leaves += 1
 
     async def connect(self, address: str, ca: str | None) -> Client:
         client = await Client.connect(address, ca)
+        if self.is_stopped:
+            await client.close()
+            raise ConnectionLost
         self.clients.append(client)
         return client
 
@@ -185,26 +195,40 @@ class Load:
             path = f"/v1/topics/{topic}/wakes?slots={self.sizes.slots}&name=worker{number}"
             held: list[Wake] = []
             wakes_left = self.source.randint(50, 400)
+            leaving: asyncio.Task[bool] | None = None
             async for name, data in stream.events(path):
                 if name == "refused":
                     refused = await self.is_refused(data["response"])
                     self.verdicts.check("subscriptions are taken", refused, f"answered {data['response']}")
                 elif name == "wake":
                     wake = self.take_wake(data)
+                    wake.is_left = leaving is not None and leaving.done() and leaving.result()
                     held.append(wake)
                     self.spawn(self.answer(client, wake))
                     wakes_left -= 1
                 elif name == "expired":
                     self.ledger.wakes[data["wake"]].outcome = "expired"
-                if wakes_left <= 0 and not self.is_settling:
-                    break
-            is_ours = not stream.is_lost
-            self.ledger.streams_left += is_ours
+                if wakes_left <= 0 and not self.is_settling and leaving is None:
+                    leaving = asyncio.create_task(self.leave(stream, held))
+            is_ours = await leaving if leaving else False
             await stream.close()
             for wake in held:
                 if is_ours and wake.outcome is None and wake.posted is None:
                     # Ended with the stream; ask while the gateway remembers how.
                     self.spawn(self.report(client, wake, "newData"))
+
+    async def leave(self, stream: Client, held: list[Wake]) -> bool:
+        """Closes a worker's stream without missing an event, and waits until the gateway has noticed; false if the
+        gateway closed it before."""
+        async with self.leaving:
+            self.ledger.leaves += 1
+            await stream.ping()
+            is_ours = not stream.is_lost
+            await stream.leave()
+            for wake in held:
+                wake.is_left = is_ours
+            self.ledger.leaves += 1
+            return is_ours
 
     def spawn(self, task: Coroutine) -> None:
         async def run() -> None:
@@ -230,7 +254,8 @@ class Load:
     def check_launch(self, device: Device, before: Wake | None, wake: Wake) -> None:
         """The launch interval and the attempts hold across restarts.
 
-        A worker that leaves its stream may leave wakes there that it never saw, and their attempts stay counted.
+        A wake whose stream its worker left is lost with its attempt counted; so is one that was sent there too late to
+        be read, which nobody can tell of.
         """
         ended = device.ended
         if before is None:
@@ -244,9 +269,10 @@ class Load:
             )
         if before.sequence != wake.sequence or before.outcome is None:
             return
-        if before.streams_left != wake.streams_left:
+        is_leaving = wake.leaves % 2 == 1
+        if before.leaves != wake.leaves or is_leaving:
             return
-        again = before.attempt + (0 if before.outcome == "lost" else 1)
+        again = before.attempt + (0 if before.outcome == "lost" and not before.is_left else 1)
         self.verdicts.equal(
             "a restart takes the attempt of a wake in flight back, and no other",
             f"attempt of device {device.index} after {before.outcome}", wake.attempt, again,
@@ -369,7 +395,8 @@ class Load:
 
     async def simulate(self, device: Device, what: str) -> None:
         client = await self.connect(self.addresses.admin, None)
-        response = await client.request("POST", f"/v1/devices/{device.token}/simulate-{what}")
+        async with self.leaving:
+            response = await client.request("POST", f"/v1/devices/{device.token}/simulate-{what}")
         if response.status != 409:
             await self.confirm(response, 202)
         await client.close()

@@ -1,6 +1,8 @@
 """An HTTP/2 client of one connection, many requests at once; made to lose its server at any moment."""
 
 import asyncio
+import contextlib
+import itertools
 import json
 import logging
 import ssl
@@ -54,6 +56,8 @@ class Client:
         self.exchanges: dict[int, Exchange] = {}
         self.is_lost = False
         self.window_opened = asyncio.Event()
+        self.ping_numbers = itertools.count()
+        self.pings: dict[bytes, asyncio.Future] = {}
         self.h2.initiate_connection()
         self.flush()
         self.pump = asyncio.create_task(self.read_all())
@@ -75,6 +79,21 @@ class Client:
         self.pump.cancel()
         await asyncio.gather(self.pump, return_exceptions=True)
         self.lose()
+
+    async def ping(self) -> None:
+        """Returns once all that the server had sent before its answer is here, or the connection is lost."""
+        if not self.is_lost:
+            name = next(self.ping_numbers).to_bytes(8, "big")
+            self.pings[name] = asyncio.get_running_loop().create_future()
+            self.h2.ping(name)
+            self.flush()
+            await self.pings[name]
+
+    async def leave(self) -> None:
+        """Closes the connection; returns once the server has noticed. What came before it can still be read."""
+        await self.close()
+        with contextlib.suppress(OSError, ssl.SSLError):
+            await self.writer.wait_closed()
 
     async def request(
         self, method: str, path: str, body: bytes | None = None, headers: list[tuple[str, str]] | None = None
@@ -160,6 +179,9 @@ class Client:
         if isinstance(event, h2.events.WindowUpdated | h2.events.RemoteSettingsChanged):
             self.window_opened.set()
             return
+        if isinstance(event, h2.events.PingAckReceived):
+            self.pings.pop(event.ping_data).set_result(None)
+            return
         exchange = self.exchanges.get(getattr(event, "stream_id", None) or 0)
         if exchange is None:
             return
@@ -188,4 +210,7 @@ class Client:
         for exchange in self.exchanges.values():
             self.end(exchange)
         self.exchanges.clear()
+        for answered in self.pings.values():
+            answered.set_result(None)
+        self.pings.clear()
         self.writer.close()
