@@ -36,7 +36,7 @@ class Wake:
     outcome: str | None = None
     # The result that was sent, whether it was answered or not.
     posted: str | None = None
-    # The ledger's `leaves` when it came, and whether its worker left its stream before it ended.
+    # The ledger's `leaves` when it came, and whether its worker was leaving the stream by then.
     leaves: int = 0
     is_left: bool = False
 

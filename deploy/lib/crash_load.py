@@ -202,14 +202,14 @@ class Load:
                     self.verdicts.check("subscriptions are taken", refused, f"answered {data['response']}")
                 elif name == "wake":
                     wake = self.take_wake(data)
-                    wake.is_left = leaving is not None and leaving.done() and leaving.result()
+                    wake.is_left = leaving is not None
                     held.append(wake)
                     self.spawn(self.answer(client, wake))
                     wakes_left -= 1
                 elif name == "expired":
                     self.ledger.wakes[data["wake"]].outcome = "expired"
                 if wakes_left <= 0 and not self.is_settling and leaving is None:
-                    leaving = asyncio.create_task(self.leave(stream, held))
+                    leaving = asyncio.create_task(self.leave(stream))
             is_ours = await leaving if leaving else False
             await stream.close()
             for wake in held:
@@ -217,7 +217,7 @@ class Load:
                     # Ended with the stream; ask while the gateway remembers how.
                     self.spawn(self.report(client, wake, "newData"))
 
-    async def leave(self, stream: Client, held: list[Wake]) -> bool:
+    async def leave(self, stream: Client) -> bool:
         """Closes a worker's stream without missing an event, and waits until the gateway has noticed; false if the
         gateway closed it before."""
         async with self.leaving:
@@ -225,8 +225,6 @@ class Load:
             await stream.ping()
             is_ours = not stream.is_lost
             await stream.leave()
-            for wake in held:
-                wake.is_left = is_ours
             self.ledger.leaves += 1
             return is_ours
 
@@ -270,9 +268,9 @@ class Load:
         if before.sequence != wake.sequence or before.outcome is None:
             return
         is_leaving = wake.leaves % 2 == 1
-        if before.leaves != wake.leaves or is_leaving:
+        if before.leaves != wake.leaves or is_leaving or before.is_left:
             return
-        again = before.attempt + (0 if before.outcome == "lost" and not before.is_left else 1)
+        again = before.attempt + (0 if before.outcome == "lost" else 1)
         self.verdicts.equal(
             "a restart takes the attempt of a wake in flight back, and no other",
             f"attempt of device {device.index} after {before.outcome}", wake.attempt, again,
