@@ -49,6 +49,15 @@ package struct ByteBuffer: ~Copyable {
         )
     }
 
+    /// Room for `count` more bytes, at least one, which count as appended; the caller fills them all.
+    @inlinable
+    @inline(__always)
+    mutating func extend(_ count: Int) -> UnsafeMutableRawPointer {
+        if self.capacity - self.end < count { self.grow(count) }
+        defer { self.end += count }
+        return unsafe self.base.unsafelyUnwrapped + self.end
+    }
+
     /// Takes over `count` bytes that were written into the room `reserve` gave.
     @inlinable
     package mutating func commit(_ count: Int) {
@@ -57,6 +66,7 @@ package struct ByteBuffer: ~Copyable {
     }
 
     @usableFromInline
+    @inline(never)
     mutating func grow(_ count: Int) {
         let held = self.count
         if held + count <= self.capacity, self.start >= held {
@@ -77,26 +87,22 @@ package struct ByteBuffer: ~Copyable {
 
     @inlinable
     package mutating func append(_ byte: UInt8) {
-        let room = unsafe self.reserve(1)
-        unsafe room.storeBytes(of: byte, as: UInt8.self)
-        self.end += 1
+        unsafe self.extend(1).storeBytes(of: byte, as: UInt8.self)
     }
 
     @inlinable
     package mutating func append(_ bytes: ByteView) {
         guard bytes.count > 0 else { return }
-        let room = unsafe self.reserve(bytes.count).baseAddress.unsafelyUnwrapped
-        let source = unsafe bytes.buffer.baseAddress.unsafelyUnwrapped
-        // Most header fields are this short, and a call would take longer than the copy.
-        if bytes.count >= 8, bytes.count <= 16 {
-            let last = bytes.count - 8
-            unsafe room.storeBytes(of: source.loadUnaligned(as: UInt64.self), as: UInt64.self)
-            let end = unsafe source.loadUnaligned(fromByteOffset: last, as: UInt64.self)
-            unsafe room.storeBytes(of: end, toByteOffset: last, as: UInt64.self)
-        } else {
-            unsafe room.copyMemory(from: source, byteCount: bytes.count)
-        }
-        self.end += bytes.count
+        unsafe bytes.copy(to: self.extend(bytes.count))
+    }
+
+    /// Appends both, the second right after the first.
+    @inlinable
+    package mutating func append(_ first: ByteView, _ second: ByteView) {
+        guard first.count + second.count > 0 else { return }
+        let room = unsafe self.extend(first.count + second.count)
+        unsafe first.copy(to: room)
+        unsafe second.copy(to: room + first.count)
     }
 
     @inlinable
@@ -115,9 +121,7 @@ package struct ByteBuffer: ~Copyable {
     /// Appends the memory of `value`, for `ByteView.load` to read back in the same process.
     @inlinable
     package mutating func append<Value: BitwiseCopyable>(memoryOf value: Value) {
-        let room = unsafe self.reserve(MemoryLayout<Value>.size)
-        unsafe room.storeBytes(of: value, as: Value.self)
-        self.end += MemoryLayout<Value>.size
+        unsafe self.extend(MemoryLayout<Value>.size).storeBytes(of: value, as: Value.self)
     }
 
     /// Writes the memory of `value` over bytes that were appended before, from `offset` on.
@@ -138,12 +142,11 @@ package struct ByteBuffer: ~Copyable {
             count += 1
             bound *= 10
         }
-        let room = unsafe self.reserve(count)
+        let room = unsafe self.extend(count)
         for place in (0..<count).reversed() {
             unsafe room.storeBytes(of: UInt8(truncatingIfNeeded: rest % 10) + 0x30, toByteOffset: place, as: UInt8.self)
             rest /= 10
         }
-        self.end += count
     }
 
     /// Drops the first `count` bytes.
@@ -172,5 +175,36 @@ package struct ByteBuffer: ~Copyable {
         unsafe self.base = nil
         self.capacity = 0
         self.removeAll()
+    }
+}
+
+extension ByteView {
+    /// Copies the bytes to `room`. Most header fields are so short that a call would take longer than the copy.
+    @inlinable
+    @inline(__always)
+    func copy(to room: UnsafeMutableRawPointer) {
+        guard self.count > 0 else { return }
+        let source = unsafe self.base.unsafelyUnwrapped
+        switch self.count {
+        case 4..<8: unsafe self.copyEnds(UInt32.self, from: source, to: room)
+        case 8...16: unsafe self.copyEnds(UInt64.self, from: source, to: room)
+        default: unsafe room.copyMemory(from: source, byteCount: self.count)
+        }
+    }
+
+    /// Copies the first and the last `Word`, which may overlap.
+    @inlinable
+    @inline(__always)
+    func copyEnds<Word: FixedWidthInteger & BitwiseCopyable>(
+        _: Word.Type,
+        from source: UnsafeRawPointer,
+        to room: UnsafeMutableRawPointer
+    ) {
+        let last = self.count - MemoryLayout<Word>.size
+        let (head, tail) = unsafe (
+            source.loadUnaligned(as: Word.self), source.loadUnaligned(fromByteOffset: last, as: Word.self)
+        )
+        unsafe room.storeBytes(of: head, as: Word.self)
+        unsafe room.storeBytes(of: tail, toByteOffset: last, as: Word.self)
     }
 }

@@ -22,16 +22,12 @@ extension ByteBuffer {
     /// Appends eight bytes, the lowest eight bits first.
     @inlinable
     package mutating func append(word: UInt64) {
-        let room = unsafe self.reserve(8)
-        unsafe room.storeBytes(of: word.littleEndian, as: UInt64.self)
-        self.commit(8)
+        unsafe self.extend(8).storeBytes(of: word.littleEndian, as: UInt64.self)
     }
 
     /// Appends four bytes, the lowest eight bits first.
     @inlinable
     package mutating func append(halfWord: UInt32) {
-        let room = unsafe self.reserve(4)
-        unsafe room.storeBytes(of: halfWord.littleEndian, as: UInt32.self)
-        self.commit(4)
+        unsafe self.extend(4).storeBytes(of: halfWord.littleEndian, as: UInt32.self)
     }
 }

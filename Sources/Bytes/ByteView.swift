@@ -62,7 +62,17 @@ package struct ByteView {
     /// The value whose memory `ByteBuffer.append(memoryOf:)` wrote at `offset`, at any alignment.
     @inlinable
     package func load<Value: BitwiseCopyable>(_ type: Value.Type, at offset: Int) -> Value {
-        unsafe self[offset..<offset + MemoryLayout<Value>.size].buffer.loadUnaligned(as: Value.self)
+        precondition(offset >= 0 && offset <= self.count - MemoryLayout<Value>.size, "offset out of bounds")
+        return unsafe self.base.unsafelyUnwrapped.loadUnaligned(fromByteOffset: offset, as: Value.self)
+    }
+
+    /// The `count` bytes from `start` on.
+    @inlinable
+    @inline(__always)
+    package func slice(_ start: Int, count: Int) -> ByteView {
+        precondition(start >= 0 && count >= 0 && start <= self.count - count, "slice out of bounds")
+        guard count > 0 else { return ByteView() }
+        return unsafe ByteView(UnsafeRawBufferPointer(start: self.base.unsafelyUnwrapped + start, count: count))
     }
 
     /// The bytes from `start` to the end.
@@ -85,17 +95,29 @@ package struct ByteView {
 
     @inlinable
     package static func == (left: ByteView, right: ByteView) -> Bool {
-        let count = left.count
-        guard count == right.count else { return false }
-        guard count >= 8 else {
-            for index in 0..<count where left[index] != right[index] { return false }
-            return true
-        }
+        guard left.count == right.count else { return false }
+        if left.count >= 8 { return left.agrees(with: right, in: UInt64.self) }
+        if left.count >= 4 { return left.agrees(with: right, in: UInt32.self) }
+        return left.count == 0 || left.agrees(with: right, in: UInt8.self)
+    }
+
+    /// Whether views of one count, which is at least that of a `Word`, have the same bytes.
+    @inlinable
+    @inline(__always)
+    func agrees<Word: FixedWidthInteger & BitwiseCopyable>(with other: ByteView, in word: Word.Type) -> Bool {
+        let (left, right) = unsafe (self.base.unsafelyUnwrapped, other.base.unsafelyUnwrapped)
         // The last word may overlap the one before it.
-        for index in stride(from: 0, to: count - 7, by: 8) where left.word(at: index) != right.word(at: index) {
-            return false
+        let last = self.count - MemoryLayout<Word>.size
+        var index = 0
+        while index < last {
+            let isSame =
+                unsafe left.loadUnaligned(fromByteOffset: index, as: Word.self)
+                == right.loadUnaligned(fromByteOffset: index, as: Word.self)
+            guard isSame else { return false }
+            index += MemoryLayout<Word>.size
         }
-        return left.word(at: count - 8) == right.word(at: count - 8)
+        return unsafe left.loadUnaligned(fromByteOffset: last, as: Word.self)
+            == right.loadUnaligned(fromByteOffset: last, as: Word.self)
     }
 
     @inlinable

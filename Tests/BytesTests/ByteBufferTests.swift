@@ -49,6 +49,20 @@ struct ByteBufferTests {
         #expect(bytes == [0xAA] + (0..<12).map { UInt8($0) })
     }
 
+    @Test("Two views are appended one right after the other, whatever their counts", arguments: 0...20)
+    func pairs(count: Int) {
+        for other in 0...40 {
+            let first = (0..<count).map { UInt8($0) }
+            let second = (0..<other).map { UInt8(100 + $0) }
+            var buffer = ByteBuffer()
+            buffer.append(UInt8(0xAA))
+            first.withByteView { first in second.withByteView { buffer.append(first, $0) } }
+            buffer.append(UInt8(0xBB))
+            let bytes = buffer.view.array
+            #expect(bytes == [0xAA] + first + second + [0xBB])
+        }
+    }
+
     @Test("An emptied buffer is empty, a freed one can be filled again")
     func empty() {
         var buffer = ByteBuffer()

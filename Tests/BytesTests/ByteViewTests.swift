@@ -59,6 +59,9 @@ struct ByteViewTests {
             #expect(view.word(at: 12) == 0x1312_1110_0F0E_0D0C)
             #expect(view.halfWord(at: 0) == 0x0302_0100)
             #expect(view.halfWord(at: 16) == 0x1312_1110)
+            #expect(view.load(UInt32.self, at: 16) == 0x1312_1110)
+            #expect(view.slice(3, count: 4).array == [3, 4, 5, 6])
+            #expect(view.slice(20, count: 0).isEmpty)
         }
     }
 
@@ -72,6 +75,21 @@ struct ByteViewTests {
         }
         await #expect(processExitsWith: .failure) {
             [UInt8](repeating: 0, count: 20).withByteView { _ = $0[20] }
+        }
+        await #expect(processExitsWith: .failure) {
+            [UInt8](repeating: 0, count: 20).withByteView { _ = $0.load(UInt64.self, at: 13) }
+        }
+        await #expect(processExitsWith: .failure) {
+            [UInt8](repeating: 0, count: 20).withByteView { _ = $0.load(UInt8.self, at: -1) }
+        }
+        await #expect(processExitsWith: .failure) {
+            [UInt8](repeating: 0, count: 20).withByteView { _ = $0.slice(13, count: 8) }
+        }
+        await #expect(processExitsWith: .failure) {
+            [UInt8](repeating: 0, count: 20).withByteView { _ = $0.slice(4, count: -1) }
+        }
+        await #expect(processExitsWith: .failure) {
+            [UInt8](repeating: 0, count: 20).withByteView { _ = $0.slice(-1, count: 4) }
         }
     }
 }

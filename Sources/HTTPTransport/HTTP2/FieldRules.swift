@@ -2,7 +2,7 @@ internal import Bytes
 
 /// Judges the fields of one header block of a request by RFC 9113 §8.2 and §8.3, one after the other.
 ///
-/// libnghttp2 would do the same, byte by byte and on the way of every push; these rules look at eight bytes at a time,
+/// libnghttp2 would do the same, byte by byte and on the way of every push; these rules look at sixteen bytes at a time,
 /// and leave alone what nothing depends on.
 struct FieldRules {
     private struct Seen: OptionSet {
@@ -158,8 +158,10 @@ extension ByteView {
     }
 
     /// Whether no byte is below `limit`, nor DEL, but perhaps `exception`.
+    @inline(__always)
     private func hasNoControl(below limit: UInt8, but exception: UInt8?) -> Bool {
-        if self.isEveryWord({ !$0.hasControl(below: limit) }) { return true }
+        if self.count >= 16, !self.hasControlInSixteens(below: limit) { return true }
+        if self.count < 16, self.isEveryWord({ !$0.hasControl(below: limit) }) { return true }
         for index in 0..<self.count {
             let byte = self[index]
             if byte < limit || byte == 0x7F, byte != exception { return false }
@@ -167,15 +169,38 @@ extension ByteView {
         return true
     }
 
+    /// Whether a byte is below `limit`, which is at most 0x80, or is DEL; of sixteen bytes or more, the last of which may
+    /// be looked at twice.
+    @inline(__always)
+    private func hasControlInSixteens(below limit: UInt8) -> Bool {
+        let (limits, ones) = (SIMD16(repeating: limit), SIMD16<UInt8>(repeating: 1))
+        let last = self.count - 16
+        // The high bit of a byte is set where there was one.
+        var found = SIMD16<UInt8>(repeating: 0)
+        var index = 0
+        while true {
+            let bytes = self.load(SIMD16<UInt8>.self, at: min(index, last))
+            let deleted = bytes ^ SIMD16(repeating: 0x7F)
+            found |= ((bytes &- limits) & ~bytes) | ((deleted &- ones) & ~deleted)
+            guard index < last else { break }
+            index += 16
+        }
+        let halves = unsafe unsafeBitCast(found, to: SIMD2<UInt64>.self)
+        return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 != 0
+    }
+
     /// Whether `holds` is true of all bytes, eight at a time, the last of which may be looked at twice; false for fewer
     /// than eight.
     @inline(__always)
     private func isEveryWord(_ holds: (UInt64) -> Bool) -> Bool {
         guard self.count >= 8 else { return false }
-        for index in stride(from: 0, to: self.count - 7, by: 8) where !holds(self.load(UInt64.self, at: index)) {
-            return false
+        let last = self.count - 8
+        var index = 0
+        while index < last {
+            guard holds(self.load(UInt64.self, at: index)) else { return false }
+            index += 8
         }
-        return holds(self.load(UInt64.self, at: self.count - 8))
+        return holds(self.load(UInt64.self, at: last))
     }
 }
 

@@ -19,6 +19,7 @@ extension HTTP2Session {
     }
 
     /// - Returns: with what error the stream is reset, of whose fields no more is wanted; nil to go on.
+    @inline(__always)
     func headerReceived(_ name: ByteView, _ value: ByteView) -> HTTP2ErrorCode? {
         guard self.rules.admit(name, value) else { return .protocolError }
         if let slot = self.current, slot.state.phase == .receiving {

@@ -41,8 +41,9 @@ package struct Request {
     }
 
     @inlinable
+    @inline(__always)
     func value(of field: HeaderField) -> ByteView {
-        self.bytes[Int(field.valueStart)..<Int(field.valueStart) + Int(field.valueCount)]
+        self.bytes.slice(Int(field.valueStart), count: Int(field.valueCount))
     }
 
     @inlinable
@@ -62,10 +63,10 @@ package struct Request {
 
     /// A regular field: fields come in the order they were sent, duplicates are kept, names are lower-case.
     @inlinable
+    @inline(__always)
     package func header(at index: Int) -> (name: ByteView, value: ByteView) {
         precondition(UInt(bitPattern: index) < UInt(bitPattern: self.headerCount), "header index out of range")
         let field = unsafe self.fields.unsafelyUnwrapped[index]
-        let name = self.bytes[Int(field.nameStart)..<Int(field.nameStart) + Int(field.nameCount)]
-        return (name, self.value(of: field))
+        return (self.bytes.slice(Int(field.nameStart), count: Int(field.nameCount)), self.value(of: field))
     }
 }

@@ -58,10 +58,10 @@ struct StreamState: ~Copyable {
     }
 
     /// Copies a name and a value to the end of `received`.
+    @inline(__always)
     mutating func append(name: ByteView, value: ByteView) -> HeaderField {
         let start = self.received.count
-        self.received.append(name)
-        self.received.append(value)
+        self.received.append(name, value)
         return HeaderField(
             nameStart: start,
             nameCount: name.count,
@@ -71,6 +71,7 @@ struct StreamState: ~Copyable {
     }
 
     /// Takes a field of HTTP/2, whose name and value the library has checked; of a list over the limit, none.
+    @inline(__always)
     mutating func fieldReceived(_ name: ByteView, _ value: ByteView, headerListBytesMax: Int) {
         self.headerListBytes += name.count + value.count + 32
         guard self.headerListBytes <= headerListBytesMax else {
@@ -122,19 +123,23 @@ struct StreamState: ~Copyable {
         if name.equalsIgnoringCase("host") { self.host = field }
     }
 
+    @inline(__always)
     mutating func append(_ field: HeaderField) {
-        if self.fieldCount == self.fieldCapacity {
-            let capacity = max(16, self.fieldCapacity * 2)
-            let grown = UnsafeMutablePointer<HeaderField>.allocate(capacity: capacity)
-            if let fields = unsafe self.fields {
-                unsafe grown.moveInitialize(from: fields, count: self.fieldCount)
-                unsafe fields.deallocate()
-            }
-            unsafe self.fields = grown
-            self.fieldCapacity = capacity
-        }
+        if self.fieldCount == self.fieldCapacity { self.growFields() }
         unsafe (self.fields.unsafelyUnwrapped + self.fieldCount).initialize(to: field)
         self.fieldCount += 1
+    }
+
+    @inline(never)
+    private mutating func growFields() {
+        let capacity = max(16, self.fieldCapacity * 2)
+        let grown = UnsafeMutablePointer<HeaderField>.allocate(capacity: capacity)
+        if let fields = unsafe self.fields {
+            unsafe grown.moveInitialize(from: fields, count: self.fieldCount)
+            unsafe fields.deallocate()
+        }
+        unsafe self.fields = grown
+        self.fieldCapacity = capacity
     }
 
     /// Makes the state ready for another request; memory of ordinary size is kept.
