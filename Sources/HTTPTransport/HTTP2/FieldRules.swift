@@ -2,8 +2,8 @@ internal import Bytes
 
 /// Judges the fields of one header block of a request by RFC 9113 §8.2 and §8.3, one after the other.
 ///
-/// libnghttp2 would do the same, byte by byte and on the way of every push; these rules look at sixteen bytes at a time,
-/// and leave alone what nothing depends on.
+/// libnghttp2 would do the same, byte by byte and on the way of every push; these rules look at sixteen bytes at a
+/// time, and leave alone what nothing depends on.
 struct FieldRules {
     private struct Seen: OptionSet {
         let rawValue: UInt16
@@ -169,8 +169,8 @@ extension ByteView {
         return true
     }
 
-    /// Whether a byte is below `limit`, which is at most 0x80, or is DEL; of sixteen bytes or more, the last of which may
-    /// be looked at twice.
+    /// Whether a byte is below `limit`, which is at most 0x80, or is DEL; of sixteen bytes or more, the last of which
+    /// may be looked at twice.
     @inline(__always)
     private func hasControlInSixteens(below limit: UInt8) -> Bool {
         let (limits, ones) = (SIMD16(repeating: limit), SIMD16<UInt8>(repeating: 1))
