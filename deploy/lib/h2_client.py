@@ -82,12 +82,18 @@ class Client:
 
     async def ping(self) -> None:
         """Returns once all that the server had sent before its answer is here, or the connection is lost."""
-        if not self.is_lost:
-            name = next(self.ping_numbers).to_bytes(8, "big")
-            self.pings[name] = asyncio.get_running_loop().create_future()
+        if self.is_lost:
+            return
+        name = next(self.ping_numbers).to_bytes(8, "big")
+        try:
             self.h2.ping(name)
-            self.flush()
-            await self.pings[name]
+        except h2.exceptions.ProtocolError:
+            # After a GOAWAY the session takes nothing more; the connection ends soon.
+            await asyncio.gather(self.pump, return_exceptions=True)
+            return
+        self.pings[name] = asyncio.get_running_loop().create_future()
+        self.flush()
+        await self.pings[name]
 
     async def leave(self) -> None:
         """Closes the connection; returns once the server has noticed. What came before it can still be read."""
