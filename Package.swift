@@ -14,7 +14,7 @@ let swiftSettings: [SwiftSetting] = [
 ]
 
 let fuzzDependencies: [Target.Dependency] = [
-    "APNSProtocol", "Bytes", "CommandLineTool", "DeviceEngine", "DeviceJournal", "Gateway", "HTTPClient",
+    "APNSProtocol", "Bytes", "CNghttp2", "CommandLineTool", "DeviceEngine", "DeviceJournal", "Gateway", "HTTPClient",
     "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Simulation", "Text", "WakeDispatch",
     "WakeWorker",
 ]
@@ -202,7 +202,10 @@ let package = Package(
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "WakeGateTestKit"]),
-        .testTarget(name: "HTTPTransportTests", dependencies: ["Bytes", "HTTPTransport", "WakeGateTestKit"]),
+        .testTarget(
+            name: "HTTPTransportTests",
+            dependencies: ["Bytes", "CNghttp2", "HTTPTransport", "WakeGateTestKit"]
+        ),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes", "WakeGateTestKit"]),
         fuzzTests,
     ],

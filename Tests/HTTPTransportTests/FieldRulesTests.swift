@@ -12,7 +12,8 @@ struct FieldRulesTests {
         name.withByteView { name in
             value.withByteView { value in
                 var rules = FieldRules.head
-                return rules.admit(name, value)
+                var note: UInt32 = 0
+                return rules.admit(name, value, &note)
             }
         }
     }

@@ -19,6 +19,9 @@ struct HTTP2SessionTests {
             + Peer.frame(1, flags: 5, stream: 3, Peer.field("a", "b"))
             + Peer.request("/wait", stream: 5) + Peer.frame(3, stream: 5, Peer.bytes(8))
             + Peer.request("/late", stream: 7) + Peer.update(stream: 7, 5)
+            // Padded and with a priority, in two frames, the second of which has nothing.
+            + Peer.frame(1, flags: 0x29, stream: 9, [3, 0, 0, 0, 0, 7] + Peer.headers("/more") + [0, 0, 0])
+            + Peer.frame(9, flags: 0, stream: 9, []) + Peer.frame(9, flags: 4, stream: 9, [])
     }()
 
     private static func outcome(ofParts parts: [ArraySlice<UInt8>]) -> (events: [String], output: [UInt8]) {
@@ -35,7 +38,7 @@ struct HTTP2SessionTests {
         #expect(
             whole.events == [
                 "limit 1", "1 POST /echo h \(fields) abc", "limit 3", "3 POST /echo h host=h ",
-                "5 GET /wait h host=h ", "closed 5", "7 GET /late h host=h ",
+                "5 GET /wait h host=h ", "closed 5", "7 GET /late h host=h ", "9 GET /more h host=h ",
             ]
         )
         for cut in 1..<bytes.count {

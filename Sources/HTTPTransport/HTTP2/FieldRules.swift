@@ -5,7 +5,7 @@ internal import Bytes
 /// libnghttp2 would do the same, byte by byte and on the way of every push; these rules look at sixteen bytes at a
 /// time, and leave alone what nothing depends on.
 struct FieldRules {
-    private struct Seen: OptionSet {
+    fileprivate struct Seen: OptionSet {
         let rawValue: UInt16
 
         static let method = Seen(rawValue: 1)
@@ -38,24 +38,22 @@ struct FieldRules {
 
     /// Takes the next field.
     ///
+    /// - Parameter note: 0, or what this left in it for a field with the same name and value, which spares most of the
+    ///   work.
     /// - Returns: false when it makes its request malformed.
-    mutating func admit(_ name: ByteView, _ value: ByteView) -> Bool {
-        guard name.count > 0 else { return false }
-        if name[0] == UInt8(ascii: ":") { return !self.seen.contains(.regular) && self.admitPseudo(name, value) }
-        self.seen.insert(.regular)
-        guard name.isFieldName, value.isFieldValue else { return false }
-        switch name.count {
-        case 2 where name == "te": return value.equalsIgnoringCase("trailers")
-        case 4 where name == "host": return self.isFirst(.host) && value.isAuthority
-        case 7: return !(name == "upgrade")
-        case 10: return !(name == "connection" || name == "keep-alive")
-        case 14 where name == "content-length":
-            self.contentLength = value.decimal
-            return self.contentLength != nil && self.isFirst(.contentLength)
-        case 16: return !(name == "proxy-connection")
-        case 17: return !(name == "transfer-encoding")
-        default: return true
+    @inline(__always)
+    mutating func admit(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) -> Bool {
+        if note == 0 {
+            guard let judged = Judgement(name, value) else { return false }
+            note = judged.note
         }
+        let judged = Judgement(note: note)
+        let isPseudo = judged.seen.isDisjoint(with: .regular)
+        guard self.seen.isDisjoint(with: judged.once), !isPseudo || !self.seen.contains(.regular) else { return false }
+        self.seen.formUnion(judged.seen)
+        guard judged.seen.contains(.contentLength) else { return true }
+        self.contentLength = value.decimal
+        return self.contentLength != nil
     }
 
     /// Whether the block that began a request has all that a request needs.
@@ -68,28 +66,77 @@ struct FieldRules {
         return !self.seen.contains(.hasWebScheme) || self.seen.contains(.pathBeginsWithSlash)
             || self.seen.isSuperset(of: [.isOptions, .pathIsAsterisk])
     }
+}
 
-    private mutating func admitPseudo(_ name: ByteView, _ value: ByteView) -> Bool {
-        switch name.count {
-        case 5 where name == ":path":
-            if value == "*" { self.seen.insert(.pathIsAsterisk) }
-            if value.starts(with: "/") { self.seen.insert(.pathBeginsWithSlash) }
-            return self.isFirst(.path) && value.isVisible
-        case 7 where name == ":method":
-            if value == "CONNECT" { self.seen.insert(.isConnect) }
-            if value == "OPTIONS" { self.seen.insert(.isOptions) }
-            return self.isFirst(.method) && value.isToken
-        case 7 where name == ":scheme":
-            if value == "https" || value == "http" { self.seen.insert(.hasWebScheme) }
-            return self.isFirst(.scheme) && (self.seen.contains(.hasWebScheme) || value.isScheme)
-        case 10 where name == ":authority":
-            return self.isFirst(.authority) && value.isAuthority
-        default: return false
-        }
+/// What one field means for the request, whatever other fields it has.
+private struct Judgement {
+    /// What has been seen with it.
+    let seen: FieldRules.Seen
+    /// What must not have been seen before it.
+    let once: FieldRules.Seen
+
+    /// - Parameter note: what `note` was; not 0.
+    @inline(__always)
+    init(note: UInt32) {
+        self.seen = FieldRules.Seen(rawValue: UInt16(truncatingIfNeeded: note))
+        self.once = FieldRules.Seen(rawValue: UInt16(truncatingIfNeeded: note >> 16))
     }
 
-    private mutating func isFirst(_ field: Seen) -> Bool {
-        self.seen.insert(field).inserted
+    /// Never 0, as there is always something seen.
+    @inline(__always)
+    var note: UInt32 { UInt32(self.once.rawValue) << 16 | UInt32(self.seen.rawValue) }
+
+    private init(_ seen: FieldRules.Seen, once: FieldRules.Seen = []) {
+        self.seen = seen
+        self.once = once
+    }
+
+    /// - Returns: nil when the field makes its request malformed.
+    init?(_ name: ByteView, _ value: ByteView) {
+        guard let judged = name.starts(with: ":") ? Self.pseudo(name, value) : Self.regular(name, value) else {
+            return nil
+        }
+        self = judged
+    }
+
+    private static func regular(_ name: ByteView, _ value: ByteView) -> Judgement? {
+        guard name.isFieldName, value.isFieldValue else { return nil }
+        let isForbidden =
+            switch name.count {
+            case 2 where name == "te": !value.equalsIgnoringCase("trailers")
+            case 4 where name == "host": !value.isAuthority
+            case 7: name == "upgrade"
+            case 10: name == "connection" || name == "keep-alive"
+            case 16: name == "proxy-connection"
+            case 17: name == "transfer-encoding"
+            default: false
+            }
+        guard !isForbidden else { return nil }
+        if name == "host" { return Judgement([.regular, .host], once: .host) }
+        if name == "content-length" { return Judgement([.regular, .contentLength], once: .contentLength) }
+        return Judgement(.regular)
+    }
+
+    private static func pseudo(_ name: ByteView, _ value: ByteView) -> Judgement? {
+        switch name.count {
+        case 5 where name == ":path":
+            guard value.isVisible else { return nil }
+            let isAsterisk: FieldRules.Seen = value == "*" ? .pathIsAsterisk : []
+            let beginsWithSlash: FieldRules.Seen = value.starts(with: "/") ? .pathBeginsWithSlash : []
+            return Judgement([.path, isAsterisk, beginsWithSlash], once: .path)
+        case 7 where name == ":method":
+            guard value.isToken else { return nil }
+            let isConnect: FieldRules.Seen = value == "CONNECT" ? .isConnect : []
+            let isOptions: FieldRules.Seen = value == "OPTIONS" ? .isOptions : []
+            return Judgement([.method, isConnect, isOptions], once: .method)
+        case 7 where name == ":scheme":
+            let isWeb = value == "https" || value == "http"
+            guard isWeb || value.isScheme else { return nil }
+            return Judgement(isWeb ? [.scheme, .hasWebScheme] : .scheme, once: .scheme)
+        case 10 where name == ":authority":
+            return value.isAuthority ? Judgement(.authority, once: .authority) : nil
+        default: return nil
+        }
     }
 }
 

@@ -62,6 +62,7 @@ extension HTTP2Session {
 
 extension HTTP2Session {
     func continuationAnnounced() {
+        guard !self.isEndingBlock else { return }
         self.continuations += 1
         if self.continuations > self.core.limits.continuationFramesMax {
             self.endByLimit(.continuationFramesMax)

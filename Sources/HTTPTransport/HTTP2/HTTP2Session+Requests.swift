@@ -2,10 +2,6 @@ internal import Bytes
 
 /// From the bytes of a stream to a request at the handler, and to the stream's end.
 extension HTTP2Session {
-    /// How many times the limit a header list may take before its stream is reset instead of answered 431: 16 KiB of
-    /// references stand for a list of up to 60 MiB, all of which the library looks at (RFC 7541 §7.3).
-    private static let overlongListFactor = 4
-
     /// A HEADERS frame begins, which the library does not know to be at fault.
     func headersAnnounced(_ number: Int32) {
         self.continuations = 0
@@ -16,22 +12,6 @@ extension HTTP2Session {
             // Trailers to a request that was cut short, which the library decodes and drops.
             self.controlFrameReceived()
         }
-    }
-
-    /// - Returns: with what error the stream is reset, of whose fields no more is wanted; nil to go on.
-    @inline(__always)
-    func headerReceived(_ name: ByteView, _ value: ByteView) -> HTTP2ErrorCode? {
-        guard self.rules.admit(name, value) else { return .protocolError }
-        if let slot = self.current, slot.state.phase == .receiving {
-            slot.state.fieldReceived(name, value, headerListBytesMax: self.core.limits.headerListBytesMax)
-            guard slot.state.isHeaderListTooLarge else { return nil }
-            self.fieldBytes = slot.state.headerListBytes
-        } else {
-            self.fieldBytes += name.count + value.count + 32
-        }
-        guard self.fieldBytes > self.core.limits.headerListBytesMax * Self.overlongListFactor else { return nil }
-        self.core.tally.met(.headerListBytesMax)
-        return .enhanceYourCalm
     }
 
     /// Settings were taken over. libnghttp2 resets a stream whose window grows too large by them, where RFC 9113 §6.9.2

@@ -13,6 +13,9 @@ final class HTTP2Core {
     /// How often the bounds were met on this loop.
     let tally = LimitTally<TransportLimit>()
     let response = Response()
+    let fieldMemory = FieldDecoderMemory()
+    /// The head of a frame as the library is to see it.
+    var frameHead = ByteBuffer()
     /// Monotonic milliseconds; the driver sets it once a turn.
     var now: Int64
     /// Memory for the request that comes next. A request is over for us once the handler has had it, while its stream
@@ -24,7 +27,6 @@ final class HTTP2Core {
     fileprivate let callbacks: OpaquePointer
     fileprivate let options: OpaquePointer
     fileprivate let memory: UnsafeMutablePointer<nghttp2_mem>
-    fileprivate let fields = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: Response.fieldsMax)
     fileprivate let pool = MemoryPool()
 
     init(limits: TransportLimits, streams: StreamPool, requestBytes: RequestBytes? = nil, now: Int64) {
@@ -42,7 +44,6 @@ final class HTTP2Core {
         unsafe self.options = unsafe options
         unsafe nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, beginFrame)
         unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, beginHeaders)
-        unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks, receiveHeader)
         unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, receiveData)
         unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, receiveFrame)
         unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, closeStream)
@@ -50,8 +51,8 @@ final class HTTP2Core {
         unsafe nghttp2_option_set_no_http_messaging(options, 1)
         // Closed streams are only kept for priorities, which nobody uses any more.
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
-        // We count them ourselves: the library counts every part in which the head of one comes, which has nine bytes.
-        unsafe nghttp2_option_set_max_continuations(options, (limits.continuationFramesMax + 1) * 10)
+        // We count them ourselves, and may add one to each block.
+        unsafe nghttp2_option_set_max_continuations(options, limits.continuationFramesMax + 2)
         // Little comes again in our answers; a table of it would cost 2 KB a connection.
         unsafe nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
         // Our own budget ends a peer that resets too much, with the right error code.
@@ -73,7 +74,6 @@ final class HTTP2Core {
         unsafe nghttp2_session_callbacks_del(self.callbacks)
         unsafe nghttp2_option_del(self.options)
         unsafe self.memory.deallocate()
-        unsafe self.fields.deallocate()
     }
 }
 
@@ -96,6 +96,16 @@ final class HTTP2Session {
     private var resetsPending: [Int32] = []
     var drained: [StreamID] = []
     var streamLimit: StreamLimit
+    private var heads = AnswerHeads()
+    private var cutter: FrameCutter
+    /// The piece of a field block that has come and is not read yet.
+    var piece: FrameCutter.Piece?
+    var decoder = FieldDecoder()
+    /// The stream whose block is being read; nil when its fields are not wanted: the library has not taken its first
+    /// frame, or there was a fault in them.
+    var blockStream: Int32?
+    /// Whether the library is given the end of a block whose last frame came in parts.
+    var isEndingBlock = false
     /// Bytes of the header list that is being read, as HTTP/2 counts them.
     var fieldBytes = 0
     /// What is known of the header list that is being read.
@@ -144,6 +154,7 @@ final class HTTP2Session {
         self.streamLimit = StreamLimit(streamsAtFirst ?? core.limits.streamsPerConnectionMax)
         self.idleSince = core.now
         self.ping = PingTimer(now: core.now)
+        self.cutter = FrameCutter(frameBytesMax: core.limits.frameBytesMax)
         let this = unsafe Unmanaged.passUnretained(self).toOpaque()
         let made = core.pool.lendingFrameBuffer {
             unsafe nghttp2_session_server_new3(&self.session, core.callbacks, this, core.options, core.memory)
@@ -191,12 +202,23 @@ final class HTTP2Session {
         guard !self.hasFailed, bytes.count > 0 else { return }
         // A SETTINGS frame may have begun in bytes that came before.
         self.pendingBeforeSettings = self.framesPending
+        var rest = bytes
+        while !self.hasFailed, let part = self.cutter.next(&rest) {
+            switch part {
+            case .other(let bytes): self.feed(bytes)
+            case .block(let piece): self.receive(piece)
+            }
+        }
+        self.countHeldBytes()
+    }
+
+    /// Gives the library bytes to take.
+    func feed(_ bytes: ByteView) {
         let taken = unsafe nghttp2_session_mem_recv(
             self.session,
             bytes.buffer.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self),
             bytes.count
         )
-        self.countHeldBytes()
         guard taken < 0 else { return }
         self.hasFailed = true
         let isBadPreface = taken == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue)
@@ -214,10 +236,18 @@ final class HTTP2Session {
             let count = unsafe nghttp2_session_mem_send(self.session, &bytes)
             guard count > 0, let bytes = unsafe bytes else {
                 self.hasFailed = self.hasFailed || count < 0
-                guard count == 0, self.submitResets() else { break }
+                guard count == 0, self.submitResets() else {
+                    self.heads.removeAll()
+                    break
+                }
                 continue
             }
             let frame = unsafe UnsafeRawBufferPointer(start: bytes, count: count)
+            // HEADERS.
+            if unsafe frame[3] == 1 {
+                self.heads.move(into: unsafe ByteView(frame), to: &output)
+                continue
+            }
             // Few frames say that something is wrong: RST_STREAM is 3, GOAWAY 7.
             if unsafe frame[3] & 0xFB == 3 { unsafe self.countError(frame) }
             if self.streamLimit.isUnsent {
@@ -304,31 +334,17 @@ final class HTTP2Session {
     }
 
     private func submit(_ response: Response, _ slot: StreamSlot, hasBody: Bool) {
-        let (number, count) = (slot.state.number, response.fieldCount)
-        for index in 0..<count {
-            let field = response.field(at: index)
-            var flags = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
-            if unsafe field.constant != nil { flags |= UInt8(NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue) }
-            let value = response.value(of: field)
-            // The library takes its input as mutable and does not change it.
-            let bytes = unsafe value.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? field.name
-            var line = unsafe nghttp2_nv()
-            unsafe line.name = UnsafeMutablePointer(mutating: field.name)
-            unsafe line.value = UnsafeMutablePointer(mutating: bytes)
-            unsafe line.namelen = field.nameCount
-            unsafe line.valuelen = value.count
-            unsafe line.flags = flags
-            unsafe (self.core.fields + index).initialize(to: line)
-        }
+        let number = slot.state.number
+        self.heads.append(response, for: number)
         guard hasBody else {
-            unsafe nghttp2_submit_response(self.session, number, self.core.fields, count, nil)
+            unsafe nghttp2_submit_response(self.session, number, nil, 0, nil)
             return
         }
         var provider = unsafe nghttp2_data_provider(
             source: nghttp2_data_source(ptr: UnsafeMutableRawPointer(slot.pointer)),
             read_callback: readBody
         )
-        unsafe nghttp2_submit_response(self.session, number, self.core.fields, count, &provider)
+        unsafe nghttp2_submit_response(self.session, number, nil, 0, &provider)
     }
 
     // MARK: The connection
@@ -417,7 +433,13 @@ final class HTTP2Session {
     // MARK: What libnghttp2 reports
 
     fileprivate func headersBegan(_ frame: UnsafePointer<nghttp2_frame>) {
+        self.blockStream = unsafe frame.pointee.hd.stream_id
         self.fieldBytes = 0
+        unsafe self.streamBegan(frame)
+        self.readPiece()
+    }
+
+    private func streamBegan(_ frame: UnsafePointer<nghttp2_frame>) {
         guard unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else {
             self.rules = .trailers
             self.current = nil
@@ -475,6 +497,7 @@ final class HTTP2Session {
     }
 
     private func headersReceived(_ frame: UnsafePointer<nghttp2_frame>, hasEnded: Bool) {
+        guard self.blockStream != nil else { return }
         let number = unsafe frame.pointee.hd.stream_id
         let isHead = unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST
         guard isHead ? self.rules.isWholeHead : hasEnded else { return self.refuse(number, .protocolError) }
@@ -518,26 +541,6 @@ private func beginFrame(_: OpaquePointer?, _ head: UnsafePointer<nghttp2_frame_h
 private func beginHeaders(_: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ user: User?) -> Int32 {
     unsafe withSession(user) { unsafe $0.headersBegan(frame.unsafelyUnwrapped) }
     return 0
-}
-
-private func receiveHeader(
-    _: OpaquePointer?,
-    _ frame: UnsafePointer<nghttp2_frame>?,
-    _ name: UnsafePointer<UInt8>?,
-    _ nameCount: Int,
-    _ value: UnsafePointer<UInt8>?,
-    _ valueCount: Int,
-    _: UInt8,
-    _ user: UnsafeMutableRawPointer?
-) -> Int32 {
-    let name = unsafe ByteView(UnsafeRawBufferPointer(start: name, count: nameCount))
-    let value = unsafe ByteView(UnsafeRawBufferPointer(start: value, count: valueCount))
-    return unsafe withSession(user) { session in
-        guard let fault = session.headerReceived(name, value) else { return 0 }
-        session.refuse(unsafe frame.unsafelyUnwrapped.pointee.hd.stream_id, fault)
-        // The library goes on to decode the block, and tells nothing more of it.
-        return Int32(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
-    }
 }
 
 private func receiveData(

@@ -70,7 +70,7 @@ struct StreamState: ~Copyable {
         )
     }
 
-    /// Takes a field of HTTP/2, whose name and value the library has checked; of a list over the limit, none.
+    /// Takes a field of HTTP/2, whose name and value `FieldRules` has admitted; of a list over the limit, none.
     @inline(__always)
     mutating func fieldReceived(_ name: ByteView, _ value: ByteView, headerListBytesMax: Int) {
         self.headerListBytes += name.count + value.count + 32

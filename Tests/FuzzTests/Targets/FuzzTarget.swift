@@ -14,6 +14,7 @@ struct FuzzTarget: Sendable, CustomStringConvertible {
         FuzzTarget(name: "certificate-topics", check: CertificateTopicsTarget.check),
         FuzzTarget(name: "configuration", check: ConfigurationTarget.check),
         FuzzTarget(name: "event-stream", check: EventStreamTarget.check),
+        FuzzTarget(name: "field-blocks", check: FieldBlockTarget.check),
         FuzzTarget(name: "history", check: HistoryTarget.check),
         FuzzTarget(name: "http1", check: HTTP1Target.check),
         FuzzTarget(name: "http2", check: HTTP2Target.check),

@@ -1,0 +1,51 @@
+internal import Bytes
+
+/// The heads of answers that the library has still to send, in the order in which it was asked to.
+///
+/// The library sends HEADERS frames without fields; each gets its own when it leaves.
+@safe
+struct AnswerHeads: ~Copyable {
+    private static let prefixBytes = 8
+
+    /// For each head the number of its stream, how many bytes its fields take, and these.
+    private var queue = ByteBuffer()
+
+    /// Adds the head of an answer.
+    mutating func append(_ response: Response, for number: Int32) {
+        let start = self.queue.count
+        self.queue.append(memoryOf: number)
+        self.queue.append(memoryOf: Int32(0))
+        FieldEncoder.encode(response, to: &self.queue)
+        let count = self.queue.count - start - Self.prefixBytes
+        precondition(count < 1 << 14, "the fields of a response fit into one frame")
+        self.queue.overwrite(memoryOf: Int32(count), at: start + 4)
+    }
+
+    /// Appends a HEADERS frame, which has no field, with the fields of the answer that it begins.
+    ///
+    /// What the library has put into its block is kept: it says what size of table the block expects.
+    mutating func move(into frame: ByteView, to output: inout ByteBuffer) {
+        let head = FrameHead(frame)
+        let fields = self.take(for: head.streamNumber)
+        head.withLength(frame.count - FrameHead.bytes + fields.count).write(to: &output)
+        output.append(frame.dropFirst(FrameHead.bytes), fields)
+    }
+
+    /// The fields of the answer on the stream, which is the first in the queue but for those of streams that are gone;
+    /// valid until the queue changes.
+    private mutating func take(for number: Int32) -> ByteView {
+        while true {
+            let queued = self.queue.view
+            let count = Int(queued.load(Int32.self, at: 4))
+            let isWanted = queued.load(Int32.self, at: 0) == number
+            let fields = queued.slice(Self.prefixBytes, count: count)
+            self.queue.consume(Self.prefixBytes + count)
+            if isWanted { return fields }
+        }
+    }
+
+    /// Forgets what is left: the library has nothing more to send.
+    mutating func removeAll() {
+        self.queue.removeAll(keepingBytesMax: 4096)
+    }
+}

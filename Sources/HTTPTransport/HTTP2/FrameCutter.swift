@@ -1,0 +1,150 @@
+internal import Bytes
+
+/// Cuts the pieces of field blocks out of what a peer sends.
+///
+/// A block is in a HEADERS frame and those that continue it: RFC 9113 §6.2 and §6.10.
+@safe
+struct FrameCutter: ~Copyable {
+    enum Part {
+        /// Bytes of other frames, of the preface, or of a frame that is at fault.
+        case other(ByteView)
+        case block(Piece)
+    }
+
+    /// What has come of the piece of a block that one frame carries.
+    struct Piece {
+        let head: FrameHead
+        /// The five bytes of it that are no part of the block, or none.
+        let priority: ByteView
+        let bytes: ByteView
+        let beginsFrame: Bool
+        let endsFrame: Bool
+
+        var endsBlock: Bool { self.endsFrame && self.head.endsBlock }
+    }
+
+    private let frameBytesMax: Int
+    /// The beginning of a frame that is too short to tell where its block begins.
+    private var partial = ByteBuffer()
+    /// Whether `partial` was handed out.
+    private var isPartialTaken = false
+    /// What is still to come of the preface, or of a frame that has no piece of a block.
+    private var otherBytes = 24
+    /// The frame whose piece of a block has come in part, and what is still to come of that piece.
+    private var cut: FrameHead?
+    private var cutBytes = 0
+    /// What is still to come of its padding, for nobody.
+    private var padding = 0
+    /// The last frame of a block that goes on in another.
+    private var unfinished: FrameHead?
+
+    init(frameBytesMax: Int) {
+        self.frameBytesMax = frameBytesMax
+    }
+
+    /// The next part of what has come, which is taken off `bytes`, and is valid until the next call; nil when nothing
+    /// is left.
+    @inline(__always)
+    mutating func next(_ bytes: inout ByteView) -> Part? {
+        if let cut = self.cut { return self.goOn(cut, &bytes) }
+        if self.padding > 0 { self.padding -= bytes.takeFirst(min(self.padding, bytes.count)).count }
+        guard self.partial.isEmpty else { return self.nextOfPartial(&bytes) }
+        var count = min(self.otherBytes, bytes.count)
+        self.otherBytes -= count
+        while self.otherBytes == 0, bytes.count - count >= FrameHead.bytes {
+            let head = FrameHead(bytes.dropFirst(count))
+            if self.hasPiece(head) {
+                guard count == 0, bytes.count >= Self.bytesBeforeBlock(head) else { break }
+                if let piece = self.begin(head, bytes, &bytes) { return .block(piece) }
+            }
+            let here = min(FrameHead.bytes + head.length, bytes.count - count)
+            self.otherBytes = FrameHead.bytes + head.length - here
+            count += here
+        }
+        guard count == 0 else { return .other(bytes.takeFirst(count)) }
+        self.partial.append(bytes)
+        bytes = ByteView()
+        return nil
+    }
+
+    /// Goes on with a frame whose beginning was kept.
+    @inline(never)
+    private mutating func nextOfPartial(_ bytes: inout ByteView) -> Part? {
+        if self.isPartialTaken {
+            self.isPartialTaken = false
+            self.partial.free()
+            return self.next(&bytes)
+        }
+        guard self.fill(to: FrameHead.bytes, &bytes) else { return nil }
+        let head = FrameHead(self.partial.view)
+        if self.hasPiece(head) {
+            guard self.fill(to: Self.bytesBeforeBlock(head), &bytes) else { return nil }
+            self.isPartialTaken = true
+            if let piece = self.begin(head, self.partial.view, &bytes) { return .block(piece) }
+        }
+        self.isPartialTaken = true
+        self.otherBytes = FrameHead.bytes + head.length - self.partial.count
+        return .other(self.partial.view)
+    }
+
+    /// - Returns: whether so many bytes of the frame are there.
+    private mutating func fill(to count: Int, _ bytes: inout ByteView) -> Bool {
+        self.partial.append(bytes.takeFirst(min(bytes.count, max(0, count - self.partial.count))))
+        return self.partial.count >= count
+    }
+
+    /// Begins with a frame that has a piece of a block.
+    ///
+    /// - Parameter frame: as much of it as stands before the piece, at least; where that is `bytes`, it is taken off.
+    /// - Returns: nil when the frame is at fault.
+    @inline(__always)
+    private mutating func begin(_ head: FrameHead, _ frame: ByteView, _ bytes: inout ByteView) -> Piece? {
+        let before = Self.bytesBeforeBlock(head)
+        let padding = head.isPadded ? Int(frame[FrameHead.bytes]) : 0
+        let cutBytes = FrameHead.bytes + head.length - before - padding
+        guard cutBytes >= 0 else { return nil }
+        if self.partial.isEmpty { _ = bytes.takeFirst(before) }
+        self.padding = padding
+        self.unfinished = head.endsBlock ? nil : head
+        let priorityBytes = head.hasPriority ? 5 : 0
+        let priority = frame.slice(before - priorityBytes, count: priorityBytes)
+        let piece = bytes.takeFirst(min(cutBytes, bytes.count))
+        self.cutBytes = cutBytes - piece.count
+        let endsFrame = self.cutBytes == 0
+        self.cut = endsFrame ? nil : head
+        return Piece(head: head, priority: priority, bytes: piece, beginsFrame: true, endsFrame: endsFrame)
+    }
+
+    private mutating func goOn(_ head: FrameHead, _ bytes: inout ByteView) -> Part? {
+        guard bytes.count > 0 else { return nil }
+        let piece = bytes.takeFirst(min(self.cutBytes, bytes.count))
+        self.cutBytes -= piece.count
+        let endsFrame = self.cutBytes == 0
+        if endsFrame { self.cut = nil }
+        return .block(
+            Piece(head: head, priority: ByteView(), bytes: piece, beginsFrame: false, endsFrame: endsFrame)
+        )
+    }
+
+    /// Whether there is a piece of a block in the frame, which is not at fault as far as its head can tell.
+    @inline(__always)
+    private func hasPiece(_ head: FrameHead) -> Bool {
+        guard self.unfinished.map(head.continues) ?? head.isHeaders else { return false }
+        return head.length <= self.frameBytesMax && FrameHead.bytes + head.length >= Self.bytesBeforeBlock(head)
+    }
+
+    @inline(__always)
+    private static func bytesBeforeBlock(_ head: FrameHead) -> Int {
+        FrameHead.bytes + (head.isPadded ? 1 : 0) + (head.hasPriority ? 5 : 0)
+    }
+}
+
+extension ByteView {
+    /// The first `count` bytes, which are taken off.
+    @inline(__always)
+    fileprivate mutating func takeFirst(_ count: Int) -> ByteView {
+        let first = self.slice(0, count: count)
+        self = self.slice(count, count: self.count - count)
+        return first
+    }
+}

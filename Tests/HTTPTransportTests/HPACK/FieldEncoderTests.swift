@@ -1,0 +1,45 @@
+import Bytes
+import Testing
+
+@testable import HTTPTransport
+
+@Suite("The encoder of field blocks")
+struct FieldEncoderTests {
+    private static func fields(_ response: Response) throws -> [String] {
+        var block = ByteBuffer()
+        FieldEncoder.encode(response, to: &block)
+        var fields: [String] = []
+        var decoder = FieldDecoder()
+        try decoder.decode(block.view, isLast: true, in: FieldDecoderMemory()) { name, value, _ in
+            fields.append("\(name.string)=\(value.string)")
+        }
+        return fields
+    }
+
+    @Test("Every status is the one that was meant", arguments: 200...999)
+    func status(status: Int) throws {
+        let response = Response()
+        response.begin(status: status)
+        #expect(try Self.fields(response) == [":status=\(status)"])
+    }
+
+    @Test("A value may have any length", arguments: [0, 1, 126, 127, 128, 254, 255, 256, 16_000])
+    func lengths(count: Int) throws {
+        let response = Response()
+        let value = String(repeating: "v", count: count)
+        response.begin(status: 200)
+        value.withByteView { response.add("x", $0) }
+        response.add("content-type", "application/json")
+        #expect(try Self.fields(response) == [":status=200", "x=\(value)", "content-type=application/json"])
+    }
+
+    @Test("A block is what RFC 7541 says it is")
+    func bytes() {
+        let response = Response()
+        response.begin(status: 403)
+        response.add("a", "bc")
+        var block = ByteBuffer()
+        FieldEncoder.encode(response, to: &block)
+        #expect(block.view.array == [0x08, 3, 0x34, 0x30, 0x33, 0x00, 1, 0x61, 2, 0x62, 0x63])
+    }
+}
