@@ -92,6 +92,7 @@ struct JSONScanner {
 
     /// Passes bytes up to the first quote, backslash, control character or byte outside ASCII.
     private mutating func skipPlainASCII() {
+        while self.position + 32 <= self.text.count, self.areNextPlainASCII() { self.position += 16 }
         let ones: UInt64 = 0x0101_0101_0101_0101
         while self.position + 8 <= self.text.count {
             let word = self.text.word(at: self.position)
@@ -112,6 +113,20 @@ struct JSONScanner {
             guard byte >= 0x20, byte < 0x80, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") else { return }
             self.position += 1
         }
+    }
+
+    /// Whether the next sixteen bytes are none of those at which `skipPlainASCII` ends.
+    @inline(__always)
+    private func areNextPlainASCII() -> Bool {
+        let bytes = self.text.load(SIMD16<UInt8>.self, at: self.position)
+        let ones = SIMD16<UInt8>(repeating: 1)
+        let quote = bytes ^ SIMD16(repeating: UInt8(ascii: "\""))
+        let backslash = bytes ^ SIMD16(repeating: UInt8(ascii: "\\"))
+        // The high bit of a byte is set where it was such a one.
+        let special =
+            bytes | (bytes &- SIMD16(repeating: 0x20)) | ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash)
+        let halves = unsafe unsafeBitCast(special, to: SIMD2<UInt64>.self)
+        return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 == 0
     }
 
     /// Passes an escape, which the backslash at hand begins.
