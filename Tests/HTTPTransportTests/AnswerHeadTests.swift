@@ -17,12 +17,13 @@ struct AnswerHeadTests {
 
     private static func fields(_ frames: [Peer.Frame]) throws -> [Int: [String]] {
         var decoder = FieldDecoder()
+        var memory = FieldDecoderMemory()
         var fields: [Int: [String]] = [:]
         for frame in frames where frame.type == 1 {
             let read = frame.payload.withByteView { block in
                 var read: [String] = []
                 do throws(FieldDecoder.Fault) {
-                    try decoder.decode(block, isLast: true, in: FieldDecoderMemory()) { name, value, _ in
+                    try decoder.decode(block, isLast: true, in: &memory) { name, value, _ in
                         read.append("\(name.string)=\(value.string)")
                     }
                     return read

@@ -13,7 +13,7 @@ struct FieldRulesTests {
             value.withByteView { value in
                 var rules = FieldRules.head
                 var note: UInt32 = 0
-                return rules.admit(name, value, &note)
+                return rules.admit(name, value, &note) != nil
             }
         }
     }

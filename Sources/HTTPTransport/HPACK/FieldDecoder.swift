@@ -2,7 +2,7 @@ internal import Bytes
 
 /// What the decoders of one loop share, none of which is at work while another is.
 @safe
-final class FieldDecoderMemory {
+struct FieldDecoderMemory: ~Copyable {
     /// The name and the value of the literal field that is being read.
     var literal = ByteBuffer()
     /// What is noted of the entries of the static table, from 1 on.
@@ -50,15 +50,15 @@ struct FieldDecoder: ~Copyable {
     mutating func decode(
         _ piece: ByteView,
         isLast: Bool,
-        in memory: FieldDecoderMemory,
+        in memory: inout FieldDecoderMemory,
         _ take: (ByteView, ByteView, inout UInt32) -> Void
     ) throws(Fault) {
         if self.pending.isEmpty {
-            let taken = try self.decodeFields(piece, memory, take)
+            let taken = try self.decodeFields(piece, &memory, take)
             self.pending.append(piece.dropFirst(taken))
         } else {
             self.pending.append(piece)
-            if self.pending.count >= self.pendingNeeds { try self.decodePending(memory, take) }
+            if self.pending.count >= self.pendingNeeds { try self.decodePending(&memory, take) }
         }
         guard isLast else { return }
         guard self.pending.isEmpty else { throw Fault() }
@@ -68,26 +68,26 @@ struct FieldDecoder: ~Copyable {
 
     @inline(never)
     private mutating func decodePending(
-        _ memory: FieldDecoderMemory,
+        _ memory: inout FieldDecoderMemory,
         _ take: (ByteView, ByteView, inout UInt32) -> Void
     ) throws(Fault) {
         var block = ByteBuffer()
         swap(&block, &self.pending)
-        block.consume(try self.decodeFields(block.view, memory, take))
+        block.consume(try self.decodeFields(block.view, &memory, take))
         swap(&block, &self.pending)
     }
 
     /// - Returns: how many bytes were read; what is left is not a whole field.
     private mutating func decodeFields(
         _ bytes: ByteView,
-        _ memory: FieldDecoderMemory,
+        _ memory: inout FieldDecoderMemory,
         _ take: (ByteView, ByteView, inout UInt32) -> Void
     ) throws(Fault) -> Int {
         var reader = Reader(bytes: bytes)
         while reader.offset < bytes.count {
             let start = reader.offset
             do throws(Stop) {
-                try self.decodeField(&reader, memory, take)
+                try self.decodeField(&reader, &memory, take)
             } catch {
                 guard case .needs(let end) = error else { throw Fault() }
                 self.pendingNeeds = end - start
@@ -100,16 +100,16 @@ struct FieldDecoder: ~Copyable {
     @inline(__always)
     private mutating func decodeField(
         _ reader: inout Reader,
-        _ memory: FieldDecoderMemory,
+        _ memory: inout FieldDecoderMemory,
         _ take: (ByteView, ByteView, inout UInt32) -> Void
     ) throws(Stop) {
         let first = try reader.peek()
         switch first.leadingZeroBitCount {
-        case 0: try self.takeIndexed(reader.integer(bits: 7), memory, take)
-        case 1: try self.takeLiteral(&reader, indexBits: 6, isIndexed: true, memory, take)
+        case 0: try self.takeIndexed(reader.integer(bits: 7), &memory, take)
+        case 1: try self.takeLiteral(&reader, indexBits: 6, isIndexed: true, &memory, take)
         case 2: return try self.resize(to: reader.integer(bits: 5))
-        case 3: try self.takeCredential(&reader, memory, take)
-        default: try self.takeLiteral(&reader, indexBits: 4, isIndexed: false, memory, take)
+        case 3: try self.takeCredential(&reader, &memory, take)
+        default: try self.takeLiteral(&reader, indexBits: 4, isIndexed: false, &memory, take)
         }
         self.isAtStart = false
     }
@@ -119,7 +119,7 @@ struct FieldDecoder: ~Copyable {
     @inline(__always)
     private mutating func takeIndexed(
         _ index: Int,
-        _ memory: FieldDecoderMemory,
+        _ memory: inout FieldDecoderMemory,
         _ take: (ByteView, ByteView, inout UInt32) -> Void
     ) throws(Stop) {
         if index > StaticTable.count {
@@ -143,7 +143,7 @@ struct FieldDecoder: ~Copyable {
         _ reader: inout Reader,
         indexBits: Int,
         isIndexed: Bool,
-        _ memory: FieldDecoderMemory,
+        _ memory: inout FieldDecoderMemory,
         _ take: (ByteView, ByteView, inout UInt32) -> Void
     ) throws(Stop) -> UInt32 {
         let nameIndex = try reader.integer(bits: indexBits)
@@ -167,7 +167,7 @@ struct FieldDecoder: ~Copyable {
     @inline(__always)
     private mutating func takeCredential(
         _ reader: inout Reader,
-        _ memory: FieldDecoderMemory,
+        _ memory: inout FieldDecoderMemory,
         _ take: (ByteView, ByteView, inout UInt32) -> Void
     ) throws(Stop) {
         let start = reader.offset
@@ -176,7 +176,7 @@ struct FieldDecoder: ~Copyable {
             reader.offset += repeated
             return self.credential.withField(take)
         }
-        let note = try self.takeLiteral(&reader, indexBits: 4, isIndexed: false, memory, take)
+        let note = try self.takeLiteral(&reader, indexBits: 4, isIndexed: false, &memory, take)
         let coded = reader.bytes[start..<reader.offset]
         self.credential.remember(coded, literal: memory.literal.view, note: note)
     }

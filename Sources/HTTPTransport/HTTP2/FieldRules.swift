@@ -23,6 +23,17 @@ struct FieldRules {
         static let pathIsAsterisk = Seen(rawValue: 2048)
     }
 
+    /// What the server keeps a field as.
+    enum Kind {
+        case method
+        case path
+        case authority
+        case host
+        case regular
+        /// Pseudo-header fields that nobody asks for.
+        case other
+    }
+
     private var seen: Seen = []
     /// The value of `content-length`; nil without one.
     private(set) var contentLength: UInt64?
@@ -40,20 +51,23 @@ struct FieldRules {
     ///
     /// - Parameter note: 0, or what this left in it for a field with the same name and value, which spares most of the
     ///   work.
-    /// - Returns: false when it makes its request malformed.
+    /// - Returns: what kind of field it is; nil when it makes its request malformed.
     @inline(__always)
-    mutating func admit(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) -> Bool {
+    mutating func admit(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) -> Kind? {
         if note == 0 {
-            guard let judged = Judgement(name, value) else { return false }
+            guard let judged = Judgement(name, value) else { return nil }
             note = judged.note
         }
         let judged = Judgement(note: note)
         let isPseudo = judged.seen.isDisjoint(with: .regular)
-        guard self.seen.isDisjoint(with: judged.once), !isPseudo || !self.seen.contains(.regular) else { return false }
+        guard self.seen.isDisjoint(with: judged.once), !isPseudo || !self.seen.contains(.regular) else { return nil }
         self.seen.formUnion(judged.seen)
-        guard judged.seen.contains(.contentLength) else { return true }
-        self.contentLength = value.decimal
-        return self.contentLength != nil
+        if judged.seen == .regular { return .regular }
+        if judged.seen.contains(.contentLength) {
+            self.contentLength = value.decimal
+            return self.contentLength == nil ? nil : .regular
+        }
+        return judged.kind
     }
 
     /// Whether the block that began a request has all that a request needs.
@@ -85,6 +99,14 @@ private struct Judgement {
     /// Never 0, as there is always something seen.
     @inline(__always)
     var note: UInt32 { UInt32(self.once.rawValue) << 16 | UInt32(self.seen.rawValue) }
+
+    var kind: FieldRules.Kind {
+        if self.seen.contains(.path) { return .path }
+        if self.seen.contains(.method) { return .method }
+        if self.seen.contains(.authority) { return .authority }
+        if self.seen.contains(.host) { return .host }
+        return self.seen.contains(.regular) ? .regular : .other
+    }
 
     private init(_ seen: FieldRules.Seen, once: FieldRules.Seen = []) {
         self.seen = seen

@@ -37,7 +37,7 @@ extension HTTP2Session {
         self.piece = nil
         do throws(FieldDecoder.Fault) {
             let isLast = piece.endsBlock
-            try self.decoder.decode(piece.bytes, isLast: isLast, in: self.core.fieldMemory) { name, value, note in
+            try self.decoder.decode(piece.bytes, isLast: isLast, in: &self.core.fieldMemory) { name, value, note in
                 self.fieldReceived(name, value, &note)
             }
         } catch {
@@ -50,9 +50,11 @@ extension HTTP2Session {
     @inline(__always)
     private func fieldReceived(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) {
         guard let number = self.blockStream else { return }
-        guard self.rules.admit(name, value, &note) else { return self.refuseBlock(of: number, .protocolError) }
+        guard let kind = self.rules.admit(name, value, &note) else {
+            return self.refuseBlock(of: number, .protocolError)
+        }
         if let slot = self.current, slot.state.phase == .receiving {
-            slot.state.fieldReceived(name, value, headerListBytesMax: self.core.limits.headerListBytesMax)
+            slot.state.fieldReceived(name, value, kind, headerListBytesMax: self.core.limits.headerListBytesMax)
             guard slot.state.isHeaderListTooLarge else { return }
             self.fieldBytes = slot.state.headerListBytes
         } else {

@@ -13,7 +13,7 @@ final class HTTP2Core {
     /// How often the bounds were met on this loop.
     let tally = LimitTally<TransportLimit>()
     let response = Response()
-    let fieldMemory = FieldDecoderMemory()
+    var fieldMemory = FieldDecoderMemory()
     /// The head of a frame as the library is to see it.
     var frameHead = ByteBuffer()
     /// Monotonic milliseconds; the driver sets it once a turn.

@@ -72,25 +72,27 @@ struct StreamState: ~Copyable {
 
     /// Takes a field of HTTP/2, whose name and value `FieldRules` has admitted; of a list over the limit, none.
     @inline(__always)
-    mutating func fieldReceived(_ name: ByteView, _ value: ByteView, headerListBytesMax: Int) {
+    mutating func fieldReceived(
+        _ name: ByteView,
+        _ value: ByteView,
+        _ kind: FieldRules.Kind,
+        headerListBytesMax: Int
+    ) {
         self.headerListBytes += name.count + value.count + 32
         guard self.headerListBytes <= headerListBytesMax else {
             self.isHeaderListTooLarge = true
             return
         }
         let field = self.append(name: name, value: value)
-        guard name[0] == UInt8(ascii: ":") else {
+        switch kind {
+        case .regular: self.append(field)
+        case .host:
             self.append(field)
-            if name.count == 4 && name == "host" { self.host = field }
-            return
-        }
-        // These lengths tell the pseudo-header fields of a request apart.
-        if name.count == 5 {
-            self.path = field
-        } else if name.count == 10 {
-            self.authority = field
-        } else if name.count == 7 && name[1] == UInt8(ascii: "m") {
-            self.method = field
+            self.host = field
+        case .method: self.method = field
+        case .path: self.path = field
+        case .authority: self.authority = field
+        case .other: ()
         }
     }
 

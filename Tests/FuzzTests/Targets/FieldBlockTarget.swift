@@ -12,14 +12,14 @@ enum FieldBlockTarget {
         var reader = InputReader(input)
         let pieceBytes = 1 + Int(reader.byte() & 31)
         let library = LibraryInflater()
-        let memory = FieldDecoderMemory()
+        var memory = FieldDecoderMemory()
         var whole = FieldDecoder()
         var pieces = FieldDecoder()
         while !reader.isAtEnd {
             let block = reader.view(Int(reader.byte()))
             let expected = library.fields(block)
-            try promise(Self.fields(&whole, memory, block, .max) == expected, "libnghttp2 reads other fields")
-            try promise(Self.fields(&pieces, memory, block, pieceBytes) == expected, "other fields in pieces")
+            try promise(Self.fields(&whole, &memory, block, .max) == expected, "libnghttp2 reads other fields")
+            try promise(Self.fields(&pieces, &memory, block, pieceBytes) == expected, "other fields in pieces")
             guard expected != nil else { return }
         }
     }
@@ -27,7 +27,7 @@ enum FieldBlockTarget {
     /// - Returns: the fields and what was noted of them; nil for a fault.
     private static func fields(
         _ decoder: inout FieldDecoder,
-        _ memory: FieldDecoderMemory,
+        _ memory: inout FieldDecoderMemory,
         _ block: ByteView,
         _ pieceBytes: Int
     ) -> [[UInt8]]? {
@@ -37,7 +37,7 @@ enum FieldBlockTarget {
             let piece = block.slice(start, count: min(pieceBytes, block.count - start))
             start += piece.count
             do throws(FieldDecoder.Fault) {
-                try decoder.decode(piece, isLast: start == block.count, in: memory) { name, value, note in
+                try decoder.decode(piece, isLast: start == block.count, in: &memory) { name, value, note in
                     let field = name.array + [0] + value.array
                     let expected = field.reduce(UInt32(1)) { ($0 &* 31 &+ UInt32($1)) | 1 }
                     // A note that belongs to another field would make it another field.

@@ -11,7 +11,7 @@ struct FieldDecoderTests {
     /// A decoder with the fields it has read.
     private struct Reading: ~Copyable {
         var decoder = FieldDecoder()
-        let memory = FieldDecoderMemory()
+        var memory = FieldDecoderMemory()
         var fields: [Field] = []
         /// How many fields came with a note of before.
         var known = 0
@@ -24,7 +24,7 @@ struct FieldDecoderTests {
             for (index, end) in (pieces.sorted() + [block.count]).enumerated() {
                 let isLast = index == pieces.count
                 try Array(block[start..<end]).withByteView { piece in
-                    try self.decoder.decode(piece, isLast: isLast, in: self.memory) { name, value, note in
+                    try self.decoder.decode(piece, isLast: isLast, in: &self.memory) { name, value, note in
                         let field = Field(name: name.array, value: value.array)
                         self.fields.append(field)
                         let expected = Self.note(field)
@@ -171,9 +171,10 @@ struct FieldDecoderTests {
         try reading.read(Self.literal(valueCount: most))
         #expect(reading.fields.map(\.value.count) == [most])
         var decoder = FieldDecoder()
+        var memory = FieldDecoderMemory()
         let isFault = Array(Self.literal(valueCount: most + 1)[..<8]).withByteView { piece in
             do throws(FieldDecoder.Fault) {
-                try decoder.decode(piece, isLast: false, in: FieldDecoderMemory()) { _, _, _ in }
+                try decoder.decode(piece, isLast: false, in: &memory) { _, _, _ in }
                 return false
             } catch {
                 return true

@@ -10,7 +10,8 @@ struct FieldEncoderTests {
         FieldEncoder.encode(response, to: &block)
         var fields: [String] = []
         var decoder = FieldDecoder()
-        try decoder.decode(block.view, isLast: true, in: FieldDecoderMemory()) { name, value, _ in
+        var memory = FieldDecoderMemory()
+        try decoder.decode(block.view, isLast: true, in: &memory) { name, value, _ in
             fields.append("\(name.string)=\(value.string)")
         }
         return fields
