@@ -72,6 +72,10 @@ extension ConformanceCase {
         ),
         ("5.2", "Huffman code with zeros for padding", [0x00] + Self.plainKey + [0x81, 0x00]),
         ("5.2", "Huffman code with the end-of-string symbol", [0x00] + Self.plainKey + [0x84, 0xFF, 0xFF, 0xFF, 0xFF]),
+        (
+            "5.2", "Huffman code with the end-of-string symbol between others",
+            [0x00] + Self.plainKey + [0x85, 0xFF, 0xFF, 0xFF, 0xFC, 0x1F]
+        ),
         ("6.1", "index 0", [0x80]),
         ("6.2", "a value that is not there", [0x7A]),
     ]

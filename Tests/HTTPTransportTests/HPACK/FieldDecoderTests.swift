@@ -142,7 +142,9 @@ struct FieldDecoderTests {
     func huffman(symbol: UInt8) throws {
         let zeros = [UInt8](repeating: UInt8(ascii: "0"), count: 40)
         let deflater = LibraryDeflater(tableBytesMax: 0)
-        for value in [zeros + [symbol] + zeros, zeros + [symbol], zeros + [symbol, symbol]] {
+        // Several that follow each other begin at every bit of what is held at a time.
+        let several = (0..<8).map { zeros[..<$0] + [symbol, symbol, symbol] + zeros + zeros }
+        for value in several + [zeros + [symbol] + zeros, zeros + [symbol], zeros + [symbol, symbol]] {
             let block = deflater.block([Field(name: [UInt8]("x".utf8), value: value)])
             try #require(block.count < value.count, "no Huffman code")
             var reading = Reading()
