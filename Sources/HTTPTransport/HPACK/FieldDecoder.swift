@@ -11,7 +11,7 @@ struct FieldDecoderMemory: ~Copyable {
 
 /// Reads the field blocks of one connection: RFC 7541.
 ///
-/// libnghttp2 has a decoder too, which took a quarter of a push: it reads every byte of Huffman code in two steps, in
+/// libnghttp2 has a decoder too, which takes a quarter of a push: it reads every byte of Huffman code in two steps, in
 /// each push the provider's token anew, and says nothing of a field but its bytes. This one keeps the last credential
 /// as it was coded, and what the session has noted of every entry.
 ///

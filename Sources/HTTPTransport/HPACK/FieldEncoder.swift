@@ -2,7 +2,7 @@ internal import Bytes
 
 /// Writes field blocks that refer to nothing but the static table, so that there is nothing to keep for a connection.
 ///
-/// No Huffman code: it would make the answer to a push ten bytes shorter, and took libnghttp2 a twelfth of the push.
+/// No Huffman code: it would make the answer to a push ten bytes shorter, and takes libnghttp2 a twelfth of the push.
 enum FieldEncoder {
     /// Literals that are not indexed: RFC 7541 §6.2.2.
     private static let literal: UInt8 = 0
