@@ -104,7 +104,7 @@ final class HTTP2Session {
     /// The stream whose block is being read; nil when its fields are not wanted: the library has not taken its first
     /// frame, or there was a fault in them.
     var blockStream: Int32?
-    /// Whether the library is given the end of a block whose last frame came in parts.
+    /// Whether the library is given a CONTINUATION of our own, which ends a block and is not the peer's.
     var isEndingBlock = false
     /// Bytes of the header list that is being read, as HTTP/2 counts them.
     var fieldBytes = 0
