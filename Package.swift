@@ -47,7 +47,6 @@ let package = Package(
         // MARK: C libraries, one system-library target each
         .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
@@ -77,7 +76,7 @@ let package = Package(
         // MARK: Drivers: sockets, TLS, HTTP
         .target(
             name: "HTTPTransport",
-            dependencies: ["Bytes", "CLinux", "CMicrohttpd", "CNghttp2", "COpenSSL"]
+            dependencies: ["Bytes", "CLinux", "CNghttp2", "COpenSSL"]
         ),
         .target(name: "HTTPClient", dependencies: ["CLibcurl"]),
 

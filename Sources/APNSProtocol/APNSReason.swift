@@ -1,6 +1,6 @@
 package import Bytes
 
-/// Why a push is refused: every reason APNs documents, under its name on the wire.
+/// Why a push is refused: every reason APNs documents, under its name on the wire, and one of our own.
 package enum APNSReason: String, Error, CaseIterable, Sendable {
     case badCollapseId = "BadCollapseId"
     case badDeviceToken = "BadDeviceToken"
@@ -34,13 +34,15 @@ package enum APNSReason: String, Error, CaseIterable, Sendable {
     case internalServerError = "InternalServerError"
     case serviceUnavailable = "ServiceUnavailable"
     case shutdown = "Shutdown"
+    /// Of `wakegate-dry-run`, which APNs does not know.
+    case badDryRun = "BadDryRun"
 
     /// The HTTP status that goes with the reason.
     package var status: Int {
         switch self {
         case .badCollapseId, .badDeviceToken, .badExpirationDate, .badMessageId, .badPriority, .badTopic,
             .deviceTokenNotForTopic, .duplicateHeaders, .idleTimeout, .invalidPushType, .missingDeviceToken,
-            .missingTopic, .payloadEmpty, .topicDisallowed:
+            .missingTopic, .payloadEmpty, .topicDisallowed, .badDryRun:
             400
         case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .forbidden,
             .invalidProviderToken, .missingProviderToken, .unrelatedKeyIdInToken, .badEnvironmentKeyIdInToken:
@@ -100,6 +102,7 @@ package enum APNSReason: String, Error, CaseIterable, Sendable {
         case .internalServerError: 29
         case .serviceUnavailable: 30
         case .shutdown: 31
+        case .badDryRun: 32
         }
     }
 

@@ -17,6 +17,7 @@ package struct PushHeaders {
         case requestID = 256
         case uniqueID = 512
         case traceParent = 1024
+        case dryRun = 2048
     }
 
     /// How many other names that begin with `apns-` are remembered; repetitions of further ones are not noticed.
@@ -39,6 +40,9 @@ package struct PushHeaders {
 
     /// Whether `wakegate-dry-run: 1` asks for an answer that changes nothing.
     package private(set) var isDryRun = false
+
+    /// Whether `wakegate-dry-run` came with another value, or more than once: its sender may not want what a push does.
+    private var isDryRunUnclear = false
 
     /// Whether `authorization`, or a field whose name begins with `apns-`, came more than once.
     package private(set) var hasDuplicates = false
@@ -90,7 +94,9 @@ package struct PushHeaders {
         case 16 where name == "apns-collapse-id":
             if self.isFirst(.collapseID) { self.collapseIDText = value }
         case 16 where name == "wakegate-dry-run":
-            self.isDryRun = value == "1"
+            if self.has(.dryRun) || !(value == "1") { self.isDryRunUnclear = true }
+            self.seen |= Field.dryRun.rawValue
+            self.isDryRun = !self.isDryRunUnclear
         default:
             if name.starts(with: "apns-") { self.otherField(name: name) }
         }
@@ -104,7 +110,7 @@ package struct PushHeaders {
     }
 
     /// Checks everything the fields can show to be wrong, in the order of the wire contract: duplicates, apns-id,
-    /// expiration, priority, push type, collapse id, topic.
+    /// expiration, priority, push type, collapse id, topic, and then our own field.
     ///
     /// Authentication comes before it, the payload after it.
     /// - Throws: The reason of the first check that fails.
@@ -118,9 +124,13 @@ package struct PushHeaders {
         let type = self.has(.pushType) ? PushType(self.pushTypeText) : nil
         if rules.strictBackgroundPriority, priority == .immediate, type == .background { throw .badPriority }
         if self.has(.pushType), type == nil { throw .invalidPushType }
-        guard self.collapseIDText.count <= PushHead.collapseIDBytesMax else { throw .badCollapseId }
+        // It becomes a JSON string for workers, which holds nothing but characters.
+        guard self.collapseIDText.count <= PushHead.collapseIDBytesMax, self.collapseIDText.isUTF8 else {
+            throw .badCollapseId
+        }
         guard self.has(.topic) else { throw .missingTopic }
         guard PushHead.isTopic(self.topicText) else { throw .badTopic }
+        guard !self.isDryRunUnclear else { throw .badDryRun }
         return PushHead(
             id: self.id,
             expiration: expiration,

@@ -73,15 +73,18 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         return difference == 0
     }
 
+    /// The words themselves go into the hasher, which every process seeds anew: whatever a token were boiled down to
+    /// first would be known to strangers, and they could choose tokens for it.
     @inlinable
     package func hash(into hasher: inout Hasher) {
-        hasher.combine(self.hash64(seed: 0))
+        for index in 0..<min((self.count + 7) >> 3, 12) { hasher.combine(self.words[index]) }
+        hasher.combine(self.words[12])
     }
 
-    /// A hash of all the bytes; every bit of it is usable.
+    /// A number of all the bytes that is the same in every process; every bit of it is usable.
     ///
-    /// Whoever may choose tokens can find some that collide under a seed they know: a table that strangers fill takes
-    /// a random `seed`, and keeps it.
+    /// Not for tables that strangers fill, which take a `HashKey`: tokens can be chosen that share their number under
+    /// every seed.
     @inlinable
     package func hash64(seed: UInt64) -> UInt64 {
         let words = (self.count + 7) >> 3

@@ -1,4 +1,6 @@
 /// Writes JSON text (RFC 8259) into a buffer: commas and escapes are its business, nesting is the caller's.
+///
+/// Strings come out as UTF-8 whatever bytes they are given as, and hold no character that ends a line anywhere.
 package struct JSONWriter: ~Copyable {
     /// What has been written so far.
     package var buffer = ByteBuffer()
@@ -35,11 +37,11 @@ package struct JSONWriter: ~Copyable {
     package mutating func string(_ value: StaticString) { self.string(ByteView(value)) }
     package mutating func string(_ value: String) { value.withByteView { self.string($0) } }
 
-    /// A string, escaped; the bytes are taken as UTF-8.
+    /// A string, escaped; of bytes that are not UTF-8 each part that is none becomes U+FFFD.
     package mutating func string(_ value: ByteView) {
         self.separate()
         self.buffer.append(UInt8(ascii: "\""))
-        for index in 0..<value.count { self.escaped(value[index]) }
+        self.buffer.appendJSONString(value)
         self.buffer.append(UInt8(ascii: "\""))
         self.needsComma = true
     }
@@ -87,20 +89,5 @@ package struct JSONWriter: ~Copyable {
 
     private mutating func separate() {
         if self.needsComma { self.buffer.append(UInt8(ascii: ",")) }
-    }
-
-    private mutating func escaped(_ byte: UInt8) {
-        switch byte {
-        case UInt8(ascii: "\""): self.buffer.append("\\\"")
-        case UInt8(ascii: "\\"): self.buffer.append("\\\\")
-        case 0x0A: self.buffer.append("\\n")
-        case 0x0D: self.buffer.append("\\r")
-        case 0x09: self.buffer.append("\\t")
-        case 0..<0x20, 0x7F:
-            self.buffer.append("\\u00")
-            self.buffer.append(byte >> 4 < 10 ? byte >> 4 + 0x30 : byte >> 4 + 0x57)
-            self.buffer.append(byte & 15 < 10 ? byte & 15 + 0x30 : byte & 15 + 0x57)
-        default: self.buffer.append(byte)
-        }
     }
 }

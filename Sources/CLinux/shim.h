@@ -132,6 +132,12 @@ static inline int wakegate_is_stale_unix(const char *path) {
     return stale;
 }
 
+// The file at `path` itself, a link too, neither to be read nor written.
+static inline int wakegate_open_file_itself(const char *path) {
+    // The name without underscores comes with _GNU_SOURCE alone.
+    return open(path, __O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
 // A bound socket file with mode 0660, set by the mask so that there is no moment at which others may connect.
 static inline int wakegate_bind_unix(const char *path) {
     struct sockaddr_un name;

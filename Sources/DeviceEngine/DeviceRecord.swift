@@ -85,6 +85,12 @@ extension DeviceRecord {
         self.readySince = UInt32(truncatingIfNeeded: moment.milliseconds)
     }
 
+    /// Forgets its oldest ended wake if that ended by `horizon`.
+    mutating func forgetEndedWake(endedBy horizon: Instant) -> EndedWake? {
+        guard let oldest = self.endedWakes.value?.first, oldest.at <= horizon else { return nil }
+        return self.endedWakes.change(from: Ring()) { $0.popFirst { _ in true } }
+    }
+
     /// How long it has waited in its topic's queue, in milliseconds; whole spans of 49 days are left out.
     func readyMilliseconds(at now: Instant) -> Int64 {
         Int64(UInt32(truncatingIfNeeded: now.milliseconds) &- self.readySince)

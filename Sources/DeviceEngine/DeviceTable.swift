@@ -4,7 +4,9 @@ import LaunchPolicy
 /// All devices: rows that never move, and an index of them by token.
 ///
 /// Rows lie in blocks of 1,024. The index is open addressing with linear probing over 8-byte cells (row number and
-/// 32 bits of the token's hash), at most three quarters full; rows are never taken out.
+/// 32 bits of the token's hash), at most three quarters full; rows are never taken out. No step makes a larger index:
+/// each row that is added from five eighths on clears a few cells of the next one, and each that is added to the next
+/// one moves a few cells of the one before.
 @safe
 struct DeviceTable: ~Copyable {
     private static let blockShift = 10
@@ -18,16 +20,28 @@ struct DeviceTable: ~Copyable {
 
     private var blocks: [UnsafeMutablePointer<DeviceRecord>] = unsafe []
     private var cells: UnsafeMutableBufferPointer<Cell>
+    /// The index before it grew, until all of its cells have been moved; those before `moved` have been.
+    private var olderCells: UnsafeMutableBufferPointer<Cell>
+    private var moved = 0
+    /// How many are moved with each row that is added; with two all would be in time.
+    private static let movesPerRow = 8
+    /// The index that comes next, of which the cells before `cleared` are free and the others are without meaning.
+    private var nextCells: UnsafeMutableBufferPointer<Cell>
+    private var cleared = 0
+    /// How many are cleared with each row that is added; with 16 all are in time.
+    private static let clearsPerRow = 16
     /// Keeps strangers from choosing tokens that collide.
-    private let seed: UInt64
+    private let key: HashKey
     private(set) var count = 0
     /// Which rows were placed, until all are.
     private var isPlaced: [Bool] = []
     /// More rows than any configuration allows.
     private static let placesMax = 1 << 30
 
-    init(seed: UInt64) {
-        self.seed = seed
+    init(key: HashKey) {
+        self.key = key
+        unsafe self.olderCells = .init(start: nil, count: 0)
+        unsafe self.nextCells = .init(start: nil, count: 0)
         unsafe self.cells = .allocate(capacity: 1024)
         unsafe self.cells.initialize(repeating: Cell(row: 0, hash: 0))
     }
@@ -43,6 +57,8 @@ struct DeviceTable: ~Copyable {
         }
         for number in unsafe self.blocks.indices { unsafe self.blocks[number].deallocate() }
         unsafe self.cells.deallocate()
+        unsafe self.olderCells.deallocate()
+        unsafe self.nextCells.deallocate()
     }
 
     subscript(device: DeviceIndex) -> DeviceRecord {
@@ -59,12 +75,22 @@ struct DeviceTable: ~Copyable {
     }
 
     /// The device with this token.
-    func find(_ token: borrowing DeviceToken) -> DeviceIndex? {
-        let hash = token.hash64(seed: self.seed)
-        let mask = unsafe self.cells.count - 1
+    ///
+    /// - Parameter hash: the token's, under the key of the table.
+    func find(_ token: borrowing DeviceToken, hash: UInt64) -> DeviceIndex? {
+        if let device = unsafe self.find(token, hash, in: self.cells) { return device }
+        return unsafe self.olderCells.isEmpty ? nil : self.find(token, hash, in: self.olderCells)
+    }
+
+    private func find(
+        _ token: borrowing DeviceToken,
+        _ hash: UInt64,
+        in cells: UnsafeMutableBufferPointer<Cell>
+    ) -> DeviceIndex? {
+        let mask = cells.count - 1
         var place = Int(truncatingIfNeeded: hash) & mask
         while true {
-            let cell = unsafe self.cells[place]
+            let cell = unsafe cells[place]
             guard cell.row != 0 else { return nil }
             if cell.hash == UInt32(truncatingIfNeeded: hash >> 32) {
                 let device = DeviceIndex(rawValue: cell.row - 1)
@@ -76,14 +102,16 @@ struct DeviceTable: ~Copyable {
 
     /// Adds a device whose token is not there yet.
     mutating func insert(_ record: DeviceRecord) -> DeviceIndex {
-        if unsafe (self.count + 1) * 4 > self.cells.count * 3 { unsafe self.makeIndex(capacity: self.cells.count * 2) }
+        if unsafe (self.count + 1) * 4 > self.cells.count * 3 { self.grow() }
         if unsafe self.count >> Self.blockShift == self.blocks.count {
             unsafe self.blocks.append(.allocate(capacity: Self.blockCount))
         }
         let device = DeviceIndex(rawValue: UInt32(self.count))
         self.count += 1
         unsafe self.row(device).initialize(to: record)
-        self.link(device, hash: record.token.token.hash64(seed: self.seed))
+        self.link(device, hash: self.key.hash(record.token.token))
+        self.moveCells(Self.movesPerRow)
+        if unsafe self.count * 8 > self.cells.count * 5 { self.clearNext(Self.clearsPerRow) }
         return device
     }
 
@@ -129,13 +157,51 @@ struct DeviceTable: ~Copyable {
         unsafe self.cells[place] = Cell(row: device.rawValue + 1, hash: UInt32(truncatingIfNeeded: hash >> 32))
     }
 
+    /// Clears cells of the index that comes next, which is twice as large.
+    private mutating func clearNext(_ count: Int) {
+        if unsafe self.nextCells.isEmpty {
+            unsafe self.nextCells = .allocate(capacity: self.cells.count * 2)
+            self.cleared = 0
+        }
+        let end = unsafe min(self.cleared + count, self.nextCells.count)
+        for place in self.cleared..<end {
+            unsafe self.nextCells.initializeElement(at: place, to: Cell(row: 0, hash: 0))
+        }
+        self.cleared = end
+    }
+
+    /// Goes on with the next index; the cells of the old one are moved by and by.
+    private mutating func grow() {
+        unsafe self.moveCells(self.olderCells.count)
+        unsafe self.clearNext(self.cells.count * 2)
+        unsafe self.olderCells = self.cells
+        self.moved = 0
+        unsafe self.cells = self.nextCells
+        unsafe self.nextCells = .init(start: nil, count: 0)
+    }
+
+    private mutating func moveCells(_ count: Int) {
+        guard unsafe !self.olderCells.isEmpty else { return }
+        let end = unsafe min(self.moved + count, self.olderCells.count)
+        for place in self.moved..<end {
+            let row = unsafe self.olderCells[place].row
+            guard row != 0 else { continue }
+            let device = DeviceIndex(rawValue: row - 1)
+            self.link(device, hash: self.key.hash(unsafe self.row(device).pointee.token.token))
+        }
+        self.moved = end
+        guard unsafe self.moved == self.olderCells.count else { return }
+        unsafe self.olderCells.deallocate()
+        unsafe self.olderCells = .init(start: nil, count: 0)
+    }
+
     private mutating func makeIndex(capacity: Int) {
         unsafe self.cells.deallocate()
         unsafe self.cells = .allocate(capacity: capacity)
         unsafe self.cells.initialize(repeating: Cell(row: 0, hash: 0))
         for number in 0..<self.count {
             let device = DeviceIndex(rawValue: UInt32(number))
-            self.link(device, hash: unsafe self.row(device).pointee.token.token.hash64(seed: self.seed))
+            self.link(device, hash: self.key.hash(unsafe self.row(device).pointee.token.token))
         }
     }
 }

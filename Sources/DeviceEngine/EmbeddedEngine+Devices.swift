@@ -4,7 +4,10 @@ package import LaunchPolicy
 extension EmbeddedEngine {
     /// The device with this token, removed ones included.
     package func find(_ token: borrowing DeviceToken) -> DeviceIndex? {
-        self.devices.find(token)
+        let number = HistoryEvent.device(of: token, self.historyKey)
+        guard let device = self.devices.find(token, hash: number) else { return nil }
+        self.lastNumbered = (device, number)
+        return device
     }
 
     /// The device's token, its topic, and whether it is registered.
@@ -15,13 +18,13 @@ extension EmbeddedEngine {
 
     /// Registers a token, or leaves a registered one as it is.
     package func register(_ token: borrowing DeviceToken, topic name: ByteView) -> Admission {
-        guard let device = self.devices.find(token) else {
+        guard let device = self.find(token) else {
             if let refusal = self.refusalOfNewcomer(topic: name) { return .refused(refusal) }
             let device = self.insert(copy token, topic: self.topic(name))
             return .device(device)
         }
         let record = self.devices[device]
-        let isSame = self.topicNames.find(name) == record.topic
+        let isSame = self.topicNames.isName(name, of: record.topic)
         guard !record.isRegistered else { return isSame ? .device(device) : .refused(.otherTopic) }
         // A wake of the former registration is still counted under its topic.
         guard isSame || record.state.inFlight == nil else { return .refused(.otherTopic) }

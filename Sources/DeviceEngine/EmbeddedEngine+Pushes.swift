@@ -4,7 +4,7 @@ import LaunchPolicy
 extension EmbeddedEngine {
     /// Looks the token up; an unknown one is registered where registration is open.
     package func admit(_ token: borrowing DeviceToken, topic name: ByteView, isDryRun: Bool) -> Admission {
-        guard let device = self.devices.find(token) else {
+        guard let device = self.find(token) else {
             guard self.configuration.openRegistration else { return .refused(.unknown) }
             if let refusal = self.refusalOfNewcomer(topic: name) { return .refused(refusal) }
             guard !isDryRun else { return .newcomer(self.topicNames.find(name)) }
@@ -12,7 +12,7 @@ extension EmbeddedEngine {
         }
         let record = self.devices[device]
         guard record.isRegistered else { return .refused(.unregistered(record.registrationChangedAt)) }
-        let isSame = self.topicNames.find(name) == record.topic
+        let isSame = self.topicNames.isName(name, of: record.topic)
         return isSame ? .device(device) : .refused(.otherTopic)
     }
 
@@ -32,7 +32,7 @@ extension EmbeddedEngine {
         if let refusal = self.memoryRefusal(push, device, topic) { throw refusal }
         try self.countRate(device)
         // A step may have left something undone that was due before this push came.
-        if let moment = self.due[device], moment <= self.now { self.settle(device) }
+        _ = self.catchUp(device)
         guard push.wakes else {
             self.count(topic) { $0.noWake += 1 }
             self.remember(device, .push(.noWake), push.apnsID)

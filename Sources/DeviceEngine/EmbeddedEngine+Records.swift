@@ -94,14 +94,12 @@ extension EmbeddedEngine {
             for push in [record.state.pending, record.state.inFlight?.push] {
                 if let content = push.flatMap({ PushContent($0.handle) }) { self.hold(content, record.topic) }
             }
-            for ended in record.endedWakes.value?.elements ?? [] {
-                self.wakes[ended.id] = device
-                self.ended.append((ended.id, device, ended.at))
-            }
+            for ended in record.endedWakes.value?.elements ?? [] { self.wakes[ended.id] = device }
+            self.noteWhenForgotten(device)
             if record.state.inFlight != nil { self.wakes[record.wake] = device }
             if record.state.pending != nil || record.state.inFlight != nil { self.derive(device) }
         }
-        self.ended.sort { $0.at < $1.at }
+        self.totals = self.topics.reduce(into: Books()) { $0 += $1.books }
         self.changed.removeAll(keepingCapacity: true)
         self.changedTopics.removeAll(keepingCapacity: true)
         for topic in self.topics.indices { self.topics[topic].isChanged = false }

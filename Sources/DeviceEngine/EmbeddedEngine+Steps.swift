@@ -18,6 +18,23 @@ extension EmbeddedEngine {
         }
     }
 
+    /// Does what is due of one device by now, though a bounded step may not have come to it yet: a launch, if it waits
+    /// for one, is up to whoever drives the engine.
+    ///
+    /// - Returns: whether there was anything.
+    package func catchUp(_ device: DeviceIndex) -> Bool {
+        if let moment = self.due[device], moment <= self.now {
+            self.dueMoment = moment
+            self.settle(device)
+            self.dueMoment = nil
+            return true
+        }
+        // What follows from its state may still be that of another policy.
+        guard self.firstUnjudged != nil, self.devices[device].state.pending != nil else { return false }
+        self.derive(device)
+        return true
+    }
+
     /// Brings everything that is derived from a device's state up to date, and notes the change.
     func reconcile(_ device: DeviceIndex) {
         self.derive(device)
@@ -102,10 +119,18 @@ extension EmbeddedEngine {
         related: APNsID? = nil,
         terms: PushTerms? = nil
     ) {
-        let key = HistoryEvent.device(of: self.devices[device].token.token)
+        let number = self.historyNumber(device)
         self.events.append(
-            HistoryEvent(device: key, at: self.now, kind: kind, apnsID: apnsID, related: related, terms: terms)
+            HistoryEvent(device: number, at: self.now, kind: kind, apnsID: apnsID, related: related, terms: terms)
         )
+    }
+
+    private func historyNumber(_ device: DeviceIndex) -> UInt64 {
+        if self.lastNumbered.device != device {
+            let number = HistoryEvent.device(of: self.devices[device].token.token, self.historyKey)
+            self.lastNumbered = (device, number)
+        }
+        return self.lastNumbered.number
     }
 
     func parameters(_ topic: TopicIndex) -> Parameters {
@@ -115,6 +140,7 @@ extension EmbeddedEngine {
     func count(_ topic: TopicIndex, _ change: (inout Books) -> Void) {
         let place = Int(topic.rawValue)
         change(&self.topics[place].books)
+        change(&self.totals)
         guard !self.topics[place].isChanged else { return }
         self.topics[place].isChanged = true
         self.changedTopics.append(topic)

@@ -22,6 +22,9 @@ extension EmbeddedEngine {
         self.topicNames.find(name) != nil || self.topics.count < self.configuration.topicsMax
     }
 
+    /// The most streams that may name one device; 0 is no limit.
+    package var streamsPerDeviceMax: Int { self.configuration.streamsPerDeviceMax }
+
     package var topicCount: Int { self.topics.count }
 
     /// How long the device has waited that waits longest for a worker, or for the engine itself, in milliseconds; 0
@@ -35,14 +38,17 @@ extension EmbeddedEngine {
         return max(0, late, waiting.max() ?? 0)
     }
 
-    /// The books of all topics together.
-    package var totals: Books {
-        self.topics.reduce(into: Books()) { $0 += $1.books }
-    }
-
     /// Every topic, in the order of their making.
     package var topicSnapshots: [TopicSnapshot] {
         self.topics.indices.map { self.snapshot(TopicIndex(rawValue: UInt32($0))) }
+    }
+
+    /// The topics with the most pushes when there are more than `countMax`, and otherwise all, as they were made.
+    package func topicSnapshots(countMax: Int) -> [TopicSnapshot] {
+        guard self.topics.count > countMax else { return self.topicSnapshots }
+        return Array(self.topics.indices).most(countMax) { Int(clamping: self.topics[$0].books.accepted) }.map {
+            self.snapshot(TopicIndex(rawValue: UInt32($0)))
+        }
     }
 
     package func snapshot(_ topic: TopicIndex) -> TopicSnapshot {
@@ -52,9 +58,7 @@ extension EmbeddedEngine {
 
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         // Looking at a device that has nothing left to do is no change that a store would have to keep.
-        if let moment = self.due[device], moment <= self.now { self.settle(device) }
-        // What follows from its state may still be that of another policy.
-        if self.firstUnjudged != nil, self.devices[device].state.pending != nil { self.derive(device) }
+        _ = self.catchUp(device)
         let record = self.devices[device]
         let parameters = self.parameters(record.topic)
         var held: [HoldCode] = []

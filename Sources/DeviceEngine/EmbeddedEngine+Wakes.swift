@@ -47,6 +47,12 @@ extension EmbeddedEngine {
         )
     }
 
+    /// The device's wake in flight.
+    package func wakeInFlight(_ device: DeviceIndex) -> WakeID? {
+        let record = self.devices[device]
+        return record.state.inFlight == nil ? nil : record.wake
+    }
+
     /// How long a wake of this topic may take at first, in milliseconds.
     package func executionWindow(_ topic: TopicIndex) -> Int64 {
         self.parameters(topic).executionWindow
@@ -173,9 +179,7 @@ extension EmbeddedEngine {
         let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
         self.remember(device, .result(outcome), content?.apnsID, related: self.heir(device, action))
         let ended = EndedWake(id: before.wake, outcome: outcome, at: self.now)
-        self.ended.append((ended.id, device, ended.at))
-        let forgotten = self.devices[device].endedWakes.change(from: Ring()) { $0.append(ended) }
-        if let forgotten { self.wakes[forgotten.id] = nil }
+        self.rememberEnded(ended, device)
         switch action {
         case .completed(let push):
             self.count(before.topic) { $0.completed += 1 }

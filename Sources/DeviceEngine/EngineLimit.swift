@@ -12,6 +12,8 @@ package enum EngineLimit: String, Sendable {
     case pendingBytesMax
     /// A push was refused.
     case pendingTopicPercentMax
+    /// A stream was not taken, since as many name a device that it names.
+    case streamsPerDeviceMax
     /// A stream got no more wakes until it answered some.
     case wakeBytesPerStreamMax
 }
@@ -26,6 +28,7 @@ extension EngineLimit: CountedCase {
         case .pendingBytesMax: 4
         case .pendingTopicPercentMax: 5
         case .wakeBytesPerStreamMax: 6
+        case .streamsPerDeviceMax: 7
         }
     }
 }

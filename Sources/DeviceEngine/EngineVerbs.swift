@@ -162,6 +162,8 @@ package struct EngineConfiguration: Sendable {
     package var devicesPerTopicMax = 10_000_000
     /// The most topics kept; ten thousand, as a topic is an app.
     package var topicsMax = 10_000
+    /// The most streams of workers that name one device; 0 is no limit.
+    package var streamsPerDeviceMax = 64
     /// The most bytes of pushes that wait or are in flight.
     package var pendingBytesMax = Int.max
     /// The most of them in one topic.

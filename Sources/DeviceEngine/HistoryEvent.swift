@@ -15,7 +15,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case extended(seconds: UInt16)
     }
 
-    /// Which device: what `device(of:)` gives for its token.
+    /// Which device: what `device(of:_:)` gives for its token.
     package let device: UInt64
     /// When, in policy time.
     package let at: Instant
@@ -91,11 +91,12 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         return kind
     }
 
-    /// The number the history knows a device by, the same in every process and on every machine.
+    /// The number the history knows a device by.
     ///
-    /// Whoever may choose tokens can find two with one number; such devices of their own then share their history.
-    package static func device(of token: borrowing DeviceToken) -> UInt64 {
-        token.hash64(seed: 0x5741_4B45_4741_5445)
+    /// Who registers devices is shown what happened to them. Without the key nobody finds a token with the number of
+    /// another: a million of tokens tried hit one of a million devices once in 2^24 times.
+    package static func device(of token: borrowing DeviceToken, _ key: HashKey) -> UInt64 {
+        key.hash(token)
     }
 }
 

@@ -20,7 +20,8 @@ package struct PolicyClock: Sendable {
     /// A restart: policy time goes on where it stood, plus what the wall clock says has passed, if that is not less
     /// than nothing.
     package init(stored: Instant, storedWall: Int64, wall: Int64, boot: Int64) {
-        self.origin = stored + max(0, wall - storedWall)
+        let (passed, isPastAll) = wall.subtractingReportingOverflow(storedWall)
+        self.origin = isPastAll ? stored : stored + max(0, passed)
         self.bootAtOrigin = boot
     }
 
@@ -30,13 +31,33 @@ package struct PolicyClock: Sendable {
     }
 }
 
-/// How policy time stands to the wall clock right now: what the edges translate with.
+/// How policy time stands to the wall clock: what the edges translate with.
+///
+/// It is kept while readings of both clocks differ from it by no more than they are taken apart, so that one moment is
+/// always the same number; it follows a wall clock that is set.
 package struct WallOffset: Hashable, Sendable {
+    /// The least change that is a wall clock that was set, in milliseconds. No clock is read a tenth of that later than
+    /// the other, and who sets a wall clock by less is not seen.
+    package static let stepMin: Int64 = 50
+
     /// Wall clock minus policy time, in milliseconds.
     package let milliseconds: Int64
 
     package init(wall: Int64, now: Instant) {
-        self.milliseconds = wall - now.milliseconds
+        let (milliseconds, isPastAll) = wall.subtractingReportingOverflow(now.milliseconds)
+        self.milliseconds = isPastAll ? (wall < 0 ? .min : .max) : milliseconds
+    }
+
+    /// The offset to go on with after another reading of both clocks.
+    ///
+    /// - `tolerance`: how long after one clock the other may have been read, in milliseconds; a reading of too much
+    ///   says nothing.
+    package func following(wall: Int64, now: Instant, tolerance: Int64) -> WallOffset {
+        let read = WallOffset(wall: wall, now: now)
+        guard tolerance < Self.stepMin / 10, abs(read.milliseconds - self.milliseconds) >= Self.stepMin else {
+            return self
+        }
+        return read
     }
 
     /// The wall clock at `instant`, in milliseconds since 1970.

@@ -3,7 +3,7 @@ package struct RecordKey: Hashable, Sendable {
     package enum Kind: UInt8, CaseIterable, Sendable {
         /// Policy time and wall clock of the commit; one record, index 0.
         case clock = 1
-        /// When the counters began; one record, index 0.
+        /// When the counters began; one record, index 0, and `RecordKey.workersAsked`.
         case origin = 2
         /// A topic with its counters, by topic number.
         case topic = 3
@@ -14,6 +14,10 @@ package struct RecordKey: Hashable, Sendable {
         /// Which launch policies were in force when; one record, index 0.
         case policies = 6
     }
+
+    /// Workers were asked who they are, and had something to show. It says again when the counters began: that is what
+    /// programs take it for that know no other record of this kind.
+    package static let workersAsked = RecordKey(.origin, 1)
 
     /// The index of what concerns all topics.
     package static let everyTopic = UInt32.max

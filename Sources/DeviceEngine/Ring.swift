@@ -28,6 +28,9 @@ struct Ring<Element> {
         return nil
     }
 
+    /// The oldest element.
+    var first: Element? { self.slots[0] }
+
     /// The elements, the oldest first.
     var elements: [Element] {
         (0..<Self.capacity).compactMap { self.slots[$0] }

@@ -4,20 +4,25 @@ import Bytes
 struct TopicNames {
     private var cells: [UInt32] = Array(repeating: 0, count: 64)
     private var names: [[UInt8]] = []
-    private let seed: UInt64
+    /// Keeps strangers from choosing names that collide.
+    private let key: HashKey
 
-    init(seed: UInt64) {
-        self.seed = seed
+    init(key: HashKey) {
+        self.key = key
     }
 
     func find(_ name: ByteView) -> TopicIndex? {
         var place = self.place(name)
         while self.cells[place] != 0 {
             let topic = self.cells[place] - 1
-            if self.names[Int(topic)].withByteView({ $0 == name }) { return TopicIndex(rawValue: topic) }
+            if self.isName(name, of: TopicIndex(rawValue: topic)) { return TopicIndex(rawValue: topic) }
             place = (place + 1) & (self.cells.count - 1)
         }
         return nil
+    }
+
+    func isName(_ name: ByteView, of topic: TopicIndex) -> Bool {
+        self.names[Int(topic.rawValue)].withByteView { $0 == name }
     }
 
     /// Adds a name that is not there yet; topics are numbered in the order of their adding.
@@ -38,9 +43,6 @@ struct TopicNames {
     }
 
     private func place(_ name: ByteView) -> Int {
-        // FNV-1a under a seed that strangers do not know; names are short.
-        var hash = self.seed ^ 0xCBF2_9CE4_8422_2325
-        for index in 0..<name.count { hash = (hash ^ UInt64(name[index])) &* 0x100_0000_01B3 }
-        return Int(truncatingIfNeeded: hash ^ hash >> 32) & (self.cells.count - 1)
+        Int(truncatingIfNeeded: self.key.hash(name)) & (self.cells.count - 1)
     }
 }

@@ -25,6 +25,11 @@ package final class HTTPClient {
         let url: String
     }
 
+    /// What libcurl reads at once, in bytes. Over HTTP/2 libcurl 7.88 forgets the rest of a head that is longer than a
+    /// few times that, and of an answer behind it, so that the request never ends: twice the longest head it takes.
+    /// A stream has libcurl's 16 KiB, as there may be thousands.
+    private static let bufferBytes = 262_144
+
     /// More handles than this are not kept.
     private static let idleMax = 256
 
@@ -59,7 +64,7 @@ package final class HTTPClient {
     ///
     /// - Throws: `badRequest` and `badCredentials` for what cannot even be tried.
     package func start(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPRequestID {
-        guard let handle = unsafe self.idle.popLast() ?? curl_easy_init() else {
+        guard let handle = unsafe self.handle(isStreaming: request.isStreaming) else {
             throw HTTPClientError(.unavailable, "libcurl cannot begin a request: out of memory")
         }
         let id = HTTPRequestID(number: self.nextNumber)
@@ -160,6 +165,18 @@ extension HTTPClient {
         return events
     }
 
+    /// A handle with room for the answer; nil when there is no memory for one.
+    private func handle(isStreaming: Bool) -> UnsafeMutableRawPointer? {
+        while let handle = unsafe self.idle.popLast() ?? curl_easy_init() {
+            // A handle whose connection others used to the end keeps its buffer, and takes no other.
+            if isStreaming { return unsafe handle }
+            let code = unsafe wakegate_curl_set_long(handle, CURLOPT_BUFFERSIZE, Self.bufferBytes)
+            if code == CURLE_OK { return unsafe handle }
+            unsafe curl_easy_cleanup(handle)
+        }
+        return nil
+    }
+
     private func configure(
         _ handle: UnsafeMutableRawPointer,
         for request: HTTPRequest,
@@ -175,6 +192,9 @@ extension HTTPClient {
             unsafe wakegate_curl_set_text(handle, CURLOPT_URL, request.url),
             unsafe wakegate_curl_set_text(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
             unsafe wakegate_curl_set_long(handle, CURLOPT_NOSIGNAL, 1),
+            // Whoever ends a request would otherwise wait until a silent name server is given up, and with it the
+            // thread and all its requests. The resolver's thread ends by itself then.
+            unsafe wakegate_curl_set_long(handle, CURLOPT_QUICK_EXIT, 1),
             unsafe wakegate_curl_set_long(handle, CURLOPT_HTTP_VERSION, version),
             // Requests wait for the connection that is being made rather than open one each.
             unsafe wakegate_curl_set_long(handle, CURLOPT_PIPEWAIT, request.isFresh ? 0 : 1 - isAlone),
@@ -322,6 +342,8 @@ extension HTTPClient {
             error = HTTPClientError(.refusedAddress, "the address \(address) (\(scope)) may not be reached")
         } else if transfer.isTooLarge {
             error = HTTPClientError(.tooLarge, "the answer is too large")
+        } else if transfer.isHeadTooLarge || (transfer.hasBegun && self.isHeadTooLarge(code, transfer)) {
+            error = HTTPClientError(.headTooLarge, "the header fields of the answer are too large")
         } else {
             let words = unsafe String(cString: transfer.words)
             error = HTTPClientError(self.kind(of: code, words), self.text(of: code))
@@ -329,9 +351,22 @@ extension HTTPClient {
             if error.code == .unreachable, systemError != 0 {
                 error.detail = unsafe String(cString: strerror(systemError))
             }
+            // Of a field that is too long for libnghttp2 nothing else is said.
+            if code == CURLE_GOT_NOTHING {
+                let hint = "over HTTP/2 a header field of more than 64 KiB ends it"
+                error.detail = "the connection ended without an answer; \(hint)"
+            }
         }
         error.mayHaveArrived = transfer.hasBegun
         return error
+    }
+
+    /// Whether libcurl itself gave up what was too long for it: a field over HTTP/1.1, for which it finds no memory, or
+    /// all of them; and over HTTP/2 a head, which its callback refuses to libnghttp2.
+    private static func isHeadTooLarge(_ code: CURLcode, _ transfer: HTTPTransfer) -> Bool {
+        if code == CURLE_OUT_OF_MEMORY { return true }
+        let isRefused = unsafe String(cString: transfer.words).contains("Too large response headers")
+        return code == CURLE_RECV_ERROR && (isRefused || transfer.hasRefusedHead)
     }
 
     private static func kind(of code: CURLcode, _ words: String) -> HTTPClientError.Code {
@@ -353,8 +388,12 @@ extension HTTPClient {
 extension HTTPURL {
     /// Reads an absolute URL of `http` or `https`.
     ///
-    /// - Returns: nil when libcurl would not connect to it.
+    /// - Returns: nil when libcurl would not connect to it, or only because it takes slashes that are missing, or too
+    ///   many, for two.
     package init?(_ text: String) {
+        guard let colon = text.firstIndex(of: ":") else { return nil }
+        let rest = text[text.index(after: colon)...]
+        guard rest.hasPrefix("//"), !rest.hasPrefix("///") else { return nil }
         guard let url = unsafe curl_url() else { return nil }
         defer { unsafe curl_url_cleanup(url) }
         guard unsafe curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK else { return nil }
@@ -407,6 +446,12 @@ private func beginRequest(
     let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
     let address = unsafe peer.flatMap { unsafe IPAddress(String(cString: $0)) }
     guard transfer.admits(address) else { return CURL_PREREQFUNC_ABORT }
+    // libcurl sends a request anew when a connection that was used before ends without an answer, even if it ended that
+    // itself for what came.
+    if transfer.hasBegun, transfer.hasRefusedHead {
+        transfer.isHeadTooLarge = true
+        return CURL_PREREQFUNC_ABORT
+    }
     transfer.hasBegun = true
     return CURL_PREREQFUNC_OK
 }
@@ -431,10 +476,7 @@ private func receiveHeader(
     _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    unsafe receive(bytes, size * count, context) { transfer, line in
-        unsafe transfer.headerReceived(String(decoding: line, as: UTF8.self))
-        return true
-    }
+    unsafe receive(bytes, size * count, context) { transfer, line in unsafe transfer.headerReceived(line) }
 }
 
 private func receiveBody(

@@ -13,6 +13,8 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
         case broken
         /// The answer is longer than this client takes.
         case tooLarge
+        /// The header fields of the answer are longer than this client takes.
+        case headTooLarge
         /// The URL or a header cannot be sent.
         case badRequest
         /// The name stands for an address that the settings do not let this client reach.

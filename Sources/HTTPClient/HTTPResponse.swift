@@ -1,5 +1,9 @@
 /// The answer to a request.
 package struct HTTPResponse: Sendable {
+    /// The most bytes of the header fields of an answer, with those of the informational answers before it. libcurl
+    /// takes few more, and says of longer ones what nobody would understand.
+    package static let headBytesMax = 98_304
+
     /// The status code, 100...999.
     package var status: Int
     /// Field names in lower case and values, in order.

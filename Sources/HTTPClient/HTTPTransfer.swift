@@ -12,6 +12,8 @@ final class HTTPTransfer {
     var isHeadComplete = false
     var isHeadReported = false
     var isTooLarge = false
+    var isHeadTooLarge = false
+    private var headBytes = 0
     /// Whether a connection was ready, so that the request may have left.
     var hasBegun = false
     /// An address that was not connected to, because the settings do not reach it.
@@ -42,6 +44,12 @@ final class HTTPTransfer {
         unsafe self.words.deallocate()
     }
 
+    /// Whether libcurl has refused to libnghttp2 a head that is longer than it takes (128 KiB), which ends the
+    /// connection.
+    var hasRefusedHead: Bool {
+        unsafe String(cString: self.words).contains("mem_recv() returned -902")
+    }
+
     /// Whether a connection to this address may be made; of one that may not the address is kept.
     func admits(_ address: IPAddress?) -> Bool {
         guard self.reach != .anywhere else { return true }
@@ -52,7 +60,19 @@ final class HTTPTransfer {
     }
 
     /// A whole line of the head has come, its line ending included.
-    func headerReceived(_ line: String) {
+    ///
+    /// - Returns: false when the head is longer than it may be, to end the transfer.
+    func headerReceived(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        self.headBytes += bytes.count
+        guard self.headBytes <= HTTPResponse.headBytesMax else {
+            self.isHeadTooLarge = true
+            return false
+        }
+        self.headerReceived(unsafe String(decoding: bytes, as: UTF8.self))
+        return true
+    }
+
+    private func headerReceived(_ line: String) {
         let line = line.hasSuffix("\r\n") ? line.dropLast() : line.hasSuffix("\n") ? line.dropLast() : Substring(line)
         if line.hasPrefix("HTTP/") {
             // A new head: the one before was informational (100, 103).

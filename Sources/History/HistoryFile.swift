@@ -13,6 +13,7 @@ package final class HistoryFile {
     package static let pushEventsMax = 1024
 
     private let path: String?
+    private let key: HashKey
     private var limits: HistoryLimits
     private let vfs: String?
     private let tell: (HistoryTrouble) -> Void
@@ -30,15 +31,18 @@ package final class HistoryFile {
     /// Opens the file, or makes it; when neither can be done it is tried again at every `flush`.
     ///
     /// - `path`: nil for a history in memory.
+    /// - `key`: what devices are numbered with; a file of another key is set aside.
     /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
     /// - `onTrouble`: called during the calls that meet trouble, here already.
     package init(
         path: String?,
+        key: HashKey,
         limits: HistoryLimits = HistoryLimits(),
         vfs: String? = nil,
         onTrouble: @escaping (HistoryTrouble) -> Void
     ) {
         self.path = path
+        self.key = key
         self.limits = limits
         self.vfs = vfs
         self.tell = onTrouble
@@ -102,7 +106,7 @@ package final class HistoryFile {
         return self.store?.dropped ?? (0, 0)
     }
 
-    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of:)`.
+    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of:_:)`.
     package func recent(device: UInt64, count: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         for index in self.collected.indices.reversed() where self.collected[index].device == device {
@@ -145,7 +149,7 @@ package final class HistoryFile {
         }
         for _ in 0..<2 {
             do throws(RunTable.OpeningFault) {
-                self.store = try RunStore(path: self.path, limits: self.limits, vfs: self.vfs)
+                self.store = try RunStore(path: self.path, key: self.key, limits: self.limits, vfs: self.vfs)
                 return
             } catch {
                 switch error {

@@ -7,18 +7,17 @@ struct PushEntry: Hashable {
     /// The hash above, the chunk below: sorted words are sorted entries.
     let word: UInt64
 
-    init(_ apnsID: APNsID, chunk: Int) {
-        self.word = UInt64(Self.hash(apnsID)) << 32 | UInt64(chunk)
+    init(_ apnsID: APNsID, chunk: Int, _ key: HashKey) {
+        self.word = UInt64(Self.hash(apnsID, key)) << 32 | UInt64(chunk)
     }
 
     init(hash: UInt32, chunk: UInt64) {
         self.word = UInt64(hash) << 32 | chunk
     }
 
-    static func hash(_ apnsID: APNsID) -> UInt32 {
-        let product = (apnsID.first ^ 0xA076_1D64_78BD_642F)
-            .multipliedFullWidth(by: apnsID.second ^ 0xE703_7ED1_A0B4_28DB)
-        return UInt32(truncatingIfNeeded: (product.high ^ product.low) >> 32)
+    /// Clients name their pushes; those who know no key cannot choose names that lie in one place.
+    static func hash(_ apnsID: APNsID, _ key: HashKey) -> UInt32 {
+        UInt32(truncatingIfNeeded: key.hash(apnsID.first, apnsID.second) >> 32)
     }
 
     var hash: UInt32 { UInt32(truncatingIfNeeded: self.word >> 32) }

@@ -22,7 +22,7 @@ extension RunStore {
 
     /// The last events that name a push, in the order they were added.
     func pushEvents(_ apnsID: APNsID, countMax: Int) throws(SQLiteError) -> [HistoryEvent] {
-        let hash = PushEntry.hash(apnsID)
+        let hash = PushEntry.hash(apnsID, self.table.key)
         var newestFirst: [HistoryEvent] = []
         var chunks: [Int] = []
         var found: [HistoryEvent] = []

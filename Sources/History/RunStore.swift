@@ -24,8 +24,8 @@ final class RunStore {
     private var sorter = HalfWordSorter()
     private var eventOrder = EventOrder()
 
-    init(path: String?, limits: HistoryLimits, vfs: String?) throws(RunTable.OpeningFault) {
-        self.table = try RunTable(path: path, vfs: vfs)
+    init(path: String?, key: HashKey, limits: HistoryLimits, vfs: String?) throws(RunTable.OpeningFault) {
+        self.table = try RunTable(path: path, key: key, vfs: vfs)
         self.limits = limits
         self.isInMemory = path == nil
         do {

@@ -25,12 +25,15 @@ final class RunTable {
 
     /// "WGHi": the file is a history of WakeGate.
     static let applicationID: Int64 = 0x5747_4869
-    static let version: Int64 = 1
+    /// In format 1 devices and pushes had numbers that anybody could compute.
+    static let version: Int64 = 2
     static let pageBytes = 8192
     /// A chunk of this size and its row's header fill one page: no overflow pages, nothing left over.
     static let chunkBytesMax = pageBytes - 48
 
     let database: SQLiteDatabase
+    /// What devices and pushes are numbered with.
+    let key: HashKey
     private let insertChunk: SQLiteStatement
     private let selectChunk: SQLiteStatement
     private let deleteChunk: SQLiteStatement
@@ -45,8 +48,10 @@ final class RunTable {
 
     /// - Parameters:
     ///   - path: nil for a database in memory.
+    ///   - key: what devices and pushes are numbered with; a file of another key is of no use.
     ///   - vfs: the name of the file system layer; nil for the machine's own.
-    init(path: String?, vfs: String?) throws(OpeningFault) {
+    init(path: String?, key: HashKey, vfs: String?) throws(OpeningFault) {
+        self.key = key
         do {
             let database = try SQLiteDatabase(path: path ?? ":memory:", mode: .create, vfs: vfs)
             // Nobody else opens the file while the gateway runs: no lock a transaction, and, said before the file is
@@ -54,6 +59,7 @@ final class RunTable {
             try database.execute("PRAGMA locking_mode = EXCLUSIVE")
             try Self.checkOrigin(database)
             try Self.prepare(database, isInMemory: path == nil)
+            try Self.check(key, database)
             self.database = database
             self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
             self.selectChunk = try database.prepare("SELECT content FROM chunk WHERE id = ?")
@@ -89,9 +95,22 @@ final class RunTable {
             throw OpeningFault.unusable("it is a file of another program")
         }
         let version = try database.integer("PRAGMA user_version") ?? 0
+        guard version != 1 else {
+            throw OpeningFault.unusable("it knows devices by numbers that strangers could find tokens for")
+        }
         guard version == self.version else {
             throw OpeningFault.unusable("its format is \(version), and this program knows format \(self.version)")
         }
+    }
+
+    /// Marks a new file with its key, and refuses one whose mark is of another.
+    private static func check(_ key: HashKey, _ database: SQLiteDatabase) throws {
+        // No token is as short.
+        let mark = Int64(bitPattern: "history".withByteView { key.hash($0) })
+        guard let known = try database.integer("SELECT mark FROM key WHERE id = 1") else {
+            return try database.execute("INSERT INTO key (id, mark) VALUES (1, \(mark))")
+        }
+        guard known == mark else { throw OpeningFault.unusable("it was written under another key than history.key") }
     }
 
     private static func prepare(_ database: SQLiteDatabase, isInMemory: Bool) throws(SQLiteError) {
@@ -112,6 +131,7 @@ final class RunTable {
             PRAGMA application_id = \(self.applicationID);
             PRAGMA user_version = \(self.version);
             CREATE TABLE IF NOT EXISTS chunk (id INTEGER PRIMARY KEY, content BLOB NOT NULL);
+            CREATE TABLE IF NOT EXISTS key (id INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
             CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, content BLOB NOT NULL);
             COMMIT;
             """

@@ -29,11 +29,15 @@ final class RunWriter {
         if self.chunk.eventCount == 0 { self.firstDevice = event.device }
         let names = self.chunk.append(event)
         let number = self.run.eventChunks.count
-        if names.apnsID, let apnsID = event.apnsID { self.entries.append(PushEntry(apnsID, chunk: number).word) }
-        if names.related, let related = event.related { self.entries.append(PushEntry(related, chunk: number).word) }
+        if names.apnsID, let apnsID = event.apnsID { self.append(PushEntry(apnsID, chunk: number, self.table.key)) }
+        if names.related, let related = event.related { self.append(PushEntry(related, chunk: number, self.table.key)) }
         self.run.oldest = min(self.run.oldest, event.at)
         self.run.newest = max(self.run.newest, event.at)
         self.run.events += 1
+    }
+
+    private func append(_ entry: PushEntry) {
+        self.entries.append(entry.word)
     }
 
     /// Writes what is left, and the run's row.

@@ -5,6 +5,8 @@ package struct SystemFolder: Hashable, Sendable {
     /// The most that is read of one file, and the most entries that are looked at in one folder.
     private static let fileBytesMax = 4096
     private static let entriesMax = 256
+    /// More than any machine has of anything: a gigawatt-hour in micro-watt-hours.
+    private static let integerMax = 1_000_000_000_000_000
 
     private let root: String
 
@@ -75,7 +77,10 @@ package struct SystemFolder: Hashable, Sendable {
         return lines.first { $0.hasPrefix("Profile=") }.map { String($0.dropFirst("Profile=".count)) }
     }
 
-    private func integer(_ path: String) -> Int? { self.text(path).flatMap { Int($0) } }
+    /// A number that a driver tells, which may be anything; one past `integerMax` is taken for it.
+    private func integer(_ path: String) -> Int? {
+        self.text(path).flatMap { Int($0) }.map { max(-Self.integerMax, min($0, Self.integerMax)) }
+    }
 
     /// The file's text without the white space at its end; nil when it cannot be read.
     private func text(_ path: String) -> String? {

@@ -22,7 +22,7 @@ package struct JSONNumber: Hashable, Sendable {
     package var double: Double { Double(self.text) ?? .infinity }
 
     /// A number of seconds in whole milliseconds.
-    package enum Milliseconds: Equatable {
+    package enum Milliseconds: Hashable, Sendable {
         case exact(Int64)
         /// There are more than three decimals that are not zero.
         case tooFine

@@ -8,8 +8,9 @@ package protocol DispatchOutput: AnyObject {
     /// A wake the stream holds has expired: its worker should stop.
     func expire(_ wake: WakeID, on stream: StreamAddress)
 
-    /// The stream no longer holds a wake it held, however that ended; not said of a stream that ended itself.
-    func released(_ stream: StreamAddress)
+    /// The stream no longer holds a wake it held, however that ended; not said of a stream that ended itself. Of a wake
+    /// that has expired `expire` was said before.
+    func released(_ wake: WakeID, on stream: StreamAddress)
 
     /// The stream was asked to end, and holds no wake any more: it is forgotten, and may be ended.
     func drained(_ stream: StreamAddress)

@@ -28,6 +28,16 @@ struct HeldWake {
     let givenAt: Instant
 }
 
+/// What all streams may hold, now and after a reload.
+final class StreamBounds {
+    /// The bytes of unanswered payloads: a stream gets wakes until it has as many.
+    var wakeBytesMax: Int
+
+    init(wakeBytesMax: Int) {
+        self.wakeBytesMax = wakeBytesMax
+    }
+}
+
 /// A worker's open stream.
 final class Subscription {
     /// The wakes in a row that may expire unanswered before the stream gets no more.
@@ -44,7 +54,11 @@ final class Subscription {
     private(set) var wakesGiven: Int64 = 0
     /// The bytes of all of them: no more can wait for a worker that does not read.
     private(set) var bytes = 0
-    var bytesMax: Int
+    private let bounds: StreamBounds
+    /// Its place in the order in which the naming streams of its topic came.
+    var number: UInt64 = 0
+    /// Where it stands among the streams that name its devices; `NamingStreams` keeps it.
+    var places: [NamingStreams.Place] = []
     /// Its wakes that expired since it last answered one; a late answer to one of them counts as an answer.
     var expiredInARow: [WakeID] = []
     /// Its peer does not read: nothing more is sent.
@@ -57,8 +71,8 @@ final class Subscription {
     /// The place in `request.devices` of the device that is next.
     private var deviceInTurn = 0
 
-    init(address: StreamAddress, topic: TopicIndex, request: SubscriptionRequest, bytesMax: Int) {
-        self.bytesMax = bytesMax
+    init(address: StreamAddress, topic: TopicIndex, request: SubscriptionRequest, bounds: StreamBounds) {
+        self.bounds = bounds
         self.address = address
         self.topic = topic
         self.request = request
@@ -81,7 +95,7 @@ final class Subscription {
     }
 
     /// The wakes it holds are as large as they may be.
-    var isFull: Bool { self.bytes >= self.bytesMax }
+    var isFull: Bool { self.bytes >= self.bounds.wakeBytesMax }
 
     /// It got a wake, whose payload has so many bytes.
     func add(_ wake: WakeID, bytes: Int, at now: Instant) {

@@ -8,8 +8,7 @@ struct TopicWorkers {
     private var firstInRotation = 0
     /// How many streams stand in the rotation that have ended.
     private var endedInRotation = 0
-    /// Streams that name devices, by device.
-    private var byDevice: [DeviceToken: [Subscription]] = [:]
+    private var naming = NamingStreams()
     var connected = 0
     var slots = 0
     var busy = 0
@@ -41,25 +40,25 @@ struct TopicWorkers {
     }
 
     /// A free stream that names this device: the one with the fewest wakes.
-    func naming(_ token: borrowing DeviceToken) -> Subscription? {
-        guard !self.byDevice.isEmpty else { return nil }
-        return self.byDevice[copy token]?.filter { $0.isFree }.min { $0.wakes.count < $1.wakes.count }
-    }
+    mutating func naming(_ token: borrowing DeviceToken) -> Subscription? { self.naming.first(token) }
+
+    /// How many streams name this device, free or not.
+    func countNaming(_ token: DeviceToken) -> Int { self.naming.count(token) }
+
+    /// A stream that names devices holds more or fewer wakes, or can take one that could not, or no more.
+    mutating func changed(_ subscription: Subscription) { self.naming.changed(subscription) }
 
     mutating func insert(_ subscription: Subscription) {
         self.connected += 1
         self.slots += subscription.slots
-        for token in Set(subscription.request.devices) { self.byDevice[token, default: []].append(subscription) }
+        self.naming.insert(subscription)
         self.rotate(subscription)
     }
 
     mutating func remove(_ subscription: Subscription) {
         self.connected -= 1
         self.slots -= subscription.slots
-        for token in Set(subscription.request.devices) {
-            self.byDevice[token]?.removeAll { $0 === subscription }
-            if self.byDevice[token]?.isEmpty == true { self.byDevice[token] = nil }
-        }
+        self.naming.remove(subscription)
         guard subscription.isInRotation else { return }
         // Streams may come and go without a wake ever turning the rotation.
         self.endedInRotation += 1

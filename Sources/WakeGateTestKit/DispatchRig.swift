@@ -13,13 +13,15 @@ package final class DispatchRig {
         _ configuration: EngineConfiguration = EngineRig.open(),
         start: Int64 = 1_700_000_000_000,
         seed: UInt64 = 1,
-        wakeBytesPerStreamMax: Int = 4_194_304
+        wakeBytesPerStreamMax: Int = 4_194_304,
+        workPerStepMax: Int = 4096
     ) {
         self.rig = EngineRig(configuration, start: start, seed: seed)
         self.dispatcher = Dispatcher(
             engine: self.rig.engine,
             output: self.output,
-            wakeBytesPerStreamMax: wakeBytesPerStreamMax
+            wakeBytesPerStreamMax: wakeBytesPerStreamMax,
+            workPerStepMax: workPerStepMax
         )
     }
 
@@ -59,9 +61,10 @@ package final class DispatchRig {
     @discardableResult
     package func subscribe(_ stream: Int, topic: Int = 0, slots: Int = 1, devices: [Int] = []) -> Bool {
         let request = SubscriptionRequest(slots: slots, devices: devices.map { EngineRig.token($0) })
-        return EngineRig.topicName(topic).withByteView {
-            self.dispatcher.subscribed(Self.address(stream), topic: $0, request)
+        let limit = EngineRig.topicName(topic).withByteView { topic in
+            self.dispatcher.subscribed(Self.address(stream), topic: topic, request)
         }
+        return limit == nil
     }
 
     package func endStream(_ stream: Int) { self.dispatcher.streamEnded(Self.address(stream)) }

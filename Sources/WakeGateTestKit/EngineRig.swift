@@ -10,6 +10,9 @@ package final class EngineRig {
     /// The number of the last push; its apns-id is made of it.
     package var lastPush: UInt64 = 0
 
+    /// The key of every history here.
+    package static let historyKey = HashKey((0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210))
+
     /// An engine without devices; its wake ids are made of `seed`.
     package init(
         _ configuration: EngineConfiguration = EngineRig.open(),
@@ -18,7 +21,11 @@ package final class EngineRig {
     ) {
         var generator = SeededGenerator(seed: seed)
         self.now = start
-        self.engine = EmbeddedEngine(configuration: configuration, now: Instant(milliseconds: start)) {
+        self.engine = EmbeddedEngine(
+            configuration: configuration,
+            now: Instant(milliseconds: start),
+            historyKey: Self.historyKey
+        ) {
             (generator.next(), generator.next())
         }
     }
@@ -143,7 +150,7 @@ package final class EngineRig {
     package func takeEvents(_ device: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         self.engine.takeEvents(into: &events)
-        let key = HistoryEvent.device(of: Self.token(device))
+        let key = HistoryEvent.device(of: Self.token(device), Self.historyKey)
         return events.filter { $0.device == key }
     }
 

@@ -8,7 +8,7 @@ package final class RecordingOutput: DispatchOutput {
     package enum Event: Hashable, Sendable {
         case delivered(Delivery)
         case expired(WakeID, StreamAddress)
-        case released(StreamAddress)
+        case released(WakeID, StreamAddress)
         case drained(StreamAddress)
     }
 
@@ -37,8 +37,8 @@ package final class RecordingOutput: DispatchOutput {
         self.events.append(.expired(wake, stream))
     }
 
-    package func released(_ stream: StreamAddress) {
-        self.events.append(.released(stream))
+    package func released(_ wake: WakeID, on stream: StreamAddress) {
+        self.events.append(.released(wake, stream))
     }
 
     package func drained(_ stream: StreamAddress) {

@@ -16,12 +16,14 @@ import Synchronization
 ///
 /// All workers of a process share one thread for the network, and one connection to each gateway.
 public final class WakeWorker: Sendable {
-    /// How many wakes are handled at once when ``init(gateway:topic:credentials:slots:devices:name:silenceLimit:)`` is
-    /// told nothing.
+    /// How many wakes are handled at once by default.
     public static let defaultSlots = 16
 
     /// How long the gateway may be silent, by default, before its connection is taken for dead.
     public static let defaultSilenceLimit = Duration.milliseconds(SubscriptionStateMachine.silenceMaxByDefault)
+
+    /// How long ending takes at most, by default, from the first ``stop()`` on.
+    public static let defaultStopLimit = Duration.milliseconds(StopStateMachine.limitByDefault)
 
     /// What the worker does, as it happens: for logs and metrics. It has one reader; a slow one misses the oldest.
     ///
@@ -52,6 +54,9 @@ public final class WakeWorker: Sendable {
     ///   - name: what the gateway calls it in its answers to operators; the host's name by default.
     ///   - silenceLimit: how long the gateway may be silent before the worker subscribes again over another connection,
     ///     20 to 300 seconds. A gateway sends something every 15 seconds at least.
+    ///   - stopLimit: how long `run` takes at most to return once it was asked to, 5 to 86,400 seconds. The last ten
+    ///     seconds of it, or its last quarter when that is less, are for the results; handlers that run then are
+    ///     cancelled.
     /// - Throws: ``WakeWorkerError``: `badArgument`, or `unavailable` when the machine has no thread for it.
     public init(
         gateway: String,
@@ -60,7 +65,8 @@ public final class WakeWorker: Sendable {
         slots: Int = WakeWorker.defaultSlots,
         devices: [String] = [],
         name: String? = nil,
-        silenceLimit: Duration = WakeWorker.defaultSilenceLimit
+        silenceLimit: Duration = WakeWorker.defaultSilenceLimit,
+        stopLimit: Duration = WakeWorker.defaultStopLimit
     ) throws(WakeWorkerError) {
         self.request = try SubscriptionRequest(
             GatewayEndpoint(gateway, credentials),
@@ -68,7 +74,8 @@ public final class WakeWorker: Sendable {
             slots: slots,
             devices: devices,
             name: name ?? Self.hostName,
-            silenceLimit: silenceLimit
+            silenceLimit: silenceLimit,
+            stopLimit: stopLimit
         )
         do throws(HTTPClientError) {
             self.thread = try HTTPThread.shared()
@@ -87,7 +94,7 @@ public final class WakeWorker: Sendable {
     /// Each wake's handler runs in a task of its own. That task is cancelled when the wake's time is over, and when
     /// the connection breaks, since the gateway then gives the wake to another worker. A handler that throws has
     /// failed. The task that called `run` may be cancelled without harm: handlers that run may end, and their results
-    /// are delivered, before `run` returns.
+    /// are delivered, before `run` returns, for which it takes no longer than the worker's `stopLimit`.
     ///
     /// - Parameter handler: handles a wake, and says what came of it.
     /// - Throws: ``WakeWorkerError`` when another try would come to the same: the gateway refuses this worker, or its
@@ -130,7 +137,9 @@ public final class WakeWorker: Sendable {
 
     /// Takes no more wakes; `run` returns once the handlers that run have ended and their results were delivered.
     ///
-    /// The gateway is told, so it gives new wakes to other workers at once, and no wake is lost.
+    /// The gateway is told, so it gives new wakes to other workers at once, and no wake is lost. When the gateway is
+    /// silent, results are tried to be delivered for ten seconds after the last handler has ended; and whatever
+    /// happens, `run` returns within the worker's `stopLimit`.
     ///
     /// ```swift
     /// worker.stop()
@@ -142,15 +151,15 @@ public final class WakeWorker: Sendable {
 
     /// Stops as ``stop()`` does, and cancels the handlers that run: for a second request to stop.
     ///
+    /// `run` returns as soon as they have ended and their results were delivered, for which there are two seconds;
+    /// after five seconds it returns in any case.
+    ///
     /// ```swift
     /// worker.cancelHandlers()
     /// ```
     public func cancelHandlers() {
         guard let session = self.running.withLock({ $0 }) else { return }
-        self.thread.submit { loop in
-            session.stopRequested(on: loop)
-            session.handlersCancelled(on: loop)
-        }
+        self.thread.submit { session.cancelRequested(on: $0) }
     }
 
     /// Ends `events`, once all that came before is read.

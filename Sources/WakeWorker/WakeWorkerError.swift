@@ -58,10 +58,14 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
     /// Why there was no answer, for programs that explain it in their own words.
     package let cause: HTTPClientError?
 
-    init(_ code: Code, _ message: String, cause: HTTPClientError? = nil) {
+    /// Whether another try may come to something else: a gateway is not there, or a file is being written.
+    let isPassing: Bool
+
+    init(_ code: Code, _ message: String, cause: HTTPClientError? = nil, isPassing: Bool = false) {
         self.code = code
         self.message = message
         self.cause = cause
+        self.isPassing = isPassing
     }
 
     /// The code and the message.

@@ -19,7 +19,11 @@ struct Measurement {
         var configuration = EngineConfiguration()
         configuration.devicesMax = count
         var number: UInt64 = 0
-        let engine = EmbeddedEngine(configuration: configuration, now: Instant(milliseconds: 1_700_000_000_000)) {
+        let engine = EmbeddedEngine(
+            configuration: configuration,
+            now: Instant(milliseconds: 1_700_000_000_000),
+            historyKey: HashKey((1, 2))
+        ) {
             number += 1
             return (number &* 0x9E37_79B9_7F4A_7C15, number)
         }

@@ -6,9 +6,9 @@ import WakeWorker
 /// Workers of the SDK that do as their pushes tell them, for tests and measurements of the gateway.
 ///
 /// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN] [--token-file FILE]
-/// [--cert FILE --key FILE] [--silence SECONDS] [--form delegate]`. SIGTERM stops it, a second one cancels the handlers
-/// that run; the lines of standard input are commands: `register`, `conditions TOKEN LEVEL`, `machine TOKEN ROOT`. It
-/// ends when all workers have, with 1 when one was refused.
+/// [--cert FILE --key FILE] [--silence SECONDS] [--stop-within SECONDS] [--form delegate]`. SIGTERM stops it, a second
+/// one cancels the handlers that run; the lines of standard input are commands: `register`, `conditions TOKEN LEVEL`,
+/// `machine TOKEN ROOT`. It ends when all workers have, with 1 when one was refused.
 @main
 struct Program {
     static func main() async {
@@ -26,6 +26,7 @@ struct Program {
         }
         let credentials = self.credentials(options, authority)
         let silenceLimit = options["--silence"].flatMap { Int($0) }.map { Duration.seconds($0) }
+        let stopLimit = options["--stop-within"].flatMap { Int($0) }.map { Duration.seconds($0) }
         var workers: [WakeWorker] = []
         for number in 0..<(options["--workers"].flatMap { Int($0) } ?? 1) {
             do {
@@ -36,7 +37,8 @@ struct Program {
                     slots: options["--slots"].flatMap { Int($0) } ?? WakeWorker.defaultSlots,
                     devices: options["--device"].map { [$0] } ?? [],
                     name: "worker-\(number)",
-                    silenceLimit: silenceLimit ?? WakeWorker.defaultSilenceLimit
+                    silenceLimit: silenceLimit ?? WakeWorker.defaultSilenceLimit,
+                    stopLimit: stopLimit ?? WakeWorker.defaultStopLimit
                 )
                 workers.append(worker)
             } catch {

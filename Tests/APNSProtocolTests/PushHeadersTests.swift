@@ -141,6 +141,27 @@ struct PushHeadersTests {
         }
     }
 
+    @Test(
+        "A collapse id that is not UTF-8 is refused, wherever its fault is",
+        arguments: [
+            [0xFF], [0x80], [0xC3], [0xC3, 0x28], [0xC0, 0xAF], [0xE2, 0x80], [0xE0, 0x80, 0x80], [0xED, 0xA0, 0x80],
+            [0xF0, 0x9F, 0xA6], [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80],
+        ] as [[UInt8]]
+    )
+    func collapseIDsOutsideUTF8(bytes: [UInt8]) {
+        for position in [0, 1, 7, 8, 9, 20] {
+            let value = [UInt8](repeating: UInt8(ascii: "c"), count: position) + bytes
+            for value in [value, value + Array("é and more".utf8)] {
+                var headers = PushHeaders()
+                value.withByteView { value in
+                    headers.field(name: ByteView("apns-collapse-id"), value: value)
+                    headers.field(name: ByteView("apns-topic"), value: ByteView("com.example"))
+                    #expect(throws: APNSReason.badCollapseId) { try headers.validated(rules: PushRules()) }
+                }
+            }
+        }
+    }
+
     @Test("A topic has 1 to 255 letters, digits, dots, hyphens and underscores")
     func topics() {
         #expect(PushFixture.reason("apns-topic", nil) == .missingTopic)
@@ -192,11 +213,22 @@ struct PushHeadersTests {
         }
     }
 
-    @Test("A dry run is asked for with 1 alone", arguments: [("1", true), ("0", false), ("", false), ("true", false)])
-    func dryRun(value: String, isDryRun: Bool) throws {
+    @Test(
+        "A dry run is asked for with 1 alone, once; whoever asks otherwise has nothing sent",
+        arguments: [
+            ["1"], ["0"], [""], ["true"], ["1 "], ["01"], ["1", "1"], ["1", "0"], ["0", "1"],
+        ]
+    )
+    func dryRun(values: [String]) throws {
         var push = PushFixture()
-        push.set("wakegate-dry-run", value)
-        #expect(try push.check().get().isDryRun == isDryRun)
+        for value in values { push.fields.append(("wakegate-dry-run", value)) }
+        if values == ["1"] {
+            #expect(try push.check().get().isDryRun)
+        } else {
+            #expect(throws: APNSReason.badDryRun) { try push.check().get() }
+        }
+        #expect(push.withHeaders { $0.isDryRun } == (values == ["1"]))
+        #expect(try !PushFixture().check().get().isDryRun)
     }
 
     @Test("Authorization and topic can be read before any check; the first of several counts")

@@ -94,6 +94,23 @@ struct DeviceTokenTests {
         #expect(high.allSatisfy { (810...1190).contains($0) })
     }
 
+    @Test("Tokens that are chosen to collide under every seed of the multiplication do not under a key")
+    func chosen() throws {
+        // One factor of each product is zero, whatever the other is.
+        var tokens: [DeviceToken] = []
+        for number in UInt64(0)..<10_000 {
+            var bytes = ByteBuffer()
+            for word in [0xA076_1D64_78BD_642F, number, 0xA076_1D64_78BD_642F, 1] { bytes.append(word: word) }
+            tokens.append(try #require(DeviceToken(bytes: bytes.view)))
+        }
+        #expect(Set(tokens.map { $0.hash64(seed: 12_345) }).count == 1)
+        let key = HashKey((0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210))
+        #expect(Set(tokens.map { key.hash($0) }).count == tokens.count)
+        #expect(Set(tokens.map { UInt32(truncatingIfNeeded: key.hash($0)) }).count > tokens.count - 5)
+        // What dictionaries and sets go by.
+        #expect(Set(tokens.map(\.hashValue)).count == tokens.count)
+    }
+
     @Test("Another seed gives another hash")
     func seeds() throws {
         let token = try #require(Self.token(Self.hex(count: 64, seed: 9)))

@@ -23,6 +23,14 @@ struct ClientTextTests {
                 200, [("wakegate-disposition", "scheduled"), ("wakegate-held", "worker")], "",
                 "200 scheduled, waits for a free worker slot"
             ),
+            (
+                200, [("wakegate-disposition", "scheduled"), ("wakegate-eligible-at", "-9223372036854775808")], "",
+                "200 scheduled, may launch in 0 s (never)"
+            ),
+            (
+                200, [("wakegate-disposition", "scheduled"), ("wakegate-eligible-at", "9223372036854775808")], "",
+                "200 scheduled"
+            ),
             (400, [("apns-id", "X")], "{\"reason\":\"BadTopic\"}", "400 BadTopic, apns-id X"),
             (500, [], "<html>", "500 refused"),
         ] as [(Int, [(String, String)], String, String)]
@@ -47,6 +55,27 @@ struct ClientTextTests {
     )
     func duration(seconds: Int, text: String) {
         #expect(TimeText.duration(seconds: seconds) == text)
+    }
+
+    @Test(
+        "A device is explained, and the way of a push shown, whatever numbers its gateway says",
+        arguments: ["9223372036854775807", "-9223372036854775808", "1e308", "-1e999", "1e999", "-0", "1e-400"]
+    )
+    func anyNumber(number: String) throws {
+        let push = #"{"priority":\#(number),"attempts":\#(number),"receivedAt":\#(number),"expiresAt":\#(number)}"#
+        let event = #"{"at":\#(number),"event":"launched","detail":\#(number)}"#
+        let device = try JSONReader.read(
+            """
+            {"registeredAt":\(number),"pending":\(push),"inFlight":\(push),"nextEligibleAt":\(number),
+             "lastLaunchAt":\(number),"launchesInWindow":\(number),"windowEndsAt":\(number),"penalty":\(number),
+             "conditions":{"batteryLevel":\(number)},"recent":[\(event)]}
+            """
+        )
+        #expect(ExplainText.text(device).contains("recent"))
+        var way = PushWayText("X")
+        #expect(way.newLines(try JSONReader.read("{\"events\":[\(event)]}")).count == 1)
+        let changes = #"{"changed":[{"key":"k","old":\#(number),"new":\#(number)}],"policyVersion":\#(number)}"#
+        #expect(ReloadCommand.text(try JSONReader.read(changes)).contains("launch policy"))
     }
 
     @Test("Conditions become one JSON object, and unknown names are refused with the nearest")

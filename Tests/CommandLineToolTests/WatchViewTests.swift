@@ -129,10 +129,52 @@ struct WatchViewTests {
     }
 
     @Test(
+        "Numbers of any size are shown, wherever they stand",
+        arguments: [
+            "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1e308", "-1e308", "1e999", "-1e999",
+            "-0", "1e-400", "0.5",
+        ]
+    )
+    func anyNumber(number: String) throws {
+        let counts = #"{"a":\#(number),"b":\#(number)}"#
+        func event(_ at: String, _ number: String) throws -> JSONValue {
+            try JSONReader.read(
+                """
+                {"at":\(at),"stats":{"pushes":{"accepted":\(number),"rejected":\(counts),"completed":\(number),
+                  "coalesced":\(number),"discarded":\(counts),"pending":\(number),"inFlight":\(number)},
+                 "wakes":{"launched":\(number),"results":\(counts)},"limits":\(counts),"pushesPerLaunch":\(number),
+                 "workers":{"connected":\(number),"slots":\(number),"busy":\(number)},
+                 "devices":{"registered":\(number),"held":\(counts)}},
+                 "topics":{"count":\(number),"listed":[{"topic":"t","devices":\(number),"accepted":\(number),
+                  "launched":\(number),"pending":\(number),"waiting":\(number)},{"topic":"u"}]},
+                 "streams":{"count":\(number),"listed":[{"stream":"1","wakes":\(number),"lag":\(number),
+                  "executionWindow":\(number),"busy":\(number),"slots":\(number)}]},
+                 "gateway":{"state":"ready","uptime":\(number),"connections":\(number),"memory":\(number)}}
+                """
+            )
+        }
+        for times in [["1000", "2000", "3000"], [number, number, "2000"], ["0", number, "5"]] {
+            var model = WatchModel(title: "any")
+            for (second, at) in times.enumerated() { model.take(try event(at, second == 1 ? number : "\(second)")) }
+            model.take(try event(number, number))
+            for height in [0, 3, 12, 40] { #expect(self.text(model, height: height).count <= max(1, height)) }
+            #expect(WatchView(model, size: Terminal.Size(width: 0, height: 0)).line.contains("pushes/s"))
+        }
+        var past = WatchModel(title: "any")
+        let fields = #"["at","accepted","launched","completed","coalesced","rejected","pending","inFlight"]"#
+        let row = "[\(Array(repeating: number, count: 8).joined(separator: ","))]"
+        past.past(try JSONReader.read("{\"fields\":\(fields),\"samples\":[\(row),\(row),[0,0,0,0,0,0,0,0],\(row)]}"))
+        past.take(try self.event(second: 1))
+        #expect(!self.text(past).isEmpty)
+        #expect(StatsText.totals(try event("1", number)["stats"] ?? .null).contains("pushes accepted"))
+    }
+
+    @Test(
         "Bars are as high as their values, and missing ones are gaps",
         arguments: [
             ([0, 1, 2, 3, 4, 5, 6, 7], 8, nil, "▁▂▃▄▅▆▇█"), ([7, nil, 0], 3, nil, "█ ▁"), ([1, 2], 4, nil, "  ▅█"),
             ([1, 1, 1], 2, nil, "██"), ([0.5], 1, 1, "▅"), ([0, 0], 2, nil, "▁▁"), ([], 3, nil, "   "),
+            ([.infinity, 1, -1], 3, nil, "▁▁▁"), ([.nan, 1e308], 2, nil, "▁▁"), ([9, -.infinity], 2, 1, "█▁"),
         ] as [([Double?], Int, Double?, String)]
     )
     func bars(values: [Double?], width: Int, most: Double?, text: String) {

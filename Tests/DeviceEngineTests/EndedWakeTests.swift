@@ -97,6 +97,44 @@ struct EndedWakeTests {
         for wake in wakes { #expect(rig.engine.report(.newData, wake: wake) == .unknown) }
     }
 
+    /// So many ids are known, and so many devices have ended wakes.
+    private static func expectKnown(_ ids: Int, _ devices: Int, _ rig: EngineRig) {
+        #expect(rig.engine.wakesKnown.ids == ids)
+        #expect(rig.engine.wakesKnown.devicesWithEnded == devices)
+    }
+
+    @Test("However many wakes a device ends, it takes up room for four, and for none ten minutes later")
+    func roomForFour() throws {
+        let rig = EngineRig()
+        rig.register(1)
+        rig.conditions(1) { $0.appState = .active }
+        for _ in 0..<1000 {
+            let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+            #expect(rig.engine.report(.newData, wake: wake) == .ended)
+            rig.advance(by: 10)
+        }
+        Self.expectKnown(4, 1, rig)
+        rig.advance(by: 600_000)
+        Self.expectKnown(0, 0, rig)
+    }
+
+    @Test("After a long sleep of the machine a step forgets the wakes of no more devices than it may look at")
+    func forgottenInSteps() throws {
+        let rig = EngineRig()
+        for device in 0..<1000 {
+            let wake = try #require(rig.push(device, workerIsFree: true)?.wake)
+            #expect(rig.engine.report(.newData, wake: wake) == .ended)
+        }
+        Self.expectKnown(1000, 1000, rig)
+        rig.pass(3_600_000)
+        for step in 1...3 {
+            #expect(!rig.engine.advance(to: rig.instant, devicesMax: 256))
+            Self.expectKnown(1000 - step * 256, 1000 - step * 256, rig)
+        }
+        #expect(rig.engine.advance(to: rig.instant, devicesMax: 256))
+        Self.expectKnown(0, 0, rig)
+    }
+
     @Test("At one millisecond a deadline goes before an answer")
     func deadlineFirst() throws {
         let rig = EngineRig()

@@ -37,6 +37,24 @@ struct PolicyClockTests {
         #expect(behind.now(boot: machine.boot + 1) == stored + 1)
     }
 
+    @Test(
+        "No moment that was stored is too far away to be reckoned with",
+        arguments: [.min, -1, 0, .max] as [Int64],
+        [.min, -1, 0, 1_700_000_000_000, .max] as [Int64]
+    )
+    func farAway(stored: Int64, storedWall: Int64) {
+        for wall in [storedWall, 0, 1_700_000_000_000] {
+            let stored = Instant(milliseconds: stored)
+            let clock = PolicyClock(stored: stored, storedWall: storedWall, wall: wall, boot: 5)
+            let now = clock.now(boot: 6)
+            #expect(now >= stored)
+            let offset = WallOffset(wall: wall, now: now)
+            _ = offset.wallSecondsRoundedUp(now)
+            _ = offset.instant(wallSeconds: .max)
+            _ = offset.wall(.distantFuture)
+        }
+    }
+
     @Test("A step of the wall clock ends no wake and changes no hold", arguments: [-hour, hour])
     func stepEndsNothing(step: Int64) throws {
         var machine = VirtualClock(boot: 77, wall: 1_700_000_000_000)
@@ -57,6 +75,38 @@ struct PolicyClockTests {
         #expect(rig.snapshot(1).wake == wake)
         #expect(eligible == rig.instant + 30_000)
         #expect(rig.engine.popExpiredWake() == nil)
+    }
+
+    @Test("One moment is one number, however the readings of the two clocks fall into their milliseconds")
+    func jitter() {
+        let moment = Instant(milliseconds: 1_700_000_000_123)
+        var offset = WallOffset(wall: 1_700_000_000_000, now: Instant(milliseconds: 1_700_000_000_000))
+        for number in Int64(0)..<1000 {
+            let now = Instant(milliseconds: 1_700_000_000_000 + number * 17)
+            offset = offset.following(wall: now.milliseconds + number % 7 - 3, now: now, tolerance: number % 2)
+            #expect(offset.wall(moment) == 1_700_000_000_123)
+        }
+    }
+
+    @Test("A wall clock that is set is followed at once, and one that is set by little once it has come far")
+    func setClock() {
+        let start = Instant(milliseconds: 1_700_000_000_000)
+        var offset = WallOffset(wall: start.milliseconds, now: start)
+        offset = offset.following(wall: start.milliseconds - Self.hour, now: start, tolerance: 0)
+        #expect(offset.milliseconds == -Self.hour)
+        offset = offset.following(wall: start.milliseconds, now: start, tolerance: 4)
+        #expect(offset.milliseconds == 0)
+        for number in 1...200 as ClosedRange<Int64> {
+            offset = offset.following(wall: start.milliseconds + number, now: start, tolerance: 0)
+            #expect(abs(offset.milliseconds - number) < WallOffset.stepMin)
+        }
+    }
+
+    @Test("Clocks that were read too far apart say nothing")
+    func heldUp() {
+        let start = Instant(milliseconds: 1_700_000_000_000)
+        let offset = WallOffset(wall: start.milliseconds, now: start)
+        #expect(offset.following(wall: start.milliseconds + 700, now: start, tolerance: 700) == offset)
     }
 
     @Test("A moment on the wall clock and back is the same moment")

@@ -7,13 +7,17 @@ struct AttackTests {
     static let names = [
         "rapid-reset", "continuation-flood", "endless-trailers", "trailers-again", "settings-flood", "ping-flood",
         "priority-flood", "empty-data-flood", "window-update-flood", "hpack-bomb", "trailer-bomb", "zero-window",
-        "unread-answers", "slow-headers", "slow-bodies", "half-open", "garbage",
+        "unread-answers", "slow-headers", "slow-bodies", "kept-blocks", "kept-frames", "unacknowledged-settings",
+        "key-updates", "half-open", "garbage",
     ]
+    /// Each over TLS, and in cleartext, but for what only TLS has.
+    static let runs = Self.names.flatMap { name in
+        (name == "key-updates" ? ["tls"] : ["tls", "h2c"]).map { (name, $0) }
+    }
 
     @Test(
         "The offender is cut off, a healthy client is answered, and neither memory nor descriptors stay",
-        arguments: Self.names,
-        ["tls", "h2c"]
+        arguments: Self.runs
     )
     func attack(name: String, transport: String) throws {
         let ended = try Self.driver("--attack", name, "--transport", transport)

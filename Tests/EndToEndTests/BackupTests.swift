@@ -65,6 +65,79 @@ struct BackupTests {
         #expect(try serve.finish().status == 0)
     }
 
+    @Test("A copy asks workers for the tokens that its gateway took, and refuses those that it refused")
+    func tokens() throws {
+        let gateway = try ServedGateway()
+        let (good, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let (bad, id) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        try gateway.revoke(id)
+        let made = try gateway.ask(.admin, "POST", "/v1/backup", body: #"{"name":"kept"}"#)
+        #expect(made.status == 201, "\(made.body)")
+        let copy = try #require(made.value("path") as? String)
+        for name in ["token.key", "token.revoked", "history.key"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: "\(copy)/\(name)")
+            #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+            let original = gateway.state.appendingPathComponent(name)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: "\(copy)/\(name)")) == Data(contentsOf: original))
+        }
+        let restored = try ServedGateway(["--state", copy])
+        let path = "/v1/topics/\(self.topic)/wakes?slots=0"
+        #expect(try restored.ask(.edge, "GET", path).reason == "MissingToken")
+        #expect(try restored.ask(.edge, "GET", path, token: good).reason == "BadQuery")
+        #expect(try restored.ask(.edge, "GET", path, token: bad).reason == "RevokedToken")
+    }
+
+    @Test("A key that cannot be copied ends the backup, which is then not there")
+    func unreadableKey() throws {
+        let gateway = try ServedGateway()
+        _ = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let key = gateway.state.appendingPathComponent("token.key").path
+        #expect(unsafe chmod(key, 0o644) == 0)
+        let refused = try gateway.ask(.admin, "POST", "/v1/backup", body: #"{"name":"one"}"#)
+        #expect(refused.status == 500 && refused.body.contains("chmod 600 \(key)"), "\(refused.body)")
+        let backups = gateway.state.appendingPathComponent("backups").path
+        #expect(try FileManager.default.contentsOfDirectory(atPath: backups) == [])
+        #expect(unsafe chmod(key, 0o600) == 0)
+        #expect(try gateway.ask(.admin, "POST", "/v1/backup", body: #"{"name":"one"}"#).status == 201)
+    }
+
+    @Test("A state whose gateway asked does not start where nobody would be asked, and says what to put back")
+    func askedBefore() throws {
+        let gateway = try ServedGateway()
+        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let path = "/v1/topics/\(self.topic)/wakes?slots=0"
+        // The first request behind the first token has the state remember it.
+        #expect(try gateway.ask(.edge, "GET", path, token: token).reason == "BadQuery")
+        try gateway.end()
+        let key = gateway.state.appendingPathComponent("token.key")
+        let aside = gateway.folder.appendingPathComponent("aside.key")
+        try FileManager.default.moveItem(at: key, to: aside)
+        let refused = try gateway.startInVain()
+        #expect(refused.status == 1)
+        for word in ["token.key", gateway.state.path, "wakegate token issue", "unaskedWorkers: true"] {
+            #expect(refused.errors.contains(word), "\(refused.errors)")
+        }
+        // Each start says anew that nobody is to be asked.
+        let unasked = try ServedGateway(["--state", gateway.state.path, "--set", "unaskedWorkers=true"])
+        #expect(try unasked.ask(.edge, "GET", path).reason == "BadQuery")
+        try unasked.end()
+        #expect(try gateway.startInVain().status == 1)
+        try FileManager.default.moveItem(at: aside, to: key)
+        let again = try ServedGateway(["--state", gateway.state.path])
+        #expect(try again.ask(.edge, "GET", path).reason == "MissingToken")
+        #expect(try again.ask(.edge, "GET", path, token: token).reason == "BadQuery")
+    }
+
+    @Test("A state whose gateway asked nobody starts as ever")
+    func neverAsked() throws {
+        let gateway = try ServedGateway()
+        let path = "/v1/topics/\(self.topic)/wakes?slots=0"
+        #expect(try gateway.ask(.edge, "GET", path).reason == "BadQuery")
+        try gateway.end()
+        let again = try ServedGateway(["--state", gateway.state.path])
+        #expect(try again.ask(.edge, "GET", path).reason == "BadQuery")
+    }
+
     @Test("A name that is taken is 409, one that is none is 400, and nothing is left of it")
     func names() throws {
         let folder = try RestartFolder()
@@ -86,7 +159,7 @@ struct BackupTests {
         let made = try FileManager.default.contentsOfDirectory(atPath: folder.state.path + "/backups").sorted()
         #expect(made == ["one", String(repeating: "x", count: 64)])
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.state.path + "/backups/one")
-        #expect(files == ["journal.sqlite"])
+        #expect(files.sorted() == ["history.key", "journal.sqlite"])
         #expect(try gateway.edge("/v1/backup", "-d", #"{"name":"two"}"#).status == 404, "operators alone may ask")
     }
 

@@ -31,6 +31,60 @@ struct CredentialBoundTests {
         }
     }
 
+    @Test("A bearer token's stream too many is answered 429; other tokens are good, and so is the next stream")
+    func streamsOfToken() throws {
+        let gateway = try ServedGateway(["--set", "limits.streamsPerCredentialMax=1"])
+        let path = "/v1/topics/\(self.topic)/wakes"
+        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let (other, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let worker = try gateway.worker(self.topic, token: token)
+        let refused = try gateway.ask(.edge, "GET", path, token: token)
+        #expect(refused.status == 429)
+        #expect(refused.reason == "TooManyRequests")
+        #expect(refused.headers["retry-after"] == "60")
+        #expect((refused.value("message") as? String)?.contains("limits.streamsPerCredentialMax") == true)
+        let another = try gateway.worker(self.topic, token: other)
+        defer { another.process.send(SIGKILL) }
+        #expect(try gateway.ask(.admin, "GET", "/v1/stats").integer("limits", "streamsPerCredentialMax") == 1)
+        worker.process.send(SIGKILL)
+        try gateway.eventually("the end of the stream") { try gateway.workerCount() == 1 }
+        let next = try gateway.worker(self.topic, token: token)
+        next.process.send(SIGKILL)
+    }
+
+    @Test("Whoever shows nothing where nobody is asked is counted by the address")
+    func streamsOfAddress() throws {
+        let gateway = try RunningGateway(["--set", "limits.streamsPerCredentialMax=1"])
+        let worker = try gateway.curlWorker(topic: self.topic)
+        let path = "/v1/topics/\(self.topic)/wakes"
+        #expect(try gateway.edge(path).status == 429)
+        worker.process.send(SIGKILL)
+        try gateway.eventually("the end of the stream") { try gateway.stats().integer("workers", "connected") == 0 }
+        let next = try gateway.curlWorker(topic: self.topic)
+        next.process.send(SIGKILL)
+    }
+
+    @Test("A stream too many that names a device is answered 429, and one that names another device is not")
+    func streamsOfDevice() throws {
+        let gateway = try RunningGateway(["--set", "limits.streamsPerDeviceMax=1"])
+        let topic = "\(self.topic)/wakes?device=\(self.devices[0])"
+        let path = "/v1/topics/\(topic)"
+        let options = gateway.curlOptions.filter { $0 != "--max-time" && $0 != "60" } + ["--no-buffer"]
+        let worker = try ChildProcess("curl", options + ["https://\(gateway.edge)\(path)"])
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        let refused = try gateway.edge("\(path)&device=\(self.devices[1])")
+        #expect(refused.status == 429)
+        #expect(refused.reason == "TooManyRequests")
+        #expect((refused.value("message") as? String)?.contains("limits.streamsPerDeviceMax") == true)
+        #expect(try gateway.stats().integer("limits", "streamsPerDeviceMax") == 1)
+        worker.send(SIGKILL)
+        try gateway.eventually("the end of the stream") { try gateway.stats().integer("workers", "connected") == 0 }
+        let url = "https://\(gateway.edge)\(path)&device=\(self.devices[1])"
+        let next = try ChildProcess("curl", options + [url])
+        defer { next.send(SIGKILL) }
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+    }
+
     @Test("A client certificate's connection too many is told so by GOAWAY, and the log says whose it is")
     func certificate() throws {
         let authority = try TestAuthority()

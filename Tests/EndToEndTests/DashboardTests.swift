@@ -80,6 +80,12 @@ struct DashboardTests {
         try self.play(["token"], gateway.url(.adminAfar), push: "", token: token)
     }
 
+    @Test("In a browser another site's page gets nothing by asking, and its link leads to the dashboard")
+    func foreign() throws {
+        let gateway = try RunningGateway()
+        try self.play(["foreign"], "http://\(gateway.admin)", push: "")
+    }
+
     @Test("Its files allow nothing but themselves, and only the admin listener has them")
     func files() throws {
         let gateway = try RunningGateway()
@@ -93,7 +99,7 @@ struct DashboardTests {
         #expect(Set(named) == ["icon.svg", "base.css", "panels.css", "main.js"])
         for file in named { #expect(try gateway.admin("/dashboard/\(file)").status == 200, "\(file)") }
         #expect(try gateway.admin("/dashboard/other.js").reason == "BadPath")
-        #expect(try gateway.admin("/", "-X", "POST").headers["allow"] == "GET")
+        #expect(try gateway.admin("/", "-X", "POST").headers["allow"] == "GET, HEAD")
         #expect(try gateway.admin("/", "-H", "host: elsewhere.example").status == 403)
         #expect(try gateway.edge("/").status != 200)
         #expect(try gateway.edge("/dashboard/main.js").status != 200)

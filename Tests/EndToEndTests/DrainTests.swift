@@ -51,6 +51,35 @@ struct DrainTests {
         #expect(try gateway.process.finish().status == 0)
     }
 
+    @Test("A client that takes nothing behind GOAWAY, and asks on a fresh connection, gets its answer whole")
+    func answerBeforeGoAway() throws {
+        let gateway = try RunningGateway(["--set", "drainTimeout=60"])
+        let worker = try gateway.curlWorker(topic: self.topic)
+        let ids = try ["a", "b"].map { digit in
+            let token = String(repeating: digit, count: 64)
+            #expect(try gateway.push(token, topic: self.topic).status == 200)
+            return try #require(try worker.next()?.id)
+        }
+        gateway.process.send(SIGTERM)
+        try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
+
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/drain_httpx.py").path
+        func ask(_ path: String, _ body: String, _ headers: String...) throws -> String {
+            let arguments = [script, gateway.certificateAuthority, "https://\(gateway.edge)\(path)", body] + headers
+            let ended = try ChildProcess.run(RunningGateway.python, arguments)
+            #expect(ended.status == 0, "\(ended.errors)")
+            return ended.output
+        }
+        let device = "/3/device/\(self.token)"
+        for _ in 0..<10 {
+            let answer = try ask(device, RunningGateway.payload, "apns-topic: \(self.topic)")
+            #expect(answer == "503 {\"reason\":\"Shutdown\"}\n")
+        }
+        let result = #"{"result":"newData"}"#
+        for wake in ids { #expect(try ask("/v1/wakes/\(wake)", result) == "204 \n") }
+        #expect(try gateway.process.finish().status == 0)
+    }
+
     @Test("A connection that comes during the shutdown and asks nothing does not hold it up")
     func silentConnection() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=60"])

@@ -50,6 +50,60 @@ struct ExampleTests {
         #expect(try next.stats().integer("wakes", "results", "lost") == 0)
     }
 
+    @Test(
+        "Characters that end a line for some readers end none of a worker's",
+        arguments: Language.allCases
+    )
+    func lineSeparators(language: Language) throws {
+        let gateway = try RunningGateway()
+        let worker = try self.start("worker", language, gateway)
+        try gateway.eventually("a worker: \(worker.errors)") {
+            try gateway.stats().integer("workers", "connected") == 1
+        }
+        let text = "a\u{2028}b\u{2029}c\u{85}d"
+        let payload = #"{"aps":{"content-available":1},"text":"\#(text)"}"#
+        #expect(try gateway.push(self.token, topic: self.topic, payload: payload).status == 200)
+        let line = try #require(try worker.line(), "\(worker.errors)")
+        let json = String(line.drop { $0 != "{" })
+        let object = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any] ?? [:]
+        // The shell prints the whole wake, the others its payload.
+        let carried = object["payload"] as? [String: Any] ?? object
+        #expect(carried["text"] as? String == text)
+        try gateway.eventually("a result: \(worker.errors)") {
+            try gateway.stats().integer("wakes", "results", "newData") == 1
+        }
+    }
+
+    @Test("The worker in Python divides a stream at line feeds alone, whatever its library takes for a line's end")
+    func pythonLines() throws {
+        let script = """
+            import asyncio, contextlib, json, sys
+            names = {}
+            exec(open(sys.argv[1]).read().split("\\nasync def main")[0], names)
+            class Stream:
+                def raise_for_status(self): return self
+                async def aiter_text(self):
+                    for wake in ["1", "2"]:
+                        data = json.dumps({"wake": wake, "text": "a\\u2028b\\u2029c\\x85d"}, ensure_ascii=False)
+                        text = f": keep-alive\\n\\nevent: wake\\nid: {wake}\\ndata: {data}\\n\\n"
+                        for start in range(0, len(text), 7): yield text[start:start + 7]
+                async def aiter_lines(self):
+                    for line in "".join([piece async for piece in self.aiter_text()]).splitlines(): yield line
+            class Client:
+                @contextlib.asynccontextmanager
+                async def stream(self, *_, **__): yield Stream()
+            async def answer(client, wake): print(wake["wake"], ascii(wake["text"]))
+            names["answer"] = answer
+            async def main():
+                await names["listen"](Client(), "t")
+                await asyncio.gather(*names["running"].values())
+            asyncio.run(main())
+            """
+        let path = Self.folder.appendingPathComponent("worker.py").path
+        let ended = try ChildProcess.run(RunningGateway.python, ["-c", script, path])
+        #expect(ended.output == "1 'a\\u2028b\\u2029c\\x85d'\n2 'a\\u2028b\\u2029c\\x85d'\n", "\(ended.errors)")
+    }
+
     @Test("A worker shows its token", arguments: Language.allCases)
     func workerToken(language: Language) throws {
         let gateway = try ServedGateway()

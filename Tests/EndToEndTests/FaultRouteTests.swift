@@ -76,7 +76,7 @@ struct FaultRouteTests {
         let faulty = try FaultyGateway()
         let patched = try self.request(faulty, "PATCH", "{}")
         #expect(patched.status == 405)
-        #expect(patched.headers["allow"] == "GET, PUT, POST, DELETE")
+        #expect(patched.headers["allow"] == "GET, HEAD, PUT, POST, DELETE")
         #expect(try faulty.gateway.admin("/v1/faults/1").headers["allow"] == "DELETE")
         #expect(try faulty.gateway.admin("/v1/faults/reset").headers["allow"] == "POST")
         #expect(try faulty.gateway.admin("/v1/faults/1/2").reason == "BadPath")

@@ -8,6 +8,8 @@ struct MalformedPushTests {
         var path = "/3/device/" + Self.token
         /// Replaces the header fields of a good push.
         var fields = ["apns-topic: com.example.bad"]
+        /// Bytes that end the last of them.
+        var lastFieldEnd: [UInt8] = []
         var body = RunningGateway.payload
         var method = "POST"
         let status: Int
@@ -75,8 +77,27 @@ struct MalformedPushTests {
             status: 400,
             reason: "BadCollapseId"
         ),
+        Case(
+            testDescription: "a collapse id that is not UTF-8",
+            fields: [Self.topic, "apns-collapse-id: caf"],
+            lastFieldEnd: [0xE9],
+            status: 400,
+            reason: "BadCollapseId"
+        ),
         Case(testDescription: "no topic", fields: [], status: 400, reason: "MissingTopic"),
         Case(testDescription: "a topic", fields: ["apns-topic: a b"], status: 400, reason: "BadTopic"),
+        Case(
+            testDescription: "a dry run that is not asked for with 1",
+            fields: [Self.topic, "wakegate-dry-run: true"],
+            status: 400,
+            reason: "BadDryRun"
+        ),
+        Case(
+            testDescription: "a dry run that is asked for twice",
+            fields: [Self.topic, "wakegate-dry-run: 1", "wakegate-dry-run: 1"],
+            status: 400,
+            reason: "BadDryRun"
+        ),
         Case(testDescription: "no payload", body: "", status: 400, reason: "PayloadEmpty"),
         Case(testDescription: "what is not JSON", body: #"{"aps":"#, status: 400, reason: "PayloadEmpty"),
         Case(testDescription: "JSON that is no object", body: "[1]", status: 400, reason: "PayloadEmpty"),
@@ -92,17 +113,19 @@ struct MalformedPushTests {
     func table() throws {
         let gateway = try RunningGateway()
         let body = gateway.folder.appendingPathComponent("body")
+        let headers = gateway.folder.appendingPathComponent("headers")
         for each in Self.cases {
             try Data(each.body.utf8).write(to: body)
             let options = ["--include", "--request", each.method, "--data-binary", "@\(body.path)"]
-            let fields = each.fields.flatMap { ["-H", $0] }
+            try (Data(each.fields.joined(separator: "\n").utf8) + each.lastFieldEnd).write(to: headers)
             let url = "https://\(gateway.edge)\(each.path)"
-            let ended = try ChildProcess.run("curl", gateway.curlOptions + options + fields + [url])
+            let ended = try ChildProcess.run("curl", gateway.curlOptions + options + ["-H", "@\(headers.path)", url])
             let answer = try Answer(curlOutput: ended.output)
             #expect(answer.status == each.status, "\(each.testDescription)")
             #expect(answer.reason == each.reason, "\(each.testDescription)")
             #expect(answer.headers["apns-id"] != nil, "\(each.testDescription)")
             #expect(answer.headers["content-type"] == "application/json", "\(each.testDescription)")
+            #expect(answer.headers["allow"] == (each.status == 405 ? "POST" : nil), "\(each.testDescription)")
             #expect(
                 try gateway.push(Case.token, topic: "com.example.bad").status == 200,
                 "after \(each.testDescription)"
@@ -112,6 +135,7 @@ struct MalformedPushTests {
         #expect(stats.integer("pushes", "accepted") == Self.cases.count)
         #expect(stats.integer("pushes", "rejected", "BadDeviceToken") == 4)
         #expect(stats.integer("pushes", "rejected", "PayloadTooLarge") == 1)
+        #expect(stats.integer("pushes", "rejected", "BadDryRun") == 2)
     }
 
     @Test("A token of another topic is refused, and stays with its own")

@@ -144,7 +144,11 @@ struct MalformedRequestTests {
         let gateway = try RunningGateway()
         let url = listener == "admin" ? "http://\(gateway.admin)/v1/stats" : "http://\(gateway.plain)/v1/nothing"
         let expected = listener == "admin" ? 200 : 404
-        for field in ["Host: attacker.example", "Origin: https://attacker.example", "Origin: null"] {
+        for field in [
+            "Host: attacker.example", "Host: unix", "Host: unix:9197", "Host: localhost.attacker.example",
+            "Host: 127.0.0.1.attacker.example", "Host: 127.1", "Host: 127.0.0.01", "Origin: https://attacker.example",
+            "Origin: null",
+        ] {
             for version in ["--http1.1", "--http2-prior-knowledge"] {
                 let refused = try ChildProcess.run(
                     "curl",
@@ -155,7 +159,10 @@ struct MalformedRequestTests {
                 #expect(answer.reason == "Forbidden", "\(field) \(version)")
             }
         }
-        for field in ["Host: localhost", "Host: [::1]:80", "Accept: */*"] {
+        for field in [
+            "Host: localhost", "Host: LocalHost:", "Host: localhost.:80", "Host: 127.8.9.255", "Host: [::1]:80",
+            "Accept: */*",
+        ] {
             let taken = try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "--include", "-H", field, url])
             #expect(try Answer(curlOutput: taken.output).status == expected, "\(field)")
         }

@@ -85,6 +85,20 @@ struct RawClientTests {
         #expect(frames.contains(#"error_code=NO_ERROR(0x00), opaque_data(21)=[{"reason":"Shutdown"}]"#), "\(frames)")
     }
 
+    @Test("A connection that carries a wake to the end of a shutdown is told by GOAWAY, too")
+    func goAwayAtTimeout() throws {
+        let gateway = try RunningGateway(["--set", "drainTimeout=1"])
+        let url = "https://\(gateway.edge)/v1/topics/\(self.topic)/wakes"
+        let client = try ChildProcess("nghttp", ["--verbose", url])
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        #expect(try gateway.push(String(repeating: "a", count: 64), topic: self.topic).status == 200)
+        try gateway.eventually("a wake") { try gateway.stats().integer("pushes", "inFlight") == 1 }
+        gateway.process.send(SIGTERM)
+        #expect(try gateway.process.finish().status == 0)
+        let frames = try client.finish().output
+        #expect(frames.contains(#"error_code=NO_ERROR(0x00), opaque_data(21)=[{"reason":"Shutdown"}]"#), "\(frames)")
+    }
+
     /// One push for each device that curl's pattern makes; each writes status and HTTP version when it is answered.
     private func curl(_ gateway: RunningGateway, _ options: [String], devices: String) throws -> ChildProcess {
         let url = "https://\(gateway.edge)/3/device/" + String(repeating: "0", count: 60) + devices

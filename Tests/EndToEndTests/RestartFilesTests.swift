@@ -60,6 +60,30 @@ struct RestartFilesTests {
         #expect(!second.process.errors.contains("warning"), "\(second.process.errors)")
     }
 
+    @Test("The history outlives the process with its key; without it, it is set aside with a warning, and begins anew")
+    func historyKey() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        #expect(try first.push(self.token, topic: self.topic).status == 200)
+        try folder.end(first, SIGTERM)
+        let key = folder.state.appendingPathComponent("history.key")
+        let mode = try FileManager.default.attributesOfItem(atPath: key.path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let second = try folder.start()
+        #expect(try second.admin("/v1/devices/\(self.token)").recent.map { $0[0] }.contains("push"))
+        try folder.end(second, SIGTERM)
+        try FileManager.default.removeItem(at: key)
+        let third = try folder.start()
+        #expect(try third.admin("/v1/devices/\(self.token)").recent.isEmpty)
+        try third.eventually("a line in the log") { third.process.errors.contains("warning history") }
+        #expect(third.process.errors.contains(folder.history.path + ".set-aside"), "\(third.process.errors)")
+        try folder.end(third, SIGTERM)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key.path)
+        let refused = try folder.startInVain()
+        #expect(refused.status == 1)
+        #expect(refused.errors.contains("chmod 600 \(key.path)"), "\(refused.errors)")
+    }
+
     @Test("A history that is no history is set aside, with a warning, and begins anew")
     func garbageHistory() throws {
         let folder = try RestartFolder()

@@ -76,6 +76,17 @@ final class ServedGateway {
         ]
     }
 
+    /// Ends it, and waits until it is gone.
+    func end() throws {
+        self.process.send(SIGTERM)
+        _ = try self.process.finish()
+    }
+
+    /// Starts it with the same configuration, where it cannot start, and gives its end.
+    func startInVain() throws -> ChildProcess.Ended {
+        try ChildProcess.run(RunningGateway.program, ["serve", "--config", self.configurationFile.path])
+    }
+
     /// Where a client finds a listener.
     func url(_ listener: Listener) -> String {
         "\(listener == .edge ? "https" : "http")://\(self.addresses[listener] ?? "")"

@@ -181,6 +181,7 @@ struct ServiceTests {
         #expect(ready["plain"] as? String == "unix:\(paths[0])" && ready["admin"] as? String == "unix:\(paths[1])")
         try manager.write("end")
         #expect(try manager.finish().status == 0)
+        #expect(paths.allSatisfy { FileManager.default.fileExists(atPath: $0) }, "they are the service manager's")
     }
 
     private func eventually(_ what: String, _ holds: () -> Bool) throws {

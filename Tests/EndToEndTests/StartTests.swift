@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 @Suite("Starting a gateway", .serialized, .timeLimit(.minutes(15)))
@@ -54,7 +55,7 @@ struct StartTests {
         #expect(ended.errors.contains("--admin"))
     }
 
-    @Test("A listener may be a list with a UNIX socket in it, which is for its owner and group alone")
+    @Test("A listener may be a list with a UNIX socket in it: for its owner and group alone, gone with it")
     func socket() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -82,6 +83,21 @@ struct StartTests {
             )
             #expect(try Answer(curlOutput: ended.output).status == 200, "\(version)")
         }
+        gateway.send(SIGTERM)
+        #expect(try gateway.finish().status == 0)
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test("A start that is refused leaves no socket file")
+    func refusedStart() throws {
+        let folder = try RestartFolder()
+        let path = folder.folder.appendingPathComponent("plain").path
+        try folder.end(try folder.start(), SIGTERM)
+        // The listeners are there before the journal is read.
+        try folder.changeJournal("PRAGMA user_version = 99")
+        let ended = try folder.startInVain(["dev", "--plain", "unix:\(path)"])
+        #expect(ended.status == 1 && ended.errors.contains("format 99"), "\(ended.errors)")
+        #expect(!FileManager.default.fileExists(atPath: path))
     }
 
     @Test("The state folder is for its owner alone, and one that others may enter is refused")

@@ -138,6 +138,37 @@ struct TokenTests {
         #expect(try ChildProcess.run(RunningGateway.program, ["stats", "--token", token] + admin).status == 0)
     }
 
+    @Test("A token's file that is empty as it is written anew is read again")
+    func emptyFile() throws {
+        let gateway = try ServedGateway()
+        let (token, _) = try gateway.issue("--role", "operator")
+        let file = gateway.folder.appendingPathComponent("operator.token")
+        try Data().write(to: file)
+        let reads = try FileReads(file.path)
+        let location = ["--gateway", try #require(gateway.curl(.adminAfar, "").last), "--token-file", file.path]
+        let stats = try ChildProcess(RunningGateway.program, ["stats"] + location)
+        try reads.wait()
+        try Data("\(token)\n".utf8).write(to: file)
+        #expect(try stats.finish().status == 0, "\(stats.errors)")
+        try Data().write(to: file)
+        let refused = try ChildProcess.run(RunningGateway.program, ["stats"] + location)
+        #expect(refused.status == 1)
+        #expect(refused.errors.contains("holds 0 words"), "\(refused.errors)")
+    }
+
+    @Test("A list of revocations that is emptied revokes what it did")
+    func emptiedRevocations() throws {
+        let gateway = try ServedGateway()
+        let (token, id) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        try gateway.revoke(id)
+        #expect(try self.reason(gateway, token) == "RevokedToken")
+        let list = gateway.state.appendingPathComponent("token.revoked")
+        let file = try FileHandle(forWritingTo: list)
+        try file.truncate(atOffset: 0)
+        try file.close()
+        #expect(try self.reason(gateway, token) == "RevokedToken")
+    }
+
     @Test("What is asked for in the wrong way is refused with what to write")
     func usage() throws {
         let folder = try RestartFolder()

@@ -74,6 +74,32 @@ struct WatchTests {
         withExtendedLifetime(worker) {}
     }
 
+    @Test("Into a pipe that is full and that nobody reads it ends with a signal")
+    func unread() throws {
+        let (gateway, worker) = try self.gatewayAtWork()
+        // Says once that its pipe, which holds a page, is full.
+        let script = """
+            import fcntl, os, select, subprocess, sys
+            reading, writing = os.pipe()
+            fcntl.fcntl(writing, 1031, 4096)
+            view = subprocess.Popen(sys.argv[1:], stdout=writing)
+            while select.select([], [writing], [], 0)[1]: pass
+            print("full", flush=True)
+            sys.stdin.readline()
+            view.terminate()
+            print(view.wait(), flush=True)
+            """
+        let command = [RunningGateway.program, "stats", "--watch", "--json", "--gateway", "http://\(gateway.admin)"]
+        let view = try ChildProcess("python3", ["-c", script] + command, isInputOpen: true)
+        #expect(try view.line() == "full")
+        // A second of the gateway's, and another: meanwhile the view has had something to write.
+        let other = try self.watch(gateway)
+        for _ in 1...3 { _ = try other.line() }
+        try view.write("")
+        #expect(try view.line() == "0")
+        withExtendedLifetime(worker) {}
+    }
+
     @Test("A gateway that is not there, or refuses, is said at once, with what to do")
     func refused() throws {
         let absent = try ChildProcess.run(

@@ -70,6 +70,117 @@ struct WebhookFailureTests {
         #expect(try gateway.results("lost") == 1)
     }
 
+    @Test("One that accepts wakes and never reports a result rests, though each was answered as agreed")
+    func acceptedInVain() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let arguments = ["--set", "policy.executionWindow=0.3", "--set", "policy.maxAttempts=1"]
+        let gateway = try rig.gateway(port: receiver.port, ", slots: 1, allowPrivate: true", arguments)
+        for device in 1...6 { try gateway.pushHook(device, replies: ["202"]) }
+        try gateway.eventually("it rests") { gateway.process.errors.contains("webhookResting") }
+        let cause = "it accepted a wake and reported no result by the deadline"
+        #expect(try gateway.hook("lastError") as? String == cause)
+        #expect(try gateway.results("expired") >= 5)
+    }
+
+    @Test("One that accepts the wake that tries it is used again once the result is posted")
+    func acceptedProbe() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let members = ", slots: 5, allowPrivate: true"
+        let gateway = try rig.gateway(port: receiver.port, members, ["--set", "policy.launchInterval=6"])
+        for device in 1...5 { try gateway.pushHook(device, replies: ["500", "202"]) }
+        for _ in 1...5 { _ = try receiver.next() }
+        let probe = try receiver.next()
+        #expect(probe.attempt == 2)
+        let id = try #require(probe.id)
+        #expect(try gateway.hook("state") as? String == "probing")
+        #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
+        try gateway.eventually("it is active") { try gateway.hook("state") as? String == "active" }
+        #expect(try gateway.hook("failures") as? Int == 0)
+    }
+
+    @Test("Header fields that are too long are a failure that is named with its remedy", arguments: ["one", "many"])
+    func largeHead(kind: String) throws {
+        let rig = try WebhookRig()
+        let script = """
+            import http.server, sys
+            class Handler(http.server.BaseHTTPRequestHandler):
+                def log_message(self, *arguments): pass
+                def do_POST(self):
+                    self.rfile.read(int(self.headers["content-length"]))
+                    self.send_response(204)
+                    for number in range(1 if sys.argv[1] == "one" else 400):
+                        self.send_header(f"x-{number}", "v" * (400000 if sys.argv[1] == "one" else 1000))
+                    self.end_headers()
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            print(server.server_port, flush=True)
+            server.serve_forever()
+            """
+        let receiver = try ChildProcess("python3", ["-c", script, kind])
+        let line = try #require(try receiver.line())
+        let port = try #require(Int(line))
+        let url = "http://127.0.0.1:\(port)/"
+        let gateway = try rig.gateway(port: port, ", allowPrivate: true", ["--set", "policy.maxAttempts=1"], url: url)
+        try gateway.pushHook(1, replies: [])
+        try gateway.eventually("failed") { try gateway.results("failed") == 1 }
+        let cause = "it answered with header fields of more than 98304 bytes; let it send fewer or shorter ones"
+        #expect(try gateway.hook("lastError") as? String == cause)
+    }
+
+    @Test("A long head over HTTP/2 is read, or fails its wake at once, posted once", arguments: [80, 110, 140])
+    func largeHeadOverHTTP2(kilobytes: Int) throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(
+            port: receiver.port,
+            ", allowPrivate: true",
+            ["--set", "policy.maxAttempts=1", "--set", "policy.executionWindow=600"]
+        )
+        try gateway.pushHook(1, replies: ["newData"])
+        try gateway.completes(1)
+        #expect(try receiver.next().session == 1)
+        try gateway.pushHook(2, replies: ["head \(kilobytes)"])
+        #expect(try receiver.next().session == 1, "the connection is used again")
+        if kilobytes < 96 {
+            try gateway.completes(2)
+        } else {
+            try gateway.eventually("failed") { try gateway.results("failed") == 1 }
+            let cause = "it answered with header fields of more than 98304 bytes; let it send fewer or shorter ones"
+            #expect(try gateway.hook("lastError") as? String == cause)
+        }
+        try gateway.pushHook(3, replies: ["newData"])
+        #expect(try receiver.next().body.contains(WebhookRig.token(3)), "the wake before was posted twice")
+        try gateway.completes(kilobytes < 96 ? 3 : 2)
+    }
+
+    @Test("A field that is too long for HTTP/2 loses its wake at once, and the error says what may have been wrong")
+    func longFieldOverHTTP2() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let options = ["--set", "policy.maxAttempts=1", "--set", "policy.executionWindow=600"]
+        let gateway = try rig.gateway(port: receiver.port, ", allowPrivate: true", options)
+        try gateway.pushHook(1, replies: ["long", "newData"])
+        try gateway.eventually("lost") { try gateway.results("lost") == 1 }
+        let cause = "over HTTP/2 a header field of more than 64 KiB ends it"
+        #expect((try gateway.hook("lastError") as? String)?.hasSuffix(cause) == true)
+    }
+
+    @Test("Wakes are posted one after the other while one is open on the same connection")
+    func besideOpen() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let options = ["--set", "policy.executionWindow=600"]
+        let gateway = try rig.gateway(port: receiver.port, ", allowPrivate: true", options)
+        try gateway.pushHook(1, replies: ["silence"])
+        #expect(try receiver.next().session == 1)
+        for device in 2...5 {
+            try gateway.pushHook(device, replies: ["newData"])
+            #expect(try receiver.next().session == 1)
+            try gateway.completes(device - 1)
+        }
+    }
+
     @Test("Wakes that expire in a row do not silence it for ever")
     func expired() throws {
         let rig = try WebhookRig()

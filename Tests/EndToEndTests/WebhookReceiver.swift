@@ -55,15 +55,31 @@ final class WebhookReceiver {
     func next(within seconds: Double = 20) throws -> Request {
         while true {
             let object = try self.nextLine(within: seconds)
-            guard let path = object["path"] as? String else { continue }
-            let headers = object["headers"] as? [String: Any] ?? [:]
-            return Request(
-                path: path,
-                headers: headers.compactMapValues { $0 as? String },
-                body: object["body"] as? String ?? "",
-                session: object["session"] as? Int ?? 0,
-                peer: object["peer"] as? String
-            )
+            if let request = Self.request(object) { return request }
+        }
+    }
+
+    private static func request(_ object: [String: Any]) -> Request? {
+        guard let path = object["path"] as? String else { return nil }
+        let headers = object["headers"] as? [String: Any] ?? [:]
+        return Request(
+            path: path,
+            headers: headers.compactMapValues { $0 as? String },
+            body: object["body"] as? String ?? "",
+            session: object["session"] as? Int ?? 0,
+            peer: object["peer"] as? String
+        )
+    }
+
+    /// The next request, and the wake of the request that the gateway gives up for it, in whichever order they come.
+    func nextWithGivenUp() throws -> (request: Request, givenUp: String) {
+        var request: Request?
+        var givenUp: String?
+        while true {
+            let object = try self.nextLine(within: 60)
+            request = Self.request(object) ?? request
+            givenUp = object["closed"] as? String ?? givenUp
+            if let request, let givenUp { return (request, givenUp) }
         }
     }
 

@@ -75,7 +75,7 @@ struct WebhookTests {
         let kinds = [
             ("newData", "newData"), ("noData", "noData"), ("204", "newData"), ("failed", "failed"), ("404", "failed"),
             ("500", "failed"), ("503", "failed"), ("redirect", "failed"), ("garbage", "failed"), ("wrong", "failed"),
-            ("large", "failed"), ("201", "failed"), ("cut", "lost"),
+            ("large", "failed"), ("201", "failed"), ("cut", "lost"), ("latin1", "failed"),
         ]
         for (device, (reply, outcome)) in zip(1..., kinds) {
             let before = try gateway.results(outcome)
@@ -119,6 +119,47 @@ struct WebhookTests {
         #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
         try gateway.pushHook(2, replies: ["silence"])
         #expect(try receiver.nextGivenUp() == id)
+    }
+
+    @Test("A payload's characters that end a line for some readers are posted as escapes, and read the same")
+    func lineSeparators() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port)
+        let text = "a\u{2028}b\u{2029}c\u{85}d"
+        let payload = #"{"aps":{"content-available":1},"text":"\#(text)"}"#
+        let answer = try gateway.push(WebhookRig.token(1), topic: WebhookRig.topic, payload: payload)
+        #expect(answer.status == 200)
+        let request = try receiver.next()
+        #expect(request.body.contains(#"a\u2028b\u2029c\u0085d"#))
+        #expect((request.wake["payload"] as? [String: Any])?["text"] as? String == text)
+        try gateway.completes(1)
+    }
+
+    @Test("Results that are posted in another order give up their own requests alone, and every wake runs once")
+    func postedInAnotherOrder() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port, ", slots: 4, allowPrivate: true")
+        for device in 1...4 { try gateway.pushHook(device, replies: ["silence"]) }
+        var running = try (1...4).map { _ in try #require(try receiver.next().id) }
+        for (next, place) in zip(5..., [2, 3, 1, 2]) {
+            // The newest of them, or one in the middle, is done first; the oldest goes on.
+            let done = running.remove(at: place)
+            #expect(try gateway.edge("/v1/wakes/\(done)", "-d", #"{"result":"newData"}"#).status == 204)
+            try gateway.pushHook(next, replies: ["silence"])
+            let (request, givenUp) = try receiver.nextWithGivenUp()
+            #expect(givenUp == done)
+            running.append(try #require(request.id))
+            #expect(request.attempt == 1 && request.wake["device"] as? String == WebhookRig.token(next))
+        }
+        for wake in running {
+            #expect(try gateway.edge("/v1/wakes/\(wake)", "-d", #"{"result":"newData"}"#).status == 204)
+        }
+        try gateway.completes(8)
+        #expect(try gateway.results("newData") == 8 && gateway.results("expired") == 0)
+        #expect(try gateway.stats().integer("wakes", "launched") == 8)
+        #expect(try gateway.isBalanced())
     }
 
     @Test("A wake that is accepted and never answered is a failure of the webhook")

@@ -48,6 +48,46 @@ struct WorkerCredentialTests {
         #expect(try worker.process.finish().status == 1)
     }
 
+    @Test("A token's file that is empty or cut short as it is written anew drops no result and ends no worker")
+    func tokenFileRewritten() throws {
+        let gateway = try ServedGateway()
+        try self.register(gateway)
+        let file = gateway.folder.appendingPathComponent("worker.token")
+        func write(_ text: String) throws { try Data(text.utf8).write(to: file) }
+        let (next, _) = try self.token(gateway)
+        try write("\(try self.token(gateway, "12s").token)\n")
+        let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", file.path])
+        try worker.wait(for: "subscribed")
+        // A result meets an empty file.
+        try write("")
+        let reads = try FileReads(file.path)
+        #expect(try self.push(gateway).status == 200)
+        try reads.wait()
+        try write("\(next)\n")
+        #expect(try worker.wait(for: "delivered").text("result") == "newData")
+        // The stream's token expires, and another subscription meets an empty file, and then half of a token.
+        try write("")
+        try worker.wait(for: "disconnected")
+        #expect(try worker.wait(for: "disconnected").text("code") == "badCredentials")
+        try write("\(next.prefix(40))\n")
+        #expect(try worker.wait(for: "disconnected").text("code") == "refused")
+        try write("\(next)\n")
+        try worker.wait(for: "subscribed")
+        #expect(try worker.stop() == 0)
+    }
+
+    @Test("A token's file that is a pipe is refused at once, and holds up no other worker of the process")
+    func tokenPipe() throws {
+        let gateway = try ServedGateway()
+        let pipe = gateway.folder.appendingPathComponent("worker.token").path
+        #expect(unsafe mkfifo(pipe, 0o600) == 0)
+        let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", pipe])
+        let failed = try worker.wait(for: "failed")
+        #expect(failed.text("code") == "badCredentials")
+        #expect(failed.text("message")?.contains("cannot be read, or is no file") == true)
+        #expect(try worker.process.finish().status == 1)
+    }
+
     @Test("A token is taken as it is, and without one, or with another topic's, the worker is refused by name")
     func token() throws {
         let gateway = try ServedGateway()

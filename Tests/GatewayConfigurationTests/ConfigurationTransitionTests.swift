@@ -14,7 +14,7 @@ struct ConfigurationTransitionTests {
             "strictBackgroundPriority": "true", "environment": #""production""#, "appleStreamLimit": "true",
             "drainTimeout": "2.5", "tls.certificate": #""/c.pem""#, "tls.key": #""/k.pem""#,
             "tls.clientCA": #""/a.pem""#, "tls.clientCRL": #""/r.pem""#, "providerKeys": #""/keys""#,
-            "log.level": #""debug""#, "log.format": #""json""#,
+            "log.level": #""debug""#, "log.format": #""json""#, "unaskedWorkers": "true",
         ]
         for name in Parameters.Name.allCases {
             others["policy.\(name.rawValue)"] = name == .criticalBattery ? "0.5" : "17"
@@ -63,7 +63,7 @@ struct ConfigurationTransitionTests {
                 "admin", "appleStreamLimit", "edge", "environment", "insecure", "limits.connectionWindowBytes",
                 "limits.continuationFramesMax", "limits.frameBytesMax", "limits.headerListBytesMax",
                 "limits.readBytesPerTurn", "limits.streamWindowBytes", "limits.streamsPerConnectionMax", "plain",
-                "providerKeys", "state", "store", "tls.clientCA",
+                "providerKeys", "state", "store", "tls.clientCA", "unaskedWorkers",
             ]
         )
         // From one folder to another, and from one file to another, nobody is asked who was not.

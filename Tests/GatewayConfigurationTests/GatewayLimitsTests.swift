@@ -55,7 +55,8 @@ struct GatewayLimitsTests {
         let others = [
             "devicesMax", "devicesPerTopicMax", "topicsMax", "pushesPerDeviceMax", "pushesPerDeviceSeconds",
             "connectionsPerCredentialMax", "requestsAtEngineMax", "pendingBytesMax", "pendingTopicPercentMax",
-            "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "liveStreamsMax",
+            "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "liveStreamsMax", "streamsPerCredentialMax",
+            "streamsPerDeviceMax",
         ]
         #expect(Set(GatewayLimit.all.map(\.name)) == Set(transport + others))
         for child in Mirror(reflecting: TransportLimits()).children {

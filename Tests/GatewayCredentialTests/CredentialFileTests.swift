@@ -51,6 +51,37 @@ final class CredentialFileTests {
         #expect(try self.text("token.key") == before)
     }
 
+    @Test("The history's key is made once, for its owner alone, and each folder has its own")
+    func historyKey() throws {
+        let key = try HistoryKey.make(in: self.folder)
+        #expect(try HistoryKey.make(in: self.folder) == key)
+        let path = "\(self.folder)/history.key"
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let other = "\(self.folder)/other"
+        try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+        #expect(try HistoryKey.make(in: other) != key)
+        try FileManager.default.removeItem(atPath: path)
+        #expect(try HistoryKey.make(in: self.folder) != key)
+    }
+
+    @Test("A history's key that others may read, or that is none, is not used, and stays as it is")
+    func badHistoryKey() throws {
+        let path = "\(self.folder)/history.key"
+        _ = try HistoryKey.make(in: self.folder)
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+        #expect { try HistoryKey.make(in: self.folder) } throws: { "\($0)".contains("chmod 600 \(path)") }
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        try Data("0123\n".utf8).write(to: URL(fileURLWithPath: path))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        #expect {
+            try HistoryKey.make(in: self.folder)
+        } throws: {
+            "\($0)".contains("put back") && "\($0)".contains("the history begins anew")
+        }
+        #expect(try self.text("history.key") == "0123\n")
+    }
+
     @Test("A revocation is one line, however often it is made, and follows one that was cut short")
     func revocations() throws {
         let ids = (0..<3).map { String(repeating: "\($0)", count: 32) }

@@ -1,3 +1,4 @@
+import Bytes
 import DeviceEngine
 import LaunchPolicy
 import Testing
@@ -15,6 +16,23 @@ struct CoreHistoryTests {
             #expect(explained.recent.first?[1] == CoreRig.apnsID(request))
             #expect(explained.recent.count == (request + 1) / 2 + 1, "with the registration")
         }
+    }
+
+    @Test("Who registers a token that a hash under a known seed cannot tell from another's sees nothing of the other")
+    func strangers() throws {
+        let rig = try CoreRig()
+        defer { rig.stop() }
+        // The second eight bytes cancel what goes before them: as numbers without a key, all such tokens are one.
+        let cancelling = "6453f3d32de93f29"
+        let own = try #require(("00112233445566aa" + cancelling).withByteView { DeviceToken(hex: $0) })
+        let other = try #require(("b0112233445566bb" + cancelling).withByteView { DeviceToken(hex: $0) })
+        try rig.ask(1) { $0.register(1, other, topic: 2) }
+        try rig.ask(2) { $0.register(2, own, topic: 1) }
+        try rig.ask(3) { $0.push(3, other, topic: 2) }
+        #expect(try rig.ask(4) { $0.explain(4, own) }.recent.map { $0[0] } == ["registered"])
+        #expect(try rig.ask(5) { $0.devicePushes(5, own) }.value(["pushes"]) as? [String] == [])
+        #expect(try rig.ask(6) { $0.way(6, of: 3, token: own) }.status == 404)
+        #expect(try rig.ask(7) { $0.explain(7, other) }.recent.map { $0[0] } == ["push", "registered"])
     }
 
     @Test("At most 32 things are shown")

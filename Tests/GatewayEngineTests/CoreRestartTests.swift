@@ -39,6 +39,18 @@ struct CoreRestartTests {
         #expect(after == before)
     }
 
+    @Test("A collapse id that was stored before it had to be UTF-8 reaches a worker as characters")
+    func collapseID() throws {
+        let rig = try CoreRig()
+        try rig.ask(1) { $0.push(1, 1, collapseID: [0x63, 0x61, 0x66, 0xE9]) }
+        rig.stop()
+        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        try next.ask(2) { $0.subscribe(2) }
+        try next.waitForWakes(1)
+        #expect(next.wakes[0].string("collapseID") == "caf\u{FFFD}")
+    }
+
     @Test("Killed, it forgets refused pushes of the last second and nothing else")
     func rejections() throws {
         let rig = try CoreRig()

@@ -34,11 +34,12 @@ final class CoreRig {
         self.history = HistoryThread(
             loops: [self.loop],
             onDropped: { bell.drop($0) },
-            makeFile: { HistoryFile(path: nil, limits: .inMemory) { _ in } }
+            makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
         do {
             self.core = try EngineCore(
                 configuration: configuration,
+                historyKey: EngineRig.historyKey,
                 store: store,
                 outlet: GroupOutlet(loops: [self.loop], history: self.history),
                 ring: { bell.ring() },
@@ -59,11 +60,14 @@ final class CoreRig {
     }
 
     /// Everything of the batch is taken in one step, as the engine's thread takes it.
-    func step(_ fill: (Requests) -> Void = { _ in }) {
+    ///
+    /// - Returns: how many milliseconds may pass until the next step.
+    @discardableResult
+    func step(_ fill: (Requests) -> Void = { _ in }) -> Int64 {
         let requests = Requests()
         fill(requests)
         requests.batch.notePushesLeave()
-        _ = self.core.step(requests.batch)
+        return self.core.step(requests.batch)
     }
 
     /// Runs the core, without requests of its own, until `isDone` holds of what was let out.
@@ -165,13 +169,39 @@ final class Requests {
         expiration: Int64? = nil,
         wakes: Bool = true,
         isDryRun: Bool = false,
-        clientID: Int? = nil
+        clientID: Int? = nil,
+        collapseID: [UInt8] = []
+    ) {
+        let token = EngineRig.token(device)
+        self.push(
+            request,
+            token,
+            topic: topic,
+            priority,
+            expiration: expiration,
+            wakes: wakes,
+            isDryRun: isDryRun,
+            clientID: clientID,
+            collapseID: collapseID
+        )
+    }
+
+    func push(
+        _ request: Int,
+        _ token: DeviceToken,
+        topic: Int = 0,
+        _ priority: Priority = .considerate,
+        expiration: Int64? = nil,
+        wakes: Bool = true,
+        isDryRun: Bool = false,
+        clientID: Int? = nil,
+        collapseID: [UInt8] = []
     ) {
         let name = EngineRig.topicName(topic)
         let payload = "{\"aps\":{\"content-available\":1},\"n\":\(request)}"
         let push = PushCommand(
             reply: Self.address(request),
-            token: EngineRig.token(device),
+            token: token,
             apnsID: EngineRig.apnsID(UInt64(clientID ?? request)),
             isNamedByClient: clientID != nil,
             expiration: expiration ?? PushCommand.expirationAbsent,
@@ -179,11 +209,13 @@ final class Requests {
             wakes: wakes,
             isDryRun: isDryRun,
             topicCount: UInt8(name.utf8.count),
-            collapseIDCount: 0,
+            collapseIDCount: UInt8(collapseID.count),
             payloadCount: UInt16(payload.utf8.count)
         )
         name.withByteView { topic in
-            payload.withByteView { self.batch.append(push, topic: topic, collapseID: ByteView(), payload: $0) }
+            payload.withByteView { payload in
+                collapseID.withByteView { self.batch.append(push, topic: topic, collapseID: $0, payload: payload) }
+            }
         }
     }
 
@@ -199,9 +231,11 @@ final class Requests {
     }
 
     func register(_ request: Int, _ device: Int, topic: Int = 0) {
-        self.batch.append(
-            .register(reply: Self.address(request), EngineRig.token(device), topic: Self.topic(topic))
-        )
+        self.register(request, EngineRig.token(device), topic: topic)
+    }
+
+    func register(_ request: Int, _ token: DeviceToken, topic: Int = 0) {
+        self.batch.append(.register(reply: Self.address(request), token, topic: Self.topic(topic)))
     }
 
     func unregister(_ request: Int, _ device: Int) {
@@ -222,17 +256,24 @@ final class Requests {
         self.batch.append(.simulateExpiration(reply: Self.address(request), EngineRig.token(device)))
     }
 
-    func explain(_ request: Int, _ device: Int) {
-        self.batch.append(.explain(reply: Self.address(request), EngineRig.token(device)))
+    func explain(_ request: Int, _ device: Int) { self.explain(request, EngineRig.token(device)) }
+
+    func explain(_ request: Int, _ token: DeviceToken) {
+        self.batch.append(.explain(reply: Self.address(request), token))
     }
 
-    func devicePushes(_ request: Int, _ device: Int) {
-        self.batch.append(.devicePushes(reply: Self.address(request), EngineRig.token(device)))
+    func devicePushes(_ request: Int, _ device: Int) { self.devicePushes(request, EngineRig.token(device)) }
+
+    func devicePushes(_ request: Int, _ token: DeviceToken) {
+        self.batch.append(.devicePushes(reply: Self.address(request), token))
     }
 
     /// Asks for the way of the push that request `number` sent.
     func way(_ request: Int, of number: Int, device: Int? = nil) {
-        let token = device.map { EngineRig.token($0) }
+        self.way(request, of: number, token: device.map { EngineRig.token($0) })
+    }
+
+    func way(_ request: Int, of number: Int, token: DeviceToken?) {
         self.batch.append(
             .push(reply: Self.address(request), EngineRig.apnsID(UInt64(number)), device: token)
         )
@@ -303,11 +344,12 @@ private final class EffectReader: EffectTaker {
     func subscribed(_ address: StreamAddress) { self.tell(.subscribed, address, status: 200) }
 
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
-        let data = bytes.string.split(separator: "\n").first { $0.hasPrefix("data: ") }
+        // Nothing of what is not characters throughout is taken for JSON.
+        let data = bytes.isUTF8 ? bytes.string.split(separator: "\n").first { $0.hasPrefix("data: ") } : nil
         self.tell(isWake ? .wake : .expired, address, String(data?.dropFirst(6) ?? ""))
     }
 
-    func released(_ address: StreamAddress) { self.tell(.released, address) }
+    func released(_ address: StreamAddress, _ wake: WakeID) { self.tell(.released, address) }
 
     func drained(_ address: StreamAddress) { self.tell(.drained, address) }
 
@@ -333,7 +375,7 @@ final class HistoryRig {
             onDropped: { bell.drop($0) },
             makeFile: {
                 mayOpen.wait()
-                return HistoryFile(path: nil, limits: .inMemory) { _ in }
+                return HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
             }
         )
     }

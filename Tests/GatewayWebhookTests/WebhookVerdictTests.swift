@@ -35,6 +35,14 @@ struct WebhookVerdictTests {
         #expect(Self.verdict(200, body) == .refused(cause: "it answered 200 with a body that is no JSON object"))
     }
 
+    @Test("A body that is not UTF-8 is refused, wherever the fault is")
+    func outsideUTF8() {
+        for body in [[0xFF], Array("{\"result\":\"newData\",\"a\":\"".utf8) + [0xE9] + Array("\"}".utf8)] as [[UInt8]] {
+            let verdict = WebhookVerdict(.success(HTTPResponse(status: 200, body: body)))
+            #expect(verdict == .refused(cause: "it answered 200 with a body that is not UTF-8"))
+        }
+    }
+
     @Test("An object without a result is refused", arguments: ["{}", "{\"result\":1}", "{\"result\":\"NewData\"}"])
     func noResult(body: String) {
         let cause = "it answered 200 without a result of newData, noData or failed"
@@ -73,6 +81,9 @@ struct WebhookVerdictTests {
         #expect(WebhookVerdict(.failure(error)) == .lost(cause: "Connection refused"))
         let large = HTTPClientError(.tooLarge, "the answer is too large")
         #expect(WebhookVerdict(.failure(large)) == .refused(cause: "it answered more than 65536 bytes"))
+        let head = HTTPClientError(.headTooLarge, "the header fields of the answer are too large")
+        let cause = "it answered with header fields of more than 98304 bytes; let it send fewer or shorter ones"
+        #expect(WebhookVerdict(.failure(head)) == .refused(cause: cause))
     }
 
     @Test("The signature is what RFC 4231 and any other implementation make of time and body")

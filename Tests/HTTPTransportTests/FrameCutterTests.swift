@@ -24,7 +24,7 @@ struct FrameCutterTests {
                 var rest = piece
                 while let part = cutter.next(&rest) {
                     switch part {
-                    case .other(let bytes): Self.add(.other(bytes.array), to: &parts)
+                    case .other(let bytes), .begun(_, let bytes): Self.add(.other(bytes.array), to: &parts)
                     case .block(let piece):
                         if piece.beginsFrame { parts.append(.begin(priority: piece.priority.array)) }
                         Self.add(.block(piece.bytes.array), to: &parts)
@@ -97,6 +97,55 @@ struct FrameCutterTests {
         let expected: [Part] = [.other(Self.settings), Self.begin, .block([0x82]), .end, .other(frame)]
         #expect(Self.parts(bytes, pieceBytes: 1) == expected)
         #expect(Self.parts(bytes, pieceBytes: 100) == expected)
+    }
+
+    @Test("The head of DATA is told when its frame begins, and that of HEADERS without the length of their padding")
+    func begun() {
+        let short = Peer.frame(1, flags: 0x0C, stream: 5, []) + Peer.frame(0, flags: 0x08, stream: 7, [])
+        let bytes =
+            Self.settings + Self.data + Peer.frame(6, [UInt8](repeating: 0, count: 8)) + Self.data
+            + Peer.frame(0, stream: 3, []) + short + Peer.frame(1, stream: 9, [0x82]) + Self.data
+        for pieceBytes in [1, 7, 9, 1000] {
+            var cutter = FrameCutter(frameBytesMax: 100)
+            var told: [String] = []
+            for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
+                Array(bytes[start..<min(bytes.count, start + pieceBytes)]).withByteView { piece in
+                    var rest = piece
+                    while let part = cutter.next(&rest) {
+                        guard case .begun(let head, _) = part else { continue }
+                        told.append("\(head.streamNumber) \(head.length) \(head.isTooShortForPadding)")
+                    }
+                }
+            }
+            // Not the last one, which interrupts a block.
+            #expect(told == ["1 3 false", "1 3 false", "3 0 false", "5 0 true", "7 0 true"], "\(pieceBytes)")
+        }
+    }
+
+    @Test("A frame that has not ended is the same one however its bytes come, and a block as long as it goes on")
+    func unfinished() {
+        var cutter = FrameCutter(frameBytesMax: 100)
+        func numbers(_ bytes: [UInt8]) -> [Int] {
+            bytes.map { byte in
+                [byte].withByteView { piece in
+                    var rest = piece
+                    while cutter.next(&rest) != nil {}
+                }
+                return cutter.unfinishedFrame
+            }
+        }
+        let preface = numbers(Peer.preface)
+        #expect(preface.last == 0 && Set(preface.dropLast()).count == 1)
+        for bytes in [Peer.frame(4, []), Self.data, Peer.frame(7, [UInt8](repeating: 0, count: 50))] {
+            let seen = numbers(bytes)
+            #expect(seen.last == 0 && Set(seen.dropLast()).count == 1 && seen.first != 0)
+        }
+        let block = numbers(
+            Peer.frame(1, flags: 0x08, stream: 1, [1, 0x82, 0]) + Peer.frame(9, stream: 1, [0x84])
+                + Peer.frame(9, flags: 4, stream: 1, [0x86])
+        )
+        #expect(block.last == 0 && Set(block.dropLast()).count == 1)
+        #expect(numbers(Self.data).first != block.first)
     }
 
     @Test("The bit beside a stream's number means nothing")

@@ -160,14 +160,22 @@ struct HTTP2FaultTests {
         try server.expectServed()
     }
 
-    @Test("A request that does not arrive in time is reset")
+    @Test("A request that does not arrive in time is reset, and one whose head does not ends its connection")
     func slowHeader() throws {
         var limits = TransportLimits()
         limits.requestSeconds = 1
         let server = try TestServer(limits)
+        let slow = try server.peer()
+        slow.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
+        #expect(slow.frame(type: 3, stream: 1)?.errorCode == 8)
+        slow.send(ScriptedPeer.request("/echo", stream: 3))
+        #expect(slow.frame(type: 1, stream: 3)?.status == 200)
         let peer = try server.peer()
+        // Nothing may come within a block, not even what the server's settings are answered with.
+        #expect(peer.frame(type: 4) != nil)
         peer.send(ScriptedPeer.frame(1, flags: 0, stream: 1, [0x82]))
-        #expect(peer.frame(type: 3, stream: 1)?.errorCode == 8)
+        #expect(peer.frame(type: 7)?.errorCode == 11)
+        #expect(peer.hasEnded())
         try server.expectServed()
     }
 

@@ -141,11 +141,171 @@ struct HTTP2SessionTimeTests {
         #expect(numbers.faultUnlessOpen(5) == .streamClosed)
         #expect(numbers.faultUnlessOpen(6) == .protocolError)
         numbers.cutShort(3)
-        #expect(numbers.faultUnlessOpen(1) == nil)
+        #expect(numbers.faultUnlessOpen(1) == .protocolError)
         #expect(numbers.faultUnlessOpen(3) == nil)
         #expect(numbers.faultUnlessOpen(5) == .streamClosed)
         numbers.resetByPeer(7)
         numbers.cutShort(7)
         #expect(numbers.faultUnlessOpen(7) == .streamClosed)
+        numbers.resetByPeer(3)
+        #expect(numbers.faultUnlessOpen(3) == .protocolError)
+    }
+
+    @Test("Of streams that were cut short the last are known one by one, and older numbers are let pass")
+    func cutShort() {
+        var numbers = StreamNumbers()
+        let count = Int32(StreamNumbers.cutShortMax)
+        // Every second stream is cut short.
+        for index in 0..<(2 * count + 4) {
+            numbers.opened(index * 2 + 1)
+            if index % 2 == 0 { numbers.cutShort(index * 2 + 1) }
+        }
+        // Two have left the ring: the streams 1 and 5.
+        let letPass = (0..<(2 * count + 4)).map { $0 * 2 + 1 }.filter { numbers.mayGoOn($0) }
+        #expect(letPass == [1, 3, 5] + (2..<(count + 2)).map { $0 * 4 + 1 })
+        numbers.resetByPeer(9)
+        #expect(!numbers.mayGoOn(9))
+        #expect(numbers.faultUnlessOpen(9) == .streamClosed)
+    }
+
+    @Test("A peer that does not acknowledge SETTINGS in the time of a request is ended for it, first and later ones")
+    func settingsTimeout() {
+        for isFirst in [true, false] {
+            let fixture = SessionFixture(acknowledges: !isFirst)
+            if !isFirst { fixture.core.now += 100_000 }
+            if !isFirst {
+                #expect(fixture.session.setStreamLimit(1))
+                #expect(fixture.produce().map(\.type) == [4])
+            }
+            fixture.receive(ScriptedPeer.request("/wait", stream: 1))
+            #expect(fixture.passSeconds(60))
+            #expect(fixture.produce().isEmpty)
+            #expect(fixture.passSeconds(1))
+            let frames = fixture.produce()
+            #expect(frames.map(\.type) == [7])
+            #expect(frames.first?.errorCode == Int(HTTP2ErrorCode.settingsTimeout.number))
+            #expect(fixture.isOver)
+            #expect(fixture.times(.requestSeconds) == 1)
+        }
+    }
+
+    @Test("A peer that has acknowledged is left alone, and one that owes several must go on with them")
+    func settingsAcknowledged() {
+        let fixture = SessionFixture()
+        for limit in 1...3 { #expect(fixture.session.setStreamLimit(limit)) }
+        _ = fixture.produce()
+        for _ in 1...3 {
+            #expect(fixture.passSeconds(60))
+            #expect(fixture.produce().isEmpty)
+            fixture.receive(ScriptedPeer.frame(4, flags: 1))
+        }
+        #expect(fixture.passSeconds(3000))
+        #expect(fixture.produce().isEmpty)
+    }
+
+    struct Unfinished: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        let bytes: [UInt8]
+        /// What keeps the connection from ever being silent.
+        let drop: [UInt8]
+
+        init(_ name: String, _ bytes: [UInt8], drop: [UInt8]) {
+            self.testDescription = name
+            self.bytes = bytes
+            self.drop = drop
+        }
+    }
+
+    static let unfinishedFrames = [
+        Unfinished(
+            "a block",
+            ScriptedPeer.frame(1, stream: 1, [0x82]),
+            drop: ScriptedPeer.frame(9, stream: 1, ScriptedPeer.field("a", "b"))
+        ),
+        Unfinished(
+            "trailers",
+            ScriptedPeer.request("/wait", stream: 1, ended: false) + ScriptedPeer.frame(1, flags: 1, stream: 1),
+            drop: ScriptedPeer.frame(9, stream: 1)
+        ),
+        Unfinished("a field", ScriptedPeer.frame(1, stream: 1, [0x00, 0x01]), drop: ScriptedPeer.frame(9, stream: 1)),
+        Unfinished("the head of a frame", [0, 0], drop: []),
+        Unfinished("GOAWAY", [0, 64, 0, 7, 0, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 8), drop: [0x20]),
+        Unfinished("an unknown frame", [0, 64, 0, 0x42, 0, 0, 0, 0, 0], drop: [0x20]),
+    ]
+
+    @Test(
+        "A frame or a block that has begun must end in the time of a request, or its connection does",
+        arguments: Self.unfinishedFrames
+    )
+    func unfinished(_ unfinished: Unfinished) {
+        let fixture = SessionFixture()
+        fixture.receive(unfinished.bytes)
+        for _ in 0..<60 {
+            #expect(fixture.passSeconds(1))
+            if !unfinished.drop.isEmpty { fixture.receive(unfinished.drop) }
+        }
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.passSeconds(1))
+        #expect(fixture.produce().last?.errorCode == 11)
+        #expect(fixture.isOver)
+    }
+
+    @Test("A peer that is always in the middle of another frame is left alone")
+    func alwaysBusy() {
+        let fixture = SessionFixture()
+        let frame = ScriptedPeer.frame(0x42, [1, 2, 3])
+        fixture.receive(Array(frame[..<5]))
+        for _ in 0..<200 {
+            #expect(fixture.passSeconds(1))
+            fixture.receive(Array(frame[5...]) + frame[..<5])
+        }
+        #expect(fixture.produce().isEmpty)
+        #expect(!fixture.isOver)
+    }
+
+    @Test("GOAWAY that waits leaves behind the answers, and those that come meanwhile")
+    func farewell() {
+        let fixture = SessionFixture()
+        for number in [1, 3] { fixture.receive(ScriptedPeer.request("/wait", stream: number)) }
+        fixture.session.goAway(debugData: ByteView("bye"), inFlight: .answeredFirst)
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.respond(1, body: "one"))
+        #expect(fixture.produce().map(\.type) == [1, 0])
+        fixture.receive(ScriptedPeer.request("/wait", stream: 5))
+        fixture.session.goAway(debugData: ByteView("again"), inFlight: .answeredFirst)
+        #expect(fixture.respond(3, body: "three"))
+        #expect(fixture.respond(5))
+        let frames = fixture.produce()
+        #expect(frames.map(\.type) == [1, 1, 0, 7])
+        #expect(frames.last.map { ScriptedPeer.number($0.payload[0..<4]) } == 5)
+        #expect(frames.last?.payload.dropFirst(8) == [UInt8]("bye".utf8)[...])
+        #expect(fixture.isOver)
+    }
+
+    @Test("GOAWAY waits for half a request no longer than a second, and for an answer that is owed as long as it takes")
+    func patience() {
+        let fixture = SessionFixture()
+        fixture.receive(ScriptedPeer.request("/wait", stream: 1))
+        fixture.receive(ScriptedPeer.request("/echo", stream: 3, ended: false))
+        fixture.session.goAway(debugData: ByteView("bye"), inFlight: .answeredFirst)
+        #expect(fixture.passSeconds(10))
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.respond(1))
+        #expect(fixture.produce().map(\.type) == [1, 7])
+        fixture.receive(ScriptedPeer.frame(0, flags: 1, stream: 3))
+        #expect(fixture.produce().map(\.type) == [1])
+        #expect(fixture.isOver)
+
+        let silent = SessionFixture()
+        silent.receive(ScriptedPeer.request("/echo", stream: 1, ended: false))
+        silent.session.goAway(debugData: ByteView("bye"), inFlight: .answeredFirst)
+        #expect(!silent.session.wantsToWrite)
+        #expect(silent.passSeconds(1))
+        #expect(silent.session.wantsToWrite)
+        #expect(silent.produce().map(\.type) == [7])
+
+        let idle = SessionFixture()
+        idle.session.goAway(debugData: ByteView("bye"), inFlight: .answeredFirst)
+        #expect(idle.produce().map(\.type) == [7])
     }
 }

@@ -12,7 +12,6 @@ struct HTTP2VerbTests {
 
     private static func fixture(openStreams: Int) -> SessionFixture {
         let fixture = SessionFixture()
-        fixture.receive(Self.acknowledgement)
         for index in 0..<openStreams { fixture.receive(Peer.request("/wait", stream: 1 + 2 * index)) }
         _ = fixture.takeEvents()
         return fixture

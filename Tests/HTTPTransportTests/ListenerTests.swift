@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import HTTPTransport
 import Testing
 
@@ -29,11 +30,69 @@ struct ListenerTests {
     @Test("A socket file that nobody listens on any more is replaced")
     func staleSocket() throws {
         let folder = try Folder()
-        do { _ = try TestServer(addresses: ["unix:\(folder.path)/s"]) }
-        // A file that is left over like this refuses whoever connects.
+        // As of a process that was killed: a file that is left over like this refuses whoever connects.
+        let left = try self.bind(folder.path + "/s")
+        close(left)
         #expect(throws: ScriptedPeer.Refused.self) { try ScriptedPeer("unix:\(folder.path)/s") }
         let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
         try server.expectServed()
+    }
+
+    /// A socket that is bound to a file and not listened on, as another program leaves it.
+    private func bind(_ path: String) throws -> Int32 {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var name = sockaddr_un()
+        name.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &name.sun_path) { unsafe $0.copyBytes(from: Array(path.utf8)) }
+        let result = unsafe withUnsafeBytes(of: &name) { bytes in
+            unsafe Glibc.bind(
+                descriptor,
+                bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
+                socklen_t(bytes.count)
+            )
+        }
+        try #require(result == 0)
+        return descriptor
+    }
+
+    @Test("A socket file goes with its server")
+    func fileGoes() throws {
+        let folder = try Folder()
+        do {
+            let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+            try server.expectServed()
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+    }
+
+    @Test("A socket file that took the place of the server's own stays")
+    func othersFileStays() throws {
+        let folder = try Folder()
+        let other: Int32
+        do {
+            let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+            try server.expectServed()
+            try FileManager.default.removeItem(atPath: folder.path + "/s")
+            other = try self.bind(folder.path + "/s")
+        }
+        defer { close(other) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
+    }
+
+    @Test("A socket file that somebody else opened stays")
+    func inheritedFileStays() throws {
+        let folder = try Folder()
+        let address = "unix:\(folder.path)/s"
+        let listener = Listener(address: try .parse(address), tls: nil, descriptor: try self.bind(folder.path + "/s"))
+        do {
+            let server = try HTTPServer(listeners: [listener], loopCount: 1) { ScriptedHandler($0, EventLog()) }
+            try server.start()
+            let peer = try ScriptedPeer(address)
+            peer.beginHTTP2()
+            TestServer.expectServed(peer)
+            server.stop()
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
     }
 
     @Test("A socket file that somebody listens on is refused, and that server goes on")
@@ -88,7 +147,7 @@ struct ListenerTests {
         let addresses = ["unix:\(folder.path)/s", taken.address]
         let error = #expect(throws: TransportError.self) { try TestServer(addresses: addresses) }
         #expect(error?.code == .addressInUse)
-        #expect(throws: ScriptedPeer.Refused.self) { try ScriptedPeer(addresses[0]) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
     }
 
     @Test("A connection over the limit waits until another ends; those that are open go on")

@@ -196,10 +196,13 @@ final class ScriptedPeer {
         return true
     }
 
-    /// The next frame, or nil at the end of the connection.
+    /// The next frame, or nil at the end of the connection. The server's settings are acknowledged.
     func nextFrame() -> Frame? {
         while true {
-            if let frame = Self.takeFrame(from: &self.received) { return frame }
+            if let frame = Self.takeFrame(from: &self.received) {
+                if frame.type == 4, frame.flags & 1 == 0 { self.send(Self.frame(4, flags: 1)) }
+                return frame
+            }
             if !self.receive() { return nil }
         }
     }

@@ -64,6 +64,10 @@ struct SessionBoundTests {
             ScriptedPeer.frame(0, stream: 1)
         },
         Flood(
+            testDescription: "empty DATA on a stream that we reset",
+            before: ScriptedPeer.frame(1, flags: 4, stream: 1, ScriptedPeer.headers("/") + ScriptedPeer.field("X", "1"))
+        ) { _ in ScriptedPeer.frame(0, stream: 1) },
+        Flood(
             testDescription: "CONTINUATION",
             before: ScriptedPeer.frame(1, flags: 1, stream: 1, ScriptedPeer.headers("/wait"))
         ) { _ in ScriptedPeer.frame(9, stream: 1) },
@@ -132,8 +136,6 @@ struct SessionBoundTests {
     func streamWindow() {
         for (more, times) in [(0, 0), (1, 1)] {
             let fixture = SessionFixture(self.limits { $0.streamWindowBytes = 16_384 })
-            // The peer is held to what it was told once it has acknowledged that.
-            fixture.receive(Peer.frame(4, flags: 1))
             fixture.receive(Peer.request("/wait", stream: 1, ended: false))
             // Below its half a window is not opened again.
             fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: 8_191)))
@@ -231,6 +233,76 @@ struct SessionBoundTests {
         second.receive(Peer.frame(0, flags: 1, stream: 5, [0x61]))
         #expect(first.times(.requestBytesMax) == 1)
         #expect(second.takeEvents().last == "5 POST /wait h host=h a")
+    }
+
+    /// HEADERS of a request that go on, with the beginning of a field of so many bytes.
+    private static func half(_ count: Int, stream: Int = 1) -> [UInt8] {
+        let field: [UInt8] = [0x00, 1, 0x78, 0x7F, 0x81, 0xF0, 0x01]
+        return Peer.frame(1, flags: 1, stream: stream, Peer.headers("/echo") + field)
+            + Peer.frame(9, stream: stream, [UInt8](repeating: 0x76, count: count))
+    }
+
+    /// More of that field.
+    private static func more(_ count: Int, endsBlock: Bool = false) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for start in stride(from: 0, to: count, by: 16_000) {
+            let piece = [UInt8](repeating: 0x76, count: min(16_000, count - start))
+            bytes += Peer.frame(9, flags: endsBlock && start + piece.count == count ? 4 : 0, stream: 1, piece)
+        }
+        return bytes
+    }
+
+    @Test("What has come of a block counts with the requests' bytes, field and half field, until the block ends")
+    func blockBytes() {
+        let fixture = SessionFixture()
+        fixture.receive(Self.half(1000))
+        let held = fixture.core.requestBytes.held
+        #expect(held > 1000 && held < 1100)
+        fixture.receive(Self.more(500))
+        #expect(fixture.core.requestBytes.held == held + 500)
+        fixture.session.end()
+        #expect(fixture.core.requestBytes.held == 0)
+
+        let ended = SessionFixture()
+        ended.receive(Self.half(1000) + Self.more(29_847))
+        #expect(ended.core.requestBytes.held > 30_000)
+        ended.receive(Self.more(1, endsBlock: true))
+        #expect(ended.core.requestBytes.held == 0)
+        #expect(ended.produce().first?.status == 431)
+    }
+
+    @Test("A block that a connection has no room for ends it; one that all have no room for is refused, or ends it too")
+    func blockBytesMax() {
+        let own = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = 900 })
+        own.receive(Self.half(1000))
+        #expect(self.goAway(own.produce()) == 11)
+        #expect(own.times(.requestBytesPerConnectionMax) == 1)
+
+        let limits = self.limits { $0.requestBytesMax = 900 }
+        let small = SessionFixture(limits)
+        small.receive(Self.half(1000))
+        #expect(small.produce().map(\.errorCode) == [7])
+        #expect(small.times(.requestBytesMax) == 1)
+        // The rest of the block is read and dropped, and the connection goes on.
+        small.receive(Self.more(29_848, endsBlock: true))
+        #expect(small.core.requestBytes.held == 0)
+        small.receive(Peer.request("/echo", stream: 3))
+        #expect(small.produce().first?.status == 200)
+
+        let large = SessionFixture(limits)
+        large.receive(Self.half(9000))
+        #expect(self.goAway(large.produce()) == 11)
+        #expect(large.times(.requestBytesMax) == 1)
+    }
+
+    @Test("A field that is longer than four header lists ends the connection before it has come")
+    func longestField() {
+        let fixture = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
+        fixture.receive(Peer.frame(1, flags: 1, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA0, 0x1E]))
+        #expect(!fixture.isOver)
+        let over = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
+        over.receive(Peer.frame(1, flags: 1, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA1, 0x1E]))
+        #expect(self.goAway(over.produce()) == 9)
     }
 
     @Test("What waits on streams is counted for its connection, until it leaves or its stream ends")

@@ -11,12 +11,14 @@ final class SessionFixture {
 
     /// - Parameters:
     ///   - core: that of another session, to be two of one loop; one of its own by default.
-    ///   - hasBegun: whether the preface and our empty settings were received, and the answers taken.
+    ///   - hasBegun: whether the preface and our settings were received, and the answers taken.
+    ///   - acknowledges: whether the server's settings are acknowledged then.
     init(
         _ limits: TransportLimits = TransportLimits(),
         core: HTTP2Core? = nil,
         settings: [UInt8] = [],
-        hasBegun: Bool = true
+        hasBegun: Bool = true,
+        acknowledges: Bool = true
     ) {
         let streams = StreamPool(streamsMax: limits.streamsPerLoopMax)
         self.core = core ?? HTTP2Core(limits: limits, streams: streams, now: 1000)
@@ -30,6 +32,7 @@ final class SessionFixture {
         guard hasBegun else { return }
         self.receive(ScriptedPeer.preface + ScriptedPeer.frame(4, settings))
         _ = self.produce()
+        if acknowledges { self.receive(ScriptedPeer.frame(4, flags: 1)) }
     }
 
     func receive(_ bytes: [UInt8]) {

@@ -69,6 +69,71 @@ struct TLSTests {
         #expect(output == "hello 2")
     }
 
+    @Test(
+        "TLS 1.2 is served with the ciphers that HTTP/2 allows, and with no other",
+        arguments: [
+            ("ECDHE-ECDSA-AES128-GCM-SHA256", true), ("ECDHE-ECDSA-CHACHA20-POLY1305", true),
+            ("ECDHE-ECDSA-AES128-SHA256", false), ("ECDHE-ECDSA-AES256-SHA", false), ("AES128-GCM-SHA256", false),
+            ("ECDHE-ECDSA-AES128-CCM", false),
+        ]
+    )
+    func olderCiphers(cipher: String, isServed: Bool) throws {
+        let certificates = try Certificates()
+        let server = try TestServer(tls: certificates.context())
+        let options = ["--http2", "--tls-max", "1.2", "--ciphers", cipher]
+        let (status, output) = try self.curl(server, certificates.folder, options)
+        #expect((status == 0) == isServed && (output == "hello 2") == isServed, "\(status) \(output)")
+    }
+
+    /// What becomes of a connection on which a client of OpenSSL's own does one thing again and again.
+    private func raw(_ server: TestServer, _ act: String, isOlder: Bool = false) throws -> String {
+        let script = #"""
+            import socket, sys
+            sys.path.insert(0, sys.argv[1])
+            from tls_attacks import RawTLS, outcome
+            host, port = sys.argv[2].rsplit(":", 1)
+            client = RawTLS(lambda: socket.create_connection((host, int(port))), is_older=sys.argv[3] == "older")
+            client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+            exec(sys.argv[4])
+            print(outcome(client))
+            """#
+        let library = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("deploy/lib").path
+        let arguments = ["python3", "-B", "-c", script, library, server.address, isOlder ? "older" : "newest", act]
+        let (status, output) = try self.run("/usr/bin/env", arguments)
+        #expect(status == 0, "\(output)")
+        return output
+    }
+
+    @Test("New keys of TLS 1.3 come out of the budget of frames that carry no request", arguments: [0, 1])
+    func keyUpdates(kind: Int) throws {
+        let certificates = try Certificates()
+        var limits = TransportLimits()
+        limits.controlFramesBurst = 100
+        limits.controlFramesPerSecond = 1
+        let server = try TestServer(limits, tls: certificates.context())
+        let few = "for _ in range(50): assert client.update_key(\(kind))\nclient.socket.shutdown(socket.SHUT_WR)"
+        #expect(try self.raw(server, few) == "closed\n")
+        #expect(server.times(.controlFramesPerSecond) == 0)
+        let many = "for _ in range(5000):\n    if not client.update_key(\(kind)): break"
+        let found = try self.raw(server, many)
+        #expect(["GOAWAY 11\n", "closed\n"].contains(found))
+        #expect(server.times(.controlFramesPerSecond) == 1)
+        try self.expectServed(server, certificates.folder)
+    }
+
+    @Test("TLS 1.2 is not negotiated again")
+    func renegotiation() throws {
+        let certificates = try Certificates()
+        let server = try TestServer(tls: certificates.context())
+        #expect(try self.raw(server, "assert not client.renegotiate()", isOlder: true) == "closed\n")
+        try self.expectServed(server, certificates.folder)
+    }
+
+    private func expectServed(_ server: TestServer, _ folder: String) throws {
+        #expect(try self.curl(server, folder, ["--http2"]).1 == "hello 2")
+    }
+
     @Test("A client that offers HTTP/1.1 alone is refused, and others are served")
     func onlyHTTP1() throws {
         let certificates = try Certificates()

@@ -10,6 +10,8 @@ struct TimeLimitTests {
         limits.idleSeconds = 1
         let server = try TestServer(limits)
         let busy = try server.peer()
+        // Acknowledges them, so that this wait may last.
+        #expect(busy.frame(type: 4) != nil)
         busy.send(ScriptedPeer.request("/wait", stream: 1))
         await server.log.wait(for: "waiting 1")
         let peer = try server.peer()
@@ -32,6 +34,23 @@ struct TimeLimitTests {
         #expect(peer.frame(type: 3, stream: 1)?.errorCode == 8)
         peer.send(ScriptedPeer.request("/echo", stream: 3))
         #expect(peer.body(stream: 3) == [])
+    }
+
+    @Test(
+        "A request of HTTP/1.1 that stops coming is answered 408 once, and its connection ends",
+        arguments: ["G", "GET /echo HTTP/1.1\r\nHo", "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\na"]
+    )
+    func requestStops(sent: String) throws {
+        var limits = TransportLimits()
+        limits.requestSeconds = 1
+        let server = try TestServer(limits)
+        let peer = try ScriptedPeer(server.address)
+        peer.send(sent)
+        #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 408 Request Timeout\r\n") == true)
+        #expect(peer.text(through: "\n") == "The request took too long to arrive.\n")
+        #expect(peer.hasEnded())
+        #expect(server.times(.requestSeconds) == 1)
+        try server.expectServed()
     }
 
     @Test("A peer whose socket takes nothing is ended, and others are served")

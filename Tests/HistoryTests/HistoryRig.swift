@@ -134,3 +134,15 @@ final class HistoryRig {
         + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
         + DiscardReason.allCases.map { .discard($0) }
 }
+
+extension HistoryFile {
+    /// A history under the key of every test.
+    convenience init(
+        path: String?,
+        limits: HistoryLimits,
+        vfs: String? = nil,
+        onTrouble: @escaping (HistoryTrouble) -> Void
+    ) {
+        self.init(path: path, key: EngineRig.historyKey, limits: limits, vfs: vfs, onTrouble: onTrouble)
+    }
+}

@@ -61,9 +61,34 @@ struct HistoryTroubleTests {
     func newerFile() throws {
         let rig = try self.filled()
         try Data().write(to: URL(filePath: rig.asidePath))
-        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("PRAGMA user_version = 2")
-        try self.expectNewStart(rig, "format is 2")
-        #expect(try SQLiteDatabase(path: rig.asidePath, mode: .readOnly).integer("PRAGMA user_version") == 2)
+        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("PRAGMA user_version = 3")
+        try self.expectNewStart(rig, "format is 3")
+        #expect(try SQLiteDatabase(path: rig.asidePath, mode: .readOnly).integer("PRAGMA user_version") == 3)
+    }
+
+    @Test("A file that knows devices by numbers without a key is set aside, as it was")
+    func fileWithoutKey() throws {
+        let rig = try self.filled()
+        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("PRAGMA user_version = 1; DROP TABLE key")
+        try self.expectNewStart(rig, "strangers could find tokens for")
+        let aside = try SQLiteDatabase(path: rig.asidePath, mode: .readOnly)
+        #expect(try aside.integer("PRAGMA user_version") == 1)
+        #expect(try aside.integer("SELECT count(*) FROM run") ?? 0 > 0)
+    }
+
+    @Test("A file of another key is set aside, and nothing of it is answered")
+    func otherKey() throws {
+        let rig = try self.filled()
+        let device = try #require(rig.events.last?.device)
+        #expect(rig.open().recent(device: device, count: 1).count == 1)
+        rig.close()
+        var troubles: [HistoryTrouble] = []
+        let other = HistoryFile(path: rig.path, key: HashKey((1, 2)), limits: rig.limits) { troubles.append($0) }
+        #expect(other.recent(device: device, count: 1) == [])
+        #expect(troubles.count == 1)
+        let told = troubles.first?.message ?? ""
+        #expect(told.contains("history.key") && told.contains(rig.asidePath), "\(told)")
+        #expect(FileManager.default.fileExists(atPath: rig.asidePath))
     }
 
     @Test("A run's row that is damaged is found at the start")

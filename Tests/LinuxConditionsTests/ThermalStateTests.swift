@@ -45,6 +45,34 @@ struct ThermalStateTests {
         #expect(Self.state(79_500, Self.laptop, before: .nominal) == .fair)
     }
 
+    @Test(
+        "Whatever number a driver tells, the state of the machine can be read",
+        arguments: ["9223372036854775807", "-9223372036854775808", "9223372036854775808", "1e308", "-0", "nan", ""]
+    )
+    func anyNumber(number: String) throws {
+        let thermal = "sys/class/thermal/thermal_zone0"
+        let cooling = "sys/class/thermal/cooling_device0"
+        let battery = "sys/class/power_supply/BAT0"
+        var files = ["\(cooling)/type": "Processor", "\(battery)/type": "Battery"]
+        for (index, type) in ["critical", "hot", "passive"].enumerated() {
+            files["\(thermal)/trip_point_\(index)_type"] = type
+            files["\(thermal)/trip_point_\(index)_temp"] = number
+        }
+        files["\(thermal)/temp"] = number
+        for name in ["cur_state", "max_state"] { files["\(cooling)/\(name)"] = number }
+        for name in ["capacity", "energy_now", "energy_full", "charge_now", "charge_full", "present", "online"] {
+            files["\(battery)/\(name)"] = number
+        }
+        let folder = try MachineFolder(files)
+        let reading = SystemFolder(root: folder.path).read()
+        for before in ThermalState.allCases {
+            let state = ThermalState(zones: reading.zones, cooling: reading.cooling, before: before)
+            #expect(ThermalState.allCases.contains(state))
+        }
+        let percent = PowerState(reading.powerSupplies ?? []).batteryPercent
+        #expect((0...100).contains(percent ?? 0))
+    }
+
     @Test("The worst zone counts")
     func worst() {
         let zones = [

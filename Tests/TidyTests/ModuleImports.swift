@@ -11,7 +11,7 @@ enum ModuleImports {
         "DeviceEngine": ["Bytes", "LaunchPolicy"],
         "WakeDispatch": ["Bytes", "DeviceEngine", "LaunchPolicy"],
         "Simulation": ["Bytes", "LaunchPolicy", "Text"],
-        "HTTPTransport": ["Bytes", "CLinux", "CMicrohttpd", "CNghttp2", "COpenSSL", "Glibc", "Synchronization"],
+        "HTTPTransport": ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Glibc", "Synchronization"],
         "LinuxConditions": ["CNetlink", "Glibc"],
         "ServiceManager": ["CSystemd", "Glibc"],
         "HTTPClient": ["Bytes", "CLibcurl", "Glibc"],

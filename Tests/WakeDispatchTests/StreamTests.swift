@@ -28,6 +28,26 @@ struct StreamTests {
         #expect(rig.engine.totals == books)
     }
 
+    @Test("What frees a slot names the wake that ended, in whatever order they end, and after the word that it expired")
+    func released() {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 4)
+        for device in 0..<4 { rig.push(device) }
+        let wakes = rig.takeDeliveries().map(\.wake)
+        let stream = DispatchRig.address(1)
+        rig.report(.newData, wakes[2])
+        #expect(rig.output.take() == [.released(wakes[2], stream)])
+        rig.dispatcher.lose(wakes[0], on: stream, takingBackAttempt: false)
+        #expect(rig.output.events.first == .released(wakes[0], stream))
+        _ = rig.output.take()
+        rig.report(.failed, wakes[3])
+        #expect(rig.output.events.first == .released(wakes[3], stream))
+        _ = rig.output.take()
+        rig.advance(by: 30_000)
+        let ends = rig.output.events.filter { $0 == .expired(wakes[1], stream) || $0 == .released(wakes[1], stream) }
+        #expect(ends == [.expired(wakes[1], stream), .released(wakes[1], stream)])
+    }
+
     @Test("Subscribing again under one address ends the former stream")
     func sameAddress() {
         let rig = DispatchRig()

@@ -179,7 +179,9 @@ extension TraceDriver {
         var events: [HistoryEvent] = []
         self.rig.engine.takeEvents(into: &events)
         for event in events {
-            let device = self.names.indices.first { HistoryEvent.device(of: EngineRig.token($0)) == event.device }
+            let device = self.names.indices.first {
+                HistoryEvent.device(of: EngineRig.token($0), EngineRig.historyKey) == event.device
+            }
             if let device { self.note(event, device) }
         }
     }

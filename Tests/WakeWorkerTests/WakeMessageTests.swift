@@ -36,6 +36,45 @@ struct WakeMessageTests {
     }
 
     @Test(
+        "No number of a peer is past what can be reckoned with",
+        arguments: [
+            ("9223372036854775807", WakeMessage.timeLeftMax), ("-9223372036854775808", -WakeMessage.timeLeftMax),
+            ("-1", -1), ("-0", 0), ("0", 0), ("3155760000000", 3_155_760_000_000),
+            // No whole number: as if it were not there.
+            ("9223372036854775808", nil), ("1e308", nil), ("1e999", nil), ("1e-400", nil), ("0.5", nil), ("true", nil),
+        ] as [(String, Int64?)]
+    )
+    func numbers(number: String, timeLeft: Int64?) throws {
+        let names = [
+            "timeLeft", "deadline", "priority", "attempt", "coalesced", "receivedAt", "firstReceivedAt",
+        ]
+        let members = names.map { "\"\($0)\":\(number)" }.joined(separator: ",")
+        let start = #""wake":"w","device":"ab","topic":"t""#
+        #expect(WakeMessage.timeLeft(Array("{\"timeLeft\":\(number)}".utf8)) == timeLeft.map { max(0, $0) })
+        let untimed = WakeMessage(Array("{\(start),\"deadline\":\(number)}".utf8))
+        for clock in [Int64.min, -1, 0, 1_800_000_000_000, .max] {
+            let left = untimed?.timeLeft(wallClock: clock) ?? 0
+            #expect((-WakeMessage.timeLeftMax...WakeMessage.timeLeftMax).contains(left))
+        }
+        guard timeLeft != nil else { return #expect(untimed == nil) }
+        let wake = try #require(WakeMessage(Array("{\(start),\(members)}".utf8)))
+        #expect(wake.timeLeft == timeLeft && wake.timeLeft(wallClock: 7) == timeLeft)
+        let instants = [wake.deadline, wake.receivedAt, wake.firstReceivedAt]
+        #expect(instants.allSatisfy { (0...WakeMessage.instantMax).contains($0) })
+        let counts = [wake.priority, wake.attempt, wake.coalesced]
+        #expect(counts.allSatisfy { (0...WakeMessage.countMax).contains($0) })
+        // As a session reckons with them, on a machine that has run for a hundred years.
+        let now: Int64 = 3_155_760_000_000
+        var machine = WakeStateMachine(deadline: now + (wake.timeLeft ?? 0))
+        machine.handlerStarted()
+        machine.extended(to: now + (wake.timeLeft ?? 0))
+        var keepAlive = KeepAlive()
+        keepAlive.begun(deadline: machine.deadline)
+        keepAlive.extended(to: machine.deadline)
+        #expect(machine.nextMoment != nil && keepAlive.nextMoment != nil)
+    }
+
+    @Test(
         "Text that is no wake is refused",
         arguments: [
             "", "[]", "{", "{\"wake\"", "{\"wake\":", "{\"wake\":\"a", "{\"wake\":\"a\"}", "{\"wake\":\"a\\",

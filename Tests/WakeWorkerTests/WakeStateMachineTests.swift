@@ -111,11 +111,12 @@ struct WakeStateMachineTests {
         #expect(queued.momentReached(now: 32_000) == .forget)
     }
 
-    @Test("What waits to be sent again can be given up, and nothing else")
+    @Test("A worker that ends gives up a result that is not known to have arrived, and every wake")
     func givenUp() {
         for place in Place.allCases {
             var machine = place.machine()
-            #expect(machine.givenUp() == (place == .pausing ? .newData : nil), "\(place)")
+            #expect(machine.givenUp() == (place == .pausing || place == .sending ? .newData : nil), "\(place)")
+            #expect(machine.isOver && machine.nextMoment == nil, "\(place)")
         }
     }
 

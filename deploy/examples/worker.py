@@ -27,16 +27,14 @@ async def answer(client: httpx.AsyncClient, wake: dict) -> None:
 async def listen(client: httpx.AsyncClient, topic: str) -> None:
     timeout = httpx.Timeout(10, read=45)  # A comment comes every 15 s: silence means that the stream is broken.
     async with client.stream("GET", f"/v1/topics/{topic}/wakes?slots=4&name=python", timeout=timeout) as response:
-        event = {}
-        async for line in response.raise_for_status().aiter_lines():
-            if line:
-                field, _, value = line.partition(": ")
-                event[field] = event.get(field, "") + value
-            elif "data" in event:
-                wake, kind, event = json.loads(event["data"]), event["event"], {}
-                if kind == "expired" and wake["wake"] in running:
+        rest = ""
+        async for text in response.raise_for_status().aiter_text():  # aiter_lines would split at U+2028, too.
+            *events, rest = (rest + text).split("\n\n")
+            for lines in (event.split("\n") for event in events):  # A comment has no data; it keeps the stream alive.
+                wake = json.loads("".join(line[6:] for line in lines if line.startswith("data: ")) or "{}")
+                if "event: expired" in lines and wake["wake"] in running:
                     running[wake["wake"]].cancel()
-                elif kind == "wake" and not stopping.is_set():  # What is not started launches again elsewhere.
+                elif "event: wake" in lines and not stopping.is_set():  # What is not started launches again elsewhere.
                     running[wake["wake"]] = task = asyncio.create_task(answer(client, wake))
                     task.add_done_callback(lambda _, wake=wake: running.pop(wake["wake"]))
 

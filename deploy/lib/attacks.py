@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import tls_attacks
+
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
-END_STREAM, END_HEADERS = 1, 4
-PROTOCOL_ERROR, CANCEL, ENHANCE_YOUR_CALM = 1, 8, 11
+ACK, END_STREAM, END_HEADERS = 1, 1, 4
+PROTOCOL_ERROR, SETTINGS_TIMEOUT, CANCEL, ENHANCE_YOUR_CALM = 1, 4, 8, 11
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 INITIAL_WINDOW_SIZE = 4
 WAIT_SECONDS = 30
@@ -57,7 +59,9 @@ class Target:
 class Peer:
     """One connection that has begun HTTP/2."""
 
-    def __init__(self, target: Target, settings: bytes = b"", opening: bytes = PREFACE):
+    def __init__(
+        self, target: Target, settings: bytes = b"", opening: bytes = PREFACE, acknowledges: bool = True
+    ):
         self.socket = target.connect()
         if target.ca:
             context = ssl.create_default_context(cafile=target.ca)
@@ -66,6 +70,10 @@ class Peer:
         self.received = b""
         self.is_over = False
         self.send(opening + (frame(SETTINGS, payload=settings) if opening else b""))
+        if opening == PREFACE and acknowledges:
+            # Before anything else, since nothing may come within a field block.
+            next(kind for kind, _, _, _ in self.frames() if kind == SETTINGS)
+            self.send(frame(SETTINGS, ACK))
 
     def close(self) -> None:
         self.socket.close()
@@ -123,6 +131,7 @@ class Attack:
     name: str
     run: Callable[[Target], Iterator[str]]
     expected: tuple[str, ...]
+    transports: tuple[str, ...] = ("tls", "h2c")
 
 
 @contextmanager
@@ -213,7 +222,9 @@ def unread(target: Target) -> Iterator[str]:
         with peer(target) as attacker:
             attacker.socket.settimeout(WAIT_SECONDS)
             is_taken, stream = True, 1
-            while is_taken and stream < 2_000_000:
+            # Until its end: what is sent to a session that is over is thrown away as fast as it comes.
+            deadline = time.monotonic() + WAIT_SECONDS
+            while is_taken and time.monotonic() < deadline:
                 requests = (
                     frame(HEADERS, END_STREAM | END_HEADERS, stream + 2 * index, block(b"/v1/none", b"GET"))
                     for index in range(500)
@@ -248,6 +259,44 @@ def slow_headers(target: Target) -> Iterator[str]:
 
 def slow_bodies(target: Target) -> Iterator[str]:
     return slowly(target, frame(HEADERS, END_HEADERS, 1, block()), frame(DATA, 0, 1, b"{"))
+
+
+def kept_blocks(target: Target) -> Iterator[str]:
+    """Field blocks that stop one byte before the end of a field as long as is taken, and go no further."""
+    long = block() + b"\x00\x01x" + integer(31_900, 7)
+    beginning = frame(HEADERS, 0, 1, long) + frame(CONTINUATION, 0, 1, b"v" * 16_000)
+    return kept(target, beginning + frame(CONTINUATION, 0, 1, b"v" * 15_899))
+
+
+def kept_frames(target: Target) -> Iterator[str]:
+    """GOAWAY frames as long as frames may be, of which the last byte never comes."""
+    return kept(target, frame(GOAWAY, payload=bytes(16_384))[:-1])
+
+
+def kept(target: Target, beginning: bytes) -> Iterator[str]:
+    attackers = [Peer(target) for _ in range(200 * target.scale)]
+    try:
+        for attacker in attackers:
+            attacker.send(beginning)
+        for attacker in attackers:
+            yield attacker.outcome()
+    finally:
+        for attacker in attackers:
+            attacker.close()
+
+
+def unacknowledged_settings(target: Target) -> Iterator[str]:
+    for _ in range(3 * target.scale):
+        attacker = Peer(target, acknowledges=False)
+        yield attacker.outcome()
+        attacker.close()
+
+
+def key_updates(target: Target) -> Iterator[str]:
+    """Asks for new keys of TLS 1.3, each of which is answered with another, or need not be."""
+    for kind in (tls_attacks.KEY_UPDATE_REQUESTED, tls_attacks.KEY_UPDATE_NOT_REQUESTED):
+        for _ in range(2 * target.scale):
+            yield tls_attacks.key_updates(target.connect, PREFACE + frame(SETTINGS), kind, 50_000)
 
 
 def client_hello() -> bytes:
@@ -331,8 +380,12 @@ ATTACKS = [
     Attack("trailer-bomb", trailer_bomb, (f"RST_STREAM {ENHANCE_YOUR_CALM}",)),
     Attack("zero-window", zero_window, (f"RST_STREAM {CANCEL}",)),
     Attack("unread-answers", unread, ("closed",)),
-    Attack("slow-headers", slow_headers, (f"RST_STREAM {CANCEL}",)),
+    Attack("slow-headers", slow_headers, (f"GOAWAY {ENHANCE_YOUR_CALM}",)),
     Attack("slow-bodies", slow_bodies, (f"RST_STREAM {CANCEL}",)),
+    Attack("kept-blocks", kept_blocks, (f"GOAWAY {ENHANCE_YOUR_CALM}",)),
+    Attack("kept-frames", kept_frames, (f"GOAWAY {ENHANCE_YOUR_CALM}",)),
+    Attack("unacknowledged-settings", unacknowledged_settings, (f"GOAWAY {SETTINGS_TIMEOUT}",)),
+    Attack("key-updates", key_updates, CALM, ("tls",)),
     Attack("half-open", half_open, ("closed",)),
     Attack("garbage", garbage, ("closed",)),
 ]

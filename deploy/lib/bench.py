@@ -15,9 +15,11 @@ from typing import Any
 import auth_load
 import bench_page
 import bench_tables
+import chosen_tokens
 import durable_load
 import growth
 import http2_load
+import instructions
 import machine
 import million
 import overload
@@ -104,6 +106,11 @@ PARTS = {
         "the same of durable pushes",
         partial(cpu, "sqlite", push_load.DURABLE_RATIO_TARGET, 4), partial(bench_tables.cpu, "durable push"),
     ),
+    "instructions": Part(
+        "instructions of a push, counted by callgrind, beside nghttpd",
+        lambda options, folder: instructions.measure(options.products, folder),
+        bench_tables.instructions,
+    ),
     "auth": Part(
         "CPU a push with provider tokens beside without",
         lambda options, folder: auth_load.measure(options.products, folder, options.runs, options.requests),
@@ -118,6 +125,11 @@ PARTS = {
         "memory, disk and the start with a million durable devices",
         lambda options, folder: million.measure(options.products, folder),
         bench_tables.million_devices,
+    ),
+    "chosen-tokens": Part(
+        "the start with a million devices whose tokens somebody chose",
+        lambda options, folder: chosen_tokens.measure(options.products, folder),
+        bench_tables.chosen_tokens,
     ),
     "webhook": Part(
         "wakes a second to a webhook",

@@ -96,6 +96,26 @@ def cpu(kind: str, result: list[dict]) -> list[Table]:
     return [Table(f"CPU microseconds a {kind}", ["", "gateway", "nghttpd", "ratio", "target", ""], rows)]
 
 
+def chosen_tokens(result: dict) -> list[Table]:
+    rows = [
+        [name, f"{result['pushSeconds'][name]:.1f}", f"{seconds:.2f}"]
+        for name, seconds in result["readySeconds"].items()
+    ]
+    note = f"{result['ratio']:.2f} times; target: at most {result['target']:g}  {verdict(result['passed'])}"
+    title = f"The start with {result['devices']:,} devices, by their tokens"
+    return [Table(title, ["", "pushed to in s", "ready in s"], rows, [note])]
+
+
+def instructions(result: dict) -> list[Table]:
+    counts = {(row["scheme"], row["server"]): row["instructions"] for row in result["rows"]}
+    rows = [
+        [f"{scheme}, {server}", f"{count:,}", f"{count / counts[scheme, 'nghttpd']:.2f}"]
+        for (scheme, server), count in counts.items()
+    ]
+    title = f"Instructions of a POST, {result['connections']} connections x {result['streams']} streams"
+    return [Table(title, ["", "instructions", "of nghttpd's"], rows)]
+
+
 def auth(row: dict) -> list[Table]:
     figures = [f"{row['microseconds'][side]:.2f}" for side in ("with", "without")]
     cells = [row["shape"], *figures, f"{row['ratio']:.3f}", f"at most {row['target']}", verdict(row["passed"])]

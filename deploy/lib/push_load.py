@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+from collections.abc import Callable
 from functools import partial
 
 import h2load
@@ -34,10 +35,17 @@ def write_inputs(folder: str, connections: int = CONNECTIONS) -> None:
         file.write(payload())
 
 
-def write_pushes(folder: str, name: str, devices: int, connections: int, seed: int) -> None:
+def random_token(source: random.Random) -> str:
+    return f"{source.getrandbits(256):064x}"
+
+
+def write_pushes(
+    folder: str, name: str, devices: int, connections: int, seed: int,
+    token: Callable[[random.Random], str] = random_token,
+) -> None:  # fmt: skip
     """The paths of pushes to so many devices, in no order, dealt out to the connections; and their body."""
     source = random.Random(seed)
-    h2load.write_paths(folder, name, [f"/3/device/{source.getrandbits(256):064x}" for _ in range(devices)], connections)
+    h2load.write_paths(folder, name, [f"/3/device/{token(source)}" for _ in range(devices)], connections)
     with open(os.path.join(folder, "body"), "wb") as file:
         file.write(payload())
 

@@ -22,7 +22,7 @@ from verdicts import Verdicts
 GROWTH_BYTES_MAX = 64 * 1024 * 1024
 ANSWER_SECONDS_MAX = 0.1
 DESCRIPTORS_SECONDS = 30
-# Each loop makes what it needs for HTTP/1.1 when the first such connection comes, and keeps it.
+# Connections that are being ended when they are counted.
 DESCRIPTORS_SLACK = 8
 SCALE = 4
 # Handshakes of offenders that do more take a while on a busy machine.
@@ -116,7 +116,7 @@ def run(program: str, chosen: list[Attack], transports: list[str], scale: int, i
     with tempfile.TemporaryDirectory(prefix="wakegate-attacks.") as folder:
         with Gateway(os.path.dirname(program), folder, [], SETTINGS) as gateway:
             for attack in chosen:
-                for transport in transports:
+                for transport in (each for each in transports if each in attack.transports):
                     ca = gateway.ca if transport == "tls" else None
                     asyncio.run(attack_once(attack, gateway, ca, scale, verdicts, is_timed))
             verdicts.check("the gateway still runs", gateway.process.poll() is None, "it has ended")

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 package import HTTPClient
 
 /// Where a client command finds its gateway, and how it shows who it is.
@@ -54,15 +55,28 @@ package struct GatewayLocation: Sendable {
         guard !parsed.isSet("--token") else {
             throw .usage("--token and --token-file were both given; give one of them")
         }
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw CommandFailure(.failed, "\(path) cannot be read; see --token-file and the file's permissions")
+        var token = try self.words(path)
+        for _ in 0..<Self.emptyReadsMax where token.isEmpty {
+            _ = poll(nil, 0, Self.emptyReadMilliseconds)
+            token = try self.words(path)
         }
-        let token = String(decoding: data.prefix(65_536), as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard token.count == 1 else {
             let remedy = "--token-file takes the token alone, as `wakegate token issue` prints it"
             throw CommandFailure(.failed, "\(path) holds \(token.count) words; \(remedy)")
         }
-        return String(token[0])
+        return token[0]
+    }
+
+    /// How often an empty file is read again, and after how long: who writes it anew takes a moment.
+    private static let emptyReadsMax = 20
+    private static let emptyReadMilliseconds: Int32 = 100
+
+    private static func words(_ path: String) throws(CommandFailure) -> [String] {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw CommandFailure(.failed, "\(path) cannot be read; see --token-file and the file's permissions")
+        }
+        return String(decoding: data.prefix(65_536), as: UTF8.self).split(whereSeparator: \.isWhitespace)
+            .map(String.init)
     }
 
     private static func url(in file: GatewayFile, side: Side) -> String? {
@@ -129,7 +143,7 @@ package struct GatewayLocation: Sendable {
             return "\(place) ended the exchange (\(error)); \(cause)"
         case .tooLarge: return "\(place): \(error); ask for less"
         case .badRequest: return "\(error); look at --gateway URL"
-        case .unavailable, .refusedAddress, .cancelled: return "\(error)"
+        case .headTooLarge, .unavailable, .refusedAddress, .cancelled: return "\(error)"
         }
     }
 }

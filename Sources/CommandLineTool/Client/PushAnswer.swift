@@ -27,7 +27,8 @@ package struct PushAnswer: Sendable {
     package var text: String {
         var parts = ["\(self.response.status) \(self.outcome)"]
         if let eligible = self.response.header("wakegate-eligible-at"), let seconds = Int(eligible) {
-            let wait = TimeText.duration(seconds: seconds - self.now)
+            let (left, isTooMuch) = seconds.subtractingReportingOverflow(self.now)
+            let wait = TimeText.duration(seconds: isTooMuch ? 0 : left)
             parts.append("may launch in \(wait) (\(TimeText.instant(Double(seconds) * 1000)))")
         }
         if let held = self.response.header("wakegate-held") {

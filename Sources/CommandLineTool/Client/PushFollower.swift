@@ -5,6 +5,8 @@ import Text
 struct PushFollower {
     /// How long it waits between two looks, in milliseconds: at first, and at most.
     private static let pauses = (first: 50, last: 1000)
+    /// How long one answer may take, in milliseconds: when its time is over all but, and at most.
+    private static let answerTimes: (first: Int64, last: Int64) = (1000, 30_000)
 
     let location: GatewayLocation
     /// The device, as the log names it in a query.
@@ -22,7 +24,10 @@ struct PushFollower {
         var pause = Self.pauses.first
         while true {
             let path = "/v1/pushes/\(URLPath.component(way.apnsID))?device=\(URLPath.component(self.device))"
-            let response = try self.location.answer(self.location.request("GET", path), with: client)
+            var request = self.location.request("GET", path)
+            let time = max(Self.answerTimes.first, deadline - Monotonic.milliseconds)
+            request.timeoutMilliseconds = Int(min(Self.answerTimes.last, time))
+            let response = try self.location.answer(request, with: client)
             guard response.status != 404 || !response.text.contains("\"BadPath\"") else {
                 throw CommandFailure(
                     .failed,

@@ -41,7 +41,8 @@ extension CommandDefinition {
             """
             From the first token on, `wakegate serve` asks every worker for one; on addresses other than loopback it
             does so in any case. Operators are asked on addresses other than loopback. `wakegate dev` asks nobody. A
-            running gateway needs no restart. Removing token.key ends every token, as does another key.
+            running gateway needs no restart. Removing token.key ends every token, as does another key; a gateway that
+            has asked does not start without one, unless it asks for certificates or unaskedWorkers is set.
             """,
             """
             A worker's token is good for subscribing, results, registering, removing and conditions, in its topics; an

@@ -11,7 +11,8 @@ package enum Sparkline {
         let text = shown.map { value -> Character in
             guard let value else { return " " }
             guard highest > 0, value > 0 else { return self.bars[0] }
-            return self.bars[min(self.bars.count - 1, Int(value / highest * Double(self.bars.count - 1) + 0.5))]
+            let height = Int(saturating: value / highest * Double(self.bars.count - 1) + 0.5)
+            return self.bars[min(self.bars.count - 1, height)]
         }
         return String(repeating: " ", count: max(0, width - text.count)) + String(text)
     }

@@ -25,6 +25,8 @@ final class WatchConnection {
     private let subject: WatchSubject
     private var past: HTTPRequestID?
     private var request: HTTPRequestID?
+    /// Asks why the stream was refused.
+    private var inquiry: (request: HTTPRequestID, status: Int)?
     private var parser = ServerSentEventParser(bytesMax: WatchConnection.eventBytesMax)
     private var heardAt = Monotonic.milliseconds
     private var asksAt = Monotonic.milliseconds
@@ -109,6 +111,9 @@ final class WatchConnection {
             guard case .success(let response) = result, response.isSuccess else { return [] }
             return [.past(try GatewayAnswer.object(response))]
         }
+        if let inquiry = self.inquiry, id == inquiry.request {
+            return try self.refusalExplained(result, inquiry.status)
+        }
         guard id == self.request else { return [] }
         switch result {
         case .failure(let error):
@@ -127,12 +132,32 @@ final class WatchConnection {
         }
     }
 
-    /// A stream was refused: asks for the statistics, whose answer says why, and is no stream.
+    /// A stream was refused: asks again for an answer that is collected, and says why.
     private func refused(_ status: Int) throws(CommandFailure) -> [News] {
         if status >= 500, self.hasHeard { return [try self.lost("it answered \(status)")] }
         self.client.cancelIfAny(self.request)
         self.request = nil
-        try GatewayAnswer.check(self.location.answer(self.location.request("GET", "/v1/live"), with: self.client))
+        self.asksAt = .max
+        var request = self.location.request("GET", "/v1/live")
+        request.timeoutMilliseconds = Int(Self.silenceMax)
+        do throws(HTTPClientError) {
+            self.inquiry = (try self.client.start(request), status)
+        } catch {
+            throw self.location.failure(error)
+        }
+        return []
+    }
+
+    private func refusalExplained(
+        _ result: Result<HTTPResponse, HTTPClientError>,
+        _ status: Int
+    ) throws(CommandFailure) -> [News] {
+        switch result {
+        case .success(let response): try GatewayAnswer.check(response)
+        case .failure(let error) where error.code != .timedOut: throw self.location.failure(error)
+        // A stream was opened after all, and has no end.
+        case .failure: break
+        }
         throw CommandFailure(.failed, "the gateway answered \(status) and then took it back; try again")
     }
 

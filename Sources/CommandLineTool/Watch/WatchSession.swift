@@ -111,17 +111,20 @@ struct WatchSession {
                 switch news {
                 case .past: break
                 case .event(_, let text):
-                    Console.out(self.isJSON ? "\(text)\n" : self.lineOfEvent)
+                    let line = self.isJSON ? "\(text)\n" : self.lineOfEvent
+                    guard Console.out(line, watching: signals, until: Self.endsLines) else { return 0 }
                     self.wasLost = false
                 case .lost(let cause):
                     if !self.wasLost { Console.error("the gateway does not answer, and is asked again: \(cause)") }
                     self.wasLost = true
                 }
             }
-            // A terminal's size is nothing to lines; everything else ends them.
-            if SignalPipe.read(signals).contains(where: { $0 != SIGWINCH }) { return 0 }
+            if SignalPipe.read(signals).contains(where: Self.endsLines) { return 0 }
         }
     }
+
+    /// A terminal's size is nothing to lines; everything else ends them.
+    private static func endsLines(_ signal: Int32) -> Bool { signal != SIGWINCH }
 
     private var lineOfEvent: String {
         guard case .device = self.subject else {

@@ -53,8 +53,8 @@ package struct WatchView: Sendable {
         if let gateway = event["gateway"] {
             let state = gateway["state"]?.text ?? ""
             line.append(state, state == "ready" ? .good : state == "draining" ? .warning : .bad)
-            let uptime = TimeText.duration(seconds: Int(gateway["uptime"]?.number ?? 0))
-            let memory = Int((gateway["memory"]?.number ?? 0) / 1_000_000)
+            let uptime = TimeText.duration(seconds: Int(saturating: gateway["uptime"]?.number ?? 0))
+            let memory = Int(saturating: (gateway["memory"]?.number ?? 0) / 1_000_000)
             line.append("  up \(uptime)  \(Self.count(gateway["connections"])) connections  \(memory) MB", .faint)
             line.append("  \(self.accounts(event))", .faint)
         }
@@ -91,7 +91,7 @@ package struct WatchView: Sendable {
             self.rate("launches", \.launched, .second, "\(Self.count(wakes["launched"])) launched"),
             self.row(
                 "coalesced",
-                shares.last.flatMap(\.self).map { "\(Int($0 * 100 + 0.5)) %" } ?? "-",
+                shares.last.flatMap(\.self).map { "\(Int(saturating: $0 * 100 + 0.5)) %" } ?? "-",
                 Sparkline.text(shares, width: self.sparkWidth, most: 1),
                 .first,
                 "\(Self.text((perLaunch * 100).rounded() / 100)) push\(perLaunch == 1 ? "" : "es") a launch"
@@ -234,7 +234,7 @@ package struct WatchView: Sendable {
     /// An empty line and a table of at most `rows` lines, which says how many it leaves out.
     private static func table(_ lines: [StyledLine], of count: Double?, rows: Int) -> [StyledLine] {
         guard lines.count > 1, rows > 1 else { return [] }
-        let total = max(Int(count ?? 0), lines.count - 1)
+        let total = max(Int(saturating: count ?? 0), lines.count - 1)
         guard total > rows - 1 || lines.count > rows else { return [StyledLine()] + lines }
         let shown = lines.prefix(rows - 1)
         return [StyledLine()] + shown + [StyledLine("and \(total - shown.count + 1) more", .faint)]
@@ -246,10 +246,11 @@ package struct WatchView: Sendable {
 extension WatchView {
     static func text(_ number: Double) -> String {
         let digits = JSONNumber.text(of: number)
-        guard let value = Int(digits), abs(value) >= 1000 else { return digits }
+        guard let value = Int(digits), value.magnitude >= 1000 else { return digits }
+        let magnitude = String(value.magnitude)
         var text = ""
-        for (index, digit) in String(abs(value)).enumerated() {
-            if index > 0, (String(abs(value)).count - index) % 3 == 0 { text.append(",") }
+        for (index, digit) in magnitude.enumerated() {
+            if index > 0, (magnitude.count - index) % 3 == 0 { text.append(",") }
             text.append(digit)
         }
         return value < 0 ? "-\(text)" : text
@@ -263,7 +264,9 @@ extension WatchView {
 
     /// How long, in milliseconds: `350 ms`, `12 s`, `3 min 2 s`.
     static func lag(_ milliseconds: Double) -> String {
-        milliseconds < 1000 ? "\(Int(milliseconds)) ms" : TimeText.duration(seconds: Int(milliseconds / 1000))
+        milliseconds < 1000
+            ? "\(Int(saturating: milliseconds)) ms"
+            : TimeText.duration(seconds: Int(saturating: milliseconds / 1000))
     }
 
     /// The sum of counters, and those that are not zero by name.

@@ -78,6 +78,16 @@ final class CommandLoop {
         self.writeLogs()
     }
 
+    /// Kills the commands that run still, which nobody waits for any more.
+    func killAll() {
+        for (pid, job) in self.jobs {
+            job.process.signal(SIGKILL)
+            self.log("the command of wake \(job.run.notification.id) ran still at the end, and was killed")
+            self.jobs[pid] = nil
+            job.run.end(.failed)
+        }
+    }
+
     /// Writes what is left of our output, for as long as somebody reads it.
     func writeLastLogs() {
         let limit = Monotonic.milliseconds + Self.outputMilliseconds

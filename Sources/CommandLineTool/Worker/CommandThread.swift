@@ -53,7 +53,7 @@ final class CommandThread: Sendable {
     /// Writes a line of our own to standard error, soon.
     func log(_ line: String) { self.submit { $0.log(line) } }
 
-    /// Ends the thread, after the last command, once our output is written.
+    /// Ends the thread once our output is written. A command that runs still is killed, with all that it started.
     ///
     /// - Returns: why commands could no longer be run, if so.
     func finish() async -> CommandFailure? {
@@ -80,6 +80,7 @@ final class CommandThread: Sendable {
             }
             for work in work { work.run(loop) }
             if let finished {
+                loop.killAll()
                 loop.writeLastLogs()
                 return finished.resume(returning: loop.failure)
             }

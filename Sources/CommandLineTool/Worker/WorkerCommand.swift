@@ -22,6 +22,12 @@ extension CommandDefinition {
                 "the commands' output: the wake's id before each line (log, the default), or as it is",
                 words: ["log", "inherit"]
             ),
+            OptionDefinition(
+                "--stop-within",
+                "SECONDS",
+                "how long ending may take after the first SIGTERM or SIGINT; default: 40",
+                value: .integer(5...86_400)
+            ),
             OptionDefinition("--system-root", "DIR", "read the machine's state below DIR instead of /; for tests"),
             OptionDefinition("--name", "NAME", "what the gateway calls this worker; default: the host's name"),
         ] + OptionDefinition.client,
@@ -35,9 +41,13 @@ extension CommandDefinition {
             gets SIGTERM, and SIGKILL two seconds later.
             """,
             """
-            SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does; a second one
-            stops the commands, too. When the worker dies, even by SIGKILL, its commands get SIGTERM, and SIGKILL two
-            seconds later. Signals go to a command's whole process group.
+            SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does. Commands that
+            run after 30 seconds are told to stop, results are tried to be delivered for ten seconds after the last
+            command has ended, and 40 seconds after the signal the worker ends in any case (--stop-within: all of
+            them, the last ten or a quarter for results). A second signal stops the commands at once; then the worker
+            ends when they have and their results are told, after five seconds at the latest. When the worker dies,
+            even by SIGKILL, its commands get SIGTERM, and SIGKILL two seconds later. Signals go to a command's whole
+            process group.
             """,
             """
             --output log writes at most 4096 bytes as one line and a thousand lines a second; what comes faster is
@@ -109,7 +119,8 @@ package enum WorkerCommand {
                 credentials: credentials,
                 slots: parsed.integer("--slots") ?? 1,
                 devices: parsed.all("--device"),
-                name: parsed.text("--name")
+                name: parsed.text("--name"),
+                stopLimit: parsed.integer("--stop-within").map { .seconds($0) } ?? WakeWorker.defaultStopLimit
             )
         } catch {
             throw CommandFailure(error.code == .badArgument ? .badUsage : .failed, error.message)

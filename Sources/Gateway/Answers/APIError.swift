@@ -101,6 +101,18 @@ extension APIError {
         "TooManyRequests",
         "As many connections show this token as limits.connectionsPerCredentialMax allows; close some, or use another."
     )
+    static let tooManyStreams = APIError(
+        429,
+        "TooManyRequests",
+        "As many streams are open with this token or certificate, or from this address, as "
+            + "limits.streamsPerCredentialMax allows; end some, or use another."
+    )
+    static let tooManyStreamsOfDevice = APIError(
+        429,
+        "TooManyRequests",
+        "As many streams name a device of this query as limits.streamsPerDeviceMax allows; end some of them, or "
+            + "leave it out."
+    )
     static let tooManyLiveStreams = APIError(
         503,
         "ServiceUnavailable",

@@ -3,9 +3,10 @@ import HTTPTransport
 
 /// Reads the authorities of client certificates and what they have revoked, and again whenever a file changes.
 ///
-/// It looks once a second, so that whatever takes a file's place is noticed, behind links too. While a file cannot be
-/// read, what was read before holds. It is `Sendable` without the compiler's proof: `stamps`, `told` and `trusts` are
-/// touched on `queue` alone once `init` has returned, but for what its owner does before `feed`.
+/// It looks once a second, so that whatever takes a file's place is noticed, behind links too. A file that has changed
+/// is read when two looks in a row find it the same: half of a list would be read as a whole one. While a file cannot
+/// be read, what was read before holds. It is `Sendable` without the compiler's proof: `change`, `told` and `trusts`
+/// are touched on `queue` alone once `init` has returned, but for what its owner does before `feed`.
 package final class ClientTrustWatch: @unchecked Sendable {
     private static let lookSeconds = 1
 
@@ -15,7 +16,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
     private let onTrouble: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "client certificates")
     private let timer: any DispatchSourceTimer
-    private var stamps: ClientTrustFiles.Stamps
+    private var change: SettledChange<ClientTrustFiles.Stamps>
     /// What was said last, so that it is said once.
     private var told: String?
 
@@ -30,7 +31,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
         self.files = files
         self.onTrouble = onTrouble
         // Before they are read: what changes meanwhile is read again.
-        self.stamps = try files.stamps()
+        self.change = SettledChange(try files.stamps())
         let trust = try files.read()
         self.trusts = ClientTrusts(trust)
         self.timer = DispatchSource.makeTimerSource(queue: self.queue)
@@ -58,13 +59,12 @@ package final class ClientTrustWatch: @unchecked Sendable {
     private func look() {
         guard !self.timer.isCancelled else { return }
         do throws(CredentialError) {
-            let stamps = try self.files.stamps()
-            guard stamps != self.stamps else { return }
-            self.stamps = stamps
+            guard self.change.looked(try self.files.stamps()) else { return }
             let trust = try self.files.read()
             self.trusts.replace(with: trust)
             self.tell(trust.isOverdue ? self.files.overdue : nil)
         } catch {
+            self.change.failed()
             self.tell("\(error.message) What was read before holds.")
         }
     }

@@ -22,6 +22,7 @@ package struct ConfigurationKey: Sendable {
     /// What the sockets, the files and the agreements with peers that are connected were made with.
     private static let namesThatNeedRestart: Set<String> = [
         "edge", "admin", "plain", "insecure", "state", "store", "environment", "appleStreamLimit",
+        "unaskedWorkers",
         "limits.streamsPerConnectionMax", "limits.headerListBytesMax", "limits.frameBytesMax",
         "limits.streamWindowBytes", "limits.connectionWindowBytes", "limits.continuationFramesMax",
         "limits.readBytesPerTurn",
@@ -48,6 +49,11 @@ extension ConfigurationKey {
     private static let behaviour = [
         ConfigurationKey(text: "state", \.stateFolder, "a folder's path", "the state folder"),
         ConfigurationKey(choice: "store", \.store, "where devices and pushes are kept"),
+        ConfigurationKey(
+            flag: "unaskedWorkers",
+            \.mayWorkersGoUnasked,
+            "ask no worker of this machine for proof, although they had to show some before"
+        ),
         ConfigurationKey(choice: "registration", \.registration, "how a device token becomes known"),
         ConfigurationKey(
             flag: "strictBackgroundPriority",

@@ -10,6 +10,7 @@ extension GatewayConfiguration {
         engine.devicesMax = self.limits.devicesMax
         engine.devicesPerTopicMax = self.limits.devicesPerTopicMax
         engine.topicsMax = self.limits.topicsMax
+        engine.streamsPerDeviceMax = self.limits.streamsPerDeviceMax
         engine.pendingBytesMax = self.pendingBytesMax
         engine.pendingBytesPerTopicMax = self.pendingBytesMax * self.limits.pendingTopicPercentMax / 100
         engine.pushRate.pushesMax = self.limits.pushesPerDeviceMax

@@ -21,6 +21,9 @@ package struct GatewayConfiguration: Sendable {
     /// Whether workers and operators may be asked for bearer tokens; `wakegate dev` asks nobody.
     package var asksForTokens = true
 
+    /// Whether workers may go unasked on a state whose workers were asked.
+    package var mayWorkersGoUnasked = false
+
     /// The state folder, mode 0700.
     package var stateFolder = "/var/lib/wakegate"
     package var store = Store.sqlite

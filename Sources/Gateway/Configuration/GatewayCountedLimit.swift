@@ -6,6 +6,8 @@ enum GatewayCountedLimit: String, CountedLimit {
     case requestsAtEngineMax
     /// A request, or a connection, was refused.
     case connectionsPerCredentialMax
+    /// A worker's stream was refused.
+    case streamsPerCredentialMax
     /// A stream of somebody who watches was refused.
     case liveStreamsMax
     /// Events were dropped from the history before their time.

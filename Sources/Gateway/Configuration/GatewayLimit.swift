@@ -112,6 +112,22 @@ extension GatewayLimit {
                 + "no limit."
         ),
         GatewayLimit(
+            "streamsPerCredentialMax",
+            "streams",
+            0...1_000_000,
+            \.streamsPerCredentialMax,
+            "of workers, with one bearer token, client certificate, or address that shows neither: two for each "
+                + "connection that a credential may have; 0 is no limit, and the default of `wakegate dev`."
+        ),
+        GatewayLimit(
+            "streamsPerDeviceMax",
+            "streams",
+            0...1_000_000,
+            \.streamsPerDeviceMax,
+            "that name one device: its own worker, and those that came back before the gateway had noticed that they "
+                + "were gone; 0 is no limit."
+        ),
+        GatewayLimit(
             "handshakesMax",
             "connections",
             16...1_000_000,
@@ -228,7 +244,7 @@ extension GatewayLimit {
             4_096...1_073_741_824,
             \.wakeBytesPerStreamMax,
             "of unanswered payloads: 4,096 slots of ordinary wakes, and the most that waits for a worker that does "
-                + "not read."
+                + "not read; thrice that where they are escapes throughout."
         ),
         GatewayLimit(
             "discardedBytesMax",
@@ -288,7 +304,8 @@ extension GatewayLimit {
             "seconds",
             1...3_600,
             \.transport.requestSeconds,
-            "the largest request arrives in it at 220 bytes a second."
+            "the largest request arrives in it at 220 bytes a second; as long have each frame, each field block and "
+                + "the acknowledgement of SETTINGS."
         ),
         GatewayLimit(
             "responseSeconds",
@@ -343,8 +360,8 @@ extension GatewayLimit {
             100...1_000_000,
             \.transport.controlFramesBurst,
             countedAs: "controlFramesPerSecond",
-            "of PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION and empty DATA together, and as many of "
-                + "WINDOW_UPDATE: a client may reset every stream it has open."
+            "of PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION, empty DATA and TLS records without data "
+                + "together, and as many of WINDOW_UPDATE: a client may reset every stream it has open."
         ),
         GatewayLimit(
             "controlFramesPerSecond",

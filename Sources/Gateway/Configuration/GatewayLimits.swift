@@ -18,6 +18,10 @@ package struct GatewayLimits: Sendable {
 
     /// The most connections of one provider key, bearer token or client certificate; 0 is no limit.
     package var connectionsPerCredentialMax = 5_000
+    /// The most workers' streams of one bearer token, client certificate, or address that shows neither; 0 is no limit.
+    package var streamsPerCredentialMax = 10_000
+    /// The most workers' streams that name one device; 0 is no limit.
+    package var streamsPerDeviceMax = EngineConfiguration().streamsPerDeviceMax
     /// The most streams of `GET /v1/live` that are open at once.
     package var liveStreamsMax = 32
     /// The most pushes of one loop that the engine has not answered; with as many the loop reads nothing.
@@ -42,5 +46,6 @@ package struct GatewayLimits: Sendable {
         self.pushesPerDeviceMax = 0
         // Everybody there has the same address.
         self.transport.connectionsPerAddressMax = 0
+        self.streamsPerCredentialMax = 0
     }
 }

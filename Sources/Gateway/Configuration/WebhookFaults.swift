@@ -24,6 +24,13 @@ struct WebhookFaults {
             return [self.fault("url", "is no URL of http or https", "write an https URL")]
         }
         var faults: [ConfigurationFault] = []
+        if url.port == 0 {
+            faults.append(self.fault("url", "names port 0, on which nobody listens", "write a port from 1 to 65535"))
+        }
+        guard url.hasPlainHost else {
+            let remedy = "write an address, or a name of ASCII letters, digits and hyphens (xn-- for other alphabets)"
+            return faults + [self.fault("url", "names the host \(url.host), which DNS cannot have", remedy)]
+        }
         if url.hasCredentials {
             let remedy = "leave it out; set secretFile, or certificate and key"
             faults.append(self.fault("url", "holds a user or a password", remedy))

@@ -66,6 +66,22 @@ enum CredentialFile {
         }
     }
 
+    /// Copies a private file to where none is, for its owner alone, and has the copy on the disk.
+    ///
+    /// - Returns: whether there is such a file.
+    /// - Throws: when it cannot be read or written, or others may use it.
+    static func copy(_ path: String, to copy: String, bytesMax: Int) throws(CredentialError) -> Bool {
+        guard try self.stamp(path) != nil else { return false }
+        let bytes = try self.bytes(path, bytesMax: bytesMax)
+        let descriptor = unsafe open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw self.error(copy, "cannot be written") }
+        let count = unsafe write(descriptor, bytes, bytes.count)
+        let failure = count == bytes.count && fsync(descriptor) == 0 ? nil : self.error(copy, "cannot be written")
+        close(descriptor)
+        if let failure { throw failure }
+        return true
+    }
+
     /// Writes a line to an open file and has it on the disk; the descriptor is closed in any case.
     ///
     /// What root writes belongs to whom the file's folder belongs: the gateway must be able to read it.
@@ -95,7 +111,14 @@ enum CredentialFile {
 
     /// An error with the cause that the system gave last.
     static func error(_ path: String, _ what: String) -> CredentialError {
-        let cause = unsafe String(cString: strerror(errno))
-        return CredentialError(message: "\(path) \(what) (\(cause)); see to its owner and its permissions.")
+        let number = errno
+        let cause = unsafe String(cString: strerror(number))
+        let remedy =
+            switch number {
+            case ENOSPC, EDQUOT: "free space there"
+            case EROFS: "make its file system writable"
+            default: "see to its owner and its permissions"
+            }
+        return CredentialError(message: "\(path) \(what) (\(cause)); \(remedy).")
     }
 }

@@ -13,6 +13,9 @@ struct TokenCheck: Sendable {
     /// Asked for whatever the state folder holds, since other machines reach the edge, or there are certificates.
     private let alwaysAsksWorkers: Bool
     private let asksAnybody: Bool
+    private let asksForCertificates: Bool
+    private let mayWorkersGoUnasked: Bool
+    private let folder: String
     private let keyFile: String
     private let revokedFile: String
     private let onTrouble: @Sendable (String) -> Void
@@ -23,6 +26,7 @@ struct TokenCheck: Sendable {
     private var revoked: Set<String> = []
     /// There was a key once: taking it away ends every token, but opens no door.
     private var hasHadKey = false
+    private var isFirstKeyNew = false
     /// By what was shown.
     private var verified: [[UInt8]: BearerToken] = [:]
     private var trouble: String?
@@ -31,8 +35,11 @@ struct TokenCheck: Sendable {
     init(_ configuration: GatewayConfiguration, onTrouble: @escaping @Sendable (String) -> Void) {
         let addresses = configuration.edge.addresses + configuration.plain.addresses
         self.asksAnybody = configuration.asksForTokens
+        self.asksForCertificates = configuration.clientCAFile != nil
+        self.mayWorkersGoUnasked = configuration.mayWorkersGoUnasked
         self.alwaysAsksWorkers =
             configuration.clientCAFile != nil || !addresses.allSatisfy { ListenSetting.isLocal($0) }
+        self.folder = configuration.stateFolder
         self.keyFile = "\(configuration.stateFolder)/\(TokenKey.name)"
         self.revokedFile = "\(configuration.stateFolder)/\(RevokedTokens.name)"
         self.onTrouble = onTrouble
@@ -43,15 +50,19 @@ struct TokenCheck: Sendable {
         guard self.asksAnybody else { return }
         let keyStamp = try CredentialFile.stamp(self.keyFile)
         if keyStamp != self.keyStamp {
-            self.key = try keyStamp.map { _ throws(CredentialError) in try TokenKey.read(self.keyFile) }
+            self.key = try keyStamp.map { _ throws(CredentialError) in try TokenKey.read(in: self.folder) }
             self.keyStamp = keyStamp
             self.verified.removeAll()
-            if self.key != nil { self.hasHadKey = true }
+            if self.key != nil, !self.hasHadKey {
+                self.hasHadKey = true
+                self.isFirstKeyNew = true
+            }
         }
         let revokedStamp = try CredentialFile.stamp(self.revokedFile)
-        // A list that is gone revokes what it did.
+        // A list that is gone, or empty as it is being written anew, revokes what it did.
         if revokedStamp != self.revokedStamp, revokedStamp != nil {
-            self.revoked = try RevokedTokens.read(self.revokedFile)
+            let revoked = try RevokedTokens.read(self.revokedFile)
+            if !revoked.isEmpty { self.revoked = revoked }
             self.revokedStamp = revokedStamp
         }
     }
@@ -59,6 +70,19 @@ struct TokenCheck: Sendable {
     /// Reads what has changed, as far as it can be read.
     mutating func refreshIfPossible() {
         _ = try? self.refreshed()
+    }
+
+    /// Whether workers are asked, for the state to remember.
+    var workersAsked: WorkersAsked {
+        guard self.asksAnybody else { return .unrecorded }
+        if self.hasHadKey || self.asksForCertificates { return .asked }
+        return self.asksWorkers || self.mayWorkersGoUnasked ? .unrecorded : .notAsked(folder: self.folder)
+    }
+
+    /// Whether there is a key since the last call, and was none before.
+    mutating func takeFirstKey() -> Bool {
+        defer { self.isFirstKeyNew = false }
+        return self.isFirstKeyNew
     }
 
     /// What the worker that sent the request showed; nil when workers are not asked.

@@ -1,4 +1,5 @@
 import Bytes
+import DeviceEngine
 import WakeDispatch
 
 /// The answer to one push: plain memory.
@@ -45,6 +46,13 @@ final class EffectBatch: @unchecked Sendable {
         let count: UInt32
     }
 
+    private struct Release: BitwiseCopyable {
+        let address: StreamAddress
+        /// The words of the wake's id.
+        let first: UInt64
+        let second: UInt64
+    }
+
     private var items = ByteBuffer()
 
     var isEmpty: Bool { self.items.isEmpty }
@@ -75,8 +83,9 @@ final class EffectBatch: @unchecked Sendable {
     }
 
     /// A wake the stream held has ended.
-    func appendReleased(_ address: StreamAddress) {
-        self.append(Tag.released, address, bytes: ByteView())
+    func appendReleased(_ address: StreamAddress, _ wake: WakeID) {
+        self.items.append(Tag.released)
+        self.items.append(memoryOf: Release(address: address, first: wake.first, second: wake.second))
     }
 
     /// The stream's worker stops, and holds no wake any more.
@@ -113,6 +122,12 @@ final class EffectBatch: @unchecked Sendable {
                 taker.startDraining()
                 continue
             }
+            if tag == Tag.released {
+                let release = bytes.load(Release.self, at: offset)
+                taker.released(release.address, WakeID(random: (release.first, release.second)))
+                offset += MemoryLayout<Release>.size
+                continue
+            }
             let header = bytes.load(Header.self, at: offset)
             offset += MemoryLayout<Header>.size
             let payload = bytes[offset..<offset + Int(header.count)]
@@ -121,9 +136,8 @@ final class EffectBatch: @unchecked Sendable {
             case Tag.answer: taker.answer(header.address, status: Int(header.status), body: payload)
             case Tag.subscribed: taker.subscribed(header.address)
             case Tag.event: taker.event(header.address, isWake: header.isWake, payload)
-            case Tag.drained: taker.drained(header.address)
             case Tag.metrics: taker.answerMetrics(header.address, payload)
-            default: taker.released(header.address)
+            default: taker.drained(header.address)
             }
         }
     }
@@ -151,7 +165,8 @@ protocol EffectTaker {
     func answerMetrics(_ address: StreamAddress, _ text: ByteView)
     func subscribed(_ address: StreamAddress)
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView)
-    func released(_ address: StreamAddress)
+    /// A wake that the stream held has ended.
+    func released(_ address: StreamAddress, _ wake: WakeID)
     func drained(_ address: StreamAddress)
     func startDraining()
 }

@@ -1,5 +1,6 @@
 import APNSProtocol
 import Bytes
+import DeviceEngine
 import WakeDispatch
 
 /// Turns what a group had for one loop into refusals: the group did not become durable.
@@ -41,7 +42,7 @@ final class EffectRefusal: EffectTaker {
 
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {}
 
-    func released(_ address: StreamAddress) {}
+    func released(_ address: StreamAddress, _ wake: WakeID) {}
 
     func drained(_ address: StreamAddress) {}
 

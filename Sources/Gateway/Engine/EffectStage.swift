@@ -34,8 +34,8 @@ final class EffectStage: DispatchOutput {
         self.send(isWake: false, stream)
     }
 
-    func released(_ stream: StreamAddress) {
-        self.group.effects[Int(stream.loop)].appendReleased(stream)
+    func released(_ wake: WakeID, on stream: StreamAddress) {
+        self.group.effects[Int(stream.loop)].appendReleased(stream, wake)
     }
 
     func drained(_ stream: StreamAddress) {
@@ -95,14 +95,10 @@ extension JSONWriter {
         }
     }
 
-    /// JSON text with a space for every CR and LF, so that it cannot end an event's line.
+    /// JSON text that cannot end an event's line: with a space for every CR and LF, and escapes for U+2028, U+2029 and
+    /// U+0085, at which many readers of lines split, too. It may be three times as long as it was.
     mutating func line(_ json: ByteView) {
-        self.rawValue { buffer in
-            for index in 0..<json.count {
-                let byte = json[index]
-                buffer.append(byte == 0x0A || byte == 0x0D ? 0x20 : byte)
-            }
-        }
+        self.rawValue { $0.appendJSONLine(json) }
     }
 
     /// `write` for a value, null for none.

@@ -42,6 +42,8 @@ enum EngineCommand: Sendable {
     indirect case within(TopicScope, EngineCommand)
     /// Another configuration is in force from here on.
     indirect case configure(EngineSettings)
+    /// The first token was issued: workers are asked who they are.
+    case workersAsked
     /// Launch nothing new from now on.
     case drain
 }

@@ -27,14 +27,15 @@ extension EngineCore {
         case .devicePushes(let reply, let token): self.devicePushes(reply, token)
         case .whatIf(let reply, let token, let whatIf): self.whatIf(reply, token, whatIf)
         case .push(let reply, let apnsID, let token):
-            self.ask(reply, .push(apnsID, device: token.map { HistoryEvent.device(of: $0) }))
+            self.ask(reply, .push(apnsID, device: token.map { self.historyNumber($0) }))
         case .statistics(let reply): self.statistics(reply)
         case .topicStatistics(let reply, let topic): self.topicStatistics(reply, topic)
-        case .topics(let reply): self.topicList(reply)
+        case .topics(let reply): self.topicLists.append(reply, self.scope)
         case .readiness(let reply): self.readiness(reply)
         case .metrics(let reply, let figures): self.metrics(reply, figures)
         case .within(let scope, let command): self.reaching(scope) { self.perform(command) }
         case .configure(let settings): self.configure(settings)
+        case .workersAsked: self.workersAsked()
         case .drain: self.drain()
         }
     }
@@ -43,15 +44,15 @@ extension EngineCore {
     func performAfterFailure(_ command: EngineCommand) {
         switch command {
         case .explain(let reply, _), .devicePushes(let reply, _), .whatIf(let reply, _, _), .statistics(let reply),
-            .topicStatistics(let reply, _), .topics(let reply):
+            .topicStatistics(let reply, _):
             if let error = self.failure?.durableError {
                 self.answer(reply, .storeFailed(error))
             } else {
                 self.perform(command)
             }
-        case .readiness, .rejected, .push, .webhookChanged, .metrics, .configure: self.perform(command)
+        case .readiness, .rejected, .push, .webhookChanged, .metrics, .configure, .topics: self.perform(command)
         case .within(let scope, let command): self.reaching(scope) { self.performAfterFailure(command) }
-        case .streamEnded, .streamPaused, .slotsChanged, .lost: break
+        case .streamEnded, .streamPaused, .slotsChanged, .lost, .workersAsked: break
         case .drain: self.drain()
         case .subscribe(let reply, _, _), .report(let reply, _, _), .register(let reply, _, _),
             .extend(let reply, _, _), .drainStream(let reply, _),
@@ -88,9 +89,9 @@ extension EngineCore {
     private func subscribe(_ reply: StreamAddress, _ topic: [UInt8], _ request: SubscriptionRequest) {
         guard !self.isDraining else { return self.answer(reply, .shutdown) }
         // The stream begins before the wakes that its subscription brings at once.
-        guard topic.withByteView({ self.engine.mayAddTopic($0) }) else {
-            self.limitMet(.topicsMax)
-            return self.answer(reply, .full)
+        if let limit = topic.withByteView({ self.dispatcher.limitMet(topic: $0, request) }) {
+            self.limitMet(limit)
+            return self.answer(reply, limit == .streamsPerDeviceMax ? .tooManyStreamsOfDevice : .full)
         }
         self.answerSubscribed(reply)
         _ = topic.withByteView { self.dispatcher.subscribed(reply, topic: $0, request) }
@@ -188,7 +189,7 @@ extension EngineCore {
 
     private func explain(_ reply: StreamAddress, _ token: DeviceToken) {
         guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
-        let snapshot = self.engine.snapshot(device)
+        let snapshot = self.dispatcher.snapshot(device)
         let explanation = Explanation(
             device: snapshot,
             webhook: self.webhooks[snapshot.topic],
@@ -197,7 +198,7 @@ extension EngineCore {
             offset: self.offset
         )
         explanation.writeBeginning(to: &self.writer)
-        self.ask(reply, .recent(device: HistoryEvent.device(of: token), beginning: self.writer.buffer.view.array))
+        self.ask(reply, .recent(device: self.historyNumber(token), beginning: self.writer.buffer.view.array))
         self.writer.removeAll()
     }
 
@@ -207,7 +208,7 @@ extension EngineCore {
         self.writer.key("token")
         self.writer.hex { token.writeHex(to: &$0) }
         self.writer.key("pushes")
-        self.ask(reply, .pushes(device: HistoryEvent.device(of: token), beginning: self.writer.buffer.view.array))
+        self.ask(reply, .pushes(device: self.historyNumber(token), beginning: self.writer.buffer.view.array))
         self.writer.removeAll()
     }
 
@@ -215,7 +216,11 @@ extension EngineCore {
         guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
         let parameters = self.engine.snapshot(device).parameters
         let replay = PolicyReplay(token: token, whatIf: whatIf, parameters: parameters, now: self.engine.now)
-        self.ask(reply, .whatIf(replay))
+        self.ask(reply, .whatIf(replay, device: self.historyNumber(token)))
+    }
+
+    private func historyNumber(_ token: DeviceToken) -> UInt64 {
+        HistoryEvent.device(of: token, self.engine.historyKey)
     }
 
     /// The history answers, behind everything that happened until now.
@@ -252,33 +257,6 @@ extension EngineCore {
             since: self.countingSince
         )
         statistics.write(to: &self.writer)
-        self.answer(reply, status: 200)
-    }
-
-    private func topicList(_ reply: StreamAddress) {
-        self.writer.beginObject()
-        self.writer.key("topics")
-        self.writer.beginArray()
-        for topic in self.engine.topicSnapshots where self.scope.contains(topic.name) {
-            self.writer.beginObject()
-            self.writer.key("topic")
-            self.writer.string(topic.name)
-            self.writer.key("devices")
-            self.writer.integer(topic.books.registered)
-            self.writer.key("workers")
-            self.writer.integer(self.workerCounts(topic.index).connected)
-            self.writer.key("pending")
-            self.writer.integer(topic.books.pending)
-            self.writer.key("inFlight")
-            self.writer.integer(topic.books.inFlight)
-            if let webhook = self.webhooks[topic.name] {
-                self.writer.key("webhook")
-                webhook.write(to: &self.writer)
-            }
-            self.writer.endObject()
-        }
-        self.writer.endArray()
-        self.writer.endObject()
         self.answer(reply, status: 200)
     }
 

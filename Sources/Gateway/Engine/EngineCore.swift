@@ -28,6 +28,8 @@ final class EngineCore {
     var webhooks: [String: WebhookStatus] = [:]
     /// The topics that whoever sent the present command may reach.
     var scope = TopicScope.all
+    /// Who waits for a list of topics.
+    var topicLists = TopicListQueue()
     /// Why the engine takes nothing more: a commit failed.
     private(set) var failure: StoreFailure?
     /// How often the engine's bounds were met; those of the dispatcher that is in use are not among them.
@@ -41,6 +43,9 @@ final class EngineCore {
     /// Which launch policies were in force when.
     private(set) var policies: PolicyVersions
     private var arePoliciesChanged = false
+    /// The state says, or is about to say, that workers were asked who they are.
+    private var wereWorkersAsked: Bool
+    private var isAskingNew = false
     private var wakeBytesPerStreamMax: Int
     private var configuration: EngineConfiguration
     private let clock: PolicyClock
@@ -53,6 +58,8 @@ final class EngineCore {
     /// An engine as `store` kept it; the wakes that were in flight are lost, and that is durable.
     ///
     /// - Parameters:
+    ///   - historyKey: the key of the history that hears what happens.
+    ///   - workers: whether workers are asked who they are.
     ///   - store: nil to keep nothing.
     ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
     ///   - meter: what other parts of the gateway have counted of their bounds.
@@ -62,6 +69,8 @@ final class EngineCore {
     ///   - onFailure: called once, when nothing can be stored any more.
     init(
         configuration: EngineConfiguration,
+        historyKey: HashKey,
+        workers: WorkersAsked = .unrecorded,
         wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
         store: (any RecordStore)?,
         outlet: GroupOutlet,
@@ -72,9 +81,11 @@ final class EngineCore {
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
         let (wall, boot) = (SystemClock.wall, SystemClock.boot)
-        var stored = StoredGateway(engine: Self.makeEngine(configuration, now: Instant(milliseconds: wall)))
+        var stored = StoredGateway(engine: Self.makeEngine(configuration, historyKey, now: Instant(milliseconds: wall)))
         try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
+        try stored.check(workers)
         self.engine = stored.engine
+        self.wereWorkersAsked = stored.wereWorkersAsked || workers == .asked
         self.configuration = configuration
         self.clock =
             stored.clock.map { PolicyClock(stored: $0.now, storedWall: $0.wall, wall: wall, boot: boot) }
@@ -101,8 +112,10 @@ final class EngineCore {
         )
         if let store {
             var beginning = RecordBatch()
-            beginning.append(RecordKey(.origin)) { $0.append(memoryOf: (stored.countingSince ?? wall).littleEndian) }
+            let since = (stored.countingSince ?? wall).littleEndian
+            beginning.append(RecordKey(.origin)) { $0.append(memoryOf: since) }
             beginning.append(RecordKey(.clock)) { ClockRecord(now: now, wall: wall).store(to: &$0) }
+            if workers == .asked { beginning.append(.workersAsked) { $0.append(memoryOf: since) } }
             if isPolicyNew { beginning.append(RecordKey(.policies)) { policies.store(to: &$0) } }
             self.engine.takeStep(into: &beginning)
             try store.commit(beginning)
@@ -110,23 +123,29 @@ final class EngineCore {
         self.pipeline = store.map { CommitPipeline(store: $0, outlet: outlet, ring: ring) }
     }
 
-    private static func makeEngine(_ configuration: EngineConfiguration, now: Instant) -> EmbeddedEngine {
+    private static func makeEngine(
+        _ configuration: EngineConfiguration,
+        _ historyKey: HashKey,
+        now: Instant
+    ) -> EmbeddedEngine {
         var random = RandomBits()
-        return EmbeddedEngine(configuration: configuration, now: now) { random.next() }
+        return EmbeddedEngine(configuration: configuration, now: now, historyKey: historyKey) { random.next() }
     }
 
     /// Takes a batch, which is empty afterwards.
     ///
     /// - Returns: how many milliseconds may pass until the next step, if nothing arrives before.
     func step(_ batch: CommandBatch) -> Int64 {
-        let now = self.clock.now(boot: SystemClock.boot)
-        self.offset = WallOffset(wall: SystemClock.wall, now: now)
+        let boot = SystemClock.boot
+        let now = self.clock.now(boot: boot)
+        let wall = SystemClock.wall
+        self.offset = self.offset.following(wall: wall, now: now, tolerance: SystemClock.boot - boot)
         self.stage.offset = self.offset
         if now.milliseconds >= self.sampleAt { self.takeSample(now) }
         self.limitWatch.look(now) { self.timesLimitsWereMet }
         guard self.failure == nil else {
             self.refuse(batch)
-            return 1000
+            return self.isTopicListNext ? 0 : 1000
         }
         let isDone = self.dispatcher.advance(to: now, devicesMax: Self.dueDevicesMax)
         batch.forEach(
@@ -135,8 +154,9 @@ final class EngineCore {
         )
         self.stage.group.arrivals += batch.arrivals
         batch.removeAll()
+        self.writeNextTopicList()
         self.flush()
-        guard isDone else { return 0 }
+        guard isDone, !self.dispatcher.isBehind, !self.isTopicListNext else { return 0 }
         // A wait is never longer than a second, so that a suspended machine's wakes are late by no more than that.
         let next = min(self.sampleAt, self.engine.nextDue?.milliseconds ?? .max)
         return max(0, min(1000, next - self.clock.now(boot: SystemClock.boot).milliseconds))
@@ -166,7 +186,7 @@ extension EngineCore {
         let storesRejections =
             self.rejections.hasChanges
             && SystemClock.monotonic - self.rejectionsStoredAt >= Self.rejectionsInterval
-        let hasRecords = self.engine.hasChanges || storesRejections || self.arePoliciesChanged
+        let hasRecords = self.engine.hasChanges || storesRejections || self.arePoliciesChanged || self.isAskingNew
         switch pipeline.status(ringingWhenIdle: hasRecords || !self.stage.group.isEmpty) {
         case .busy: break
         case .failed(let error): self.fail(error, pipeline)
@@ -179,6 +199,12 @@ extension EngineCore {
             if self.arePoliciesChanged {
                 self.stage.group.records.append(RecordKey(.policies)) { self.policies.store(to: &$0) }
                 self.arePoliciesChanged = false
+            }
+            if self.isAskingNew {
+                self.stage.group.records.append(.workersAsked) {
+                    $0.append(memoryOf: self.countingSince.littleEndian)
+                }
+                self.isAskingNew = false
             }
             if storesRejections {
                 self.rejections.takeChanges(into: &self.stage.group.records)
@@ -224,7 +250,7 @@ extension EngineCore {
     private func replaceEngine() {
         self.limitsMet[.wakeBytesPerStreamMax] += self.dispatcher.timesStreamWasFull
         let times = self.engine.times
-        self.engine = Self.makeEngine(self.configuration, now: self.engine.now)
+        self.engine = Self.makeEngine(self.configuration, self.engine.historyKey, now: self.engine.now)
         self.engine.times = times
         self.dispatcher = Dispatcher(
             engine: self.engine,
@@ -254,6 +280,7 @@ extension EngineCore {
             command: { self.performAfterFailure($0) }
         )
         batch.removeAll()
+        self.writeNextTopicList()
         self.release()
     }
 }
@@ -301,6 +328,17 @@ extension EngineCore {
         self.dispatcher.wakeBytesPerStreamChanged(to: settings.wakeBytesPerStreamMax)
         if self.policies.begin(settings.engine, at: self.engine.now) { self.arePoliciesChanged = true }
         settings.inForce(self.policies.current?.number ?? 0)
+    }
+}
+
+// MARK: - Credentials
+
+extension EngineCore {
+    /// Workers are asked who they are from here on.
+    func workersAsked() {
+        guard !self.wereWorkersAsked else { return }
+        self.wereWorkersAsked = true
+        self.isAskingNew = true
     }
 }
 

@@ -1,3 +1,4 @@
+import Bytes
 import DeviceEngine
 import Foundation
 import Synchronization
@@ -10,6 +11,8 @@ final class EngineThread: Sendable {
     /// Waits until the engine has everything that was kept.
     ///
     /// - Parameters:
+    ///   - historyKey: the key of the history that hears what happens.
+    ///   - workers: whether workers are asked who they are.
     ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
     ///   - mailbox: what the loops have for it; closing it ends the thread.
     ///   - outlet: where it leaves what it has for the loops and the history.
@@ -22,6 +25,8 @@ final class EngineThread: Sendable {
     /// - Throws: `StoreError` when what was kept cannot be read, or nothing can be stored.
     init(
         configuration: EngineConfiguration,
+        historyKey: HashKey,
+        workers: WorkersAsked,
         wakeBytesPerStreamMax: Int,
         mailbox: Mailbox<CommandBatch>,
         outlet: GroupOutlet,
@@ -40,6 +45,8 @@ final class EngineThread: Sendable {
             do throws(StoreError) {
                 let core = try EngineCore(
                     configuration: configuration,
+                    historyKey: historyKey,
+                    workers: workers,
                     wakeBytesPerStreamMax: wakeBytesPerStreamMax,
                     store: try openStore(),
                     outlet: outlet,

@@ -16,5 +16,6 @@ struct GroupOutlet: Sendable {
         if !group.history.isEmpty { self.history.submit(&group.history) }
         group.records.removeAll()
         group.arrivals.removeAll(keepingCapacity: true)
+        group.hasTopicList = false
     }
 }

@@ -11,7 +11,7 @@ struct HistoryQuestion {
         /// The last pushes to a device, behind the beginning of an answer.
         case pushes(device: UInt64, beginning: [UInt8])
         /// What would have become of the last pushes to a device under another policy.
-        case whatIf(PolicyReplay)
+        case whatIf(PolicyReplay, device: UInt64)
         /// The way of a push: to this device, or when none is named to the one that had it last.
         case push(APNsID, device: UInt64?)
     }
@@ -41,8 +41,7 @@ struct HistoryQuestion {
             let recent = file.recent(device: device, count: PushList.eventsMax)
             PushList(recent: recent).write(to: &writer, self.offset)
             writer.endObject()
-        case .whatIf(let replay):
-            let device = HistoryEvent.device(of: replay.token)
+        case .whatIf(let replay, let device):
             let recent = file.recent(device: device, count: PolicyReplay.eventsMax)
             do throws(APIError) {
                 try replay.write(recent, to: &writer, self.offset)

@@ -10,6 +10,8 @@ final class StepGroup: @unchecked Sendable {
     var effects: [EffectBatch]
     /// When the pushes came that wait for its commit.
     var arrivals: [PushArrival] = []
+    /// Among the effects is a list of topics; there is room for no other one.
+    var hasTopicList = false
     /// What happened, for the history.
     var history = HistoryBatch()
 

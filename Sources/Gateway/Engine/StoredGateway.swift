@@ -11,6 +11,8 @@ struct StoredGateway {
     private(set) var countingSince: Int64?
     private(set) var rejections = Rejections()
     private(set) var policies = PolicyVersions()
+    /// A gateway on this state asked workers who they are.
+    private(set) var wereWorkersAsked = false
 
     init(engine: EmbeddedEngine) {
         self.engine = engine
@@ -25,13 +27,29 @@ struct StoredGateway {
             if self.clock == nil { throw Self.unreadable("the clock") }
         case .origin:
             guard content.count == 8 else { throw Self.unreadable("the beginning of the counters") }
-            self.countingSince = Int64(littleEndian: content.load(Int64.self, at: 0))
+            if key == .workersAsked {
+                self.wereWorkersAsked = true
+            } else {
+                self.countingSince = Int64(littleEndian: content.load(Int64.self, at: 0))
+            }
         case .policies:
             guard let policies = PolicyVersions(stored: content) else { throw Self.unreadable("the launch policies") }
             self.policies = policies
         case .rejections:
             guard self.rejections.restore(key.index, content) else { throw Self.unreadable("the refused pushes") }
         }
+    }
+
+    /// Looks whether workers may go unasked.
+    ///
+    /// - Throws: when they may not.
+    func check(_ workers: WorkersAsked) throws(StoreError) {
+        guard self.wereWorkersAsked, case .notAsked(let folder) = workers else { return }
+        throw StoreError(
+            message: "The workers of this state had to show who they are, and nobody would be asked: \(folder) has no "
+                + "token.key, and tls.clientCA is not set. Put back the token.key that was there, have "
+                + "`wakegate token issue` make another one, or set unaskedWorkers: true if nobody is to be asked."
+        )
     }
 
     private static func unreadable(_ what: String) -> StoreError {

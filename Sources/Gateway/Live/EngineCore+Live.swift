@@ -28,12 +28,7 @@ extension EngineCore {
     }
 
     private func snapshot(at: Int64, _ now: Instant, _ statistics: Statistics) -> LiveSnapshot {
-        var topics = self.engine.topicSnapshots
-        let topicCount = topics.count
-        if topicCount > LiveSnapshot.topicsMax {
-            topics.sort { $0.books.accepted > $1.books.accepted }
-            topics.removeSubrange(LiveSnapshot.topicsMax...)
-        }
+        let topics = self.engine.topicSnapshots(countMax: LiveSnapshot.topicsMax)
         return LiveSnapshot(
             at: at,
             statistics: statistics,
@@ -45,7 +40,7 @@ extension EngineCore {
                     webhook: self.webhooks[topic.name]
                 )
             },
-            topicCount: topicCount,
+            topicCount: self.engine.topicCount,
             streams: self.dispatcher.streams(countMax: LiveSnapshot.streamsMax).map { stream in
                 LiveSnapshot.Stream(
                     topic: self.engine.snapshot(stream.topic).name,

@@ -5,7 +5,8 @@ import Dispatch
 import Glibc
 import WakeDispatch
 
-/// Copies the journal, while the gateway goes on, into folders that a gateway can be started on.
+/// Copies the state, while the gateway goes on, into folders that a gateway can be started on: the journal, and the
+/// keys and revocations without which one would let in whom this gateway refuses.
 ///
 /// A copy appears under its name when it is whole and on the disk; a crash before that leaves nothing of that name.
 final class BackupService: Sendable {
@@ -54,19 +55,29 @@ final class BackupService: Sendable {
         let partial = "\(backups)/.\(name).partial"
         guard unsafe access(folder, F_OK) != 0 else { throw .backupExists(name) }
         // What an earlier attempt left behind when the machine stopped.
-        unsafe unlink("\(partial)/\(GatewayStore.journalName)")
-        unsafe rmdir(partial)
+        Self.remove(partial)
         do throws(StoreError) {
             try Self.makeFolder(backups)
             try Self.makeFolder(partial)
             try JournalBackup.make(of: self.store.journalPath, to: "\(partial)/\(GatewayStore.journalName)")
+            // Behind the journal: a token that was revoked before it was copied is revoked in the copy.
+            do throws(CredentialError) { try SecretFiles.copy(from: self.store.folder, to: partial) } catch {
+                throw StoreError(message: error.message)
+            }
+            try Self.sync(partial)
             guard unsafe rename(partial, folder) == 0 else { throw Self.error(folder) }
             try Self.sync(backups)
         } catch {
-            unsafe rmdir(partial)
+            Self.remove(partial)
             throw .backupFailed(error)
         }
         return folder
+    }
+
+    /// Removes a folder that is not whole.
+    private static func remove(_ partial: String) {
+        for name in [GatewayStore.journalName] + SecretFiles.names { unsafe unlink("\(partial)/\(name)") }
+        unsafe rmdir(partial)
     }
 
     private static func makeFolder(_ path: String) throws(StoreError) {

@@ -1,4 +1,5 @@
 import APNSProtocol
+import Bytes
 import DeviceEngine
 import HTTPClient
 import HTTPTransport
@@ -34,8 +35,7 @@ package final class Gateway: Sendable {
     ) throws {
         let certificate = try ServerCertificate(configuration)
         let (listeners, roles, areLocal) = try Self.listeners(configuration, certificate)
-        var tokens = TokenCheck(configuration) { log.write(.tokensUnreadable, ["cause": $0]) }
-        try tokens.refresh()
+        let tokens = try Self.tokens(configuration, log)
         let loopCount = HTTPServer.processorCount
         let watches = try CredentialWatches(configuration, log: log)
         let context = GatewayContext(
@@ -51,27 +51,29 @@ package final class Gateway: Sendable {
             onIdle: onIdle
         )
         self.context = context
-        self.server = try HTTPServer(
+        let server = try HTTPServer(
             listeners: listeners,
             limits: configuration.limits.transport,
             loopCount: loopCount
         ) { loop in
             LoopHandler(loop: loop, context: context)
         }
+        // Loops and handlers hold each other: what fails below leaves the server there, but must not leave its files.
+        var isReady = false
+        defer { if !isReady { server.removeSocketFiles() } }
+        self.server = server
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
         context.metrics.attach(Self.metricSources(context.reloads, roles, self.server))
         self.webhooks = Self.webhooks(context, loop: loopCount, log)
         self.hooks = try WebhookService.webhooks(configuration)
         try self.webhooks.prepare(self.hooks)
         let store = GatewayStore(configuration)
-        self.history = HistoryThread(
-            loops: context.loops,
-            tally: context.tally,
-            onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
-            makeFile: { store.openHistory { log.history($0) } }
-        )
+        let historyKey = try store.historyKey()
+        self.history = Self.history(store, historyKey, context)
         self.engine = try EngineThread(
             configuration: configuration.engine,
+            historyKey: historyKey,
+            workers: tokens.workersAsked,
             wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
             mailbox: context.engine,
             outlet: GroupOutlet(loops: context.loops, history: self.history),
@@ -88,6 +90,28 @@ package final class Gateway: Sendable {
             pulse: context.enginePulse
         )
         self.attachReloads(certificate, watches)
+        isReady = true
+    }
+
+    private static func tokens(
+        _ configuration: GatewayConfiguration,
+        _ log: GatewayLog
+    ) throws(CredentialError) -> TokenCheck {
+        var tokens = TokenCheck(configuration) { log.write(.tokensUnreadable, ["cause": $0]) }
+        try tokens.refresh()
+        // What it comes to is for the state; loops tell of a key that comes later.
+        _ = tokens.takeFirstKey()
+        return tokens
+    }
+
+    private static func history(_ store: GatewayStore, _ key: HashKey, _ context: GatewayContext) -> HistoryThread {
+        let log = context.log
+        return HistoryThread(
+            loops: context.loops,
+            tally: context.tally,
+            onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
+            makeFile: { store.openHistory(key: key) { log.history($0) } }
+        )
     }
 
     private func attachReloads(_ certificate: ServerCertificate?, _ watches: CredentialWatches) {

@@ -29,6 +29,8 @@ final class GatewayContext: Sendable {
     let live: LiveDesk
     /// The connections of each credential, of all loops together.
     let credentials: ConnectionCounts<Credential>
+    /// The workers' streams of each credential, of all loops together.
+    let workerStreams: ConnectionCounts<StreamHolder>
     /// What providers' tokens are verified with; nil when nobody asks for them.
     let providerKeys: ProviderKeys?
     /// Whose client certificates are trusted; nil when nobody asks for them.
@@ -63,6 +65,7 @@ final class GatewayContext: Sendable {
         self.configuration = configuration
         self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
         self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
+        self.workerStreams = ConnectionCounts(connectionsMax: configuration.limits.streamsPerCredentialMax)
         // Whoever shows no certificate where they are asked for needs a token, although there may be no key for any.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
         self.clientTrusts = clientTrusts

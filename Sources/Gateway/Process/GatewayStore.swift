@@ -1,3 +1,4 @@
+import Bytes
 import DeviceEngine
 import DeviceJournal
 package import History
@@ -40,13 +41,23 @@ package struct GatewayStore: Sendable {
         return journal
     }
 
+    /// What the history numbers devices and pushes with.
+    ///
+    /// - Throws: when the file that keeps it cannot be used or made.
+    func historyKey() throws(CredentialError) -> HashKey {
+        switch self.kind {
+        case .memory: HistoryKey.passing()
+        case .sqlite: try HistoryKey.make(in: self.folder)
+        }
+    }
+
     /// Opens the history, in memory when nothing is kept.
-    func openHistory(onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
+    func openHistory(key: HashKey, onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
         let path: String? =
             switch self.kind {
             case .memory: nil
             case .sqlite: "\(self.folder)/history.sqlite"
             }
-        return HistoryFile(path: path, limits: self.historyLimits, onTrouble: onTrouble)
+        return HistoryFile(path: path, key: key, limits: self.historyLimits, onTrouble: onTrouble)
     }
 }

@@ -33,6 +33,24 @@ extension LoopHandler {
         self.bearers[connection] = token.id
     }
 
+    /// Counts a worker's stream under what its worker showed, or where it comes from.
+    ///
+    /// - Throws: `tooManyStreams` when there are as many as there may be.
+    func countStream(_ stream: StreamID, of caller: ShownProof?) throws(APIError) {
+        let holder = StreamHolder(caller, from: self.loop.network(of: stream.connection))
+        guard self.context.workerStreams.begin(holder) else {
+            self.context.tally.met(.streamsPerCredentialMax)
+            throw .tooManyStreams
+        }
+        self.streamHolders[stream] = holder
+    }
+
+    /// A stream has ended, or was never one of a worker's.
+    func uncountStream(_ stream: StreamID) {
+        guard let holder = self.streamHolders.removeValue(forKey: stream) else { return }
+        self.context.workerStreams.end(holder)
+    }
+
     /// Forgets under what a connection was counted.
     func connectionOfCredentialClosed(_ connection: ConnectionID) {
         self.excessConnections.remove(connection)

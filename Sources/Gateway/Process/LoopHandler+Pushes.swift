@@ -89,6 +89,7 @@ extension LoopHandler {
         self.response.begin(status: reason.status)
         self.addID(apnsID)
         self.response.add("content-type", "application/json")
+        if reason == .methodNotAllowed { self.response.add("allow", "POST") }
         if retryAfterSeconds > 0 {
             self.response.add("retry-after", Int64(retryAfterSeconds))
         } else if reason == .shutdown || reason == .serviceUnavailable {

@@ -53,7 +53,9 @@ extension LoopHandler {
                 guard holder.role == .worker else { throw .providersCertificate }
                 return .certificate(holder)
             }
-            guard let token = try self.tokens.worker(request) else { return nil }
+            let shown = Result { () throws(APIError) in try self.tokens.worker(request) }
+            if self.tokens.takeFirstKey() { self.batch.append(.workersAsked) }
+            guard let token = try shown.get() else { return nil }
             try self.count(token.token, on: request.stream.connection)
             return .token(token)
         case .admin:

@@ -40,8 +40,8 @@ extension LoopHandler {
             return
         }
         let message =
-            "Requests for another host, or from a page of another origin, are refused on this listener; "
-            + "use its loopback or configured address."
+            "Requests for another host, for two hosts or none, or from a page of another origin, are refused on this "
+            + "listener; use its loopback or configured address."
         self.answer(request.stream, APIError(403, "Forbidden", message))
     }
 
@@ -58,6 +58,7 @@ extension LoopHandler {
             let query = try SubscriptionQuery(query)
             let topic = try Self.topic(topic)
             guard !self.context.isDraining else { throw .shutdown }
+            try self.countStream(request.stream, of: caller)
             self.subscribers[request.stream] = caller
             self.batch.append(.subscribe(reply: reply, topic: topic, query.request))
         case .report(let wake):
@@ -188,6 +189,7 @@ extension LoopHandler: EffectTaker {
 
     func answer(_ address: StreamAddress, status: Int, body: ByteView) {
         self.subscribers[self.stream(address)] = nil
+        self.uncountStream(self.stream(address))
         if body.isEmpty {
             self.response.begin(status: status)
             _ = self.loop.respond(self.stream(address), self.response, body: nil)
@@ -238,7 +240,7 @@ extension LoopHandler: EffectTaker {
         self.loop.finish(stream)
     }
 
-    func released(_ address: StreamAddress) {
+    func released(_ address: StreamAddress, _ wake: WakeID) {
         let stream = self.stream(address)
         guard self.streams[stream] != nil else { return }
         self.streams[stream]?.wakes -= 1

@@ -55,6 +55,8 @@ final class LoopHandler: RequestHandler {
     let faults: LoopFaults?
     /// The ids of the bearer tokens that connections are counted under.
     var bearers: [ConnectionID: String] = [:]
+    /// Whom workers' streams are counted under, from the moment they are asked for.
+    var streamHolders: [StreamID: StreamHolder] = [:]
     /// Those that are too many of their credentials, and have been told so.
     var excessConnections: Set<ConnectionID> = []
     var settings: LoopSettings
@@ -83,7 +85,8 @@ final class LoopHandler: RequestHandler {
             ClientCertificates($0, environment: context.configuration.environment)
         }
         self.faults = context.faults.map { LoopFaults($0) }
-        self.callers = CallerCheck(configuration: context.configuration)
+        let cleartext = context.configuration.admin.addresses + context.configuration.plain.addresses
+        self.callers = CallerCheck(addresses: cleartext)
         self.unique = UniqueBits(seed: self.random.next())
         context.loops[loop.index].attach { [loop] in loop.wake() }
     }
@@ -105,7 +108,7 @@ final class LoopHandler: RequestHandler {
 
     func requestReceived(_ request: Request) {
         let role = self.context.roles[request.listener]
-        if role.isCleartext, !self.callers.admits(request) {
+        if role.isCleartext, !self.callers.admits(request, isForPage: role == .admin && Self.isPage(request.path)) {
             self.refuseCaller(request)
         } else if request.shortage != .none {
             self.refuseForShortage(request, role)
@@ -121,6 +124,7 @@ final class LoopHandler: RequestHandler {
 
     func streamClosed(_ stream: StreamID) {
         self.subscribers[stream] = nil
+        self.uncountStream(stream)
         self.faults?.streamClosed(stream)
         self.liveStreamClosed(stream)
         guard let ended = self.streams.removeValue(forKey: stream) else { return }
@@ -203,6 +207,15 @@ final class LoopHandler: RequestHandler {
         for connection in idle { self.sayGoodbye(connection) }
     }
 
+    /// The time of the shutdown is over: who still has a wake in flight, or an answer to come, is told so.
+    func loopEnds() {
+        self.loop.forEachConnection { connection in
+            self.loop.goAway(connection, debugData: Self.shutdown, inFlight: .dropped)
+        }
+    }
+
+    private static var shutdown: ByteView { ByteView("{\"reason\":\"Shutdown\"}") }
+
     /// Ends connections that came during the shutdown and have asked nothing for a second: a worker's result may come
     /// on a new connection, but one that stays silent must not hold the shutdown up.
     private func endSilentConnections() {
@@ -216,17 +229,19 @@ final class LoopHandler: RequestHandler {
         for connection in silent { self.sayGoodbye(connection) }
     }
 
-    /// Ends a connection's streams and then itself, once what is open on it has been answered.
+    /// Ends a connection's streams and then itself, once what is open on it has been answered: GOAWAY comes last, since
+    /// some clients take nothing more of any stream when they have seen one.
     private func sayGoodbye(_ connection: ConnectionID) {
         self.goodbyes[connection] = true
         self.endLive(on: connection)
         for stream in self.workerConnections[connection]?.streams ?? [] {
             self.streams[stream] = nil
+            self.uncountStream(stream)
             self.batch.append(.streamEnded(self.address(stream)))
             self.loop.finish(stream)
         }
         self.workerConnections[connection] = nil
-        self.loop.goAway(connection, debugData: ByteView("{\"reason\":\"Shutdown\"}"))
+        self.loop.goAway(connection, debugData: Self.shutdown, inFlight: .answeredFirst)
     }
 
     // MARK: Streams
@@ -286,5 +301,10 @@ final class LoopHandler: RequestHandler {
 
     static func isPush(_ path: ByteView) -> Bool {
         path.starts(with: "/3/device")
+    }
+
+    /// Whether a path of the admin listener is that of the dashboard's page.
+    static func isPage(_ path: ByteView) -> Bool {
+        path == "/" || path.starts(with: "/?")
     }
 }

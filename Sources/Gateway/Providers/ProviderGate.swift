@@ -98,9 +98,7 @@ package struct ProviderGate {
         unsafe hasher.combine(bytes: text.buffer)
         let hash = hasher.finalize()
         if let token = self.tokens[hash], token.isText(text) { return token }
-        guard connection.refused.mayVerify(hash, generation: self.generation, now: now) else {
-            throw .invalidProviderToken
-        }
+        try connection.refused.admit(hash, generation: self.generation, now: now)
         self.verificationCount += 1
         let token: VerifiedToken
         do throws(APNSReason) {

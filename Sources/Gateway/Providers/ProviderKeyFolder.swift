@@ -8,6 +8,9 @@ package struct ProviderKeyFolder: Sendable {
         package var keys: [ProviderKeyFile] = []
         /// Files that hold no key, each with the cause.
         package var faults: [ProviderKeyError] = []
+        /// The ids of keys whose files hold none; the cause is one of `faults`, and nil for an empty file, which
+        /// somebody is still writing.
+        package var unusable: [(keyID: String, fault: ProviderKeyError?)] = []
     }
 
     /// The most files that are read.
@@ -33,12 +36,20 @@ package struct ProviderKeyFolder: Sendable {
                 guard name.hasSuffix(ProviderKeyFile.nameEnd) else {
                     throw ProviderKeyError(message: "\(file) is not named KEYID\(ProviderKeyFile.nameEnd); rename it.")
                 }
-                let bytes = try Self.bytes(of: file)
-                // Somebody is still writing it; there will be word of that.
-                if bytes.isEmpty { continue }
-                let keyID = String(name.dropLast(ProviderKeyFile.nameEnd.count))
-                contents.keys.append(try ProviderKeyFile(keyID: keyID, contents: bytes, path: file))
             } catch {
+                contents.faults.append(error)
+                continue
+            }
+            let keyID = String(name.dropLast(ProviderKeyFile.nameEnd.count))
+            do throws(ProviderKeyError) {
+                let bytes = try Self.bytes(of: file)
+                if bytes.isEmpty {
+                    contents.unusable.append((keyID, nil))
+                } else {
+                    contents.keys.append(try ProviderKeyFile(keyID: keyID, contents: bytes, path: file))
+                }
+            } catch {
+                contents.unusable.append((keyID, error))
                 contents.faults.append(error)
             }
         }

@@ -3,8 +3,9 @@ import Glibc
 
 /// Reads the folder `providerKeys`, and again whenever something in it changes.
 ///
-/// While the folder cannot be read no key is good. It is `Sendable` without the compiler's proof: `watch`, `told` and
-/// `keys` are touched on `queue` alone once `init` has returned, but for what its owner does before `feed`.
+/// While the folder cannot be read no key is good; a key whose file is there and holds none, as it is being written,
+/// stays good for two seconds. It is `Sendable` without the compiler's proof: `watch`, `told`, `kept` and `keys`
+/// are touched on `queue` alone once `init` has returned, but for what its owner does before `feed`.
 package final class ProviderKeyWatch: @unchecked Sendable {
     /// Seconds between looks at whether another folder has taken the place of the one that is watched.
     private static let lookSeconds = 1
@@ -25,6 +26,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     private var watch: Int32 = -1
     /// What was said of the folder last, so that it is said once.
     private var told: [ProviderKeyError] = []
+    private var kept = KeptKeys()
 
     /// Reads the folder, and watches it from then on.
     ///
@@ -81,7 +83,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     private func look() {
         guard !self.changes.isCancelled else { return }
         let watch = self.addWatch()
-        guard watch != self.watch else { return }
+        guard watch != self.watch || self.kept.isWaiting else { return }
         self.watch = watch
         self.read()
     }
@@ -97,14 +99,16 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         do throws(ProviderKeyError) {
             self.keys.replace(with: self.taken(try self.folder.read()))
         } catch {
+            self.kept.folderLost()
             self.keys.replace(with: [])
             self.tell([error])
         }
     }
 
     private func taken(_ contents: ProviderKeyFolder.Contents) -> [ProviderKeyFile] {
-        self.tell(contents.faults)
-        return contents.keys
+        let (keys, faults) = self.kept.read(contents, now: SystemClock.monotonic)
+        self.tell(faults)
+        return keys
     }
 
     private func tell(_ faults: [ProviderKeyError]) {

@@ -1,3 +1,5 @@
+import APNSProtocol
+
 /// The tokens that one connection showed in vain.
 ///
 /// A token that is no good is verified once a connection, and not again while the keys stay as they are: verifying
@@ -17,17 +19,21 @@ struct RefusedTokens {
     /// The state of the keys that refused them.
     private var generation: UInt64 = 0
 
-    /// Whether a token is worth verifying.
+    /// Takes a token that is about to be verified.
     ///
     /// - Parameter now: milliseconds since 1970.
-    mutating func mayVerify(_ hash: Int, generation: UInt64, now: Int64) -> Bool {
+    /// - Throws: `invalidProviderToken` for one that was verified in vain; `tooManyProviderTokenUpdates` for one that
+    ///   is not looked at yet, and may be good.
+    mutating func admit(_ hash: Int, generation: UInt64, now: Int64) throws(APNSReason) {
         if generation != self.generation {
             self = RefusedTokens()
             self.generation = generation
         }
-        guard !self.hashes.contains(hash) else { return false }
+        guard !self.hashes.contains(hash) else { throw .invalidProviderToken }
         // A clock that was set back must not forbid it for longer.
-        return self.count < Self.burst || abs(now - self.lastAt) >= Self.spacing
+        guard self.count < Self.burst || abs(now - self.lastAt) >= Self.spacing else {
+            throw .tooManyProviderTokenUpdates
+        }
     }
 
     /// A token was verified, and is not good.

@@ -204,6 +204,7 @@ final class ReloadService: @unchecked Sendable {
         self.drainTimeout.store(next.drainTimeoutMilliseconds, ordering: .relaxed)
         self.namedTopics.withLock { $0 = Self.topics(next) }
         context.credentials.setMax(next.limits.connectionsPerCredentialMax)
+        context.workerStreams.setMax(next.limits.streamsPerCredentialMax)
         target.server.setLimits(next.limits.transport)
         target.history.setLimits(GatewayStore(next).historyLimits)
         let settings = LoopSettings(next)

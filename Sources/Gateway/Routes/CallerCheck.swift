@@ -9,34 +9,54 @@ struct CallerCheck {
     private let configuredHosts: Set<String>
     private var admitted: [UInt8] = []
 
-    init(configuration: GatewayConfiguration) {
-        let addresses = configuration.admin.addresses + configuration.plain.addresses
-        self.configuredHosts = Set(addresses.compactMap { ListenSetting.hostAndPort($0).map { String($0.host) } })
+    /// - Parameter addresses: those of the cleartext listeners. A socket file has no name that a request could give.
+    init(addresses: [String]) {
+        self.configuredHosts = Set(
+            addresses.compactMap { address in
+                guard case .tcp(let host, _)? = try? ListenAddress.parse(address).kind else { return nil }
+                return host.lowercased()
+            }
+        )
     }
 
-    /// Whether the request may come in: its host is this gateway, and it is of no foreign origin.
-    mutating func admits(_ request: Request) -> Bool {
+    /// Whether the request may come in: it names this gateway and nobody else, and is of no foreign page.
+    ///
+    /// - Parameter isForPage: whether it is for the dashboard's page, to which other people's pages may lead.
+    mutating func admits(_ request: Request, isForPage: Bool) -> Bool {
         let authority = request.authority
-        guard authority.isEmpty || self.admits(host: authority) else { return false }
+        guard self.admits(host: authority) else { return false }
+        var (isForeign, isNavigation, isForDocument) = (false, false, false)
         for index in 0..<request.headerCount {
-            let field = request.header(at: index)
-            guard field.name == "origin" else { continue }
-            guard field.value.string == "http://" + authority.string else { return false }
+            let (name, value) = request.header(at: index)
+            switch name.count {
+            case 4 where name == "host":
+                guard value == authority || Self.isSame(value, authority) else { return false }
+            case 6 where name == "origin":
+                guard value.string == "http://" + authority.string else { return false }
+            case 14 where name == "sec-fetch-site":
+                if !(value == "same-origin" || value == "none") { isForeign = true }
+            case 14 where name == "sec-fetch-mode":
+                isNavigation = value == "navigate"
+            case 14 where name == "sec-fetch-dest":
+                isForDocument = value == "document"
+            default: ()
+            }
         }
-        return true
+        return !isForeign || (isForPage && request.method == "GET" && isNavigation && isForDocument)
     }
 
     private mutating func admits(host authority: ByteView) -> Bool {
-        if self.admitted.withByteView({ $0 == authority }) { return true }
-        guard self.isOwn(host: authority.string) else { return false }
+        if !self.admitted.isEmpty, self.admitted.withByteView({ $0 == authority }) { return true }
+        guard let host = Authority(authority), host.isLoopback || self.configuredHosts.contains(host.name) else {
+            return false
+        }
         self.admitted = authority.array
         return true
     }
 
-    private func isOwn(host authority: String) -> Bool {
-        let address = authority.hasSuffix("]") || !authority.contains(":") ? authority + ":0" : authority
-        guard let host = ListenSetting.hostAndPort(address)?.host else { return false }
-        return ListenSetting.isLocal(address) || host.lowercased() == "localhost"
-            || self.configuredHosts.contains(String(host))
+    /// Whether both name one host, at whatever port.
+    private static func isSame(_ one: ByteView, _ other: ByteView) -> Bool {
+        guard let one = Authority(one), let other = Authority(other) else { return false }
+        return one.isIPv6 == other.isIPv6 && one.name == other.name
     }
 }

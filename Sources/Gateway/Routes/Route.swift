@@ -33,6 +33,20 @@ enum Route: Hashable {
     case metrics
 }
 
+extension Route {
+    /// Whether HEAD is taken, which is GET without content. An event stream is nothing but content.
+    var takesHead: Bool {
+        switch self {
+        case .statistics, .topicStatistics, .topics, .explain, .devicePushes, .push, .samples, .page, .faults(.list),
+            .alive, .ready, .version, .openAPI, .metrics:
+            true
+        case .subscribe, .report, .extend, .drainStream, .register, .unregister, .conditions, .simulateLaunch,
+            .simulateExpiration, .whatIf, .live, .backup, .reload, .faults:
+            false
+        }
+    }
+}
+
 /// What is asked of the fault rules.
 enum FaultRoute: Hashable {
     case list
@@ -58,12 +72,14 @@ enum RouteMatch: Hashable {
         // Before the first slash there is nothing.
         let known = segments[0].isEmpty ? Self.routes(Array(segments.dropFirst())) : []
         let routes = known.filter { Self.serves(role, $0.route) }
-        if let match = routes.first(where: { method == ByteView($0.method) }) {
+        let isHead = method == "HEAD"
+        if let match = routes.first(where: { method == ByteView($0.method) || isHead && $0.route.takesHead }) {
             self = .found(match.route)
         } else if routes.isEmpty {
             self = .notFound
         } else {
-            self = .methodNotAllowed(allow: routes.map { "\($0.method)" }.joined(separator: ", "))
+            let methods = routes.flatMap { $0.route.takesHead ? ["\($0.method)", "HEAD"] : ["\($0.method)"] }
+            self = .methodNotAllowed(allow: methods.joined(separator: ", "))
         }
     }
 

@@ -18,6 +18,8 @@ struct Webhook {
     var held = 0
     /// The requests that are under way.
     var open = 0
+    /// The requests whose wakes ended before them, the oldest end first; others that have been answered since.
+    var outlived: [HTTPRequestID] = []
     /// Another configuration has taken its place: it ends once it holds no wake.
     var isRetired = false
 

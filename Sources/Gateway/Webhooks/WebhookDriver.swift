@@ -15,8 +15,8 @@ final class WebhookDriver: EffectTaker {
         let wake: WakeID
         /// The breaker's round when it was posted.
         let round: UInt64
-        /// Grows with each wake.
-        let number: UInt64
+        /// The wake has ended, without the answer.
+        var hasEnded = false
     }
 
     /// The longest wait for anything, in milliseconds.
@@ -35,7 +35,8 @@ final class WebhookDriver: EffectTaker {
     private var hooks: [Webhook]
     private var deliveries: [HTTPRequestID: Delivery] = [:]
     private var requests: [WakeID: HTTPRequestID] = [:]
-    private var deliveryCount: UInt64 = 0
+    /// The wakes that were accepted, with the result to come.
+    private var accepted: [WakeID: Delivery] = [:]
     private var effects = EffectBatch()
     private var batch = CommandBatch()
     private var generator = SystemRandomNumberGenerator()
@@ -146,8 +147,8 @@ final class WebhookDriver: EffectTaker {
 
 extension WebhookDriver {
     private func deliver(_ hook: Int, _ wake: WakeID, _ body: [UInt8]) {
-        if self.hooks[hook].open >= self.hooks[hook].slots { self.giveUpOldest(hook) }
-        let delivery = self.delivery(hook, wake)
+        if self.hooks[hook].open >= self.hooks[hook].slots { self.giveUpEnded(hook) }
+        let delivery = Delivery(hook: hook, wake: wake, round: self.hooks[hook].breaker.round)
         do {
             let request = try self.client.start(try self.request(self.hooks[hook], wake, body))
             self.deliveries[request] = delivery
@@ -158,24 +159,31 @@ extension WebhookDriver {
         }
     }
 
-    private func delivery(_ hook: Int, _ wake: WakeID) -> Delivery {
-        self.deliveryCount += 1
-        return Delivery(hook: hook, wake: wake, round: self.hooks[hook].breaker.round, number: self.deliveryCount)
-    }
-
     private func forget(_ delivery: Delivery) {
         self.requests[delivery.wake] = nil
         self.hooks[delivery.hook].open -= 1
     }
 
-    /// Gives up the request that has been open longest: with more than there are slots, one at least is of a wake whose
-    /// result was posted, and would be open for ever.
-    private func giveUpOldest(_ hook: Int) {
-        let oldest = self.deliveries.filter { $0.value.hook == hook }.min { $0.value.number < $1.value.number }
-        guard let (request, delivery) = oldest else { return }
-        self.deliveries[request] = nil
+    /// Gives up the request whose wake ended longest ago, its result posted: with as many open as there are slots one
+    /// is, and might be open for ever. A request whose wake is in flight is its worker's only word of it, and stays.
+    private func giveUpEnded(_ hook: Int) {
+        let outlived = self.hooks[hook].outlived
+        guard let place = outlived.firstIndex(where: { self.deliveries[$0] != nil }) else { return }
+        let request = outlived[place]
+        self.hooks[hook].outlived.removeFirst(place + 1)
+        guard let delivery = self.deliveries.removeValue(forKey: request) else { return }
         self.forget(delivery)
         self.client.cancel(request)
+    }
+
+    /// The wake of a request that is under way has ended.
+    private func outlived(_ request: HTTPRequestID) {
+        guard let hook = self.deliveries[request]?.hook else { return }
+        self.deliveries[request]?.hasEnded = true
+        self.hooks[hook].outlived.append(request)
+        // No more are open than there are slots, so that this halves it at least.
+        guard self.hooks[hook].outlived.count > 2 * self.hooks[hook].slots else { return }
+        self.hooks[hook].outlived.removeAll { self.deliveries[$0] == nil }
     }
 
     private func request(_ hook: Webhook, _ wake: WakeID, _ body: [UInt8]) throws -> HTTPRequest {
@@ -207,7 +215,9 @@ extension WebhookDriver {
         case .result(let result):
             self.succeeded(delivery)
             self.batch.append(.report(reply: self.address(delivery.hook, stream: Self.report), wake, result))
-        case .accepted: self.succeeded(delivery)
+        case .accepted:
+            // A promise shows nothing: whether it is kept says how the webhook is.
+            if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
             self.batch.append(.report(reply: self.address(delivery.hook, stream: Self.report), wake, .failed))
@@ -220,10 +230,11 @@ extension WebhookDriver {
         }
     }
 
-    private func expired(_ hook: Int, _ wake: WakeID) {
+    private func expired(_ wake: WakeID) {
         guard let request = self.requests[wake], let delivery = self.deliveries.removeValue(forKey: request) else {
-            // It was accepted, with the result to come.
-            self.failed(self.delivery(hook, wake), "it accepted a wake and reported no result by the deadline")
+            // Otherwise its answer has come, and is on its way to the engine.
+            guard let delivery = self.accepted.removeValue(forKey: wake) else { return }
+            self.failed(delivery, "it accepted a wake and reported no result by the deadline")
             return
         }
         self.forget(delivery)
@@ -301,18 +312,21 @@ extension WebhookDriver {
     func subscribed(_ address: StreamAddress) {}
 
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
-        let hook = Int(address.connectionIndex)
         switch WorkerEvent(bytes) {
         case .wake(let wake, let body):
+            let hook = Int(address.connectionIndex)
             self.hooks[hook].held += 1
             self.deliver(hook, wake, body.array)
         case .expired(let wake):
-            self.expired(hook, wake)
+            self.expired(wake)
         case .other: break
         }
     }
 
-    func released(_ address: StreamAddress) {
+    func released(_ address: StreamAddress, _ wake: WakeID) {
+        if let request = self.requests[wake] { self.outlived(request) }
+        // Of one that expired that was said before: the result of this one was posted.
+        if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
         self.hooks[Int(address.connectionIndex)].held -= 1
         self.endIfRetired(Int(address.connectionIndex))
         self.checkDrained()

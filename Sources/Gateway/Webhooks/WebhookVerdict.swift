@@ -45,7 +45,11 @@ package enum WebhookVerdict: Hashable, Sendable {
     }
 
     private static func result(of response: HTTPResponse) -> WebhookVerdict {
-        guard let object = try? JSONReader.read(response.text), case .object = object else {
+        // JSON is UTF-8 (RFC 8259, 8.1).
+        guard let text = String(validating: response.body, as: UTF8.self) else {
+            return .refused(cause: "it answered 200 with a body that is not UTF-8")
+        }
+        guard let object = try? JSONReader.read(text), case .object = object else {
             return .refused(cause: "it answered 200 with a body that is no JSON object")
         }
         guard case .string(let text)? = object["result"], let result = FetchResult(rawValue: text) else {
@@ -56,6 +60,10 @@ package enum WebhookVerdict: Hashable, Sendable {
 
     private static func verdict(on error: HTTPClientError) -> WebhookVerdict {
         if error.code == .tooLarge { return .refused(cause: "it answered more than \(self.bodyBytesMax) bytes") }
+        if error.code == .headTooLarge {
+            let fault = "it answered with header fields of more than \(HTTPResponse.headBytesMax) bytes"
+            return .refused(cause: "\(fault); let it send fewer or shorter ones")
+        }
         var cause = error.detail.isEmpty ? error.message : error.detail
         if error.code == .refusedAddress { cause += "; set allowPrivate: true if it is your own" }
         return error.mayHaveArrived ? .lost(cause: cause) : .undelivered(cause: cause, retryAfter: nil)

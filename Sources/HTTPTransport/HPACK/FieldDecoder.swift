@@ -29,11 +29,12 @@ struct FieldDecoder: ~Copyable {
 
     /// The size of the dynamic table that we announce, which is that of before any announcement.
     static let tableBytesMax = 4096
-    /// The longest name or value, as it is coded: past it there is no request that we would take.
-    static let stringBytesMax = 65_536
     /// What of the memory for a literal is kept for the next.
     private static let keptBytesMax = 16_384
 
+    /// The most bytes of a literal name and its value, the latter as it is coded; a fault beyond (RFC 7541 §7.4). What
+    /// is kept of a field that is not all there is hardly more.
+    private let literalBytesMax: Int
     private var table = DynamicTable(sizeMax: FieldDecoder.tableBytesMax)
     private var credential = CredentialMemo()
     /// What has come of a field that is not all there, and how long it must be to be looked at again.
@@ -41,6 +42,13 @@ struct FieldDecoder: ~Copyable {
     private var pendingNeeds = 0
     /// Whether no field of the block has been read, so that the table may change its size.
     private var isAtStart = true
+
+    init(literalBytesMax: Int = 32_000) {
+        self.literalBytesMax = literalBytesMax
+    }
+
+    /// The bytes that are kept of a field that is not all there.
+    var pendingBytes: Int { self.pending.count }
 
     /// Reads the next piece of a block, and calls `take` with each field that ends in it, in order: with its name and
     /// its value, both valid during the call, and a note that comes again with a field that is remembered, 0 at first.
@@ -149,12 +157,12 @@ struct FieldDecoder: ~Copyable {
         let nameIndex = try reader.integer(bits: indexBits)
         memory.literal.removeAll(keepingBytesMax: Self.keptBytesMax)
         if nameIndex == 0 {
-            try self.append(reader.string(), to: &memory.literal)
+            try self.append(reader.string(bytesMax: self.literalBytesMax), to: &memory.literal)
         } else {
             memory.literal.append(try self.name(nameIndex))
         }
         let nameCount = memory.literal.count
-        try self.append(reader.string(), to: &memory.literal)
+        try self.append(reader.string(bytesMax: self.literalBytesMax - nameCount), to: &memory.literal)
         let literal = memory.literal.view
         let (name, value) = (literal.slice(0, count: nameCount), literal.dropFirst(nameCount))
         var note: UInt32 = 0
@@ -246,10 +254,10 @@ extension FieldDecoder {
 
         /// A string as it is coded.
         @inline(__always)
-        mutating func string() throws(Stop) -> (bytes: ByteView, isHuffman: Bool) {
+        mutating func string(bytesMax: Int) throws(Stop) -> (bytes: ByteView, isHuffman: Bool) {
             let isHuffman = try self.peek() >= 0x80
             let count = try self.integer(bits: 7)
-            guard count <= FieldDecoder.stringBytesMax else { throw .fault }
+            guard count <= bytesMax else { throw .fault }
             guard count <= self.bytes.count - self.offset else { throw .needs(self.offset + count) }
             defer { self.offset += count }
             return (self.bytes.slice(self.offset, count: count), isHuffman)

@@ -21,6 +21,7 @@ struct FieldRules {
         static let hasWebScheme = Seen(rawValue: 512)
         static let pathBeginsWithSlash = Seen(rawValue: 1024)
         static let pathIsAsterisk = Seen(rawValue: 2048)
+        static let isHead = Seen(rawValue: 4096)
     }
 
     /// What the server keeps a field as.
@@ -69,6 +70,9 @@ struct FieldRules {
         }
         return judged.kind
     }
+
+    /// Whether the method is HEAD.
+    var hasHeadMethod: Bool { self.seen.contains(.isHead) }
 
     /// Whether the block that began a request has all that a request needs.
     var isWholeHead: Bool {
@@ -150,7 +154,8 @@ private struct Judgement {
             guard value.isToken else { return nil }
             let isConnect: FieldRules.Seen = value == "CONNECT" ? .isConnect : []
             let isOptions: FieldRules.Seen = value == "OPTIONS" ? .isOptions : []
-            return Judgement([.method, isConnect, isOptions], once: .method)
+            let isHead: FieldRules.Seen = value == "HEAD" ? .isHead : []
+            return Judgement([.method, isConnect, isOptions, isHead], once: .method)
         case 7 where name == ":scheme":
             let isWeb = value == "https" || value == "http"
             guard isWeb || value.isScheme else { return nil }
@@ -203,7 +208,7 @@ extension ByteView {
         self.count > 0 && (self.isEveryWord { $0.isLowerCaseOrDash } || self.isMadeOf(Characters.name))
     }
 
-    fileprivate var isToken: Bool { self.count > 0 && self.isMadeOf(Characters.token) }
+    var isToken: Bool { self.count > 0 && self.isMadeOf(Characters.token) }
 
     fileprivate var isAuthority: Bool { self.isMadeOf(Characters.authority) }
 
@@ -274,7 +279,7 @@ extension ByteView {
 }
 
 extension UInt8 {
-    fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+    var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
 }
 
 extension UInt64 {

@@ -1,6 +1,6 @@
 internal import Bytes
 
-/// Cuts the pieces of field blocks out of what a peer sends.
+/// Cuts the pieces of field blocks out of what a peer sends, and says where DATA begins.
 ///
 /// A block is in a HEADERS frame and those that continue it: RFC 9113 §6.2 and §6.10.
 @safe
@@ -9,6 +9,9 @@ struct FrameCutter: ~Copyable {
         /// Bytes of other frames, of the preface, or of a frame that is at fault.
         case other(ByteView)
         case block(Piece)
+        /// DATA that is not within a block, or HEADERS that are too short: their head, and what has come of the whole
+        /// frame.
+        case begun(FrameHead, ByteView)
     }
 
     /// What has come of the piece of a block that one frame carries.
@@ -37,6 +40,20 @@ struct FrameCutter: ~Copyable {
     private var padding = 0
     /// The last frame of a block that goes on in another.
     private var unfinished: FrameHead?
+    /// How many frames have begun, as far as their heads have come, and the number of the one that began the block.
+    private var framesBegun = 0
+    private var blockBegun = 0
+
+    /// Whether more of a block is to come.
+    var isWithinBlock: Bool { self.unfinished != nil || self.cut != nil }
+
+    /// Which frame has begun and not ended, or has begun a block that has not: the same number as long as it is the
+    /// same one; 0 when the next byte begins a frame. The preface counts as a frame.
+    var unfinishedFrame: Int {
+        if self.isWithinBlock { return self.blockBegun }
+        if !self.partial.isEmpty { return self.framesBegun + 1 }
+        return self.otherBytes > 0 || self.padding > 0 ? max(1, self.framesBegun) : 0
+    }
 
     init(frameBytesMax: Int) {
         self.frameBytesMax = frameBytesMax
@@ -55,7 +72,16 @@ struct FrameCutter: ~Copyable {
             let head = FrameHead(bytes.dropFirst(count))
             if self.hasPiece(head) {
                 guard count == 0, bytes.count >= Self.bytesBeforeBlock(head) else { break }
+                self.framesBegun += 1
                 if let piece = self.begin(head, bytes, &bytes) { return .block(piece) }
+            } else if self.isTold(head) {
+                guard count == 0 else { break }
+                self.framesBegun += 1
+                let here = min(FrameHead.bytes + head.length, bytes.count)
+                self.otherBytes = FrameHead.bytes + head.length - here
+                return .begun(head, bytes.takeFirst(here))
+            } else {
+                self.framesBegun += 1
             }
             let here = min(FrameHead.bytes + head.length, bytes.count - count)
             self.otherBytes = FrameHead.bytes + head.length - here
@@ -79,12 +105,15 @@ struct FrameCutter: ~Copyable {
         let head = FrameHead(self.partial.view)
         if self.hasPiece(head) {
             guard self.fill(to: Self.bytesBeforeBlock(head), &bytes) else { return nil }
+            self.framesBegun += 1
             self.isPartialTaken = true
             if let piece = self.begin(head, self.partial.view, &bytes) { return .block(piece) }
+        } else {
+            self.framesBegun += 1
+            self.isPartialTaken = true
         }
-        self.isPartialTaken = true
         self.otherBytes = FrameHead.bytes + head.length - self.partial.count
-        return .other(self.partial.view)
+        return self.isTold(head) ? .begun(head, self.partial.view) : .other(self.partial.view)
     }
 
     /// - Returns: whether so many bytes of the frame are there.
@@ -105,6 +134,7 @@ struct FrameCutter: ~Copyable {
         guard cutBytes >= 0 else { return nil }
         if self.partial.isEmpty { _ = bytes.takeFirst(before) }
         self.padding = padding
+        if self.unfinished == nil { self.blockBegun = self.framesBegun }
         self.unfinished = head.endsBlock ? nil : head
         let priorityBytes = head.hasPriority ? 5 : 0
         let priority = frame.slice(before - priorityBytes, count: priorityBytes)
@@ -131,6 +161,12 @@ struct FrameCutter: ~Copyable {
     private func hasPiece(_ head: FrameHead) -> Bool {
         guard self.unfinished.map(head.continues) ?? head.isHeaders else { return false }
         return head.length <= self.frameBytesMax && FrameHead.bytes + head.length >= Self.bytesBeforeBlock(head)
+    }
+
+    /// Whether the session looks at the head of the frame, which has no piece of a block.
+    @inline(__always)
+    private func isTold(_ head: FrameHead) -> Bool {
+        self.unfinished == nil && (head.isData || head.isTooShortForPadding)
     }
 
     @inline(__always)

@@ -3,8 +3,10 @@ internal import Bytes
 /// The first nine bytes of a frame: RFC 9113 §4.1.
 struct FrameHead {
     static let bytes = 9
+    private static let data: UInt8 = 0
     private static let headers: UInt8 = 1
     private static let continuation: UInt8 = 9
+    private static let endStream: UInt8 = 0x01
     private static let endHeaders: UInt8 = 0x04
     private static let padded: UInt8 = 0x08
     private static let priority: UInt8 = 0x20
@@ -26,12 +28,19 @@ struct FrameHead {
         self.stream = UInt32(truncatingIfNeeded: first << 8) | UInt32(bytes[8])
     }
 
+    var isData: Bool { self.type == Self.data }
     var isHeaders: Bool { self.type == Self.headers }
     var streamNumber: Int32 { Int32(truncatingIfNeeded: self.stream & 0x7FFF_FFFF) }
     /// Whether no CONTINUATION follows.
     var endsBlock: Bool { self.flags & Self.endHeaders != 0 }
-    /// Whether the payload begins with a byte that says how many of its last are to be thrown away.
+    /// Whether DATA or HEADERS are the last frame of their stream, but for those that continue its block.
+    var endsStream: Bool { self.flags & Self.endStream != 0 }
+    /// Whether the payload of HEADERS begins with a byte that says how many of its last are to be thrown away.
     var isPadded: Bool { self.isHeaders && self.flags & Self.padded != 0 }
+    /// Whether DATA or HEADERS have no room for the byte that says how much padding they have.
+    var isTooShortForPadding: Bool {
+        self.length == 0 && self.flags & Self.padded != 0 && (self.isData || self.isHeaders)
+    }
     /// Whether five bytes come before the block that once gave the stream a place among others.
     var hasPriority: Bool { self.isHeaders && self.flags & Self.priority != 0 }
 

@@ -58,9 +58,69 @@ extension HTTP2Session {
     }
 }
 
+// MARK: - What has begun and not ended
+
+/// A frame, or a field block, of which a part has come.
+struct UnfinishedFrame {
+    /// Which one, as `FrameCutter.unfinishedFrame` has it; 0 for none.
+    var number = 0
+    /// When that was found first, in monotonic milliseconds.
+    var since: Int64 = 0
+    /// What is held of a block, which is part of `heldBytes`.
+    var blockBytes = 0
+}
+
+extension HTTP2Session {
+    /// Looks at what the last read has left unfinished, and counts what is held of a block.
+    @inline(__always)
+    func noteUnfinishedFrame() {
+        let number = self.cutter.unfinishedFrame
+        if number != self.unfinished.number {
+            self.unfinished.number = number
+            self.unfinished.since = self.core.now
+        }
+        if number != 0, self.cutter.isWithinBlock { self.holdBlock() }
+    }
+
+    /// Where there is no room for what has come of a block, its stream is refused, and what follows of the block is
+    /// read and dropped. The connection ends where that is no help: by the bytes of one connection, or by a field that
+    /// is longer than any that is taken.
+    private func holdBlock() {
+        var bytes = self.decoder.pendingBytes
+        if let slot = self.current, slot.state.phase == .receiving, !slot.state.isHeld {
+            bytes += slot.state.received.count
+        }
+        switch self.shortage(for: bytes) {
+        case .none: ()
+        case .connection: self.endByLimit(.requestBytesPerConnectionMax)
+        case .server:
+            if self.decoder.pendingBytes > self.core.limits.headerListBytesMax {
+                self.endByLimit(.requestBytesMax)
+            } else if let number = self.blockStream {
+                self.core.tally.met(.requestBytesMax)
+                self.refuseBlock(of: number, .refusedStream)
+            }
+        }
+        self.unfinished.blockBytes = bytes
+        self.heldBytes += bytes
+    }
+
+    /// The block goes on, or the connection has ended.
+    @inline(__always)
+    func letGoOfBlock() {
+        self.heldBytes -= self.unfinished.blockBytes
+        self.unfinished.blockBytes = 0
+    }
+}
+
 // MARK: - Frames that carry no request
 
 extension HTTP2Session {
+    /// Records of TLS have come that carry nothing for us, but make work.
+    func controlRecordsReceived(_ count: Int) {
+        for _ in 0..<count where !self.isEndedByLimit { self.controlFrameReceived() }
+    }
+
     func continuationAnnounced() {
         guard !self.isEndingBlock else { return }
         self.continuations += 1
@@ -72,12 +132,12 @@ extension HTTP2Session {
     }
 
     /// Ends the connection of a peer that makes us work for nothing.
-    func endByLimit(_ limit: TransportLimit) {
+    func endByLimit(_ limit: TransportLimit, _ code: HTTP2ErrorCode = .enhanceYourCalm) {
         // What came with the frame that was too many is still looked at.
         guard !self.isEndedByLimit else { return }
         self.isEndedByLimit = true
         self.core.tally.met(limit)
-        self.terminate(.enhanceYourCalm)
+        self.terminate(code)
     }
 }
 

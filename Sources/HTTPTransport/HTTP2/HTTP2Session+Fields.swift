@@ -4,7 +4,7 @@ internal import Bytes
 extension HTTP2Session {
     /// How many times the limit a header list may take before its stream is reset instead of answered 431: 16 KiB of
     /// references stand for a list of up to 60 MiB, all of which has to be looked at (RFC 7541 §7.3).
-    private static let overlongListFactor = 4
+    static let overlongListFactor = 4
 
     /// Gives the library a frame without the piece of a block in it, and reads that piece.
     ///
@@ -65,7 +65,7 @@ extension HTTP2Session {
         self.refuseBlock(of: number, .enhanceYourCalm)
     }
 
-    private func refuseBlock(of number: Int32, _ fault: HTTP2ErrorCode) {
+    func refuseBlock(of number: Int32, _ fault: HTTP2ErrorCode) {
         self.blockStream = nil
         self.refuse(number, fault)
     }

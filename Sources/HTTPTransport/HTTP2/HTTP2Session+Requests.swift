@@ -2,6 +2,24 @@ internal import Bytes
 
 /// From the bytes of a stream to a request at the handler, and to the stream's end.
 extension HTTP2Session {
+    /// DATA begins, or HEADERS that are too short. The library names another code for a frame that has no room for the
+    /// length of its padding, and is silent about DATA on a stream that is gone.
+    @inline(__always)
+    func frameBegan(_ head: FrameHead) {
+        let isOfCurrent = self.current.map { $0.state.number == head.streamNumber } ?? false
+        if !isOfCurrent || head.length == 0 { self.frameOfDoubtBegan(head) }
+    }
+
+    @inline(never)
+    private func frameOfDoubtBegan(_ head: FrameHead) {
+        let number = head.streamNumber
+        if head.isTooShortForPadding { return self.terminate(.frameSizeError) }
+        if head.length == 0, !head.endsStream { self.controlFrameReceived() }
+        // Those numbers that are no client's are left to the library.
+        guard number & 1 == 1, self.numbers.isUsed(number), self.slot(number) == nil else { return }
+        if !self.numbers.mayGoOn(number) { self.terminate(.streamClosed) }
+    }
+
     /// A HEADERS frame begins, which the library does not know to be at fault.
     func headersAnnounced(_ number: Int32) {
         self.continuations = 0

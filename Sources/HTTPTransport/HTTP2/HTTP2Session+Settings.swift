@@ -17,7 +17,7 @@ extension HTTP2Session {
         unsafe room.copyMemory(from: frame)
         // SETTINGS is 4, and has no flag but that of an answer.
         let isOurs = unsafe frame[3] == 4 && frame[4] == 0
-        if isOurs, let limit = self.streamLimit.sent() {
+        if isOurs, let limit = self.streamLimit.sent(now: self.core.now) {
             // The first frame has the size of the header table before it.
             let valueStart = 9 + (frame.count > 9 + 6 ? 6 : 0) + 2
             unsafe room.storeBytes(of: UInt32(limit).bigEndian, toByteOffset: valueStart, as: UInt32.self)

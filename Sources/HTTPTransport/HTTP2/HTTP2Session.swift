@@ -2,7 +2,7 @@ internal import Bytes
 // The one file that knows libnghttp2.
 internal import CNghttp2
 
-/// What the HTTP/2 sessions of one loop share: libnghttp2's callbacks, options and memory, and the stream states.
+/// What the sessions of one loop share: libnghttp2's callbacks, options and memory, and the stream states.
 @safe
 final class HTTP2Core {
     /// Those that a peer is told of, or that libnghttp2 knows, never change.
@@ -18,6 +18,10 @@ final class HTTP2Core {
     var frameHead = ByteBuffer()
     /// Monotonic milliseconds; the driver sets it once a turn.
     var now: Int64
+    /// Seconds since 1970; the driver sets it once a second.
+    var wallSeconds: Int64 = 0
+    /// The `date` of HTTP/1's answers.
+    var date = HTTPDate()
     /// Memory for the request that comes next. A request is over for us once the handler has had it, while its stream
     /// waits for the answer: so that thousands that wait share what the last one left in the cache.
     var spare = StreamState()
@@ -97,10 +101,10 @@ final class HTTP2Session {
     var drained: [StreamID] = []
     var streamLimit: StreamLimit
     private var heads = AnswerHeads()
-    private var cutter: FrameCutter
+    private(set) var cutter: FrameCutter
     /// The piece of a field block that has come and is not read yet.
     var piece: FrameCutter.Piece?
-    var decoder = FieldDecoder()
+    var decoder: FieldDecoder
     /// The stream whose block is being read; nil when its fields are not wanted: the library has not taken its first
     /// frame, or there was a fault in them.
     var blockStream: Int32?
@@ -108,6 +112,8 @@ final class HTTP2Session {
     var isEndingBlock = false
     /// Bytes of the header list that is being read, as HTTP/2 counts them.
     var fieldBytes = 0
+    /// What has begun to arrive and not ended.
+    var unfinished = UnfinishedFrame()
     /// What is known of the header list that is being read.
     var rules = FieldRules.head
     var budget: ControlFrameBudget
@@ -125,6 +131,8 @@ final class HTTP2Session {
     var pendingBeforeSettings = 0
 
     var ping: PingTimer
+    /// The GOAWAY that leaves once the streams are answered.
+    var farewell: Farewell?
 
     /// Whether the peer has said anything valid yet.
     private(set) var hasReceivedFrame = false
@@ -155,6 +163,7 @@ final class HTTP2Session {
         self.idleSince = core.now
         self.ping = PingTimer(now: core.now)
         self.cutter = FrameCutter(frameBytesMax: core.limits.frameBytesMax)
+        self.decoder = FieldDecoder(literalBytesMax: core.limits.headerListBytesMax * Self.overlongListFactor)
         let this = unsafe Unmanaged.passUnretained(self).toOpaque()
         let made = core.pool.lendingFrameBuffer {
             unsafe nghttp2_session_server_new3(&self.session, core.callbacks, this, core.options, core.memory)
@@ -187,6 +196,7 @@ final class HTTP2Session {
     /// Whether `produce` may have something.
     var wantsToWrite: Bool {
         unsafe nghttp2_session_want_write(self.session) != 0 || !self.resetsPending.isEmpty
+            || self.farewell.map { $0.mayLeave(self.open, now: self.core.now) } ?? false
     }
 
     /// Frames made and not yet produced.
@@ -202,13 +212,18 @@ final class HTTP2Session {
         guard !self.hasFailed, bytes.count > 0 else { return }
         // A SETTINGS frame may have begun in bytes that came before.
         self.pendingBeforeSettings = self.framesPending
+        self.letGoOfBlock()
         var rest = bytes
         while !self.hasFailed, let part = self.cutter.next(&rest) {
             switch part {
             case .other(let bytes): self.feed(bytes)
             case .block(let piece): self.receive(piece)
+            case .begun(let head, let bytes):
+                self.frameBegan(head)
+                self.feed(bytes)
             }
         }
+        self.noteUnfinishedFrame()
         self.countHeldBytes()
     }
 
@@ -236,7 +251,7 @@ final class HTTP2Session {
             let count = unsafe nghttp2_session_mem_send(self.session, &bytes)
             guard count > 0, let bytes = unsafe bytes else {
                 self.hasFailed = self.hasFailed || count < 0
-                guard count == 0, self.submitResets() else {
+                guard count == 0, self.submitResets() || self.sayFarewell() else {
                     self.heads.removeAll()
                     break
                 }
@@ -296,7 +311,7 @@ final class HTTP2Session {
     func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         self.open.move(slot, to: .sending, now: self.core.now)
-        if let body {
+        if let body, !slot.state.hasHeadMethod {
             slot.state.output.append(body)
             self.queuedBytes += body.count
         }
@@ -305,12 +320,12 @@ final class HTTP2Session {
         return true
     }
 
-    /// Answers a waiting stream with a head; the body follows through `write` and `finish`.
+    /// Answers a waiting stream with a head; the body follows through `write` and `finish`, but for HEAD.
     func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         slot.state.dropRequest(keepingBytesMax: 0)
         self.open.move(slot, to: .streaming, now: self.core.now)
-        self.submit(response, slot, hasBody: true)
+        self.submit(response, slot, hasBody: !slot.state.hasHeadMethod)
         return true
     }
 
@@ -321,7 +336,7 @@ final class HTTP2Session {
         self.queuedBytes += bytes.count
         self.core.noteStreaming(slot)
         unsafe nghttp2_session_resume_data(self.session, number)
-        if self.ping.otherBytesLeave(now: self.core.now) { unsafe nghttp2_submit_ping(self.session, 0, nil) }
+        if self.ping.otherBytesLeave(now: self.core.now) { self.sendPing() }
         return slot.state.output.count
     }
 
@@ -357,6 +372,10 @@ final class HTTP2Session {
     func goAway(debugData: ByteView, code: HTTP2ErrorCode = .noError, inFlight: StreamsInFlight = .finished) -> Int32 {
         guard unsafe self.session != nil else { return 0 }
         var last = unsafe nghttp2_session_get_last_proc_stream_id(self.session)
+        if inFlight == .answeredFirst, self.open.count > 0 {
+            self.farewell = self.farewell ?? Farewell(debugData: debugData.array, code: code, since: self.core.now)
+            return last
+        }
         if case .refused(let first) = inFlight { last = max(0, min(last, first - 2)) }
         let data = unsafe debugData.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
         unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
@@ -377,34 +396,8 @@ final class HTTP2Session {
         unsafe nghttp2_session_terminate_session(self.session, code.number)
     }
 
-    /// Lets time pass: refuses what took too long, sends PINGs.
-    ///
-    /// - Returns: false when the peer is gone.
-    func secondPassed() -> Bool {
-        let now = self.core.now
-        let limits = self.core.limits
-        self.resetOverdue(self.open.receiving, .requestSeconds, seconds: limits.requestSeconds)
-        self.resetOverdue(self.open.sending, .responseSeconds, seconds: limits.responseSeconds)
-        if self.open.count == 0 && now - self.idleSince > Int64(limits.idleSeconds) * 1000 {
-            self.idleSince = now
-            self.core.tally.met(.idleSeconds)
-            self.goAway(debugData: ByteView("{\"reason\":\"IdleTimeout\"}"))
-        }
-        switch self.ping.timePassed(now: now, answerSeconds: limits.pingSeconds) {
-        case .wait: ()
-        case .send: unsafe nghttp2_submit_ping(self.session, 0, nil)
-        case .peerIsGone: return false
-        }
-        return true
-    }
-
-    private func resetOverdue(_ list: StreamList, _ limit: TransportLimit, seconds: Int) {
-        var slot = list.first
-        while let overdue = slot, self.core.now - overdue.state.since > Int64(seconds) * 1000 {
-            self.core.tally.met(limit)
-            unsafe nghttp2_submit_rst_stream(self.session, 0, overdue.state.number, NGHTTP2_CANCEL.rawValue)
-            slot = overdue.state.next
-        }
+    func sendPing() {
+        unsafe nghttp2_submit_ping(self.session, 0, nil)
     }
 
     /// Forgets every stream, telling the handler of those it waits for, and frees the session. Whatever the handler
@@ -413,6 +406,7 @@ final class HTTP2Session {
         guard let session = unsafe self.session else { return }
         unsafe self.session = nil
         while let slot = self.open.first { self.close(slot) }
+        self.letGoOfBlock()
         self.countHeldBytes()
         unsafe nghttp2_session_del(session)
     }
@@ -475,16 +469,12 @@ final class HTTP2Session {
         case NGHTTP2_HEADERS.rawValue:
             unsafe self.headersReceived(frame, hasEnded: hasEndFlag)
         case NGHTTP2_DATA.rawValue:
-            if hasEndFlag {
-                self.requestEnded(unsafe frame.pointee.hd.stream_id)
-            } else if unsafe frame.pointee.hd.length == 0 {
-                self.controlFrameReceived()
-            }
+            if hasEndFlag { self.requestEnded(unsafe frame.pointee.hd.stream_id) }
         // ACK has the same bit as END_STREAM.
         case NGHTTP2_PING.rawValue:
             if hasEndFlag { self.ping.answered() } else { self.controlFrameReceived() }
         case NGHTTP2_SETTINGS.rawValue:
-            if hasEndFlag { self.streamLimit.acknowledged() } else { self.settingsReceived() }
+            if hasEndFlag { self.streamLimit.acknowledged(now: self.core.now) } else { self.settingsReceived() }
         case NGHTTP2_RST_STREAM.rawValue:
             self.numbers.resetByPeer(unsafe frame.pointee.hd.stream_id)
             self.controlFrameReceived()
@@ -504,6 +494,7 @@ final class HTTP2Session {
         if isHead, let slot = self.slot(number) {
             slot.state.bodyStart = slot.state.received.count
             slot.state.bodyBytesMissing = self.rules.contentLength
+            slot.state.hasHeadMethod = self.rules.hasHeadMethod
             if slot.state.isHeaderListTooLarge {
                 slot.state.hasRequestEnded = hasEnded
                 self.deliver(slot)

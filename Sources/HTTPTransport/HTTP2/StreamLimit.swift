@@ -16,6 +16,11 @@ struct StreamLimit {
     private var unacknowledged: [Int]
     /// How many of them, the newest, have not been sent.
     private var unsentCount = 1
+    /// The acknowledgements that came before what they are for had been sent: some clients begin with a fixed text that
+    /// has one in it.
+    private var earlyCount = 0
+    /// Since when the peer owes an acknowledgement and has sent none, in monotonic milliseconds; nil when it owes none.
+    private(set) var owedSince: Int64?
 
     /// - Parameter limit: what the first SETTINGS frame says.
     init(_ limit: Int) {
@@ -39,18 +44,27 @@ struct StreamLimit {
     /// A SETTINGS frame of ours leaves.
     ///
     /// - Returns: the number that it has to carry; nil when none waits.
-    mutating func sent() -> Int? {
+    mutating func sent(now: Int64) -> Int? {
         guard self.unsentCount > 0 else { return nil }
         let limit = self.unacknowledged[self.unacknowledged.count - self.unsentCount]
         self.unsentCount -= 1
         self.isUnsent = self.unsentCount > 0
+        self.owedSince = self.owedSince ?? now
+        if self.earlyCount > 0 {
+            self.earlyCount -= 1
+            self.acknowledged(now: now)
+        }
         return limit
     }
 
     /// The peer has acknowledged the oldest SETTINGS frame that it had not.
-    mutating func acknowledged() {
-        guard self.unacknowledged.count > self.unsentCount else { return }
+    mutating func acknowledged(now: Int64) {
+        guard self.unacknowledged.count > self.unsentCount else {
+            self.earlyCount = min(self.earlyCount + 1, self.unsentCount)
+            return
+        }
         self.acknowledgedLimit = self.unacknowledged.removeFirst()
         self.enforced = self.unacknowledged.reduce(self.acknowledgedLimit, max)
+        self.owedSince = self.unacknowledged.count > self.unsentCount ? now : nil
     }
 }

@@ -1,13 +1,21 @@
-/// Which stream numbers a peer may still use for HEADERS (RFC 9113 §5.1.1: those of new streams only grow).
+/// Which stream numbers a peer may still use (RFC 9113 §5.1.1: those of new streams only grow).
 ///
-/// libnghttp2 ignores HEADERS on every stream that is gone, since trailers may be under way to one that was reset.
-/// Where that cannot be, they are a fault.
+/// libnghttp2 ignores HEADERS and DATA on every stream that is gone, since more of a request may be under way to one
+/// that we have reset. Where that cannot be, they are a fault.
 struct StreamNumbers {
+    /// How many streams that were cut short are remembered one by one.
+    static let cutShortMax = 64
+
     private var newest: Int32 = -1
-    private var newestCutShort: Int32 = 0
     private var newestResetByPeer: Int32 = 0
     /// The odd numbers from here to the newest have all been used.
     private var unbrokenFrom: Int32 = 1
+    /// The streams that we closed last before their requests had ended, in a ring.
+    private var cutShort: [Int32] = []
+    /// The place in the ring that is taken next, when it is full.
+    private var oldestCutShort = 0
+    /// The highest number that has left the ring: of those up to it nothing more is known, and all are let pass.
+    private var forgotten: Int32 = 0
 
     mutating func opened(_ number: Int32) {
         if number != self.newest + 2 { self.unbrokenFrom = number }
@@ -17,21 +25,30 @@ struct StreamNumbers {
     /// The stream was closed before its request had ended: more of it may still come, unless the peer closed it.
     mutating func cutShort(_ number: Int32) {
         guard number != self.newestResetByPeer else { return }
-        self.newestCutShort = max(self.newestCutShort, number)
+        guard self.cutShort.count == Self.cutShortMax else { return self.cutShort.append(number) }
+        self.forgotten = max(self.forgotten, self.cutShort[self.oldestCutShort])
+        self.cutShort[self.oldestCutShort] = number
+        self.oldestCutShort = (self.oldestCutShort + 1) % Self.cutShortMax
     }
 
     /// The peer has sent RST_STREAM, and so sends nothing more on the stream.
     mutating func resetByPeer(_ number: Int32) {
         self.newestResetByPeer = number
+        guard !self.cutShort.isEmpty, let place = self.cutShort.firstIndex(of: number) else { return }
+        // No stream has this number.
+        self.cutShort[place] = 0
     }
 
     /// Whether HEADERS on `number` open no new stream.
     func isUsed(_ number: Int32) -> Bool { number <= self.newest }
 
+    /// Whether more of a request may be under way on `number`, whose stream is gone.
+    func mayGoOn(_ number: Int32) -> Bool { number <= self.forgotten || self.cutShort.contains(number) }
+
     /// - Returns: the rule that HEADERS on `number` break unless that stream is open; nil when they break none, or more
     ///   of a request may be under way.
     func faultUnlessOpen(_ number: Int32) -> HTTP2ErrorCode? {
-        guard self.isUsed(number) && number > self.newestCutShort else { return nil }
+        guard self.isUsed(number), !self.mayGoOn(number) else { return nil }
         // A number that was skipped, or is not a client's, never was a stream.
         return number >= self.unbrokenFrom && number & 1 == 1 ? .streamClosed : .protocolError
     }

@@ -9,7 +9,7 @@ final class Connection {
         case handshaking
         /// Can move to: lingering, closed.
         case http2
-        /// The socket belongs to the HTTP/1.1 library. Can move to: closed.
+        /// Can move to: lingering, closed.
         case http1
         /// We have ended; what the peer still sends is thrown away. Can move to: closed.
         case lingering
@@ -25,7 +25,7 @@ final class Connection {
     var stage: Stage
     var tls: TLSSession?
     var http2: HTTP2Session?
-    var http1: HTTP1Connection?
+    var http1: HTTP1Session?
     /// What the socket has not taken yet.
     var output = ByteBuffer()
     /// What the loop's epoll watches for.
@@ -41,6 +41,10 @@ final class Connection {
     /// Whether its client has shown a certificate, of which the handler hears.
     var hasShownCertificate = false
     let acceptedAt: Int64
+    /// Since when one record of TLS is awaited of which a part has come; monotonic milliseconds, `Int64.max` for none.
+    var recordSince = Int64.max
+    /// Whether `output` holds what TLS itself answers to what it reads. Until that has left nothing more is read.
+    var hasAnswersOfTLS = false
     /// Since when the socket takes nothing, or since when we linger; monotonic milliseconds.
     var stalledSince: Int64 = 0
 
@@ -58,6 +62,24 @@ final class Connection {
 
     var hasCarriedRequest: Bool {
         self.http2?.hasCarriedRequest ?? self.http1?.hasCarriedRequest ?? false
+    }
+
+    /// Whether what is spoken on it is over, once what was made for it has left.
+    var isOver: Bool {
+        if let http2 { return http2.hasFailed || http2.isFinished }
+        return self.http1?.isFinished ?? false
+    }
+
+    /// What is watched for while nothing waits to be sent. HTTP/1 has one request at a time: what comes behind it stays
+    /// in the socket, and only the peer's end is news.
+    var quietInterest: Poll.Readiness {
+        self.http1?.wantsToRead == false ? .peerEnded : .readable
+    }
+
+    /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
+    func produce(into output: inout ByteBuffer, bytesMax: Int) {
+        self.http2?.produce(into: &output, bytesMax: bytesMax)
+        self.http1?.produce(into: &output, bytesMax: bytesMax)
     }
 
     /// What epoll reports it by.

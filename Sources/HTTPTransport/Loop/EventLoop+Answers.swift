@@ -14,7 +14,11 @@ extension EventLoop {
             if body != nil { self.endIfTooMuchIsQueued(connection, session.queuedBytes) }
             return isTaken
         }
-        return connection.http1?.respond(stream.number, response, body: body) ?? false
+        guard let session = connection.http1 else { return false }
+        self.markDirty(connection)
+        let isTaken = session.respond(stream.number, response, body: body)
+        if body != nil { self.endIfTooMuchIsQueued(connection, session.queuedBytes) }
+        return isTaken
     }
 
     /// Answers a stream that waits with a head, which leaves at once; `write` and `finish` follow.
@@ -26,6 +30,7 @@ extension EventLoop {
             self.markDirty(connection)
             return session.beginStreaming(stream.number, response)
         }
+        self.markDirty(connection)
         return connection.http1?.beginStreaming(stream.number, response) ?? false
     }
 
@@ -40,6 +45,7 @@ extension EventLoop {
             self.endIfTooMuchIsQueued(connection, session.queuedBytes)
             return queued
         }
+        self.markDirty(connection)
         guard let queued = connection.http1?.write(stream.number, bytes) else { return nil }
         self.endIfTooMuchIsQueued(connection, queued)
         return queued
@@ -56,11 +62,11 @@ extension EventLoop {
     package func finish(_ stream: StreamID) {
         guard let connection = self.connection(stream.connection) else { return }
         if let session = connection.http2 {
-            self.markDirty(connection)
             session.finish(stream.number)
         } else {
             connection.http1?.finish(stream.number)
         }
+        self.markDirty(connection)
     }
 
     /// Sends a PING every so many seconds; one that is not answered in time ends the connection. nil: none.
@@ -84,15 +90,14 @@ extension EventLoop {
     ) -> Int32? {
         guard let connection = self.connection(connection) else { return nil }
         connection.isGoingAway = true
+        self.markDirty(connection)
         if let session = connection.http2 {
-            self.markDirty(connection)
             return session.goAway(debugData: debugData, code: code, inFlight: inFlight)
         }
-        if let http1 = connection.http1 {
-            if inFlight == .finished { http1.closeAfterResponse() } else { http1.abandon() }
+        if let http1 = connection.http1, inFlight == .finished || inFlight == .answeredFirst {
+            http1.closeAfterAnswer()
         } else {
             connection.isDoomed = true
-            self.markDirty(connection)
         }
         return nil
     }
@@ -114,22 +119,21 @@ extension EventLoop {
         guard let connection = self.connection(stream.connection) else { return }
         if let session = connection.http2 {
             session.reset(stream.number, code: code)
-            self.markDirty(connection)
         } else {
-            connection.http1?.abandon()
+            connection.isDoomed = true
         }
+        self.markDirty(connection)
     }
 
     /// Ends a connection at the end of this turn; its streams are closed.
     package func close(_ connection: ConnectionID) {
         guard let connection = self.connection(connection) else { return }
-        if let http1 = connection.http1 {
-            http1.abandon()
-        } else {
-            connection.isDoomed = true
-            self.markDirty(connection)
-        }
+        connection.isDoomed = true
+        self.markDirty(connection)
     }
+
+    /// Where a connection comes from; nil when it is gone, or came to a socket file.
+    package func network(of connection: ConnectionID) -> ClientNetwork? { self.connection(connection)?.network }
 
     /// Calls `body` with every connection that has spoken HTTP.
     package func forEachConnection(_ body: (ConnectionID) -> Void) {

@@ -120,13 +120,15 @@ extension EventLoop {
 
     func ready(_ connection: Connection, _ readiness: Poll.Readiness) {
         switch connection.stage {
-        case .http1:
-            if !readiness.intersection([.peerEnded, .broken]).isEmpty { connection.http1?.abandon() }
         case .sniffing:
             self.sniff(connection, hasPeerEnded: readiness.contains(.peerEnded))
-        case .handshaking, .http2, .lingering:
+        case .handshaking, .http1, .http2, .lingering:
             if readiness.contains(.writable) { self.markDirty(connection) }
-            if !readiness.intersection([.readable, .broken]).isEmpty { self.read(connection) }
+            if connection.interest == .peerEnded {
+                self.peerEnded(connection)
+            } else if !readiness.intersection([.readable, .broken]).isEmpty {
+                self.read(connection)
+            }
         case .closed: ()
         }
     }
@@ -143,7 +145,9 @@ extension EventLoop {
         case .bytes(let count):
             let first = unsafe ByteView(UnsafeRawBufferPointer(rebasing: room[..<count]))
             if !(first == marker[0..<count]) {
+                self.watch(connection, .readable)
                 self.beginHTTP1(connection)
+                self.read(connection)
             } else if count == marker.count {
                 self.watch(connection, .readable)
                 self.beginHTTP2(connection)
@@ -173,22 +177,23 @@ extension EventLoop {
     }
 
     private func beginHTTP1(_ connection: Connection) {
-        guard let daemon = self.makeHTTP1() else {
-            self.destroy(connection)
-            return
-        }
         self.leaveHandshake(connection)
-        self.watch(connection, [.peerEnded, .edge])
         connection.stage = .http1
-        // A refused socket has been closed by the library.
-        if !daemon.adopt(connection) { self.forget(connection) }
+        // A loop without connections lets no seconds pass.
+        self.core.wallSeconds = System.wallSeconds
+        connection.http1 = HTTP1Session(
+            core: self.core,
+            handler: self.handler,
+            id: connection.id,
+            listener: connection.listener
+        )
     }
 
     private func read(_ connection: Connection) {
         let received = unsafe System.receive(connection.descriptor, into: self.readRoom)
         switch received {
         case .wouldBlock: ()
-        case .ended: self.destroy(connection)
+        case .ended: self.peerEnded(connection)
         case .bytes(let count):
             let bytes = unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.readRoom[..<count]))
             if connection.stage == .lingering { return }
@@ -197,9 +202,19 @@ extension EventLoop {
                 self.decrypt(connection, bytes)
             } else {
                 connection.http2?.receive(bytes)
+                connection.http1?.receive(bytes)
                 self.markDirty(connection)
             }
         }
+    }
+
+    /// The peer sends no more. With HTTP/1 it may still wait for the rest of its answer.
+    private func peerEnded(_ connection: Connection) {
+        let isAnswering = connection.stage == .http1 && connection.http1?.peerEnded() == true
+        guard isAnswering || (connection.stage == .http1 && !connection.output.isEmpty) else {
+            return self.destroy(connection)
+        }
+        self.watch(connection, .writable)
     }
 
     private func decrypt(_ connection: Connection, _ bytes: ByteView) {
@@ -225,13 +240,27 @@ extension EventLoop {
             }
         }
         guard let session = connection.http2 else { return }
+        // The pipe has counted those of handshakes too, of whatever connection.
+        _ = self.pipe.takeControlRecords()
+        var hasRead = false
         while connection.stage == .http2 {
             guard let count = unsafe tls.read(into: self.plainRoom) else {
                 connection.isDoomed = true
                 return
             }
-            if count == 0 { return }
+            session.controlRecordsReceived(self.pipe.takeControlRecords())
+            if count == 0 { return self.noteRecord(of: connection, tls, isAnother: hasRead) }
+            hasRead = true
             session.receive(unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.plainRoom[..<count])))
+        }
+    }
+
+    /// All has been read that could be; part of a record may be left, which is another than before if any was whole.
+    private func noteRecord(of connection: Connection, _ tls: TLSSession, isAnother: Bool) {
+        if !tls.hasPartOfRecord {
+            connection.recordSince = .max
+        } else if isAnother || connection.recordSince == .max {
+            connection.recordSince = self.core.now
         }
     }
 
@@ -247,6 +276,7 @@ extension EventLoop {
     /// Keeps what TLS wants to send until the connection is flushed.
     private func takeCipherText(_ connection: Connection) {
         guard !self.pipe.output.isEmpty else { return }
+        connection.hasAnswersOfTLS = true
         connection.output.append(self.pipe.output.view)
         self.pipe.output.removeAll()
     }
@@ -266,25 +296,25 @@ extension EventLoop {
     }
 
     private func flush(_ connection: Connection) {
-        guard connection.stage != .closed, connection.stage != .http1 else { return }
+        guard connection.stage != .closed else { return }
         self.looksAt[Int(connection.id.index)] = 0
         guard self.sendKept(connection) else { return }
         if connection.isDoomed {
             if connection.stage == .handshaking { self.linger(connection) } else { self.destroy(connection) }
             return
         }
-        guard connection.stage == .http2, let session = connection.http2 else { return }
+        guard connection.stage == .http2 || connection.stage == .http1 else { return }
         while connection.output.isEmpty {
             self.produced.removeAll()
-            session.produce(into: &self.produced, bytesMax: self.limits.outputBytesMax)
+            connection.produce(into: &self.produced, bytesMax: self.limits.outputBytesMax)
             guard !self.produced.isEmpty else { break }
             guard self.send(connection) else { return }
         }
         guard connection.output.isEmpty else { return self.watchUnsent(connection) }
-        if session.hasFailed || session.isFinished {
+        if connection.isOver {
             self.linger(connection)
         } else {
-            self.watch(connection, .readable)
+            self.watch(connection, connection.quietInterest)
         }
     }
 
@@ -307,7 +337,8 @@ extension EventLoop {
             }
         }
         connection.output.free()
-        self.watch(connection, .readable)
+        connection.hasAnswersOfTLS = false
+        self.watch(connection, connection.quietInterest)
         return true
     }
 
@@ -339,9 +370,12 @@ extension EventLoop {
         return true
     }
 
-    /// Waits until the socket takes more; with too many frames behind that, reads nothing meanwhile.
+    /// Waits until the socket takes more. With too many frames behind that, or answers of TLS, which no bound is set
+    /// to, nothing is read meanwhile.
     private func watchUnsent(_ connection: Connection) {
-        let isReadable = (connection.http2?.framesPending ?? 0) < self.limits.outputFramesMax
+        guard connection.http1 == nil else { return self.watch(connection, .writable) }
+        let isReadable =
+            !connection.hasAnswersOfTLS && (connection.http2?.framesPending ?? 0) < self.limits.outputFramesMax
         if !isReadable, connection.interest.contains(.readable) { self.core.tally.met(.outputFramesMax) }
         self.watch(connection, isReadable ? [.readable, .writable] : .writable)
     }
@@ -366,6 +400,7 @@ extension EventLoop {
             self.pipe.output.removeAll()
         }
         connection.http2?.end()
+        connection.http1?.end()
         System.shutdownWriting(connection.descriptor)
         self.watch(connection, .readable)
     }
@@ -375,14 +410,15 @@ extension EventLoop {
         guard connection.stage != .closed else { return }
         self.forget(connection)
         connection.http2?.end()
+        connection.http1?.end()
         connection.tls = nil
         System.close(connection.descriptor)
-        self.tellClosed(connection)
+        guard connection.isKnownToHandler else { return }
+        self.handler.connectionClosed(connection.id)
     }
 
-    /// Takes a connection whose socket is somebody else's business out of the table.
-    func forget(_ connection: Connection) {
-        guard connection.stage != .closed else { return }
+    /// Takes a connection out of the table.
+    private func forget(_ connection: Connection) {
         self.leaveHandshake(connection)
         if let network = connection.network { self.server.clients.end(network) }
         connection.stage = .closed
@@ -396,12 +432,6 @@ extension EventLoop {
         self.core.handlerWasTold = true
     }
 
-    func tellClosed(_ connection: Connection) {
-        guard connection.isKnownToHandler else { return }
-        self.core.handlerWasTold = true
-        self.handler.connectionClosed(connection.id)
-    }
-
     /// Ends what has taken too long.
     func secondPassed(_ connection: Connection) {
         let now = self.core.now
@@ -413,19 +443,30 @@ extension EventLoop {
             if lingered > Int64(self.limits.lingerSeconds) * 1000 { self.destroy(connection, .lingerSeconds) }
         case .http2:
             guard let session = connection.http2 else { return }
-            let stalled = connection.output.isEmpty ? 0 : now - connection.stalledSince
-            if stalled > Int64(self.limits.writeStallSeconds) * 1000 {
+            if self.isStalled(connection) {
                 self.destroy(connection, .writeStallSeconds)
             } else if !session.hasReceivedFrame && self.hasHandshakeExpired(connection) {
                 self.destroy(connection, .handshakeSeconds)
+            } else if now > self.recordDueAt(connection) {
+                self.destroy(connection, .requestSeconds)
             } else if !session.secondPassed() {
                 self.destroy(connection, .pingSeconds)
             } else if session.wantsToWrite || session.isFinished {
                 self.markDirty(connection)
             } else if connection.output.isEmpty {
+                self.looksAt[Int(connection.id.index)] = min(session.isQuietUntil, self.recordDueAt(connection))
+            }
+        case .http1:
+            guard let session = connection.http1 else { return }
+            if self.isStalled(connection) {
+                self.destroy(connection, .writeStallSeconds)
+            } else if !session.secondPassed() {
+                self.destroy(connection)
+            } else if session.wantsToWrite || session.isFinished {
+                self.markDirty(connection)
+            } else if connection.output.isEmpty {
                 self.looksAt[Int(connection.id.index)] = session.isQuietUntil
             }
-        case .http1: connection.http1?.secondPassed()
         case .closed: ()
         }
     }
@@ -433,6 +474,18 @@ extension EventLoop {
     private func destroy(_ connection: Connection, _ limit: TransportLimit) {
         self.core.tally.met(limit)
         self.destroy(connection)
+    }
+
+    /// When the record of TLS must have come whole of which a part has; `Int64.max` for none.
+    private func recordDueAt(_ connection: Connection) -> Int64 {
+        let (since, wait) = (connection.recordSince, Int64(self.limits.requestSeconds) * 1000)
+        return since == .max ? .max : since + wait
+    }
+
+    /// Whether the socket has taken nothing for too long of what waits for it.
+    private func isStalled(_ connection: Connection) -> Bool {
+        let stalled = connection.output.isEmpty ? 0 : self.core.now - connection.stalledSince
+        return stalled > Int64(self.limits.writeStallSeconds) * 1000
     }
 
     private func hasHandshakeExpired(_ connection: Connection) -> Bool {

@@ -16,7 +16,6 @@ package final class EventLoop: @unchecked Sendable {
     let poll: Poll
     let pipe = TLSPipe()
     var handler: any RequestHandler = NoHandler()
-    var http1: HTTP1Daemon?
 
     var connections: [Connection?] = []
     var generations: [UInt32] = []
@@ -55,8 +54,7 @@ package final class EventLoop: @unchecked Sendable {
     /// Tokens of what is not a connection have this bit.
     static let specialToken: UInt64 = 1 << 63
     private static let wakeToken = EventLoop.specialToken | 1 << 32
-    private static let http1Token = EventLoop.specialToken | 2 << 32
-    private static let listenerToken = EventLoop.specialToken | 3 << 32
+    private static let listenerToken = EventLoop.specialToken | 2 << 32
 
     init(index: Int, server: ServerState) throws(TransportError) {
         self.index = index
@@ -131,7 +129,6 @@ package final class EventLoop: @unchecked Sendable {
                 let event = self.poll.event(at: index)
                 self.dispatch(event.readiness, event.token)
             }
-            self.http1?.runIfNeeded()
             self.timePassed()
             self.endTurn()
         }
@@ -148,7 +145,6 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     private var waitMilliseconds: Int32 {
-        if let http1, http1.needsRun { return 0 }
         if !self.dirty.isEmpty || self.areListenersCrowded.contains(true) { return 0 }
         if self.connectionCount == 0 && self.alarmAt == .max && !self.areListenersWatched.contains(false) { return -1 }
         return self.millisecondsToWait
@@ -169,8 +165,6 @@ package final class EventLoop: @unchecked Sendable {
             System.clear(self.wakeEvent)
             // Cleared before the handler looks: a wake that comes meanwhile makes another turn.
             if self.isWakePending.exchange(false, ordering: .acquiringAndReleasing) { self.handler.woken() }
-        case Self.http1Token:
-            self.http1?.needsRun = true
         case _:
             self.accept(listener: Int(UInt32(truncatingIfNeeded: token)))
         }
@@ -182,7 +176,6 @@ package final class EventLoop: @unchecked Sendable {
             self.core.handlerWasTold = false
             self.handler.turnEnded()
             self.flushDirty()
-            self.http1?.runIfNeeded()
         } while self.core.handlerWasTold
     }
 
@@ -195,22 +188,22 @@ package final class EventLoop: @unchecked Sendable {
 
     private func secondPassed() {
         let now = self.core.now
+        self.core.wallSeconds = System.wallSeconds
         self.nextSecond = now + 1000
         self.watchListeners()
         for index in self.looksAt.indices where self.looksAt[index] <= now {
             if let connection = self.connections[index] { self.secondPassed(connection) }
         }
-        self.http1?.needsRun = true
         if self.connectionCount > 0 { self.handler.secondPassed(now) }
     }
 
     private func closeAll() {
         for index in self.areListenersWatched.indices { self.unwatchListener(index) }
+        self.handler.loopEnds()
+        self.flushDirty()
         for connection in self.connections {
-            if let connection, connection.stage != .http1 { self.destroy(connection) }
+            if let connection { self.destroy(connection) }
         }
-        self.http1?.stop()
-        self.http1 = nil
         self.handler.turnEnded()
     }
 
@@ -229,15 +222,6 @@ package final class EventLoop: @unchecked Sendable {
         self.areListenersWatched[index] = false
         self.areListenersCrowded[index] = false
         self.poll.remove(self.server.listeners[index].descriptor)
-    }
-
-    /// The HTTP/1.1 side, made when the first connection needs it.
-    func makeHTTP1() -> HTTP1Daemon? {
-        if let http1 { return http1 }
-        guard let daemon = HTTP1Daemon(loop: self) else { return nil }
-        self.poll.add(daemon.pollDescriptor, .readable, token: Self.http1Token)
-        self.http1 = daemon
-        return daemon
     }
 }
 

@@ -23,6 +23,13 @@ enum System {
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
+    /// Seconds since 1970, UTC.
+    static var wallSeconds: Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec)
+    }
+
     static func message(_ error: Int32) -> String {
         unsafe String(cString: strerror(error))
     }
@@ -68,11 +75,6 @@ enum System {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    /// Ends both directions; the descriptor stays ours.
-    static func shutdownBoth(_ descriptor: Int32) {
-        _ = shutdown(descriptor, Int32(SHUT_RDWR))
-    }
-
     /// Sends small writes at once; does nothing to a socket that is not TCP.
     static func setNoDelay(_ descriptor: Int32) {
         wakegate_no_delay(descriptor)
@@ -115,6 +117,7 @@ enum System {
         }
         guard Glibc.listen(descriptor, Self.backlog) == 0 else {
             let error = wakegate_error()
+            if bound == nil, case .unix(let path) = address.kind { SocketFile(path)?.remove() }
             Self.close(descriptor)
             throw Self.bindError(address, error)
         }
@@ -145,6 +148,32 @@ enum System {
         let descriptor = unsafe wakegate_bind_unix(path)
         guard descriptor >= 0 else { throw Self.bindError(address, wakegate_error()) }
         return descriptor
+    }
+
+    /// A socket file as it was bound.
+    final class SocketFile: Sendable {
+        private let path: String
+        /// The file itself, whatever its name becomes: while it is open, no other gets its number.
+        private let descriptor: Int32
+
+        /// The file at `path`; nil when it cannot be looked at.
+        init?(_ path: String) {
+            self.path = path
+            self.descriptor = unsafe wakegate_open_file_itself(path)
+            if self.descriptor < 0 { return nil }
+        }
+
+        deinit { System.close(self.descriptor) }
+
+        /// Removes the file, unless another has taken its place.
+        func remove() {
+            var own = stat()
+            var present = stat()
+            guard unsafe fstat(self.descriptor, &own) == 0, unsafe lstat(self.path, &present) == 0,
+                own.st_dev == present.st_dev, own.st_ino == present.st_ino
+            else { return }
+            unsafe unlink(self.path)
+        }
     }
 
     private static func bindError(_ address: ListenAddress, _ error: Int32) -> TransportError {

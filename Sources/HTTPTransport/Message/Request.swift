@@ -36,7 +36,7 @@ package struct Request {
         self.methodField = slot.state.method
         self.pathField = slot.state.path
         let authority = slot.state.authority
-        self.authorityField = authority.valueCount > 0 ? authority : slot.state.host
+        self.authorityField = authority.nameCount > 0 ? authority : slot.state.host
         self.bodyStart = slot.state.bodyStart
     }
 
@@ -53,7 +53,8 @@ package struct Request {
     @inlinable
     package var path: ByteView { self.value(of: self.pathField) }
 
-    /// `:authority`, or the `host` field when there is none; may be empty.
+    /// `:authority`, or the host of an HTTP/1.1 target that names one; the `host` field when there is neither. May be
+    /// empty.
     @inlinable
     package var authority: ByteView { self.value(of: self.authorityField) }
 

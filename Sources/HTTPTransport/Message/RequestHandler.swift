@@ -36,12 +36,17 @@ package protocol RequestHandler: AnyObject {
     /// About once a second while the loop has connections.
     func secondPassed(_ monotonicMilliseconds: Int64)
 
+    /// The loop ends, and with it every connection: what is asked of them leaves as far as their sockets take it.
+    func loopEnds()
+
     /// `EventLoop.alarmAt` has come, which is `Int64.max` again.
     func alarmRang(_ monotonicMilliseconds: Int64)
 }
 
 extension RequestHandler {
     package func handshakeFailed(_: String) {}
+
+    package func loopEnds() {}
 
     /// Servers that ask for no certificate hear of none.
     package func certificateShown(_: ClientCertificate, on _: ConnectionID) {}

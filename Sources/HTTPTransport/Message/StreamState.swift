@@ -21,6 +21,8 @@ struct StreamState: ~Copyable {
     var isBodyTooLarge = false
     var isHeaderListTooLarge = false
     var hasRequestEnded = false
+    /// Its method is HEAD: no answer to it has content (RFC 9110 §9.3.2).
+    var hasHeadMethod = false
     /// Its request is among those that have arrived in part.
     var isHeld = false
     var shortage = RequestShortage.none
@@ -149,6 +151,7 @@ struct StreamState: ~Copyable {
         self.isBodyTooLarge = false
         self.isHeaderListTooLarge = false
         self.hasRequestEnded = false
+        self.hasHeadMethod = false
         self.isHeld = false
         self.shortage = .none
         self.isAboveStreamingLimit = false

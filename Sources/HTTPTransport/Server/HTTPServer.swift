@@ -27,10 +27,11 @@ package final class HTTPServer: Sendable {
         for listener in listeners {
             let descriptor: Int32
             let isTCP: Bool
+            var file: System.SocketFile?
             do {
                 descriptor = try System.listen(listener.address, on: listener.descriptor)
             } catch {
-                for other in bound { System.close(other.descriptor) }
+                for other in bound { other.close() }
                 throw error
             }
             switch listener.address.kind {
@@ -38,9 +39,10 @@ package final class HTTPServer: Sendable {
                 let port = System.boundPort(descriptor)
                 addresses.append(ListenAddress(.tcp(host: host, port: port)).description)
                 isTCP = true
-            case .unix:
+            case .unix(let path):
                 addresses.append(listener.address.description)
                 isTCP = false
+                if listener.descriptor == nil { file = System.SocketFile(path) }
             }
             bound.append(
                 .init(
@@ -48,7 +50,8 @@ package final class HTTPServer: Sendable {
                     isTLS: listener.tls != nil,
                     isTCP: isTCP,
                     streamsAtFirst: listener.streamsAtFirst,
-                    connectionsReserved: listener.connectionsReserved
+                    connectionsReserved: listener.connectionsReserved,
+                    file: file
                 )
             )
         }
@@ -102,8 +105,14 @@ package final class HTTPServer: Sendable {
         }
     }
 
+    /// Takes the socket files away that were made for its listeners: for a server that never starts.
+    package func removeSocketFiles() {
+        self.state.removeSocketFiles()
+    }
+
     /// Ends every connection and waits for the threads; handlers hear of each stream and connection that ends.
     package func stop() {
+        self.removeSocketFiles()
         for loop in self.loops { loop.requestStop() }
         let threads = self.threads.withLock { threads in
             defer { threads = [] }

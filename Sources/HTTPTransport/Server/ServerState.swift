@@ -8,6 +8,15 @@ final class ServerState: Sendable {
         let isTCP: Bool
         let streamsAtFirst: Int?
         let connectionsReserved: Int
+        /// The file that was made for it, and goes with it; nil for a port, and for a socket that somebody else opened.
+        let file: System.SocketFile?
+
+        /// Nobody connects any more.
+        func close() {
+            // Before the socket: who starts meanwhile finds it in use, and does not take the name.
+            self.file?.remove()
+            System.close(self.descriptor)
+        }
     }
 
     /// What the loops begin with.
@@ -49,7 +58,12 @@ final class ServerState: Sendable {
     }
 
     deinit {
-        for listener in self.listeners { System.close(listener.descriptor) }
+        for listener in self.listeners { listener.close() }
+    }
+
+    /// Takes the names away by which clients of this machine connect; who has connected stays.
+    func removeSocketFiles() {
+        for listener in self.listeners { listener.file?.remove() }
     }
 
     /// Whether a listener may take one more connection.

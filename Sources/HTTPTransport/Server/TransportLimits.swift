@@ -36,8 +36,8 @@ package struct TransportLimits: Sendable {
     /// Bytes taken from one socket in one turn; 64 KiB, four full frames, so that no connection keeps the others
     /// waiting.
     package var readBytesPerTurn = 65_536
-    /// Bytes of the requests of one connection that have arrived in part; 2 MiB, the heads of its 1,000 streams. A
-    /// request that passes it is refused, and its client is at fault.
+    /// Bytes of the requests of one connection that have arrived in part, down to the field of which not all has come;
+    /// 2 MiB, the heads of its 1,000 streams. A request that passes it is refused, and its client is at fault.
     package var requestBytesPerConnectionMax = 2_097_152
     /// The same of all connections; 48 MiB, two dozen connections that use all of theirs. A request that passes it is
     /// refused, to be retried.
@@ -68,7 +68,8 @@ package struct TransportLimits: Sendable {
     /// Seconds from the accept to the end of the TLS handshake and the first HTTP/2 frame; 10, many round trips of the
     /// slowest network.
     package var handshakeSeconds = 10
-    /// Seconds in which a request must have arrived whole; 60, as the largest is 13 KB, and so 220 bytes a second.
+    /// Seconds in which a request must have arrived whole, and each frame and field block that has begun, and the
+    /// acknowledgement of SETTINGS; 60, as the largest request is 13 KB, and so 220 bytes a second.
     package var requestSeconds = 60
     /// Seconds in which an answer must have been taken whole; 60, as long as a request may take. A streaming one is
     /// exempt while it is open.
@@ -87,9 +88,10 @@ package struct TransportLimits: Sendable {
 
     /// CONTINUATION frames of one header block; 64, although the largest header list fits into HEADERS alone.
     package var continuationFramesMax = 64
-    /// PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION and empty DATA frames a peer may send at once, all
-    /// kinds together, so that nothing is gained by mixing them, and as many of WINDOW_UPDATE; 1,000, so that a client
-    /// may reset every stream it has open. Answers of ours raise it.
+    /// PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION and empty DATA frames a peer may send at once, and
+    /// records of TLS that carry none, such as updates of keys, all kinds together, so that nothing is gained by mixing
+    /// them, and as many of WINDOW_UPDATE; 1,000, so that a client may reset every stream it has open. Answers of ours
+    /// raise it.
     package var controlFramesBurst = 1_000
     /// The same frames a peer may send each second in the long run; 100, far more than a client that keeps to
     /// the rules sends.

@@ -32,6 +32,9 @@ package final class TLSContext: @unchecked Sendable {
         unsafe wakegate_ctx_mode(context)
         unsafe wakegate_ctx_read_ahead(context)
         unsafe wakegate_ctx_options(context)
+        guard unsafe wakegate_ctx_ciphers(context) == 1 else {
+            throw TransportError(.system, "TLS cannot be set up: \(OpenSSL.reason()).")
+        }
         unsafe SSL_CTX_set_num_tickets(context, 1)
         unsafe SSL_CTX_set_session_id_context(context, [1], 1)
         unsafe SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil)
@@ -97,12 +100,15 @@ final class TLSPipe {
     /// What is to go to the socket; emptied after each call.
     var output = ByteBuffer()
     fileprivate let method: OpaquePointer
+    /// Counts the records that are no application data.
+    fileprivate let records = UnsafeMutablePointer<UInt32>.allocate(capacity: 1)
 
     init() {
         guard let method = unsafe BIO_meth_new(BIO_TYPE_SOURCE_SINK | 0x7F, "WakeGate") else {
             preconditionFailure("out of memory")
         }
         unsafe self.method = unsafe method
+        unsafe self.records.initialize(to: 0)
         unsafe BIO_meth_set_create(method) { bio in
             unsafe BIO_set_init(bio, 1)
             return 1
@@ -114,6 +120,13 @@ final class TLSPipe {
 
     deinit {
         unsafe BIO_meth_free(self.method)
+        unsafe self.records.deallocate()
+    }
+
+    /// How many records since the last call were no application data: those of handshakes, alerts, and updates of keys.
+    func takeControlRecords() -> Int {
+        defer { unsafe self.records.pointee = 0 }
+        return Int(unsafe self.records.pointee)
     }
 }
 
@@ -169,6 +182,7 @@ final class TLSSession {
         unsafe BIO_set_data(bio, Unmanaged.passUnretained(pipe).toOpaque())
         unsafe SSL_set_bio(ssl, bio, bio)
         unsafe SSL_set_accept_state(ssl)
+        unsafe wakegate_count_records(ssl, pipe.records)
         unsafe self.ssl = unsafe ssl
         self.pipe = pipe
     }
@@ -194,6 +208,9 @@ final class TLSSession {
         if count > 0 { return Int(count) }
         return unsafe SSL_get_error(self.ssl, count) == SSL_ERROR_WANT_READ ? 0 : nil
     }
+
+    /// Whether a record has come in part.
+    var hasPartOfRecord: Bool { unsafe SSL_has_pending(self.ssl) == 1 }
 
     /// Encrypts all of `bytes` to `pipe.output`.
     func write(_ bytes: ByteView) -> Bool {

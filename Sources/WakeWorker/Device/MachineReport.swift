@@ -68,10 +68,10 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         self.isConnectionDoubtful = false
         switch result {
         case .success(let response) where response.isSuccess: self.reporter.reportConfirmed(now: loop.now)
-        case .success(let response) where GatewayEndpoint.isPassing(response.status):
+        case .success(let response) where self.endpoint.isPassing(response.status):
             self.reporter.reportFailed(now: loop.now)
         case .success(let response): self.refused(GatewayEndpoint.refusal(response), on: loop)
-        case .failure(let error) where GatewayEndpoint.isPassing(error):
+        case .failure(let error) where self.endpoint.isPassing(error):
             self.isConnectionDoubtful = error.code == .timedOut
             self.reporter.reportFailed(now: loop.now)
         case .failure(let error): self.refused(self.endpoint.error(error), on: loop)
@@ -106,7 +106,11 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
                 throw self.endpoint.error(error)
             }
         } catch {
-            self.refused(error, on: loop)
+            if error.isPassing {
+                self.reporter.reportFailed(now: loop.now)
+            } else {
+                self.refused(error, on: loop)
+            }
         }
     }
 }

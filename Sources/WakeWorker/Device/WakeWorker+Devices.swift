@@ -75,20 +75,23 @@ extension WakeWorker {
         var generator = SystemRandomNumberGenerator()
         var tries = 1
         var isConnectionDoubtful = false
+        let endpoint = self.request.endpoint
         while true {
-            var request = try self.request.endpoint.request(method, path, body: body)
-            request.isFresh = isConnectionDoubtful
             let mayRepeat: Bool
             let fault: WakeWorkerError
-            switch await self.outcome(of: request) {
+            switch await self.outcome(method, path, body, isFresh: isConnectionDoubtful) {
             case .success(let response):
-                guard !response.isSuccess else { return response }
+                guard !response.isSuccess else {
+                    endpoint.accepted()
+                    return response
+                }
                 fault = GatewayEndpoint.refusal(response)
-                mayRepeat = GatewayEndpoint.isPassing(response.status)
+                mayRepeat = endpoint.isPassing(response.status)
             case .failure(let error):
-                fault = self.request.endpoint.error(error)
+                fault = error
                 // What may have arrived is not sent again: a registration would make a second device.
-                mayRepeat = GatewayEndpoint.isPassing(error) && (method != "POST" || !error.mayHaveArrived)
+                let mayArriveTwice = method == "POST" && error.cause?.mayHaveArrived == true
+                mayRepeat = error.isPassing && !mayArriveTwice
             }
             guard mayRepeat, tries < Self.triesMax, !Task.isCancelled else { throw fault }
             tries += 1
@@ -97,9 +100,21 @@ extension WakeWorker {
         }
     }
 
-    private func outcome(of request: HTTPRequest) async -> Result<HTTPResponse, HTTPClientError> {
-        do throws(HTTPClientError) {
-            return .success(try await self.thread.perform(request))
+    private func outcome(
+        _ method: String,
+        _ path: String,
+        _ body: [UInt8]?,
+        isFresh: Bool
+    ) async -> Result<HTTPResponse, WakeWorkerError> {
+        let endpoint = self.request.endpoint
+        do throws(WakeWorkerError) {
+            var request = try endpoint.request(method, path, body: body)
+            request.isFresh = isFresh
+            do throws(HTTPClientError) {
+                return .success(try await self.thread.perform(request))
+            } catch {
+                return .failure(endpoint.error(error))
+            }
         } catch {
             return .failure(error)
         }

@@ -35,7 +35,8 @@ public struct GatewayCredentials: Sendable {
     }
 
     /// A file that holds a bearer token and nothing else. It is read anew for each request, so a token may be replaced
-    /// while the worker runs.
+    /// while the worker runs; one that is empty, or whose token the gateway no longer knows, in the middle of that is
+    /// read again for half a minute.
     ///
     /// - Parameter path: the file's path.
     public static func bearerTokenFile(_ path: String) -> GatewayCredentials {

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import HTTPClient
 import Text
 
@@ -6,7 +5,7 @@ import Text
 struct GatewayEndpoint: Sendable {
     /// Without a slash at its end.
     let url: String
-    private let proof: GatewayCredentials.Token?
+    private let proof: GatewayProof
     private let settings: HTTPClientSettings
 
     /// The longest answer that is no stream, in bytes: they are a few hundred.
@@ -37,7 +36,7 @@ struct GatewayEndpoint: Sendable {
         settings.cleartextHTTP2 = true
         settings.bodyBytesMax = Self.bodyBytesMax
         self.url = address
-        self.proof = credentials.token
+        self.proof = GatewayProof(credentials.token)
         self.settings = settings
     }
 
@@ -46,7 +45,7 @@ struct GatewayEndpoint: Sendable {
     /// - Throws: `badCredentials` when the token's file cannot be read.
     func request(_ method: String, _ path: String, body: [UInt8]? = nil) throws(WakeWorkerError) -> HTTPRequest {
         var headers: [(name: String, value: String)] = []
-        if let token = try self.token() { headers.append(("authorization", "bearer \(token)")) }
+        if let token = try self.proof.text() { headers.append(("authorization", "bearer \(token)")) }
         if body != nil { headers.append(("content-type", "application/json")) }
         var request = HTTPRequest(
             method,
@@ -58,30 +57,6 @@ struct GatewayEndpoint: Sendable {
         request.settings = self.settings
         return request
     }
-
-    private func token() throws(WakeWorkerError) -> String? {
-        let text: String
-        switch self.proof {
-        case nil: return nil
-        case .text(let token): text = token
-        case .file(let path):
-            guard let data = FileManager.default.contents(atPath: path) else {
-                throw WakeWorkerError(
-                    .badCredentials,
-                    "the token's file \(path) cannot be read; see its owner and mode"
-                )
-            }
-            text = String(decoding: data, as: UTF8.self)
-        }
-        let token = text.split(whereSeparator: \.isWhitespace)
-        guard token.count == 1 else {
-            throw WakeWorkerError(
-                .badCredentials,
-                "a bearer token is one word, as `wakegate token issue` shows it; this is \(token.count) words"
-            )
-        }
-        return String(token[0])
-    }
 }
 
 // MARK: - Answers
@@ -90,14 +65,14 @@ extension GatewayEndpoint {
     /// Why there was no answer.
     func error(_ error: HTTPClientError) -> WakeWorkerError {
         let (code, message) = self.explanation(of: error)
-        return WakeWorkerError(code, message, cause: error)
+        return WakeWorkerError(code, message, cause: error, isPassing: self.isPassing(error))
     }
 
     private func explanation(of error: HTTPClientError) -> (WakeWorkerError.Code, String) {
         switch error.code {
         case .unreachable:
             (.unreachable, "no gateway answers at \(self.url) (\(error)); see whether it runs there")
-        case .broken, .tooLarge:
+        case .broken, .tooLarge, .headTooLarge:
             (.unreachable, "\(self.url) ended the exchange (\(error)); see the gateway's log")
         case .timedOut:
             (.timedOut, "\(self.url) did not answer in time (\(error)); see its load, and the network")
@@ -140,16 +115,23 @@ extension GatewayEndpoint {
         return value
     }
 
+    /// The gateway took what a request showed.
+    func accepted() {
+        self.proof.accepted()
+    }
+
     /// Whether the same request may be answered otherwise later.
-    static func isPassing(_ status: Int) -> Bool {
-        status >= 500 || status == 429
+    func isPassing(_ status: Int) -> Bool {
+        if status == 401 { return self.proof.refusalMayPass() }
+        return status >= 500 || status == 429
     }
 
     /// Whether the same request may reach the gateway later.
-    static func isPassing(_ error: HTTPClientError) -> Bool {
+    func isPassing(_ error: HTTPClientError) -> Bool {
         switch error.code {
-        case .unreachable, .timedOut, .broken, .tooLarge: true
-        case .untrusted, .badCredentials, .badRequest, .refusedAddress, .unavailable, .cancelled: false
+        case .unreachable, .timedOut, .broken, .tooLarge, .headTooLarge: true
+        case .badCredentials: self.proof.mayPass()
+        case .untrusted, .badRequest, .refusedAddress, .unavailable, .cancelled: false
         }
     }
 }

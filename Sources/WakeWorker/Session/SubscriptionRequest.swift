@@ -7,6 +7,9 @@ struct SubscriptionRequest: Sendable {
     /// A gateway sends something every 15 s; nothing for less than 20 is no silence yet.
     static let silenceLimits = Duration.seconds(20)...Duration.seconds(300)
 
+    /// How long ending may take: time for a result at the least, a day at the most.
+    static let stopLimits = Duration.seconds(5)...Duration.seconds(86_400)
+
     let endpoint: GatewayEndpoint
     let topic: String
     let slots: Int
@@ -14,16 +17,19 @@ struct SubscriptionRequest: Sendable {
     let name: String
     /// How long an open stream may bring nothing, in milliseconds.
     let silenceMax: Int64
+    /// How long ending may take, in milliseconds.
+    let stopMax: Int64
 
-    /// - Throws: `badArgument` for a number of slots or devices that no gateway takes, and for a limit of silence that
-    ///   a good gateway would pass.
+    /// - Throws: `badArgument` for a number of slots or devices that no gateway takes, for a limit of silence that a
+    ///   good gateway would pass, and for a limit of stopping outside its range.
     init(
         _ endpoint: GatewayEndpoint,
         topic: String,
         slots: Int,
         devices: [String],
         name: String,
-        silenceLimit: Duration
+        silenceLimit: Duration,
+        stopLimit: Duration
     ) throws(WakeWorkerError) {
         guard !topic.isEmpty else {
             throw WakeWorkerError(.badArgument, "the topic is empty; name the app's, such as com.example.app")
@@ -43,13 +49,22 @@ struct SubscriptionRequest: Sendable {
                 "the silence limit is \(silenceLimit); take 20 to 300 seconds, as a gateway sends something every 15"
             )
         }
+        guard Self.stopLimits.contains(stopLimit) else {
+            throw WakeWorkerError(.badArgument, "the stop limit is \(stopLimit); take 5 to 86400 seconds")
+        }
         self.endpoint = endpoint
         self.topic = topic
         self.slots = slots
         self.devices = devices
         self.name = name
-        let (seconds, attoseconds) = silenceLimit.components
-        self.silenceMax = seconds * 1000 + attoseconds / 1_000_000_000_000_000
+        self.silenceMax = Self.milliseconds(silenceLimit)
+        self.stopMax = Self.milliseconds(stopLimit)
+    }
+
+    /// Of a duration that is within one of the limits above.
+    private static func milliseconds(_ duration: Duration) -> Int64 {
+        let (seconds, attoseconds) = duration.components
+        return seconds * 1000 + attoseconds / 1_000_000_000_000_000
     }
 
     var topicPath: String { "/v1/topics/\(URLPath.component(self.topic))" }

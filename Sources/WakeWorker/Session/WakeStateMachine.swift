@@ -179,12 +179,14 @@ extension WakeStateMachine {
         }
     }
 
-    /// The worker stops, and its gateway cannot be reached: what waits to be sent again is given up.
+    /// The worker ends, and waits for nothing more.
     ///
-    /// - Returns: the result that is not delivered.
+    /// - Returns: the result that is not known to have arrived.
     package mutating func givenUp() -> BackgroundFetchResult? {
-        guard case .pausing(let result, _) = self.state else { return nil }
-        self.state = .over
-        return result
+        defer { self.state = .over }
+        return switch self.state {
+        case .sending(let result), .pausing(let result, _): result
+        case .queued, .running, .stopping, .over: nil
+        }
     }
 }

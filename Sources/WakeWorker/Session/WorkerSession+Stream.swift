@@ -25,7 +25,7 @@ extension WorkerSession {
             request.isFresh = self.isConnectionDoubtful
             self.stream = try self.start(request, on: loop)
         } catch {
-            self.streamEnded(error, isPassing: false, on: loop)
+            self.streamEnded(error, isPassing: error.isPassing, on: loop)
         }
     }
 
@@ -49,6 +49,7 @@ extension WorkerSession {
             )
             return self.streamEnded(reason, isPassing: false, on: loop)
         }
+        self.request.endpoint.accepted()
         self.subscription.accepted(now: loop.now)
         self.isConnectionDoubtful = false
         self.reports.subscriptionChanged(true, on: loop)
@@ -100,7 +101,7 @@ extension WorkerSession {
         case .success(var response) where response.status != 200:
             response.body = self.refusal
             let retryAfter = Self.retryAfter(response)
-            let isPassing = GatewayEndpoint.isPassing(response.status)
+            let isPassing = self.request.endpoint.isPassing(response.status)
             self.streamEnded(
                 GatewayEndpoint.refusal(response),
                 isPassing: isPassing,
@@ -111,7 +112,7 @@ extension WorkerSession {
             let reason = WakeWorkerError(.unreachable, "the gateway ended the stream; it may be restarting")
             self.streamEnded(reason, isPassing: true, on: loop)
         case .failure(let error):
-            let isPassing = GatewayEndpoint.isPassing(error)
+            let isPassing = self.request.endpoint.isPassing(error)
             self.streamEnded(self.request.endpoint.error(error), isPassing: isPassing, on: loop)
         }
     }
@@ -155,13 +156,26 @@ extension WorkerSession {
             let request = try self.request.drain(name)
             self.purposes[try self.start(request, on: loop)] = .drain
         } catch {
-            self.ignoresWakes = true
+            self.drainFailed(isPassing: error.isPassing, on: loop)
         }
     }
 
-    func drainAnswered(_ result: Result<HTTPResponse, HTTPClientError>) {
-        if case .success(let response) = result, response.isSuccess { return }
-        // What comes now is lost with the stream, and launches elsewhere.
-        self.ignoresWakes = true
+    func drainAnswered(_ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
+        switch result {
+        case .success(let response) where response.isSuccess: break
+        case .success(let response):
+            self.drainFailed(isPassing: self.request.endpoint.isPassing(response.status), on: loop)
+        case .failure(let error): self.drainFailed(isPassing: self.request.endpoint.isPassing(error), on: loop)
+        }
     }
+
+    /// What comes now is lost with the stream, and launches elsewhere; the sooner the gateway hears of it, the less
+    /// that is while handlers run.
+    private func drainFailed(isPassing: Bool, on loop: HTTPLoop) {
+        self.ignoresWakes = true
+        if isPassing { self.timers.set(.drain, to: loop.now + Self.drainRetry) }
+    }
+
+    /// How long until the gateway is told again, in milliseconds.
+    private static let drainRetry: Int64 = 1000
 }

@@ -7,21 +7,26 @@ extension WorkerSession {
     func wakeReceived(_ message: WakeMessage, on loop: HTTPLoop) -> Bool {
         guard self.wakes[message.wake] == nil else { return true }
         // A slot is free for the gateway as soon as it has a result, which we learn later.
-        guard self.wakes.count < 2 * self.request.slots + 16 else { return false }
-        let timeLeft = message.timeLeft ?? message.deadline - Self.wallClock
+        guard self.wakes.count < self.wakesMax else { return false }
+        let timeLeft = message.timeLeft(wallClock: Self.wallClock)
         let lease = WakeLease(deadline: .now + .milliseconds(timeLeft), extender: self)
         self.wakes[message.wake] = ActiveWake(
             machine: WakeStateMachine(deadline: loop.now + timeLeft),
             notification: WakeNotification(message, lease)
         )
+        // Of a queue that no handler takes from, those that are over are dropped.
+        if self.queue.count >= 2 * self.wakesMax { self.queue.removeAll { self.wakes[$0]?.machine.isQueued != true } }
         self.queue.append(message.wake)
         self.schedule(message.wake)
         self.startHandlers()
         return true
     }
 
+    /// The most wakes in its hands.
+    private var wakesMax: Int { 2 * self.request.slots + 16 }
+
     private func startHandlers() {
-        while self.runningHandlers < self.request.slots, let id = self.queue.first {
+        while !self.stop.isCancelled, self.runningHandlers < self.request.slots, let id = self.queue.first {
             self.queue.removeFirst()
             guard let wake = self.wakes[id], wake.machine.isQueued else { continue }
             self.wakes[id]?.machine.handlerStarted()
@@ -114,26 +119,26 @@ extension WorkerSession {
             request.isFresh = self.wakes[id]?.isConnectionDoubtful == true
             self.purposes[try self.start(request, on: loop)] = .result(wake: id)
         } catch {
-            self.resultAnswered(id, .refused, error, on: loop)
+            self.resultAnswered(id, error.isPassing ? .failed(retryAfter: 0) : .refused, error, on: loop)
         }
     }
 
     func answered(_ purpose: Purpose, _ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
         switch purpose {
-        case .drain: self.drainAnswered(result)
-        case .extend(let wake, let reply): self.extensionAnswered(wake, result, reply, on: loop)
+        case .drain: self.drainAnswered(result, on: loop)
+        case .extend(let wake, let wish): self.extensionAnswered(wake, result, wish, on: loop)
         case .result(let wake):
             switch result {
             case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)
             case .success(let response):
                 let answer: WakeStateMachine.Answer =
-                    GatewayEndpoint.isPassing(response.status)
+                    self.request.endpoint.isPassing(response.status)
                     ? .failed(retryAfter: Self.retryAfter(response)) : .refused
                 self.resultAnswered(wake, answer, GatewayEndpoint.refusal(response), on: loop)
             case .failure(let error):
                 if error.code == .timedOut { self.wakes[wake]?.isConnectionDoubtful = true }
                 let answer: WakeStateMachine.Answer =
-                    GatewayEndpoint.isPassing(error) ? .failed(retryAfter: 0) : .refused
+                    self.request.endpoint.isPassing(error) ? .failed(retryAfter: 0) : .refused
                 self.resultAnswered(wake, answer, self.request.endpoint.error(error), on: loop)
             }
         }
@@ -161,8 +166,17 @@ extension WorkerSession {
 extension WorkerSession: WakeExtender {
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
         let milliseconds = Self.milliseconds(duration)
-        let result = await withCheckedContinuation { continuation in
-            self.thread.submit { self.extensionRequested(wake, milliseconds, continuation, on: $0) }
+        let wish = ExtensionWish()
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                self.thread.submit { loop in
+                    wish.awaited(by: continuation)
+                    self.extensionRequested(wake, milliseconds, wish, on: loop)
+                }
+            }
+        } onCancel: {
+            // The gateway may give the time all the same; nobody is left to use it.
+            self.thread.submit { _ in wish.answer(.failure(Self.cancelled)) }
         }
         return try result.get()
     }
@@ -187,36 +201,40 @@ extension WorkerSession: WakeExtender {
     private func extensionRequested(
         _ id: String,
         _ milliseconds: Int64,
-        _ reply: ExtensionReply,
+        _ wish: ExtensionWish,
         on loop: HTTPLoop
     ) {
-        guard self.wakes[id]?.machine.isRunning == true else {
-            return reply.resume(returning: .failure(Self.noSuchWake))
-        }
-        self.extend(id, milliseconds: milliseconds, reply, on: loop)
+        guard self.wakes[id]?.machine.isRunning == true else { return wish.answer(.failure(Self.noSuchWake)) }
+        guard !wish.isAnswered else { return }
+        self.extend(id, milliseconds: milliseconds, wish, on: loop)
         self.settle(on: loop)
     }
 
-    private func extend(_ id: String, milliseconds: Int64, _ reply: ExtensionReply?, on loop: HTTPLoop) {
+    private func extend(_ id: String, milliseconds: Int64, _ wish: ExtensionWish?, on loop: HTTPLoop) {
         do throws(WakeWorkerError) {
             let request = try self.request.extend(id, milliseconds: milliseconds)
-            self.purposes[try self.start(request, on: loop)] = .extend(wake: id, reply)
+            self.purposes[try self.start(request, on: loop)] = .extend(wake: id, wish)
         } catch {
-            self.wakes[id]?.keepAlive.refused()
-            reply?.resume(returning: .failure(error))
+            if error.isPassing {
+                self.wakes[id]?.keepAlive.unanswered(now: loop.now)
+                self.schedule(id)
+            } else {
+                self.wakes[id]?.keepAlive.refused()
+            }
+            wish?.answer(.failure(error))
         }
     }
 
     private func extensionAnswered(
         _ id: String,
         _ result: Result<HTTPResponse, HTTPClientError>,
-        _ reply: ExtensionReply?,
+        _ wish: ExtensionWish?,
         on loop: HTTPLoop
     ) {
         let error: WakeWorkerError
         switch result {
         case .success(let response) where response.isSuccess:
-            guard let timeLeft = GatewayEndpoint.object(response.body)?["timeLeft"]?.integer else {
+            guard let timeLeft = WakeMessage.timeLeft(response.body) else {
                 error = WakeWorkerError(.badAnswer, "the gateway does not say how much time is left; see its version")
                 self.wakes[id]?.keepAlive.refused()
                 break
@@ -226,11 +244,11 @@ extension WorkerSession: WakeExtender {
             self.wakes[id]?.keepAlive.extended(to: deadline)
             self.wakes[id]?.notification.lease.extended(to: .now + .milliseconds(timeLeft))
             self.schedule(id)
-            reply?.resume(returning: .success(.milliseconds(timeLeft)))
+            wish?.answer(.success(.milliseconds(timeLeft)))
             return
         case .success(let response):
             error = GatewayEndpoint.refusal(response)
-            if GatewayEndpoint.isPassing(response.status) {
+            if self.request.endpoint.isPassing(response.status) {
                 self.wakes[id]?.keepAlive.unanswered(now: loop.now)
             } else {
                 self.wakes[id]?.keepAlive.refused()
@@ -240,13 +258,14 @@ extension WorkerSession: WakeExtender {
             self.wakes[id]?.keepAlive.unanswered(now: loop.now)
         }
         self.schedule(id)
-        reply?.resume(returning: .failure(error))
+        wish?.answer(.failure(error))
     }
 
     /// At least a second and at most a day.
     private static func milliseconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
         guard seconds < 86_400 else { return 86_400_000 }
+        guard seconds > 0 else { return 1000 }
         return max(1000, seconds * 1000 + attoseconds / 1_000_000_000_000_000)
     }
 }

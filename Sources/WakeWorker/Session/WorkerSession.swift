@@ -11,9 +11,6 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
 
     /// How `run` ends: nil when it was stopped.
     typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
-    /// How a wish for more time ends.
-    typealias ExtensionReply = CheckedContinuation<Result<Duration, WakeWorkerError>, Never>
-
     /// A wake that is not over.
     struct ActiveWake {
         var machine: WakeStateMachine
@@ -27,18 +24,15 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     /// What a request of this session is for, besides the stream.
     enum Purpose {
         case result(wake: String)
-        case extend(wake: String, ExtensionReply?)
+        case extend(wake: String, ExtensionWish?)
         case drain
     }
 
     /// What has a moment of its own.
     enum Timer: Hashable, Sendable {
-        case subscription, farewell
+        case subscription, stop, drain
         case wake(String)
     }
-
-    /// How long results are tried to be delivered after the worker was stopped and no handler runs any more.
-    static let farewellMax: Int64 = 10_000
 
     let request: SubscriptionRequest
     let thread: HTTPThread
@@ -59,7 +53,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     var parser = ServerSentEventParser(bytesMax: WorkerSession.eventBytesMax)
     /// The beginning of the body of an answer that is an error.
     var refusal: [UInt8] = []
-    /// The gateway cannot be told to send no more wakes: they are left alone, and launch elsewhere.
+    /// The gateway could not be told at once to send no more wakes: they are left alone, and launch elsewhere.
     var ignoresWakes = false
 
     // Wakes
@@ -72,6 +66,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     private var ending: Ending?
     var failure: WakeWorkerError?
     private var isStopRequested = false
+    private(set) var stop: StopStateMachine
     private var isOver = false
 
     /// The longest event: a voip push of 5 KiB, and room for what else is in it.
@@ -89,6 +84,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.handler = handler
         self.events = events
         self.reports = reports
+        self.stop = StopStateMachine(limit: request.stopMax)
     }
 
     func begin(_ ending: Ending, on loop: HTTPLoop) {
@@ -105,6 +101,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.isStopRequested = true
         guard self.ending != nil else { return }
         self.events.yield(.stopping)
+        self.stop.stopRequested(now: loop.now)
         switch self.subscription.stopRequested() {
         case .drain: self.drain(on: loop)
         case .cancel:
@@ -115,9 +112,21 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Cancels the handlers that run.
-    func handlersCancelled(on loop: HTTPLoop) {
-        for wake in self.wakes.values { wake.task?.cancel() }
+    /// Takes no more wakes, cancels the handlers that run, and ends at once when they have.
+    func cancelRequested(on loop: HTTPLoop) {
+        self.stopRequested(on: loop)
+        self.stop.cancelRequested(now: loop.now)
+        guard self.ending != nil else { return }
+        self.cancelHandlers()
+        self.settle(on: loop)
+    }
+
+    /// Cancels the handlers that run; those of queued wakes are never started, which launch elsewhere.
+    private func cancelHandlers() {
+        for (id, wake) in self.wakes {
+            wake.task?.cancel()
+            if wake.machine.isQueued { self.forget(id) }
+        }
     }
 
     // MARK: Events of the loop
@@ -141,7 +150,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         while let timer = self.timers.popDue(now) {
             switch timer {
             case .subscription: self.subscriptionMoment(on: loop)
-            case .farewell: self.giveUpResults(now)
+            case .stop: self.stopMoment(on: loop)
+            case .drain: if self.stream != nil { self.drain(on: loop) }
             case .wake(let wake): self.wakeMoment(wake, on: loop)
             }
             if self.isOver { return }
@@ -157,43 +167,56 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
             self.stream = nil
             self.subscription.failed()
         }
-        let isFarewell = self.subscription.isOver && self.runningHandlers == 0
-        if isFarewell, self.wakes.isEmpty { return self.end(on: loop) }
+        // A worker that is refused ends like one that is stopped.
+        if self.subscription.isOver { self.stop.stopRequested(now: loop.now) }
+        let isDone = self.subscription.isOver && self.runningHandlers == 0 && self.wakes.isEmpty
+        let action = self.stop.workChanged(handlers: self.runningHandlers, wakes: self.wakes.count, now: loop.now)
+        if isDone || action == .end { return self.end(on: loop) }
         self.timers.set(.subscription, to: self.subscription.nextMoment)
-        if isFarewell, self.farewellAt == nil { self.farewellAt = loop.now + Self.farewellMax }
-        self.timers.set(.farewell, to: isFarewell ? self.farewellAt : nil)
+        self.timers.set(.stop, to: self.stop.nextMoment)
         loop.setMoment(self.timers.first, for: self)
     }
 
-    private var farewellAt: Int64?
+    private func stopMoment(on loop: HTTPLoop) {
+        switch self.stop.momentReached(now: loop.now) {
+        case .nothing: break
+        case .cancelHandlers: self.cancelHandlers()
+        case .end: self.end(on: loop)
+        }
+    }
 
     private func end(on loop: HTTPLoop) {
+        guard !self.isOver else { return }
         self.isOver = true
+        self.giveUpWakes()
+        if let stream = self.stream { loop.cancel(stream) }
+        self.stream = nil
         self.reports.subscriptionChanged(nil, on: loop)
         loop.setMoment(nil, for: self)
         for (id, purpose) in self.purposes {
             loop.cancel(id)
-            if case .extend(_, let reply?) = purpose { reply.resume(returning: .failure(Self.noSuchWake)) }
+            if case .extend(_, let wish?) = purpose { wish.answer(.failure(Self.noSuchWake)) }
         }
         self.purposes = [:]
         self.ending?.resume(returning: self.failure)
         self.ending = nil
     }
 
-    /// Nobody takes the results: they are the gateway's loss, and it launches their pushes again.
-    private func giveUpResults(_ now: Int64) {
+    /// What is left launches again elsewhere, unless its result has arrived all the same.
+    private func giveUpWakes() {
         for id in Array(self.wakes.keys) {
-            guard let result = self.wakes[id]?.machine.givenUp() else { continue }
-            let reason = WakeWorkerError(.timedOut, "the worker stopped before the gateway could be reached again")
-            self.events.yield(.dropped(wake: id, result: result, reason: reason))
+            self.wakes[id]?.task?.cancel()
+            if let result = self.wakes[id]?.machine.givenUp() {
+                let reason = WakeWorkerError(.timedOut, "the worker ended before the gateway had answered to it")
+                self.events.yield(.dropped(wake: id, result: result, reason: reason))
+            }
             self.forget(id)
         }
-        // What is on its way is answered, or times out, within seconds.
-        self.farewellAt = now + 1000
     }
 
     static let noSuchWake = WakeWorkerError(
         .wakeEnded,
         "the wake has ended: its result was sent, its time is over, or its stream broke"
     )
+    static let cancelled = WakeWorkerError(.cancelled, "the task that waited for more time was cancelled")
 }

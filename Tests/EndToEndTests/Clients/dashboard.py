@@ -11,9 +11,11 @@ A line of standard input, or its end, says that what the scene `gone` or `back` 
 A line is {"scene": ..., "faults": [...]}: everything that should not be, and nothing when all is well.
 """
 
+import http.server
 import json
 import re
 import sys
+import threading
 import types
 
 from axe_playwright_python.sync_playwright import Axe
@@ -55,9 +57,13 @@ def open_page(browser, scheme="light", width=1440, height=900, **options):
 
 
 def wait_for_life(page):
-    expect(page.locator("#status-text")).to_have_text("Ready")
+    wait_for_ready(page)
     expect(page.locator("#topics table")).to_be_visible()
     expect(page.locator("#workers table")).to_be_visible()
+
+
+def wait_for_ready(page):
+    expect(page.locator("#status-text")).to_have_text("Ready")
 
 
 def check(page, watcher, name):
@@ -271,6 +277,45 @@ def late(browser):
         if (told, found) != (3_600_000, expected):
             watcher.note(f"a wake of {lag} ms of {window or told} ms stands out {found} times")
     return watcher.faults
+
+
+class ForeignSite(http.server.BaseHTTPRequestHandler):
+    """A page of somebody else, with a link to the dashboard."""
+
+    def do_GET(self):
+        page = f'<!doctype html><title>foreign</title><a href="{settings.url}/">dashboard</a>'.encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_):
+        pass
+
+
+def foreign(browser):
+    """Another site's page gets nothing by asking for it; a person who follows its link sees the dashboard."""
+    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), ForeignSite)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    page = browser.new_context().new_page()
+    answers, faults = [], []
+    page.on("response", lambda answer: answers.append((answer.url.removeprefix(settings.url), answer.status)))
+    page.goto(f"http://localhost:{site.server_port}/")
+    asked = [("/v1/stats", "GET"), ("/v1/live", "GET"), ("/", "GET"), ("/v1/reload", "POST")]
+    for path, method in asked:
+        page.evaluate(
+            "([url, method]) => fetch(url, {mode: 'no-cors', method}).catch(() => null)", [settings.url + path, method]
+        )
+    for path, _ in asked:
+        statuses = [status for url, status in answers if url == path]
+        if statuses != [403]:
+            faults.append(f"{path} is answered {statuses}")
+    page.get_by_text("dashboard").click()
+    page.wait_for_url(settings.url + "/")
+    wait_for_ready(page)
+    site.shutdown()
+    return faults
 
 
 def say(scene, faults):

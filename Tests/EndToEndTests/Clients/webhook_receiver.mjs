@@ -5,7 +5,7 @@
 // writes is {"port": ...}, each further one a request that has come.
 //
 // A push's payload has a list `replies`: the first time its device is woken the first is given, and so on; the last
-// stays. A reply is a result, a status, or one of the words below.
+// stays. A reply is a result, a status, `head` with a number of header fields, or one of the words below.
 import fs from "node:fs";
 import http2 from "node:http2";
 
@@ -20,6 +20,7 @@ const server = http2.createSecureServer({
   ca: settings.clientCA ? fs.readFileSync(settings.clientCA) : undefined,
   requestCert: Boolean(settings.clientCA),
   rejectUnauthorized: Boolean(settings.clientCA),
+  maxSendHeaderBlockLength: 1 << 20,
   settings: settings.streams ? { maxConcurrentStreams: settings.streams } : {},
 });
 server.on("session", (session) => { session.number = ++sessions; });
@@ -50,9 +51,16 @@ function answer(stream, headers, body) {
     case "wrong": return respond(200, '{"result":"perhaps"}');
     case "large": return respond(200, JSON.stringify({ result: "newData", padding: "x".repeat(100000) }));
     case "redirect": return respond(302, "", { location: `https://localhost:${server.address().port}/elsewhere` });
+    case "latin1": return respond(200, Buffer.from('{"result":"newData","a":"\xe9"}', "latin1"));
+    case "long": return respond(200, "", { "x-long": "v".repeat(120000) });
     case "busy": return respond(503, "", { "retry-after": "5" });
-    default: return respond(Number(reply), "");
+    default:
+      if (reply.startsWith("head ")) return respond(200, '{"result":"newData"}', fields(Number(reply.slice(5))));
+      return respond(Number(reply), "");
   }
 }
+
+// As many header fields of 1,000 bytes.
+const fields = (count) => Object.fromEntries([...Array(count).keys()].map((key) => [`x-${key}`, "v".repeat(1000)]));
 
 server.listen(settings.port ?? 0, "127.0.0.1", () => say({ port: server.address().port }));

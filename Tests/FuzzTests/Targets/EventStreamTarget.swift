@@ -21,11 +21,32 @@ enum EventStreamTarget {
         for event in whole {
             try self.checkMembers(event.data)
             if let wake = WakeMessage(event.data) {
+                try self.checkTimes(wake)
                 let variables = WakeNotification(wake).commandEnvironment
                 try promise((6...8).contains(variables.count), "a wake has six variables, and two of its trace")
             }
             _ = WakeMessage.expiredWake(event.data)
         }
+    }
+
+    /// A session can reckon with the times of a wake, whatever its own clocks say.
+    private static func checkTimes(_ wake: WakeMessage) throws(BrokenPromise) {
+        for wall in [Int64.min, -1, 0, 1_800_000_000_000, .max] {
+            let timeLeft = wake.timeLeft(wallClock: wall)
+            try promise(timeLeft.magnitude <= WakeMessage.timeLeftMax.magnitude, "a wake has \(timeLeft) ms left")
+            for now: Int64 in [0, 100 * 365 * 86_400_000] {
+                var machine = WakeStateMachine(deadline: now + timeLeft)
+                machine.handlerStarted()
+                machine.extended(to: now + timeLeft)
+                var keepAlive = KeepAlive()
+                keepAlive.begun(deadline: machine.deadline)
+                keepAlive.unanswered(now: machine.deadline)
+                let moments = [machine.nextMoment, keepAlive.nextMoment].compactMap(\.self)
+                try promise(moments.count == 2, "a wake that runs has a moment at which something is done")
+            }
+        }
+        let counts = [wake.priority, wake.attempt, wake.coalesced]
+        try promise(counts.allSatisfy { (0...WakeMessage.countMax).contains($0) }, "counts are past their bound")
     }
 
     /// The events of `bytes`, which come piece by piece; nil when one is past the limit.

@@ -77,6 +77,7 @@ private struct ExpectedPush {
     private var strangers: Set<[UInt8]> = []
     private(set) var hasDuplicates = false
     private(set) var isDryRun = false
+    private(set) var isDryRunUnclear = false
 
     init(method: [UInt8], path: [UInt8]) {
         self.method = method
@@ -87,7 +88,10 @@ private struct ExpectedPush {
 
     mutating func field(_ nameBytes: [UInt8], _ value: [UInt8]) {
         let name = String(decoding: nameBytes, as: UTF8.self)
-        if name == "wakegate-dry-run" { self.isDryRun = value == Array("1".utf8) }
+        if name == "wakegate-dry-run" {
+            self.isDryRunUnclear = self.isDryRunUnclear || self.isDryRun || value != Array("1".utf8)
+            self.isDryRun = !self.isDryRunUnclear
+        }
         if Self.known.contains(name) {
             if self.values[name] != nil { self.hasDuplicates = true } else { self.values[name] = value }
         } else if nameBytes.starts(with: Array("apns-".utf8)) {
@@ -109,6 +113,7 @@ private struct ExpectedPush {
         guard !digits.isEmpty else { return .missingDeviceToken }
         guard !digits.contains(where: { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }) else { return .badPath }
         if let reason = self.fieldReason(isStrict: isStrict) { return reason }
+        guard !self.isDryRunUnclear else { return .badDryRun }
         guard !body.isEmpty else { return .payloadEmpty }
         let bytesMax = self["apns-push-type"] == Array("voip".utf8) ? 5120 : 4096
         guard body.count <= bytesMax else { return .payloadTooLarge }
@@ -135,7 +140,8 @@ private struct ExpectedPush {
         if let type, !PushType.allCases.contains(where: { ByteView($0.name).string == type }) {
             return .invalidPushType
         }
-        if self["apns-collapse-id"]?.count ?? 0 > 64 { return .badCollapseId }
+        let collapseID = self["apns-collapse-id"] ?? []
+        if collapseID.count > 64 || String(validating: collapseID, as: UTF8.self) == nil { return .badCollapseId }
         guard let topic = self["apns-topic"] else { return .missingTopic }
         let isTopic =
             (1...255).contains(topic.count)

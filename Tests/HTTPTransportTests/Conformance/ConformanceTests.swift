@@ -152,12 +152,14 @@ struct ConformanceTests {
         #expect(peer.hasEnded())
     }
 
-    @Test("6.9 DATA on a stream that is over gives its window back to the connection")
+    @Test("6.9 DATA on a stream that the server has reset gives its window back to the connection")
     func windowOfDiscardedData() throws {
         let server = try TestServer()
         let peer = try server.peer()
-        peer.send(ScriptedPeer.request("/echo", stream: 1))
-        #expect(peer.frame(type: 1, stream: 1)?.status == 200)
+        // A request that is malformed, and is reset before it has ended.
+        let block = ScriptedPeer.headers("/echo", isPost: true) + ScriptedPeer.field("X", "1")
+        peer.send(ScriptedPeer.frame(.headers, FrameFlags.endHeaders, stream: 1, block))
+        #expect(peer.frame(type: 3, stream: 1)?.errorCode == 1)
         // More in all than the connection's window.
         for _ in 0..<80 { peer.send(ScriptedPeer.frame(.data, stream: 1, ConformanceCase.largest)) }
         Self.expectGoesOn(peer)

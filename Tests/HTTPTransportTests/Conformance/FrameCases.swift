@@ -116,13 +116,13 @@ extension ConformanceCase {
             "4.2",
             "padded HEADERS without the length of the padding",
             Peer.frame(.headers, Flags.whole | Flags.padded, stream: 1),
-            .connectionError([.protocolError, .frameSizeError])
+            .connectionError(.frameSizeError)
         ),
         .init(
             "4.2",
             "padded DATA without the length of the padding",
             Self.open + Peer.frame(.data, Flags.padded, stream: 1),
-            .connectionError([.protocolError, .frameSizeError])
+            .connectionError(.frameSizeError)
         ),
         .init(
             "4.3",

@@ -46,10 +46,30 @@ extension ConformanceCase {
         .init("5.1", "half-closed (remote): RST_STREAM", after: Self.waiting, Self.reset, .ignored),
     ]
 
-    /// What comes on a stream that is over may be discarded, or be a connection error, as RFC 9113 §5.1 has it. DATA is
-    /// discarded, since the library tells nobody of it; HEADERS are an error wherever none can be under way.
+    /// What comes on a stream that is over may be discarded, or be a connection error, as RFC 9113 §5.1 has it. DATA
+    /// and HEADERS are an error wherever none can be under way, and discarded after a RST_STREAM of ours.
     private static let closedStates: [ConformanceCase] = [
-        .init("5.1", "closed: DATA", after: Self.closed, Self.data, .ignored),
+        .init("5.1", "closed: DATA", after: Self.closed, Self.data, .connectionError(.streamClosed)),
+        .init(
+            "5.1",
+            "half-closed (remote) or closed: DATA right behind the request",
+            Self.closed + Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed: DATA, with newer streams",
+            after: Self.closed + Peer.request("/wait", stream: 3),
+            Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed: DATA, after the server has reset another stream",
+            after: Self.closed + Self.resetByServer(stream: 3),
+            Self.data,
+            .connectionError(.streamClosed)
+        ),
         .init("5.1", "closed: HEADERS", after: Self.closed, Self.trailers, .connectionError(.streamClosed)),
         .init("5.1", "closed: a second request", after: Self.closed, Self.closed, .connectionError(.streamClosed)),
         .init(
@@ -62,7 +82,26 @@ extension ConformanceCase {
         .init("5.1", "closed: WINDOW_UPDATE", after: Self.closed, Self.update, .ignored),
         .init("5.1", "closed: RST_STREAM", after: Self.closed, Self.reset, .ignored),
         .init("5.1", "closed: PRIORITY", after: Self.closed, Self.priority, .ignored),
-        .init("5.1", "closed by the client's RST_STREAM: DATA", after: Self.open + Self.reset, Self.data, .ignored),
+        .init(
+            "5.1",
+            "closed by the client's RST_STREAM: DATA",
+            after: Self.open + Self.reset,
+            Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed by the client's RST_STREAM: DATA right behind it",
+            Self.open + Self.reset + Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed by the server's RST_STREAM, then by the client's: DATA",
+            after: Self.resetByServer + Self.reset,
+            Self.data,
+            .connectionError(.streamClosed)
+        ),
         .init(
             "5.1",
             "closed by the client's RST_STREAM: HEADERS",
@@ -110,12 +149,12 @@ extension ConformanceCase {
     ]
 
     /// A request that is malformed before it has ended.
-    private static let resetByServer = Peer.frame(
-        .headers,
-        Flags.endHeaders,
-        stream: 1,
-        Peer.headers("/echo", isPost: true) + Peer.field("X", "1")
-    )
+    private static let resetByServer = Self.resetByServer(stream: 1)
+
+    private static func resetByServer(stream: Int) -> [UInt8] {
+        let block = Peer.headers("/echo", isPost: true) + Peer.field("X", "1")
+        return Peer.frame(.headers, Flags.endHeaders, stream: stream, block)
+    }
 
     private static let numbers: [ConformanceCase] = [
         .init("5.1.1", "HEADERS on an even number", Peer.request("/echo", stream: 2), .connectionError(.protocolError)),
@@ -136,7 +175,7 @@ extension ConformanceCase {
             "DATA on a number that was skipped",
             after: Peer.request("/wait", stream: 5),
             Peer.frame(.data, stream: 3, [1]),
-            .ignored
+            .connectionError(.streamClosed)
         ),
         .init(
             "5.1.1",

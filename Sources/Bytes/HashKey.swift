@@ -1,0 +1,112 @@
+/// A secret of 128 bits that bytes are hashed with, by SipHash-1-3: whoever does not know it can neither find bytes
+/// that collide, nor bytes that hash to what others do.
+@frozen
+@usableFromInline
+package struct HashKey: Hashable, BitwiseCopyable, Sendable {
+    @usableFromInline
+    package let first: UInt64
+    @usableFromInline
+    package let second: UInt64
+
+    /// The key of 128 unpredictable bits.
+    @inlinable
+    package init(_ bits: (UInt64, UInt64)) {
+        self.first = bits.0
+        self.second = bits.1
+    }
+
+    /// The hash of all the bytes of a token, every bit of it usable.
+    @inlinable
+    package func hash(_ token: borrowing DeviceToken) -> UInt64 {
+        let count = token.count
+        // A subscript of the array itself copies all of it.
+        let words = token.words.span
+        var state = SipState(self)
+        for index in 0..<count >> 3 { state.add(words[index]) }
+        // Above the bytes of the last word there are zeros, or the count.
+        let last = words[count >> 3] & (1 << UInt64((count & 7) * 8) - 1)
+        return state.finish(last, count: count)
+    }
+
+    /// The hash of bytes, every bit of it usable.
+    @inlinable
+    package func hash(_ bytes: ByteView) -> UInt64 {
+        var state = SipState(self)
+        let end = bytes.count & ~7
+        var index = 0
+        while index < end {
+            state.add(bytes.word(at: index))
+            index += 8
+        }
+        var last: UInt64 = 0
+        while index < bytes.count {
+            last |= UInt64(bytes[index]) << UInt64((index & 7) * 8)
+            index += 1
+        }
+        return state.finish(last, count: bytes.count)
+    }
+
+    /// The hash of 16 bytes: of `low` first, the lowest byte of each first.
+    @inlinable
+    package func hash(_ low: UInt64, _ high: UInt64) -> UInt64 {
+        var state = SipState(self)
+        state.add(low)
+        state.add(high)
+        return state.finish(0, count: 16)
+    }
+}
+
+/// The four words of SipHash: one round a word of input, three at the end.
+@frozen
+@usableFromInline
+struct SipState {
+    @usableFromInline var v0: UInt64
+    @usableFromInline var v1: UInt64
+    @usableFromInline var v2: UInt64
+    @usableFromInline var v3: UInt64
+
+    @inlinable
+    init(_ key: HashKey) {
+        self.v0 = key.first ^ 0x736F_6D65_7073_6575
+        self.v1 = key.second ^ 0x646F_7261_6E64_6F6D
+        self.v2 = key.first ^ 0x6C79_6765_6E65_7261
+        self.v3 = key.second ^ 0x7465_6462_7974_6573
+    }
+
+    @inlinable
+    mutating func add(_ word: UInt64) {
+        self.v3 ^= word
+        self.mix()
+        self.v0 ^= word
+    }
+
+    /// - Parameters:
+    ///   - last: the bytes behind the last whole word, with zeros above them.
+    ///   - count: of all bytes.
+    @inlinable
+    mutating func finish(_ last: UInt64, count: Int) -> UInt64 {
+        self.add(last | UInt64(truncatingIfNeeded: count) << 56)
+        self.v2 ^= 0xFF
+        self.mix()
+        self.mix()
+        self.mix()
+        return self.v0 ^ self.v1 ^ self.v2 ^ self.v3
+    }
+
+    @inlinable
+    mutating func mix() {
+        self.v0 &+= self.v1
+        self.v2 &+= self.v3
+        self.v1 = SipState.rotated(self.v1, 13) ^ self.v0
+        self.v3 = SipState.rotated(self.v3, 16) ^ self.v2
+        self.v0 = SipState.rotated(self.v0, 32)
+        self.v2 &+= self.v1
+        self.v0 &+= self.v3
+        self.v1 = SipState.rotated(self.v1, 17) ^ self.v2
+        self.v3 = SipState.rotated(self.v3, 21) ^ self.v0
+        self.v2 = SipState.rotated(self.v2, 32)
+    }
+
+    @inlinable
+    static func rotated(_ word: UInt64, _ bits: UInt64) -> UInt64 { word &<< bits | word &>> (64 - bits) }
+}

@@ -1,0 +1,39 @@
+import Foundation
+
+/// A peer that takes workers as a gateway does, sends what a test writes, and never ends a stream by itself.
+final class ScriptedGateway {
+    let process: ChildProcess
+    let url: String
+    let certificateAuthority: String
+    // Lends its certificate.
+    private let gateway: RunningGateway
+
+    init() throws {
+        self.gateway = try RunningGateway()
+        self.certificateAuthority = self.gateway.certificateAuthority
+        let folder = self.gateway.folder.appendingPathComponent(".wakegate")
+        let files = ["server.pem", "server.key"].map { folder.appendingPathComponent($0).path }
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/scripted_gateway.py").path
+        self.process = try ChildProcess("python3", [script] + files, isInputOpen: true)
+        self.url = "https://127.0.0.1:\(try self.process.line() ?? "")"
+    }
+
+    /// Sends a wake; `members` are added to those that every wake has.
+    func wake(_ name: String, _ members: String, deadline: Int? = 1, payload: String = "{}") throws {
+        let deadline = deadline.map { #","deadline":\#($0)"# } ?? ""
+        try self.process.write(
+            #"{"wake":"\#(name)","device":"ab","topic":"t"\#(deadline),\#(members),"payload":\#(payload)}"#
+        )
+    }
+
+    /// The next request whose path ends like this; its body.
+    @discardableResult
+    func request(_ end: String) throws -> String {
+        while let line = try self.process.line() {
+            let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+            guard words.count > 1 else { continue }
+            if words[1].hasSuffix(end) || words[1].contains("\(end)?") { return String(words.last ?? "") }
+        }
+        throw ChildProcess.Failure(description: "the peer ended before a request to \(end)")
+    }
+}

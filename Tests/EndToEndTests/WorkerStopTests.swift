@@ -1,0 +1,194 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Each worker ends while its peer is as silent as before: nothing but its own bound can have ended it.
+@Suite("Workers that stop while their gateway is silent", .serialized, .timeLimit(.minutes(15)))
+struct WorkerStopTests {
+    private let topic = "com.example.silent"
+    private let token = String(repeating: "5c", count: 32)
+    /// Tells the number of its process group, has a child that ignores SIGTERM, and waits for both without end.
+    private static let stubborn = """
+        trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; wait; wait
+        """
+
+    /// A `wakegate worker` at any address.
+    private func worker(_ peer: ScriptedGateway, _ options: [String], script: String) throws -> ChildProcess {
+        let worker = ["worker", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", self.topic]
+        return try ChildProcess(RunningGateway.program, worker + options + ["--", "bash", "-c", script])
+    }
+
+    private func says(_ worker: ChildProcess, _ text: String) throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !worker.errors.contains(text) {
+            guard ContinuousClock.now < deadline, worker.isRunning else {
+                throw ChildProcess.Failure(description: "no \"\(text)\" in: \(worker.errors)")
+            }
+        }
+    }
+
+    @Test("A worker of a frozen gateway ends by itself, without a command and with one", arguments: [false, true])
+    func frozen(hasCommand: Bool) throws {
+        let gateway = try RunningGateway()
+        let worker = try WorkerProcess(gateway, topic: self.topic, ["--stop-within", "5"], script: Self.stubborn)
+        var group: Int32?
+        if hasCommand {
+            #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+            let number = try #require(try worker.line().flatMap { Int32($0) })
+            group = number
+        }
+        gateway.process.send(SIGSTOP)
+        defer { gateway.process.send(SIGCONT) }
+        worker.process.send(SIGTERM)
+        #expect(try worker.process.finish().status == 0)
+        if let group { try self.isGone(group) }
+    }
+
+    @Test("A second signal ends the worker of a frozen gateway, and its command with all that it started")
+    func frozenTwice() throws {
+        let gateway = try RunningGateway()
+        // Without the second signal nothing of it would end in the time of this test.
+        let options = ["--stop-within", "86400"]
+        let worker = try WorkerProcess(gateway, topic: self.topic, options, script: Self.stubborn)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let group = try #require(try worker.line().flatMap { Int32($0) })
+        gateway.process.send(SIGSTOP)
+        defer { gateway.process.send(SIGCONT) }
+        worker.process.send(SIGTERM)
+        try worker.says("stopping; 1 running commands may end")
+        worker.process.send(SIGTERM)
+        #expect(try worker.process.finish().status == 0)
+        try self.isGone(group)
+    }
+
+    @Test("The result of a command that ends while the gateway is frozen is tried to be told, and then given up")
+    func frozenResult() throws {
+        let gateway = try RunningGateway()
+        let script = "echo running; until [ -e go ]; do read -t 0.05 <> <(:); done; echo done"
+        let worker = try WorkerProcess(gateway, topic: self.topic, ["--stop-within", "8"], script: script)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try worker.line() == "running")
+        gateway.process.send(SIGSTOP)
+        worker.process.send(SIGTERM)
+        try worker.says("stopping")
+        try Data().write(to: gateway.folder.appendingPathComponent("go"))
+        let ended = try worker.process.finish()
+        #expect(ended.status == 0)
+        #expect(ended.errors.contains("the worker ended before the gateway had answered to it"))
+        gateway.process.send(SIGCONT)
+        // The request may have arrived all the same; else the wake was lost.
+        try gateway.eventually("the end of the wake") { try gateway.stats().integer("workers", "connected") == 0 }
+    }
+
+    @Test("A worker of the SDK ends by itself when the network swallows everything, whatever its handler does")
+    func swallowed() throws {
+        let gateway = try RunningGateway()
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/swallowing_proxy.py").path
+        let proxy = try ChildProcess("python3", [script, gateway.edge], isInputOpen: true)
+        let url = "https://127.0.0.1:\(try #require(try proxy.line()))"
+        let options = ["--silence", "300", "--stop-within", "5"]
+        let worker = try SDKWorker(url, authority: gateway.certificateAuthority, options)
+        try worker.wait(for: "subscribed")
+        try gateway.instruct(1, #""do":"stubborn","milliseconds":600000"#)
+        try worker.wait(for: "wake")
+        try proxy.endInput()
+        #expect(try proxy.line() == "swallowing")
+        worker.process.send(SIGTERM)
+        try worker.wait(for: "stopping")
+        try worker.wait(for: "ended")
+        #expect(try worker.process.finish().status == 0)
+    }
+
+    @Test("A worker ends though its peer goes on to talk, and never ends the stream", arguments: [1, 2])
+    func endless(signals: Int) throws {
+        let peer = try ScriptedGateway()
+        let options = ["--stop-within", signals == 1 ? "5" : "86400"]
+        let worker = try self.worker(peer, options, script: "exit 3")
+        try peer.request("/wakes")
+        try self.says(worker, "subscribed")
+        try peer.wake("w1", #""timeLeft":30000"#)
+        #expect(try peer.request("/v1/wakes/w1") == #"{"result":"noData"}"#)
+        worker.send(SIGTERM)
+        try peer.request("/drain")
+        if signals == 2 { worker.send(SIGINT) }
+        #expect(try worker.finish().status == 0)
+        #expect(peer.process.isRunning)
+    }
+
+    @Test("A worker that cannot tell its gateway that it stops, as its token is being written, does so once it can")
+    func drainWithoutToken() throws {
+        let peer = try ScriptedGateway()
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-token-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data("token\n".utf8).write(to: file)
+        let worker = try SDKWorker(peer.url, authority: peer.certificateAuthority, ["--token-file", file.path])
+        try worker.wait(for: "subscribed")
+        try peer.wake("w1", #""timeLeft":600000"#, payload: #"{"do":"hang"}"#)
+        try worker.wait(for: "wake")
+        try Data().write(to: file)
+        let reads = try FileReads(file.path)
+        worker.process.send(SIGTERM)
+        try reads.wait()
+        try Data("token\n".utf8).write(to: file)
+        try peer.request("/v1/streams/a-stream/drain")
+        worker.process.send(SIGTERM)
+        #expect(try worker.process.finish().status == 0)
+    }
+
+    @Test("A worker that looks for its gateway's address ends at once, however silent the name servers are")
+    func names() throws {
+        let asked = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-asked-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: asked) }
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/silent_names.py").path
+        let launcher = ["--map-root-user", "--mount", "--net", "python3", script, asked.path, RunningGateway.program]
+        let options = ["worker", "--gateway", "https://gateway.example:2197", "--topic", self.topic, "--", "true"]
+        let worker = try ChildProcess("unshare", launcher + options)
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !FileManager.default.fileExists(atPath: asked.path) {
+            guard ContinuousClock.now < deadline, worker.isRunning else {
+                throw ChildProcess.Failure(description: "no name was asked for; \(worker.errors)")
+            }
+        }
+        worker.send(SIGTERM)
+        // The resolver gives up after seven minutes.
+        #expect(try worker.finish().status == 0)
+    }
+
+    @Test("Every command that asks a frozen gateway ends with an error that says what to look at")
+    func commands() throws {
+        let gateway = try RunningGateway()
+        gateway.process.send(SIGSTOP)
+        defer { gateway.process.send(SIGCONT) }
+        let all = [
+            ["stats"], ["stats", "--watch"], ["stats", "--device", self.token], ["reload"], ["backup", "copy"],
+            ["push", self.token, "--topic", self.topic, "--wait"], ["device", "register", "--topic", self.topic],
+        ]
+        let commands = try all.map { try ChildProcess(RunningGateway.program, $0, folder: gateway.folder) }
+        for (words, command) in zip(all, commands) {
+            let ended = try command.finish()
+            #expect(ended.status == 1, "\(words)")
+            let remedies = ["see whether the gateway is overloaded", "it has been silent for 5 seconds"]
+            #expect(remedies.contains { ended.errors.contains($0) }, "\(words): \(ended.errors)")
+        }
+    }
+
+    @Test("Control-C ends a view of a frozen gateway at once")
+    func interrupted() throws {
+        let gateway = try RunningGateway()
+        gateway.process.send(SIGSTOP)
+        defer { gateway.process.send(SIGCONT) }
+        let view = try ChildProcess(RunningGateway.program, ["stats", "--watch"], folder: gateway.folder)
+        view.send(SIGINT)
+        // Silence for five seconds would be an error.
+        #expect(try view.finish().status == 0)
+    }
+
+    private func isGone(_ group: Int32) throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while WorkerProcess.isGroupThere(group) {
+            guard ContinuousClock.now < deadline else {
+                throw ChildProcess.Failure(description: "the group \(group) is there still")
+            }
+        }
+    }
+}

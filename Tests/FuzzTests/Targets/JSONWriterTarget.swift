@@ -1,0 +1,49 @@
+import APNSProtocol
+import Bytes
+import Foundation
+import Text
+
+/// What is written of foreign bytes: as strings, and as a payload within an event.
+enum JSONWriterTarget {
+    static func check(_ input: ByteView) throws(BrokenPromise) {
+        try self.checkString(input)
+        try self.checkLine(input)
+        let isCharacters = String(validating: input.array, as: UTF8.self) != nil
+        try promise(input.isUTF8 == isCharacters, "the bytes are taken for UTF-8, or not, against the library")
+    }
+
+    private static func checkString(_ input: ByteView) throws(BrokenPromise) {
+        var writer = JSONWriter()
+        writer.beginArray()
+        writer.string(input)
+        writer.string(input)
+        writer.endArray()
+        let written = writer.buffer.view.array
+        try self.checkCharacters(written)
+        // The library, too, puts one U+FFFD for each maximal subpart.
+        let text = input.string
+        let read = try? JSONSerialization.jsonObject(with: Data(written)) as? [String]
+        try promise(read == [text, text], "a string reads back otherwise")
+        try promise(JSONGate.judge(writer.buffer.view) == .notAnObject, "the gate does not take what was written")
+    }
+
+    private static func checkLine(_ input: ByteView) throws(BrokenPromise) {
+        var buffer = ByteBuffer()
+        buffer.appendJSONLine(input)
+        let written = buffer.view.array
+        try self.checkCharacters(written)
+        try promise(written.count <= 3 * input.count, "a text grew past three times its size")
+        let verdict = JSONGate.judge(input)
+        guard verdict != .notJSON else { return }
+        try promise(JSONGate.judge(buffer.view) == verdict, "the gate finds the line otherwise")
+        guard let value = try? JSONReader.read(input.string) else { return }
+        let read = try? JSONReader.read(buffer.view.string)
+        try promise(read == value, "the line reads otherwise")
+    }
+
+    private static func checkCharacters(_ written: [UInt8]) throws(BrokenPromise) {
+        guard let text = String(validating: written, as: UTF8.self) else { throw BrokenPromise("it is not UTF-8") }
+        let endsLine = text.unicodeScalars.contains { [0x0A, 0x0D, 0x85, 0x2028, 0x2029].contains($0.value) }
+        try promise(!endsLine, "it holds a character that ends a line")
+    }
+}
