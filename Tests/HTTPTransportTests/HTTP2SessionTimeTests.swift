@@ -306,6 +306,33 @@ struct HTTP2SessionTimeTests {
 
         let idle = SessionFixture()
         idle.session.goAway(debugData: ByteView("bye"), inFlight: .answeredFirst)
+        #expect(idle.session.wantsToWrite)
         #expect(idle.produce().map(\.type) == [7])
+    }
+
+    @Test("A request that is read before GOAWAY has left is answered and named by it, or refused, never both")
+    func requestBeforeGoAwayLeaves() {
+        let waiting = SessionFixture()
+        waiting.session.goAway(debugData: ByteView("bye"), inFlight: .answeredFirst)
+        waiting.receive(ScriptedPeer.request("/wait", stream: 1))
+        #expect(waiting.produce().isEmpty)
+        #expect(waiting.respond(1))
+        let frames = waiting.produce()
+        #expect(frames.map(\.type) == [1, 7])
+        #expect(frames.last.map { ScriptedPeer.number($0.payload[0..<4]) } == 1)
+        #expect(waiting.isOver)
+
+        for inFlight in [StreamsInFlight.finished, .refused(from: 5)] {
+            let going = SessionFixture()
+            for number in [1, 3] { going.receive(ScriptedPeer.request("/wait", stream: number)) }
+            going.session.goAway(debugData: ByteView("bye"), inFlight: inFlight)
+            going.receive(ScriptedPeer.request("/wait", stream: 5))
+            #expect(!going.respond(5))
+            for number: Int32 in [1, 3] { #expect(going.respond(number)) }
+            let sent = going.produce()
+            #expect(sent.filter { $0.type == 3 }.map(\.errorCode) == [7])
+            #expect(sent.first { $0.type == 7 }.map { ScriptedPeer.number($0.payload[0..<4]) } == 3)
+            #expect(going.isOver)
+        }
     }
 }

@@ -131,6 +131,9 @@ final class HTTP2Session {
     var pendingBeforeSettings = 0
 
     var ping: PingTimer
+    /// The newest stream that a GOAWAY frame lets the peer believe in. The library takes further ones until that frame
+    /// has left.
+    private var lastTaken = Int32.max
     /// The GOAWAY that leaves once the streams are answered.
     var farewell: Farewell?
 
@@ -371,14 +374,16 @@ final class HTTP2Session {
     @discardableResult
     func goAway(debugData: ByteView, code: HTTP2ErrorCode = .noError, inFlight: StreamsInFlight = .finished) -> Int32 {
         guard unsafe self.session != nil else { return 0 }
-        var last = unsafe nghttp2_session_get_last_proc_stream_id(self.session)
-        if inFlight == .answeredFirst, self.open.count > 0 {
+        var last = unsafe min(self.lastTaken, nghttp2_session_get_last_proc_stream_id(self.session))
+        if inFlight == .answeredFirst {
+            // The frame is made when it leaves: a request that is read before that is among those it answers for.
             self.farewell = self.farewell ?? Farewell(debugData: debugData.array, code: code, since: self.core.now)
             return last
         }
         if case .refused(let first) = inFlight { last = max(0, min(last, first - 2)) }
         let data = unsafe debugData.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
         unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
+        self.lastTaken = last
         if inFlight == .dropped { self.hasFailed = true }
         return last
     }
@@ -442,19 +447,24 @@ final class HTTP2Session {
         self.rules = .head
         let number = unsafe frame.pointee.hd.stream_id
         self.numbers.opened(number)
+        guard number <= self.lastTaken else { return self.refuseToBegin(number) }
         let isRoom = self.open.count < self.streamLimit.enforced
         guard isRoom, let slot = self.core.streams.take(number: number, now: self.core.now) else {
             self.core.tally.met(isRoom ? .streamsPerLoopMax : .streamsPerConnectionMax)
-            self.current = nil
-            self.numbers.cutShort(number)
-            unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_REFUSED_STREAM.rawValue)
-            return
+            return self.refuseToBegin(number)
         }
         slot.state.exchangeRequestMemory(with: &self.core.spare)
         self.open.append(slot)
         self.current = slot
         self.updateBudget.earned()
         unsafe nghttp2_session_set_stream_user_data(self.session, number, UnsafeMutableRawPointer(slot.pointer))
+    }
+
+    /// Resets a stream that was never looked at, so that its request may be sent again elsewhere.
+    private func refuseToBegin(_ number: Int32) {
+        self.current = nil
+        self.numbers.cutShort(number)
+        unsafe nghttp2_submit_rst_stream(self.session, 0, number, NGHTTP2_REFUSED_STREAM.rawValue)
     }
 
     /// Resets a stream whose request is malformed, or too much to look at; another reset of it does nothing.
