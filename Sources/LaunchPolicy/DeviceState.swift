@@ -193,7 +193,7 @@ extension DeviceState {
     package mutating func wakeExpired(at now: Instant, _ parameters: Parameters) -> WakeEndedAction {
         let wake = self.endWake()
         // What a device did before it was removed is not held against its new registration.
-        if !wake.discardsRetry { self.penalty = max(self.penalty, min(self.penalty + 1, parameters.maxPenalty)) }
+        if !wake.discardsRetry { self.penaltyRaised(parameters) }
         return self.retry(wake, priorityMax: .considerate, at: now, parameters)
     }
 
@@ -236,10 +236,26 @@ extension DeviceState {
     }
 }
 
-// MARK: - Steps
+// MARK: - What other lanes' launches and ends do
 
 extension DeviceState {
-    private mutating func charge(_ priority: Priority, at now: Instant, _ parameters: Parameters) {
+    /// A wake was not completed in time.
+    mutating func penaltyRaised(_ parameters: Parameters) {
+        self.penalty = max(self.penalty, min(self.penalty + 1, parameters.maxPenalty))
+    }
+
+    /// A wake was a success.
+    mutating func penaltyCleared() {
+        self.penalty = 0
+    }
+
+    /// A launch that was charged never happened: what it cost is `spacing` again.
+    mutating func chargeTakenBack(_ spacing: Spacing) {
+        self.spacing = spacing
+    }
+
+    /// A launch of `priority` costs what it costs in the background.
+    mutating func charge(_ priority: Priority, at now: Instant, _ parameters: Parameters) {
         if priority == .immediate, self.spacing.lastLaunch != .distantPast,
             now < self.spacing.lastLaunch + self.interval(.immediate, parameters)
         {
@@ -253,7 +269,11 @@ extension DeviceState {
             self.spacing.windowCount += 1
         }
     }
+}
 
+// MARK: - Steps
+
+extension DeviceState {
     private mutating func wake(
         _ push: PendingPush,
         at now: Instant,

@@ -24,6 +24,8 @@ package struct Parameters: Hashable, Sendable {
     package private(set) var defaultTTL: Int64 = 2_592_000_000
     /// Below this battery level (0...1) only priority 10 wakes a device that is not charging.
     package private(set) var criticalBattery: Double = 0.20
+    /// Those of background tasks, which have names of their own.
+    package var tasks = TaskParameters()
 
     /// The defaults, as the article "The rules" has them.
     package init() {}
@@ -65,16 +67,12 @@ package struct Parameters: Hashable, Sendable {
     /// - Throws: `OutOfRange` when `value` is not what `name.requirement` says; nothing is changed then.
     package mutating func set(_ name: Name, to value: Double) throws(OutOfRange) {
         let outOfRange = OutOfRange(name: name, value: value)
-        // Conversions alone: `rounded` and `init(exactly:)` call the C mathematics library, which a pure module
-        // does not link.
         func milliseconds() throws(OutOfRange) -> Int64 {
-            guard value >= 0.001, value <= Double(Self.secondsMax) else { throw outOfRange }
-            return Int64(value * 1000 + 0.5)
+            guard let milliseconds = Self.milliseconds(value) else { throw outOfRange }
+            return milliseconds
         }
         func whole(_ range: ClosedRange<Int>) throws(OutOfRange) -> Int {
-            guard value >= Double(range.lowerBound), value <= Double(range.upperBound) else { throw outOfRange }
-            let count = Int(value)
-            guard Double(count) == value else { throw outOfRange }
+            guard let count = Self.whole(value, range) else { throw outOfRange }
             return count
         }
         switch name {
@@ -93,5 +91,20 @@ package struct Parameters: Hashable, Sendable {
             guard value >= 0, value <= 1 else { throw outOfRange }
             self.criticalBattery = value
         }
+    }
+    // Conversions alone: `rounded` and `init(exactly:)` call the C mathematics library, which a pure module does not
+    // link.
+
+    /// A duration of `seconds` in milliseconds, or nil when it is shorter than one or longer than the longest.
+    static func milliseconds(_ seconds: Double) -> Int64? {
+        guard seconds >= 0.001, seconds <= Double(Self.secondsMax) else { return nil }
+        return Int64(seconds * 1000 + 0.5)
+    }
+
+    /// `value` as a count, or nil when it is not whole or not in `range`.
+    static func whole(_ value: Double, _ range: ClosedRange<Int>) -> Int? {
+        guard value >= Double(range.lowerBound), value <= Double(range.upperBound) else { return nil }
+        let count = Int(value)
+        return Double(count) == value ? count : nil
     }
 }

@@ -28,6 +28,19 @@ struct ArticleTests {
         for (name, value) in found { #expect(Parameters().value(name) == value, "\(name)") }
     }
 
+    @Test("The table of background tasks has each of their parameters with its default")
+    func taskParameters() throws {
+        let rows = try Self.article("LaunchPolicy/LaunchPolicy.docc/BackgroundRules.md").compactMap { line in
+            let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            let name = cells.first?.trimmingCharacters(in: ["`"]) ?? ""
+            return TaskParameters.Name(rawValue: name).map { ($0, cells) }
+        }
+        #expect(rows.map(\.0) == TaskParameters.Name.allCases)
+        for (name, cells) in rows {
+            #expect(TaskParameters().value(name) == Double(cells[1].replacing(",", with: "")), "\(name)")
+        }
+    }
+
     @Test("The example of a trace has the outcome that stands below it, line by line")
     func example() throws {
         let lines = try Self.article("Simulation/Simulation.docc/Traces.md")

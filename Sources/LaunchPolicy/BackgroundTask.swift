@@ -1,0 +1,164 @@
+/// Names an identifier or a session; the policy compares names and never looks behind them.
+package struct TaskName: Hashable, Sendable {
+    /// Chosen by the policy's user, the same for the same identifier or session.
+    package let rawValue: UInt64
+
+    package init(rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+}
+
+/// What a task cannot do without.
+package struct TaskNeeds: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    package static let network = TaskNeeds(rawValue: 1)
+    package static let externalPower = TaskNeeds(rawValue: 2)
+}
+
+/// A request as it is submitted.
+package struct TaskSubmission: Hashable, Sendable {
+    /// What a request that cannot launch at once does.
+    package enum Strategy: String, Sendable, CaseIterable {
+        /// It waits.
+        case queue
+        /// It is refused.
+        case fail
+    }
+
+    /// What it is for, with the options that this kind has.
+    package enum Kind: Hashable, Sendable {
+        case appRefresh
+        case processing(TaskNeeds)
+        case continued(Strategy)
+    }
+
+    package var name: TaskName
+    package var kind: Kind
+    /// Not before; nil is the moment of submission. A continued task ignores it.
+    package var earliestBegin: Instant?
+
+    package init(name: TaskName, kind: Kind, earliestBegin: Instant? = nil) {
+        self.name = name
+        self.kind = kind
+        self.earliestBegin = earliestBegin
+    }
+}
+
+extension TaskSubmission.Kind {
+    package var taskKind: TaskKind {
+        switch self {
+        case .appRefresh: .appRefresh
+        case .processing: .processing
+        case .continued: .continued
+        }
+    }
+
+    var needs: TaskNeeds {
+        switch self {
+        case .appRefresh: .network
+        case .processing(let needs): needs
+        case .continued: []
+        }
+    }
+}
+
+/// A request, or the finished transfers of a session, from its arrival to its end.
+package struct BackgroundTask: Hashable, Sendable {
+    /// The identifier, or the session's name; of these two kinds of name the same are not the same.
+    package var name: TaskName
+    /// When it was submitted, or the first of the transfers finished.
+    package var arrivedAt: Instant
+    /// What waits longest goes first: the moment of arrival, or that of its earliest beginning when that is later.
+    package var waitsSince: Instant
+    /// Its number among what arrived on the device, which it keeps until its end: no two at a time have the same.
+    package var arrival: UInt64
+    /// How many finished transfers it stands for; 0 for a request.
+    package var transfers: UInt64
+    /// How often it was launched.
+    package var attempts: UInt32
+    package var kind: TaskKind
+    package var needs: TaskNeeds
+
+    package init(
+        name: TaskName,
+        kind: TaskKind,
+        needs: TaskNeeds = [],
+        arrivedAt: Instant,
+        waitsSince: Instant,
+        arrival: UInt64,
+        transfers: UInt64 = 0,
+        attempts: UInt32 = 0
+    ) {
+        self.name = name
+        self.arrivedAt = arrivedAt
+        self.waitsSince = waitsSince
+        self.arrival = arrival
+        self.transfers = transfers
+        self.attempts = attempts
+        self.kind = kind
+        self.needs = needs
+    }
+
+    /// Whether the two carry the same identifier, or the same session's name.
+    func isNamesake(of other: BackgroundTask) -> Bool {
+        self.name == other.name && (self.kind == .urlSession) == (other.kind == .urlSession)
+    }
+
+    /// Takes up the transfers of a wake of the same session that is to be retried, and its place.
+    mutating func takeUp(_ older: BackgroundTask) {
+        self.transfers += older.transfers
+        self.arrivedAt = min(self.arrivedAt, older.arrivedAt)
+        self.waitsSince = min(self.waitsSince, older.waitsSince)
+        self.arrival = min(self.arrival, older.arrival)
+    }
+}
+
+/// A task that was launched and whose outcome is awaited.
+package struct TaskWake: Hashable, Sendable {
+    /// What a launch cost, as it was before: what a lost wake puts back.
+    package enum Charge: Hashable, Sendable {
+        case nothing
+        case short(before: Spacing)
+        case processing(lastBefore: Instant)
+    }
+
+    /// The task, its `attempts` counting this launch; its `arrival` names the wake.
+    package var task: BackgroundTask
+    package var launchedAt: Instant
+    /// When it expires: the outcome must come before.
+    package var deadline: Instant
+    package var charge: Charge
+    /// The most progress that a continued task reported in this launch.
+    package var progress: UInt64
+    /// What held it when an operator launched it, and does not interrupt it.
+    package var tolerated: TaskHolds
+    /// It was cancelled: when it is lost it does not wait again.
+    package var isCancelled: Bool
+    /// The device was removed after the launch: what would wait again is discarded.
+    package var isOfRemovedDevice: Bool
+
+    package init(
+        task: BackgroundTask,
+        launchedAt: Instant,
+        deadline: Instant,
+        charge: Charge,
+        progress: UInt64 = 0,
+        tolerated: TaskHolds = [],
+        isCancelled: Bool = false,
+        isOfRemovedDevice: Bool = false
+    ) {
+        self.task = task
+        self.launchedAt = launchedAt
+        self.deadline = deadline
+        self.charge = charge
+        self.progress = progress
+        self.tolerated = tolerated
+        self.isCancelled = isCancelled
+        self.isOfRemovedDevice = isOfRemovedDevice
+    }
+}

@@ -1,0 +1,274 @@
+// MARK: - What arrives
+
+extension DeviceLanes {
+    /// A request was submitted. When it can launch it has launched: `tasks.inFlight` holds it.
+    ///
+    /// - `isPermitted`: a permitted pattern of the topic matches its identifier.
+    /// - `slotIsFree`: a stream that takes it has a free slot for this device.
+    package mutating func submitted(
+        _ submission: TaskSubmission,
+        at now: Instant,
+        isPermitted: Bool,
+        slotIsFree: Bool,
+        _ parameters: Parameters
+    ) -> TaskSubmittedAction {
+        var task = BackgroundTask(
+            name: submission.name,
+            kind: submission.kind.taskKind,
+            needs: submission.kind.needs,
+            arrivedAt: now,
+            waitsSince: now,
+            arrival: 0
+        )
+        if let earliest = submission.earliestBegin, task.kind != .continued { task.waitsSince = max(now, earliest) }
+        let mayLaunch = slotIsFree && self.mayLaunch(task, at: now, parameters)
+        guard isPermitted else { return .refused(.notPermitted) }
+        if let refusal = self.refusal(submission, task, mayLaunch: mayLaunch) { return .refused(refusal) }
+        let replaced = self.tasks.takeNamesake(of: task)
+        task.arrival = self.tasks.arrived()
+        self.tasks.wait(task)
+        guard mayLaunch else { return .waits(task, replaced: replaced) }
+        return .launched(self.taskLaunched(task.arrival, at: now, parameters), replaced: replaced)
+    }
+
+    /// Why a permitted request is not taken, or nil.
+    private func refusal(_ submission: TaskSubmission, _ task: BackgroundTask, mayLaunch: Bool) -> TaskRefusal? {
+        let conditions = self.device.conditions
+        if task.kind != .continued, conditions.backgroundRefresh != .available { return .unavailable }
+        if task.kind == .continued, conditions.appState != .active { return .notForeground }
+        let others = self.tasks.waiting.count { $0.kind == task.kind && !$0.isNamesake(of: task) }
+        if others >= task.kind.waitingMax { return .tooManyPendingTaskRequests }
+        if submission.kind == .continued(.fail), !mayLaunch { return .immediateRunIneligible }
+        return nil
+    }
+
+    /// Transfers of a background session finished: they wait, or what waits for the session takes them up.
+    ///
+    /// - `count`: how many, at least 1.
+    package mutating func transfersFinished(
+        _ name: TaskName,
+        count: UInt64,
+        at now: Instant
+    ) -> TransfersFinishedAction {
+        precondition(count > 0, "no transfer finished")
+        let sessions = self.tasks.waiting.indices.filter { self.tasks.waiting[$0].kind == .urlSession }
+        if let index = sessions.first(where: { self.tasks.waiting[$0].name == name }) {
+            self.tasks.waiting[index].transfers += count
+            return .takenUp
+        }
+        guard sessions.count < TaskKind.urlSession.waitingMax else { return .refused }
+        self.tasks.wait(
+            BackgroundTask(
+                name: name,
+                kind: .urlSession,
+                arrivedAt: now,
+                waitsSince: now,
+                arrival: self.tasks.arrived(),
+                transfers: count
+            )
+        )
+        return .waits
+    }
+
+    /// The request of an identifier was cancelled: what waits is dropped, a continued task ends, others go on.
+    package mutating func cancelled(_ name: TaskName) -> TasksCancelledAction {
+        self.cancel { $0.name == name && $0.kind != .urlSession }
+    }
+
+    /// Every request was cancelled.
+    package mutating func allCancelled() -> TasksCancelledAction {
+        self.cancel { $0.kind != .urlSession }
+    }
+
+    private mutating func cancel(_ isMeant: (BackgroundTask) -> Bool) -> TasksCancelledAction {
+        var action = TasksCancelledAction()
+        action.dropped = self.tasks.waiting.filter(isMeant)
+        self.tasks.waiting.removeAll(where: isMeant)
+        for index in self.tasks.inFlight.indices where isMeant(self.tasks.inFlight[index].task) {
+            self.tasks.inFlight[index].isCancelled = true
+        }
+        action.ended = self.tasks.inFlight.filter { $0.isCancelled && $0.task.kind == .continued }
+        self.tasks.inFlight.removeAll { $0.isCancelled && $0.task.kind == .continued }
+        self.tasks.left()
+        return action
+    }
+}
+
+// MARK: - What ends
+
+extension DeviceLanes {
+    /// The worker said how a task in flight ended, before its deadline.
+    ///
+    /// - `arrival`: which one.
+    package mutating func taskReported(
+        _ arrival: UInt64,
+        _ result: TaskResult,
+        _ parameters: Parameters
+    ) -> TaskEndedAction {
+        let wake = self.endWake(arrival)
+        defer { self.tasks.left() }
+        if result == .success, wake.task.kind != .continued { self.device.penaltyCleared() }
+        guard wake.task.kind == .urlSession, result == .failure else { return .ended(wake.task) }
+        return self.retry(wake, parameters)
+    }
+
+    /// A task in flight was not completed in time; also an operator's simulated expiration.
+    ///
+    /// - `arrival`: which one.
+    package mutating func taskExpired(_ arrival: UInt64, _ parameters: Parameters) -> TaskEndedAction {
+        let wake = self.endWake(arrival)
+        defer { self.tasks.left() }
+        // What a device did before it was removed is not held against its new registration.
+        if wake.task.kind != .continued, !wake.isOfRemovedDevice { self.device.penaltyRaised(parameters) }
+        return wake.task.kind == .urlSession ? self.retry(wake, parameters) : .ended(wake.task)
+    }
+
+    /// The stream of a task in flight ended, or the gateway restarted, before an outcome: the launch never happened.
+    ///
+    /// - `arrival`: which one.
+    /// - `takingBackAttempt`: the gateway restarted: the attempt does not count.
+    package mutating func taskLost(
+        _ arrival: UInt64,
+        takingBackAttempt: Bool,
+        _ parameters: Parameters
+    ) -> TaskEndedAction {
+        var wake = self.endWake(arrival)
+        defer { self.tasks.left() }
+        switch wake.charge {
+        case .nothing: break
+        case .short(let before): self.device.chargeTakenBack(before)
+        case .processing(let lastBefore): self.tasks.lastProcessing = lastBefore
+        }
+        if takingBackAttempt { wake.task.attempts -= 1 }
+        return self.retry(wake, parameters)
+    }
+
+    private mutating func endWake(_ arrival: UInt64) -> TaskWake {
+        guard let index = self.tasks.inFlight.firstIndex(where: { $0.task.arrival == arrival }) else {
+            preconditionFailure("no such task is in flight")
+        }
+        return self.tasks.inFlight.remove(at: index)
+    }
+
+    private mutating func retry(_ wake: TaskWake, _ parameters: Parameters) -> TaskEndedAction {
+        let task = wake.task
+        guard !wake.isCancelled else { return .discarded(task, .cancelled, replaced: nil) }
+        guard !wake.isOfRemovedDevice else { return .discarded(task, .unregistered, replaced: nil) }
+        let other = self.tasks.takeNamesake(of: task)
+        if var other, task.kind == .urlSession {
+            other.takeUp(task)
+            self.tasks.wait(other)
+            return .takenUp(task)
+        }
+        if let other, other.arrival > task.arrival {
+            self.tasks.wait(other)
+            return .replaced(task)
+        }
+        guard task.attempts < parameters.maxAttempts else { return .discarded(task, .exhausted, replaced: other) }
+        self.tasks.wait(task)
+        return .waits(task, replaced: other)
+    }
+}
+
+// MARK: - What happens in between
+
+extension DeviceLanes {
+    /// A continued task reported its progress, before its deadline. When that is more than ever before in this launch,
+    /// the deadline is `progressWindow` from `now`.
+    ///
+    /// - `arrival`: which one.
+    /// - Returns: the deadline that holds; nil for a wake of another kind, which has no progress.
+    package mutating func progressReported(
+        _ arrival: UInt64,
+        completed: UInt64,
+        at now: Instant,
+        _ parameters: Parameters
+    ) -> Instant? {
+        let index = self.inFlightIndex(arrival)
+        guard self.tasks.inFlight[index].task.kind == .continued else { return nil }
+        if completed > self.tasks.inFlight[index].progress {
+            self.tasks.inFlight[index].progress = completed
+            self.tasks.inFlight[index].deadline = now + parameters.tasks.progressWindow
+        }
+        return self.tasks.inFlight[index].deadline
+    }
+
+    /// The worker asked that a task in flight may last until `moment`, before its deadline.
+    ///
+    /// - `arrival`: which one.
+    /// - Returns: nil for a continued task, which lives by its progress.
+    package mutating func taskExtensionRequested(
+        _ arrival: UInt64,
+        until moment: Instant,
+        _ parameters: Parameters
+    ) -> ExtensionRequestedAction? {
+        let index = self.inFlightIndex(arrival)
+        let wake = self.tasks.inFlight[index]
+        guard wake.task.kind != .continued else { return nil }
+        guard moment > wake.deadline else { return .unchanged(wake.deadline) }
+        // A deadline never moves back, not even when the parameters have become tighter since the launch.
+        let most = wake.launchedAt + Self.window(wake.task.kind, parameters) + parameters.maxExtension
+        let deadline = min(moment, most)
+        guard deadline > wake.deadline else { return .limitReached(wake.deadline) }
+        self.tasks.inFlight[index].deadline = deadline
+        return .extended(deadline)
+    }
+
+    private func inFlightIndex(_ arrival: UInt64) -> Int {
+        guard let index = self.tasks.inFlight.firstIndex(where: { $0.task.arrival == arrival }) else {
+            preconditionFailure("no such task is in flight")
+        }
+        return index
+    }
+
+    /// The device reported conditions.
+    package mutating func conditionsReported(
+        _ report: ConditionsReport,
+        at now: Instant,
+        _ parameters: Parameters
+    ) -> LaneConditionsAction {
+        let before = self.device.conditions.appState
+        var action = LaneConditionsAction()
+        action.discardedPush = self.device.conditionsReported(report)
+        let after = self.device.conditions.appState
+        if after == .active, before != .active { self.tasks.usage.began(at: now) }
+        if after != .active, before == .active { self.tasks.usage.ended(at: now) }
+        let isQuit = after == .forceQuit && before != .forceQuit
+        if isQuit {
+            action.discarded = self.tasks.waiting.filter { $0.kind == .continued }
+            self.tasks.waiting.removeAll { $0.kind == .continued }
+        }
+        action.interrupted = self.tasks.inFlight.filter { wake in
+            switch wake.task.kind {
+            case .appRefresh, .urlSession: return false
+            case .continued where isQuit: return true
+            case .continued, .processing:
+                let harmless = wake.tolerated.union(TaskHolds(.usage))
+                return !self.holds(wake.task, at: now, parameters).isSubset(of: harmless)
+            }
+        }
+        self.tasks.inFlight.removeAll { action.interrupted.contains($0) }
+        self.tasks.left()
+        return action
+    }
+
+    /// The device was removed: it starts afresh when it registers again; what is in flight goes on, and does not wait
+    /// again.
+    package mutating func unregistered(at now: Instant, _ parameters: Parameters) -> LanesUnregisteredAction {
+        let action = LanesUnregisteredAction(
+            discardedPush: self.device.unregistered(),
+            discarded: self.tasks.waiting
+        )
+        var fresh = BackgroundTasks(inFlight: self.tasks.inFlight, arrivals: self.tasks.arrivals)
+        fresh.left()
+        self.tasks = fresh
+        for index in self.tasks.inFlight.indices {
+            // That nothing was reported yet ends nothing.
+            let held = self.holds(self.tasks.inFlight[index].task, at: now, parameters)
+            self.tasks.inFlight[index].tolerated.formUnion(held)
+            self.tasks.inFlight[index].isOfRemovedDevice = true
+            self.tasks.inFlight[index].charge = .nothing
+        }
+        return action
+    }
+}

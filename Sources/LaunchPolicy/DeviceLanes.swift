@@ -1,0 +1,196 @@
+/// What the policy knows of one device with its background tasks, and every way in which it changes.
+///
+/// A pure value, as its two parts are. At any one moment its user first ends what workers answered and calls
+/// `timePassed` until it answers `nothing`, lane by lane, then launches `nextLaunch`, repeats that until nothing more
+/// happens, and only then hands over what came from outside, one by one (the article "The rules of background tasks").
+package struct DeviceLanes: Hashable, Sendable {
+    /// Pushes, conditions, and what the short lane's launches cost.
+    package internal(set) var device: DeviceState
+    package internal(set) var tasks: BackgroundTasks
+
+    /// A device as it was left; without arguments one that was just registered.
+    package init(device: DeviceState = DeviceState(), tasks: BackgroundTasks = BackgroundTasks()) {
+        self.device = device
+        self.tasks = tasks
+    }
+}
+
+// MARK: - What may happen, and when
+
+extension DeviceLanes {
+    /// The least time between launches of processing tasks, in milliseconds.
+    package func processingInterval(_ parameters: Parameters) -> Int64 {
+        let shortest = parameters.tasks.processingInterval
+        let interval = shortest.multipliedSaturating(by: 1 << Int64(self.device.penalty))
+        return min(interval, max(shortest, parameters.maxInterval))
+    }
+
+    /// The first moment from which interval, budget, earliest beginning and habits allow a launch of `task`.
+    package func eligibleAt(_ task: BackgroundTask, _ parameters: Parameters) -> Instant {
+        switch task.kind {
+        case .continued: return .distantPast
+        case .urlSession: return self.device.eligibleAt(.considerate, parameters)
+        case .appRefresh:
+            return self.tasks.usage.refreshMoment(
+                max(task.waitsSince, self.device.eligibleAt(.considerate, parameters)),
+                flex: parameters.tasks.refreshFlex,
+                lead: parameters.tasks.refreshLead
+            )
+        case .processing:
+            return max(task.waitsSince, self.tasks.lastProcessing + self.processingInterval(parameters))
+        }
+    }
+
+    /// Whether no more can be in flight in `lane`.
+    package func isFull(_ lane: Lane, _ parameters: Parameters) -> Bool {
+        let count = self.tasks.inFlight.count { $0.task.kind.lane == lane }
+        return switch lane {
+        case .short: count > 0 || self.device.inFlight != nil
+        case .processing: count > 0
+        case .continued: count >= Int(parameters.tasks.continuedMax)
+        }
+    }
+
+    /// What launches at `now`: of the first lane in which something may what waits longest, or nil.
+    ///
+    /// - `hasSlot`: whether a stream that takes it has a free slot.
+    package func nextLaunch(
+        at now: Instant,
+        _ parameters: Parameters,
+        hasSlot: (LaunchCandidate) -> Bool
+    ) -> LaunchCandidate? {
+        for lane in Lane.allCases where !self.isFull(lane, parameters) {
+            var best: (candidate: LaunchCandidate, since: Instant, arrival: UInt64)?
+            if lane == .short, let pending = self.device.pending, self.device.isLaunchable(now, parameters),
+                hasSlot(.push)
+            {
+                best = (.push, pending.firstReceivedAt, self.tasks.arrivals.pendingPush)
+            }
+            for task in self.tasks.waiting where task.kind.lane == lane {
+                let place = (task.waitsSince, task.arrival)
+                if let best, (best.since, best.arrival) < place { continue }
+                guard self.isAllowed(task, at: now, parameters), hasSlot(.task(task)) else { continue }
+                best = (.task(task), task.waitsSince, task.arrival)
+            }
+            if let best { return best.candidate }
+        }
+        return nil
+    }
+
+    /// The next moment at which something happens by itself: a deadline, an expiry, or the moment from which something
+    /// may launch; nil when nothing will. What may launch already does so at `now`.
+    package func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
+        var moments = self.tasks.inFlight.map(\.deadline)
+        if let inFlight = self.device.inFlight { moments.append(inFlight.deadline) }
+        if let pending = self.device.pending {
+            moments.append(pending.expiry)
+            if !self.isFull(.short, parameters), self.device.hold(pending.priority, parameters) == nil {
+                moments.append(max(now, self.device.eligibleAt(pending.priority, parameters)))
+            }
+        }
+        for lane in Lane.allCases where !self.isFull(lane, parameters) {
+            for task in self.tasks.waiting where task.kind.lane == lane {
+                let moment = max(now, self.eligibleAt(task, parameters))
+                if self.hold(task, at: moment, parameters) == nil { moments.append(moment) }
+            }
+        }
+        return moments.min()
+    }
+
+    /// Whether `task` may launch at `now` by all but its lane, a free slot provided.
+    private func isAllowed(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Bool {
+        self.eligibleAt(task, parameters) <= now && self.hold(task, at: now, parameters) == nil
+    }
+
+    /// Whether `task` may launch at `now`, a free slot provided.
+    func mayLaunch(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Bool {
+        !self.isFull(task.kind.lane, parameters) && self.isAllowed(task, at: now, parameters)
+    }
+}
+
+// MARK: - Time and launches
+
+extension DeviceLanes {
+    /// Time went on to `now`. Call again until the answer is `nothing`.
+    package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> LaneTimePassedAction {
+        if let inFlight = self.device.inFlight, inFlight.deadline <= now {
+            return .pushExpired(self.pushExpired(at: now, parameters))
+        }
+        if let wake = self.tasks.inFlight.first(where: { $0.deadline <= now }) {
+            return .taskExpired(wake, self.taskExpired(wake.task.arrival, parameters))
+        }
+        switch self.device.timePassed(now, parameters) {
+        case .pendingExpired(let handle): return .pendingExpired(handle)
+        case .nothing: return .nothing
+        case .wakeExpired: preconditionFailure("the push in flight has time left")
+        }
+    }
+
+    /// A task that waits was launched: it is in flight.
+    ///
+    /// - `arrival`: which one.
+    @discardableResult
+    package mutating func taskLaunched(_ arrival: UInt64, at now: Instant, _ parameters: Parameters) -> TaskWake {
+        let before = self.device.spacing
+        let lastBefore = self.tasks.lastProcessing
+        let task = self.takeWaiting(arrival)
+        let charge: TaskWake.Charge
+        switch task.kind.lane {
+        case .short:
+            if self.device.conditions.appState != .active { self.device.charge(.considerate, at: now, parameters) }
+            charge = .short(before: before)
+        case .processing:
+            self.tasks.lastProcessing = now
+            charge = .processing(lastBefore: lastBefore)
+        case .continued: charge = .nothing
+        }
+        return self.wake(task, at: now, charge: charge, tolerated: [], parameters)
+    }
+
+    /// An operator launched the request of an identifier: free of charge, whatever holds.
+    package mutating func taskLaunchForced(
+        _ name: TaskName,
+        at now: Instant,
+        _ parameters: Parameters
+    ) -> TaskLaunchForcedAction {
+        guard let task = self.tasks.waiting.first(where: { $0.name == name && $0.kind != .urlSession }) else {
+            return .notWaiting
+        }
+        guard !self.isFull(task.kind.lane, parameters) else { return .laneIsFull }
+        let tolerated = self.holds(task, at: now, parameters)
+        let taken = self.takeWaiting(task.arrival)
+        return .launched(self.wake(taken, at: now, charge: .nothing, tolerated: tolerated, parameters))
+    }
+
+    private mutating func takeWaiting(_ arrival: UInt64) -> BackgroundTask {
+        guard let index = self.tasks.waiting.firstIndex(where: { $0.arrival == arrival }) else {
+            preconditionFailure("no such task waits")
+        }
+        return self.tasks.waiting.remove(at: index)
+    }
+
+    private mutating func wake(
+        _ task: BackgroundTask,
+        at now: Instant,
+        charge: TaskWake.Charge,
+        tolerated: TaskHolds,
+        _ parameters: Parameters
+    ) -> TaskWake {
+        precondition(!self.isFull(task.kind.lane, parameters), "there is no room in the lane")
+        var task = task
+        task.attempts += 1
+        let deadline = now + Self.window(task.kind, parameters)
+        let wake = TaskWake(task: task, launchedAt: now, deadline: deadline, charge: charge, tolerated: tolerated)
+        self.tasks.fly(wake)
+        return wake
+    }
+
+    /// How long a wake may take, in milliseconds; a continued task may between two advances.
+    static func window(_ kind: TaskKind, _ parameters: Parameters) -> Int64 {
+        switch kind {
+        case .appRefresh, .urlSession: parameters.executionWindow
+        case .processing: parameters.tasks.processingWindow
+        case .continued: parameters.tasks.progressWindow
+        }
+    }
+}

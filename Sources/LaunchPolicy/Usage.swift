@@ -1,0 +1,101 @@
+/// When a device is used: the last use, and the hours in which uses began, from which habits are known.
+package struct Usage: Hashable, Sendable {
+    /// When a use last began or ended; minus infinity when there never was one.
+    package private(set) var last = Instant.distantPast
+    /// The number of the hour in which a use last began.
+    private var lastHour: Int64 = 0
+    /// Of the 168 hours that end with `lastHour` those in which a use began.
+    private var hours = HourRing()
+
+    /// How many of the remembered hours make an hour of the day habitual.
+    private static let habit = 3
+    private static let hour: Int64 = 3_600_000
+
+    /// A device that was never used.
+    package init() {}
+
+    /// Somebody began to use the device.
+    mutating func began(at now: Instant) {
+        let hour = Self.hour(of: now)
+        if hour > self.lastHour || self.last == .distantPast {
+            // Hours older than a week have the place of newer ones.
+            let passed = min(hour - min(self.lastHour, hour), HourRing.count)
+            for forgotten in 0..<passed { self.hours[hour - forgotten] = false }
+            self.lastHour = hour
+        }
+        self.hours[hour] = true
+        self.last = now
+    }
+
+    /// Nobody uses the device any more.
+    mutating func ended(at now: Instant) {
+        self.last = now
+    }
+
+    /// The hours of the day, 0...23 of policy time, at which the device is habitually used.
+    package var habitualHours: [Int] { (0..<24).filter { self.isHabitual(Int64($0)) } }
+
+    /// Whether there was a use, and none for as long as `window`; a window of 0 is none.
+    func isOver(_ window: Int64, at now: Instant) -> Bool {
+        window != 0 && self.last != .distantPast && now >= self.last + window
+    }
+
+    /// The first moment from `moment` on, and at most `flex` later, that comes `lead` before a habitual hour or is in
+    /// it; `moment` itself when there is none.
+    func refreshMoment(_ moment: Instant, flex: Int64, lead: Int64) -> Instant {
+        guard flex > 0, self.last != .distantPast, moment > .distantPast else { return moment }
+        let hour = Self.hour(of: moment + lead)
+        guard !self.isHabitual(hour) else { return moment }
+        guard let next = (hour + 1...hour + 24).first(where: self.isHabitual) else { return moment }
+        let putOff = Instant(milliseconds: next.multipliedSaturating(by: Self.hour)) - lead
+        return putOff <= moment + flex ? putOff : moment
+    }
+
+    private func isHabitual(_ hour: Int64) -> Bool {
+        (0..<HourRing.count / 24).count { self.hours[hour + $0 * 24] } >= Self.habit
+    }
+
+    private static func hour(of moment: Instant) -> Int64 {
+        let (hours, rest) = moment.milliseconds.quotientAndRemainder(dividingBy: Self.hour)
+        return rest < 0 ? hours - 1 : hours
+    }
+}
+
+/// A bit for each hour of a week, by the hour's number modulo 168.
+private struct HourRing: Hashable {
+    static let count: Int64 = 168
+
+    private var low: UInt64 = 0
+    private var middle: UInt64 = 0
+    private var high: UInt64 = 0
+
+    subscript(_ hour: Int64) -> Bool {
+        get {
+            let (word, bit) = Self.place(hour)
+            return self[word: word] & bit != 0
+        }
+        set {
+            let (word, bit) = Self.place(hour)
+            if newValue { self[word: word] |= bit } else { self[word: word] &= ~bit }
+        }
+    }
+
+    private subscript(word word: Int64) -> UInt64 {
+        get { word == 0 ? self.low : word == 1 ? self.middle : self.high }
+        set {
+            if word == 0 {
+                self.low = newValue
+            } else if word == 1 {
+                self.middle = newValue
+            } else {
+                self.high = newValue
+            }
+        }
+    }
+
+    private static func place(_ hour: Int64) -> (word: Int64, bit: UInt64) {
+        let rest = hour % Self.count
+        let slot = rest < 0 ? rest + Self.count : rest
+        return (slot / 64, 1 << UInt64(slot % 64))
+    }
+}
