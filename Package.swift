@@ -129,7 +129,7 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: ["LaunchPolicy", "Simulation", "WakeGateTestKit"],
-            resources: [.copy("Vectors")]
+            resources: [.copy("BackgroundVectors"), .copy("Vectors")]
         ),
         .target(name: "CSimulatedDisk", dependencies: ["CSQLite"], linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(

@@ -25,7 +25,7 @@ package struct OutcomeLine: Hashable, Sendable {
         var writer = JSONWriter()
         writer.beginObject()
         writer.key("t")
-        Self.seconds(self.moment).withByteView { writer.raw($0) }
+        self.moment.seconds.withByteView { writer.raw($0) }
         writer.key("device")
         writer.string(self.device)
         writer.key("event")
@@ -60,14 +60,5 @@ package struct OutcomeLine: Hashable, Sendable {
     private func writeName(_ writer: inout JSONWriter) {
         writer.key("apnsID")
         writer.string(self.apnsID)
-    }
-
-    /// A moment of a trace, which is never before 0, in seconds with the decimals it needs.
-    private static func seconds(_ moment: Instant) -> String {
-        let (whole, rest) = moment.milliseconds.quotientAndRemainder(dividingBy: 1000)
-        guard rest > 0 else { return String(whole) }
-        var decimals = Array(String(1000 + rest).utf8.dropFirst())
-        while decimals.last == UInt8(ascii: "0") { decimals.removeLast() }
-        return "\(whole)." + String(decoding: decimals, as: UTF8.self)
     }
 }

@@ -8,42 +8,52 @@ import Text
 /// in which the trace first named them; then come the trace's events of that moment, in their order, each with all
 /// that it causes at once.
 package struct Simulator {
-    private let overrides: [(name: Parameters.Name, value: Double)]
-    private var parameters = Parameters()
-    private var script = WorkerScript.reliable
+    /// A line of the outcome.
+    enum Line {
+        case push(OutcomeLine)
+        case task(TaskLine)
+    }
+
+    private let overrides: [(parameter: TraceParameter, value: Double)]
+    private(set) var parameters = Parameters()
+    private(set) var script = WorkerScript.reliable
+    /// How the wakes of some identifiers and sessions end; those of others as `TaskScript.reliable` has it.
+    private(set) var taskScripts: [String: TaskScript] = [:]
+    /// What requests may be named; nil permits all.
+    private(set) var permitted: [IdentifierPattern]?
     private var until: Instant?
     private var line = 0
     /// The moment of the latest event; nil before the first.
     private var latest: Instant?
 
-    private var devices: [SimulatedDevice] = []
+    var devices: [SimulatedDevice] = []
     private var numbers: [String: Int] = [:]
     private var due = DueHeap()
     /// The apns-ids of the pushes that wait or are in flight.
-    private var identifiers: [PushHandle: String] = [:]
-    private var lastHandle: UInt64 = 0
-    private var summary = Summary()
+    var identifiers: [PushHandle: String] = [:]
+    var lastHandle: UInt64 = 0
+    /// The identifiers and sessions that the trace has named, by the numbers that the policy knows them by.
+    var taskNames: [String] = []
+    var taskNumbers: [String: TaskName] = [:]
+    var summary = Summary()
 
     /// - Parameter overrides: parameters by name (`launchInterval` or `policy.launchInterval`), in seconds; they
     ///   win over the trace's header lines.
     /// - Throws: when a name or a value is not possible.
     package init(overrides: [(String, Double)] = []) throws(TraceError) {
-        var known: [(name: Parameters.Name, value: Double)] = []
+        var known: [(parameter: TraceParameter, value: Double)] = []
         var parameters = Parameters()
         for (key, value) in overrides {
             let key = key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key
-            guard let name = Parameters.Name(rawValue: key) else {
-                let names = Parameters.Name.allCases.map(\.rawValue)
-                let remedy = NearestMatch.remedy(for: key, among: names)
+            guard let parameter = TraceParameter(key) else {
+                let remedy = NearestMatch.remedy(for: key, among: TraceParameter.all.map(\.name))
                 throw TraceError(line: nil, fault: "unknown key \"policy.\(key)\"", remedy: remedy)
             }
-            do {
-                try parameters.set(name, to: value)
-            } catch {
-                let remedy = "it must be \(name.requirement)"
+            guard parameter.set(value, in: &parameters) else {
+                let remedy = "it must be \(parameter.requirement)"
                 throw TraceError(line: nil, fault: "\"policy.\(key)\" is \(value)", remedy: remedy)
             }
-            known.append((name, value))
+            known.append((parameter, value))
         }
         self.overrides = known
         self.parameters = parameters
@@ -60,26 +70,59 @@ package struct Simulator {
         output: (String) -> Void
     ) throws(TraceError) {
         var simulator = try Simulator(overrides: overrides)
-        for line in trace { try simulator.take(line) { output($0.json) } }
-        output(simulator.finish { output($0.json) }.json)
+        for line in trace { try simulator.take(line, output: { output($0.json) }, tasks: { output($0.json) }) }
+        output(simulator.finish(output: { output($0.json) }, tasks: { output($0.json) }).json)
     }
 
-    /// Takes the trace's next line; `output` gets what happens until then, and at once because of it.
-    package mutating func take(_ text: String, output: (OutcomeLine) -> Void) throws(TraceError) {
+    /// Takes the trace's next line; `output` gets what happens to pushes until then, and at once because of it.
+    ///
+    /// - `tasks`: gets what happens to requests and sessions, in its place between calls of `output`; a trace without
+    ///   any needs none.
+    package mutating func take(
+        _ text: String,
+        output: (OutcomeLine) -> Void,
+        tasks: (TaskLine) -> Void = { _ in }
+    ) throws(TraceError) {
         self.line += 1
         switch try TraceReader.read(text, line: self.line) {
         case .blank: break
         case .header(let header): try self.take(header)
-        case .event(let event): try self.take(event, output)
+        case .event(let event):
+            try self.take(event) { line in
+                switch line {
+                case .push(let line): output(line)
+                case .task(let line): tasks(line)
+                }
+            }
         }
     }
 
     /// The trace is at its end: goes on until nothing more can happen, or to `until`.
-    package mutating func finish(output: (OutcomeLine) -> Void) -> Summary {
-        self.advance(to: self.until ?? .distantFuture, output)
+    ///
+    /// - `tasks`: as in `take`.
+    package mutating func finish(
+        output: (OutcomeLine) -> Void,
+        tasks: (TaskLine) -> Void = { _ in }
+    ) -> Summary {
+        self.advance(to: self.until ?? .distantFuture) { line in
+            switch line {
+            case .push(let line): output(line)
+            case .task(let line): tasks(line)
+            }
+        }
         var summary = self.summary
-        summary.pending = self.devices.count { $0.state.pending != nil }
-        summary.inFlight = self.devices.count { $0.state.inFlight != nil }
+        for device in self.devices {
+            if device.lanes.device.pending != nil { summary.pending += 1 }
+            if device.lanes.device.inFlight != nil { summary.inFlight += 1 }
+            for task in device.lanes.tasks.waiting {
+                if task.kind == .urlSession { summary.sessions.waiting += Int(task.transfers) }
+                if task.kind != .urlSession { summary.tasks.waiting += 1 }
+            }
+            for wake in device.lanes.tasks.inFlight {
+                if wake.task.kind == .urlSession { summary.sessions.inFlight += Int(wake.task.transfers) }
+                if wake.task.kind != .urlSession { summary.tasks.inFlight += 1 }
+            }
+        }
         return summary
     }
 }
@@ -92,18 +135,16 @@ extension Simulator {
             let remedy = "move it before the first event"
             throw TraceError(line: self.line, fault: "a header comes after the first event", remedy: remedy)
         }
-        for (name, value) in header.parameters + self.overrides {
-            do {
-                try self.parameters.set(name, to: value)
-            } catch {
-                preconditionFailure("\(name) was checked when it was read")
-            }
+        for (parameter, value) in header.parameters + self.overrides {
+            precondition(parameter.set(value, in: &self.parameters), "\(parameter.name) was checked when it was read")
         }
         self.script = header.worker ?? self.script
+        self.taskScripts.merge(header.tasks) { $1 }
+        self.permitted = header.permitted ?? self.permitted
         self.until = header.until ?? self.until
     }
 
-    private mutating func take(_ event: TraceEvent, _ output: (OutcomeLine) -> Void) throws(TraceError) {
+    private mutating func take(_ event: TraceEvent, _ output: (Line) -> Void) throws(TraceError) {
         if let latest = self.latest, event.moment < latest {
             throw TraceError(
                 line: self.line,
@@ -117,10 +158,10 @@ extension Simulator {
         let device = self.number(event.device)
         switch event.kind {
         case .push(let push): self.pushReceived(push, device, event.moment, output)
-        case .conditions(let report):
-            if let discarded = self.devices[device].state.conditionsReported(report) {
-                self.discard(discarded, .forceQuit, device, event.moment, output)
-            }
+        case .conditions(let report): self.conditionsReported(report, device, event.moment, output)
+        case .submit(let request): self.submitted(request, device, event.moment, output)
+        case .finished(let session, let count): self.transfersFinished(session, count, device, event.moment)
+        case .cancel(let identifier): self.cancelled(identifier, device, event.moment, output)
         }
         self.settle(device, event.moment, output)
     }
@@ -133,22 +174,34 @@ extension Simulator {
         self.due.addDevice()
         return number
     }
+
+    private mutating func conditionsReported(
+        _ report: ConditionsReport,
+        _ device: Int,
+        _ now: Instant,
+        _ output: (Line) -> Void
+    ) {
+        let action = self.devices[device].lanes.conditionsReported(report, at: now, self.parameters)
+        if let discarded = action.discardedPush { self.discard(discarded, .forceQuit, device, now, output) }
+        for task in action.discarded { self.discard(task, .forceQuit, device, now, output) }
+        for wake in action.interrupted { self.taskEnded(wake, .interrupted, device, now, output) }
+    }
 }
 
 // MARK: - Time
 
 extension Simulator {
     /// Lets every device do what it does by itself up to `limit`, the moment itself included.
-    private mutating func advance(to limit: Instant, _ output: (OutcomeLine) -> Void) {
+    private mutating func advance(to limit: Instant, _ output: (Line) -> Void) {
         while let (device, moment) = self.due.first, moment <= limit {
             self.settle(device, moment, output)
         }
     }
 
     /// Lets one device do what it does at `now`, until nothing more happens.
-    private mutating func settle(_ device: Int, _ now: Instant, _ output: (OutcomeLine) -> Void) {
+    private mutating func settle(_ device: Int, _ now: Instant, _ output: (Line) -> Void) {
         while self.step(device, now, output) {}
-        let next = self.devices[device].nextMoment(self.parameters)
+        let next = self.devices[device].nextMoment(from: now, self.parameters)
         precondition(next ?? .distantFuture > now, "a device that settled has nothing left to do")
         self.due.schedule(device, at: next)
     }
@@ -156,137 +209,45 @@ extension Simulator {
     /// Lets one device do one thing: end a wake, drop what expired, or launch, in this order.
     ///
     /// - Returns: whether it did something.
-    private mutating func step(_ device: Int, _ now: Instant, _ output: (OutcomeLine) -> Void) -> Bool {
-        if let answer = self.devices[device].answer, answer.moment <= now {
-            self.answered(answer.answer, device, now, output)
+    private mutating func step(_ device: Int, _ now: Instant, _ output: (Line) -> Void) -> Bool {
+        switch self.devices[device].dueEnd(now) {
+        case .push(let answer):
+            self.answered(answer, device, now, output)
             return true
+        case .task(let wake, let answer):
+            self.answered(wake, answer, device, now, output)
+            return true
+        case .expiry, nil: break
         }
-        let wake = self.devices[device].state.inFlight
-        switch self.devices[device].state.timePassed(now, self.parameters) {
-        case .wakeExpired(let action):
+        let wake = self.devices[device].lanes.device.inFlight
+        switch self.devices[device].lanes.timePassed(now, self.parameters) {
+        case .pushExpired(let action):
             guard let wake else { preconditionFailure("no wake was in flight") }
             self.wakeEnded(wake, .expired, action, device, now, output)
+            return true
+        case .taskExpired(let wake, let action):
+            self.taskEnded(wake, .expired, device, now, output)
+            self.taskEnded(action, device, now, output)
             return true
         case .pendingExpired(let handle):
             self.discard(handle, .expired, device, now, output)
             return true
-        case .nothing:
-            guard self.devices[device].state.isLaunchable(now, self.parameters) else { return false }
-            self.devices[device].state.launched(at: now, self.parameters)
+        case .nothing: return self.launch(device, now, output)
+        }
+    }
+
+    /// Launches what may, if anything does.
+    private mutating func launch(_ device: Int, _ now: Instant, _ output: (Line) -> Void) -> Bool {
+        let parameters = self.parameters
+        switch self.devices[device].lanes.nextLaunch(at: now, parameters, hasSlot: { _ in true }) {
+        case .push:
+            self.devices[device].lanes.pushLaunched(at: now, parameters)
             self.launched(device, now, output)
-            return true
+        case .task(let task):
+            let wake = self.devices[device].lanes.taskLaunched(task.arrival, at: now, parameters)
+            self.taskLaunched(wake, device, now, output)
+        case nil: return false
         }
-    }
-}
-
-// MARK: - What happens to a push
-
-extension Simulator {
-    private mutating func pushReceived(
-        _ push: TracePush,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (OutcomeLine) -> Void
-    ) {
-        self.lastHandle += 1
-        let handle = PushHandle(rawValue: self.lastHandle)
-        self.identifiers[handle] = push.apnsID
-        let arriving = ArrivingPush(handle: handle, priority: push.priority, expiration: push.expiration)
-        let action = self.devices[device].state.pushReceived(
-            arriving,
-            at: now,
-            workerIsFree: true,
-            self.parameters
-        )
-        switch action {
-        case .launched(let absorbed):
-            self.emit(.push(.launched), handle, device, now, output)
-            self.coalesce(absorbed)
-            self.launched(device, now, output)
-        case .waits(let absorbed):
-            self.emit(.push(absorbed == nil ? .scheduled : .coalesced), handle, device, now, output)
-            self.coalesce(absorbed)
-        case .discarded:
-            self.emit(.push(.discarded), handle, device, now, output)
-            self.discard(handle, .expired, device, now, output)
-        }
-    }
-
-    private mutating func launched(_ device: Int, _ now: Instant, _ output: (OutcomeLine) -> Void) {
-        guard let wake = self.devices[device].state.inFlight else { preconditionFailure("nothing was launched") }
-        self.devices[device].launched(wake, self.script)
-        let event = OutcomeLine.Event.launch(coalesced: wake.push.coalesced, attempt: wake.push.attempts)
-        self.emit(event, wake.push.handle, device, now, output)
-    }
-
-    private mutating func answered(
-        _ answer: WorkerScript.Answer,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (OutcomeLine) -> Void
-    ) {
-        guard let wake = self.devices[device].state.inFlight else { preconditionFailure("no wake is in flight") }
-        func reported(_ result: FetchResult) -> WakeEndedAction {
-            self.devices[device].state.resultReported(result, at: now, self.parameters)
-        }
-        switch answer {
-        case .newData: self.wakeEnded(wake, .newData, reported(.newData), device, now, output)
-        case .noData: self.wakeEnded(wake, .noData, reported(.noData), device, now, output)
-        case .failed: self.wakeEnded(wake, .failed, reported(.failed), device, now, output)
-        case .lost:
-            let action = self.devices[device].state.wakeLost(at: now, takingBackAttempt: false, self.parameters)
-            self.wakeEnded(wake, .lost, action, device, now, output)
-        case .none: preconditionFailure("an answer that never comes has no moment")
-        }
-    }
-
-    private mutating func wakeEnded(
-        _ wake: WakeInFlight,
-        _ outcome: WakeOutcome,
-        _ action: WakeEndedAction,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (OutcomeLine) -> Void
-    ) {
-        self.devices[device].answer = nil
-        self.emit(.result(outcome), wake.push.handle, device, now, output)
-        switch action {
-        case .completed(let handle):
-            self.summary.completed += 1
-            self.identifiers[handle] = nil
-        case .retries: break
-        case .absorbed(let handle): self.coalesce(handle)
-        case .discarded(let handle, let reason): self.discard(handle, reason, device, now, output)
-        case .nothing: preconditionFailure("the simulator launches no empty wakes")
-        }
-    }
-
-    private mutating func coalesce(_ absorbed: PushHandle?) {
-        guard let absorbed else { return }
-        self.summary.coalesced += 1
-        self.identifiers[absorbed] = nil
-    }
-
-    private mutating func discard(
-        _ handle: PushHandle,
-        _ reason: DiscardReason,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (OutcomeLine) -> Void
-    ) {
-        self.emit(.discard(reason), handle, device, now, output)
-        self.identifiers[handle] = nil
-    }
-
-    private mutating func emit(
-        _ event: OutcomeLine.Event,
-        _ handle: PushHandle,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (OutcomeLine) -> Void
-    ) {
-        guard let apnsID = self.identifiers[handle] else { preconditionFailure("the push has ended already") }
-        self.summary.count(event)
-        output(OutcomeLine(moment: now, device: self.devices[device].name, apnsID: apnsID, event: event))
+        return true
     }
 }

@@ -10,8 +10,11 @@ enum TraceLine {
 
 /// What a header line sets.
 struct TraceHeader {
-    var parameters: [(name: Parameters.Name, value: Double)] = []
+    var parameters: [(parameter: TraceParameter, value: Double)] = []
     var worker: WorkerScript?
+    /// How the wakes of some identifiers and sessions end.
+    var tasks: [String: TaskScript] = [:]
+    var permitted: [IdentifierPattern]?
     var until: Instant?
 }
 
@@ -20,6 +23,9 @@ struct TraceEvent {
     enum Kind {
         case push(TracePush)
         case conditions(ConditionsReport)
+        case submit(TraceRequest)
+        case finished(session: String, count: UInt64)
+        case cancel(String)
     }
 
     var moment: Instant
@@ -32,4 +38,11 @@ struct TracePush {
     var apnsID: String
     var priority: Priority
     var expiration: ArrivingPush.Expiration
+}
+
+/// A request of a trace.
+struct TraceRequest {
+    var identifier: String
+    var kind: TaskSubmission.Kind
+    var earliestBegin: Instant?
 }

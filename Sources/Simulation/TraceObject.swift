@@ -73,9 +73,17 @@ struct TraceObject {
         _ name: String,
         _: Choice.Type
     ) throws(TraceError) -> Choice? {
+        try self.choice(name, of: Array(Choice.allCases))
+    }
+
+    /// One of `choices` by its name.
+    func choice<Choice: RawRepresentable<String>>(
+        _ name: String,
+        of choices: [Choice]
+    ) throws(TraceError) -> Choice? {
         guard let text = try self.string(name) else { return nil }
-        guard let choice = Choice(rawValue: text) else {
-            let names = Choice.allCases.map(\.rawValue)
+        guard let choice = choices.first(where: { $0.rawValue == text }) else {
+            let names = choices.map(\.rawValue)
             throw TraceError(
                 line: self.line,
                 fault: "\"\(self.path)\(name)\" is \"\(text)\"",
@@ -85,14 +93,22 @@ struct TraceObject {
         return choice
     }
 
-    /// A number of seconds, in milliseconds.
+    /// A moment in seconds, in milliseconds.
     func time(_ name: String) throws(TraceError) -> Int64? {
         guard let number = try self.number(name, must: Self.timeRequirement) else { return nil }
         return try self.time(name, number)
     }
 
-    /// `number`, which `name` names in messages, as seconds, in milliseconds.
-    func time(_ name: String, _ number: JSONNumber) throws(TraceError) -> Int64 {
+    /// `number`, which `name` names in messages, as a duration in seconds: the nearest milliseconds, halves up.
+    func duration(_ name: String, _ number: JSONNumber) throws(TraceError) -> Int64 {
+        guard number.milliseconds == .tooFine, (0...Double(Parameters.secondsMax)).contains(number.double) else {
+            return try self.time(name, number)
+        }
+        return Int64(number.double * 1000 + 0.5)
+    }
+
+    /// `number`, which `name` names in messages, as a moment in seconds, in milliseconds.
+    private func time(_ name: String, _ number: JSONNumber) throws(TraceError) -> Int64 {
         switch number.milliseconds {
         case .tooFine:
             throw self.wrong(name, "is \(number.text), with more than three decimals", must: "in whole milliseconds")

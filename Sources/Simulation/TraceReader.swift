@@ -3,9 +3,10 @@ import Text
 
 /// Reads the lines of a trace, one at a time.
 struct TraceReader {
-    private static let headerNames = ["policy", "worker", "until"]
-    private static let eventNames = ["t", "device", "push", "conditions"]
-    private static let parameterNames = Parameters.Name.allCases.map(\.rawValue)
+    private static let kindNames = ["push", "conditions", "submit", "finished", "cancel"]
+    private static let headerNames = ["policy", "worker", "until", "tasks", "permitted"]
+    private static let eventNames = ["t", "device"] + Self.kindNames
+    private static let parameterNames = TraceParameter.all.map(\.name)
     private static let stepRequirement = "pairs such as [\"newData\", 1.0]: an answer and its seconds after the launch"
 
     /// What line number `line`, from 1, says.
@@ -38,6 +39,8 @@ struct TraceReader {
         if let worker = object["worker"] {
             header.worker = try Self.worker(worker, in: object)
         }
+        if let tasks = object["tasks"] { header.tasks = try Self.tasks(tasks, line: object.line) }
+        if let permitted = object["permitted"] { header.permitted = try Self.permitted(permitted, in: object) }
         header.until = try object.time("until").map { Instant(milliseconds: $0) }
         return header
     }
@@ -45,21 +48,17 @@ struct TraceReader {
     private static func parameters(
         _ value: JSONValue,
         line: Int
-    ) throws(TraceError) -> [(name: Parameters.Name, value: Double)] {
+    ) throws(TraceError) -> [(parameter: TraceParameter, value: Double)] {
         let object = try TraceObject(value, line: line, path: "policy.", known: Self.parameterNames)
-        var parameters: [(name: Parameters.Name, value: Double)] = []
+        var parameters: [(parameter: TraceParameter, value: Double)] = []
         var checked = Parameters()
-        for name in Parameters.Name.allCases {
-            guard let number = try object.number(name.rawValue, must: name.requirement) else { continue }
-            if name.isDuration, number.milliseconds == .tooFine {
-                _ = try object.time(name.rawValue, number)
+        for parameter in TraceParameter.all {
+            let requirement = parameter.requirement
+            guard let number = try object.number(parameter.name, must: requirement) else { continue }
+            guard parameter.set(number.double, in: &checked) else {
+                throw object.wrong(parameter.name, "is \(number.text)", must: requirement)
             }
-            do {
-                try checked.set(name, to: number.double)
-            } catch {
-                throw object.wrong(name.rawValue, "is \(number.text)", must: name.requirement)
-            }
-            parameters.append((name, number.double))
+            parameters.append((parameter, number.double))
         }
         return parameters
     }
@@ -79,7 +78,7 @@ struct TraceReader {
                 let remedy = NearestMatch.remedy(for: answer, among: names)
                 throw TraceError(line: object.line, fault: "\"\(name)\" answers \"\(answer)\"", remedy: remedy)
             }
-            steps.append(WorkerScript.Step(answer, delay: try object.time(name, seconds)))
+            steps.append(WorkerScript.Step(answer, delay: try object.duration(name, seconds)))
         }
         return WorkerScript(steps)
     }
@@ -93,22 +92,25 @@ struct TraceReader {
         guard let device = try object.string("device") else {
             throw object.missing("device", remedy: "name the device, as a string")
         }
-        let moment = Instant(milliseconds: time)
-        switch (object["push"], object["conditions"]) {
-        case (let push?, nil):
-            return TraceEvent(moment: moment, device: device, kind: .push(try Self.push(push, line: object.line)))
-        case (nil, let report?):
-            let report = try Self.conditions(report, line: object.line)
-            return TraceEvent(moment: moment, device: device, kind: .conditions(report))
-        case (nil, nil):
-            throw object.missing("push", remedy: "an event needs \"push\" or \"conditions\"")
-        case (.some, .some):
-            throw TraceError(
-                line: object.line,
-                fault: "\"push\" and \"conditions\" stand in one line",
-                remedy: "give each a line of its own"
-            )
+        let kinds = Self.kindNames.filter { object[$0] != nil }
+        guard let kind = kinds.first else {
+            let remedy = "an event needs \"push\", \"conditions\", \"submit\", \"finished\" or \"cancel\""
+            throw object.missing("push", remedy: remedy)
         }
+        guard kinds.count == 1 else {
+            let fault = "\"\(kind)\" and \"\(kinds[1])\" stand in one line"
+            throw TraceError(line: object.line, fault: fault, remedy: "give each a line of its own")
+        }
+        return TraceEvent(moment: Instant(milliseconds: time), device: device, kind: try Self.kind(object))
+    }
+
+    private static func kind(_ object: TraceObject) throws(TraceError) -> TraceEvent.Kind {
+        if let push = object["push"] { return .push(try Self.push(push, line: object.line)) }
+        if let report = object["conditions"] { return .conditions(try Self.conditions(report, line: object.line)) }
+        if let request = object["submit"] { return .submit(try Self.request(request, line: object.line)) }
+        if let finished = object["finished"] { return try Self.finished(finished, line: object.line) }
+        guard let identifier = try object.string("cancel") else { preconditionFailure("a kind is there") }
+        return .cancel(identifier)
     }
 
     private static func push(_ value: JSONValue, line: Int) throws(TraceError) -> TracePush {
@@ -151,17 +153,5 @@ struct TraceReader {
             report.batteryLevel = number.double
         }
         return report
-    }
-}
-
-extension Parameters.Name {
-    /// Whether the parameter is a number of seconds.
-    fileprivate var isDuration: Bool {
-        switch self {
-        case .launchInterval, .budgetWindow, .immediateRefill, .executionWindow, .maxInterval, .defaultTTL,
-            .maxExtension:
-            true
-        case .dailyLaunches, .immediateBurst, .maxAttempts, .maxPenalty, .criticalBattery: false
-        }
     }
 }

@@ -37,6 +37,26 @@ struct SimulatorTests {
         )
     }
 
+    @Test("Durations are rounded to milliseconds, halves up")
+    func rounded() throws {
+        let trace = [
+            #"{"policy": {"launchInterval": 1.0006, "refreshFlex": 0}}"#, #"{"worker": [["newData", 0.0005]]}"#,
+            #"{"tasks": {"r": [["success", 0.0004]]}}"#, Self.push("p0", "a", at: "0"),
+            #"{"t": 0.5, "device": "a", "submit": {"identifier": "r", "kind": "appRefresh"}}"#,
+        ]
+        let results = try Self.run(trace).filter { $0.contains("\"result\"") }
+        #expect(results.first?.hasPrefix(#"{"t":0.001,"#) == true)
+        #expect(results.last?.hasPrefix(#"{"t":1.001,"#) == true)
+    }
+
+    @Test("Parameters of background tasks can be overridden as those of pushes can")
+    func taskOverrides() throws {
+        let trace = [#"{"t": 0, "device": "a", "submit": {"identifier": "p", "kind": "processing"}}"#]
+        let slow = [#"{"tasks": {"p": [["none", 0]]}}"#] + trace
+        let lines = try Self.run(slow, overrides: [("policy.processingWindow", 7.5)])
+        #expect(lines.contains { $0.hasPrefix(#"{"t":7.5,"#) })
+    }
+
     @Test("At one moment devices act in the order in which they were first named, before the events of that moment")
     func order() throws {
         let trace = [Self.push("p0", "b", at: "0"), Self.push("p1", "a", at: "0"), Self.push("p2", "c", at: "1")]

@@ -36,6 +36,10 @@ struct TraceErrorTests {
         #expect(error.description.hasPrefix("line \(lines.count + 1): "))
     }
 
+    private static func submit(_ options: String, _ fault: String, _ remedy: String) -> Fault {
+        Fault(#"{"t": 10, "device": "a", "submit": {"identifier": "r", \#(options)}}"#, fault, remedy)
+    }
+
     static let events = [
         Fault("{", "not JSON at column 2", "one whole JSON object"),
         Fault(#"{"t": 10,}"#, "not JSON at column 10: a name in quotes", "one whole JSON object"),
@@ -58,7 +62,7 @@ struct TraceErrorTests {
         Fault(#"{"t": 10, "push": {"apnsID": "p"}}"#, "\"device\" is missing", "name the device"),
         Fault(#"{"t": 10, "device": 7}"#, "\"device\" is a number", "a string"),
         Fault(#"{"t": 10, "device": ""}"#, "\"device\" is empty", "something in it"),
-        Fault(#"{"t": 10, "device": "a"}"#, "\"push\" is missing", "\"push\" or \"conditions\""),
+        Fault(#"{"t": 10, "device": "a"}"#, "\"push\" is missing", "\"finished\" or \"cancel\""),
         Fault(#"{"t": 10, "device": "a", "push": {"apnsID": "p"}, "conditions": {}}"#, "in one line", "its own"),
         Fault(#"{"t": 10, "device": "a", "pusch": {}}"#, "unknown key \"pusch\"", "did you mean \"push\"?"),
         Fault(#"{"t": 10, "device": "a", "zzzzzzzz": {}}"#, "unknown key \"zzzzzzzz\"", "use one of t, device"),
@@ -73,6 +77,23 @@ struct TraceErrorTests {
         Fault(#"{"t": 10, "device": "a", "conditions": {"charging": 1}}"#, "is a number", "true or false"),
         Fault(#"{"t": 10, "device": "a", "conditions": {"appState": "actve"}}"#, "is \"actve\"", "\"active\"?"),
         Fault(#"{"t": 10, "device": "a", "conditions": {"termalState": "fair"}}"#, "unknown key", "\"thermalState\"?"),
+        Fault(#"{"t": 10, "device": "a", "submit": {"kind": "appRefresh"}}"#, "submit.identifier", "name the task"),
+        Fault(#"{"t": 10, "device": "a", "submit": {"identifier": "r"}}"#, "is missing", "processing"),
+        Self.submit(#""kind": "urlSession""#, "\"submit.kind\" is \"urlSession\"", "appRefresh"),
+        Self.submit(#""kind": "appRefesh""#, "\"submit.kind\" is \"appRefesh\"", "\"appRefresh\"?"),
+        Self.submit(#""kind": "appRefresh", "strategy": "fail""#, "the kind appRefresh", "continued requests alone"),
+        Self.submit(#""kind": "processing", "title": "x""#, "the kind processing", "continued requests alone"),
+        Self.submit(#""kind": "appRefresh", "requiresExternalPower": true"#, "\"submit.", "processing requests"),
+        Self.submit(#""kind": "continued", "requiresNetworkConnectivity": false"#, "\"submit.", "processing"),
+        Self.submit(#""kind": "continued", "strategy": "zzzzzzzz""#, "is \"zzzzzzzz\"", "queue, fail"),
+        Self.submit(#""kind": "continued", "resources": ["gpu", 1]"#, "\"submit.resources\"", "an array of names"),
+        Self.submit(#""kind": "appRefresh", "earliestBegin": 1.0005"#, "three decimals", "whole milliseconds"),
+        Self.submit(#""kind": "processing", "requiresExternalPower": 1"#, "is a number", "true or false"),
+        Fault(#"{"t": 10, "device": "a", "finished": {}}"#, "\"finished.session\" is missing", "name the session"),
+        Fault(#"{"t": 10, "device": "a", "finished": {"session": "s", "count": 0}}"#, "is 0", "from 1 to"),
+        Fault(#"{"t": 10, "device": "a", "finished": {"session": "s", "count": 1.5}}"#, "is 1.5", "a whole number"),
+        Fault(#"{"t": 10, "device": "a", "cancel": {}}"#, "\"cancel\" is an object", "a string"),
+        Fault(#"{"t": 10, "device": "a", "cancel": "r", "finished": {"session": "s"}}"#, "in one line", "its own"),
         Fault(#"{"t": 9.999, "device": "a", "conditions": {}}"#, "time runs backwards, by 1 ms", "sort the events"),
         Fault(#"{"until": 5}"#, "a header comes after the first event", "before the first event"),
     ]
@@ -87,7 +108,6 @@ struct TraceErrorTests {
         Fault(#"{"policy": {"lauchInterval": 5}}"#, "\"policy.lauchInterval\"", "\"launchInterval\"?"),
         Fault(#"{"policy": {"launchInterval": "5"}}"#, "is a string", "a number of seconds"),
         Fault(#"{"policy": {"launchInterval": 0}}"#, "is 0", "at least 0.001"),
-        Fault(#"{"policy": {"launchInterval": 0.0015}}"#, "more than three decimals", "whole milliseconds"),
         Fault(#"{"policy": {"maxAttempts": 1.5}}"#, "is 1.5", "a whole number from 1"),
         Fault(#"{"policy": {"immediateBurst": 0}}"#, "is 0", "a whole number from 1"),
         Fault(#"{"policy": {"maxPenalty": 21}}"#, "is 21", "from 0 to 20"),
@@ -96,7 +116,19 @@ struct TraceErrorTests {
         Fault(#"{"worker": [["newData"]]}"#, "\"worker[0]\" is no such pair", "pairs such as"),
         Fault(#"{"worker": [["newData", 1], ["newDate", 1]]}"#, "\"worker[1]\" answers", "\"newData\"?"),
         Fault(#"{"worker": [["lost", -1]]}"#, "\"worker[0]\" is -1", "from 0 to"),
-        Fault(#"{"worker": [["lost", 0.00001]]}"#, "more than three decimals", "whole milliseconds"),
+        Fault(#"{"tasks": []}"#, "\"tasks\" is an array", "an object"),
+        Fault(#"{"tasks": {"r": []}}"#, "\"tasks.r\" has no steps", "steps such as"),
+        Fault(#"{"tasks": {"r": [["success"]]}}"#, "\"tasks.r[0]\" is no such step", "steps such as"),
+        Fault(#"{"tasks": {"r": [["success", 1, 2, 3]]}}"#, "\"tasks.r[0]\" is no such step", "steps such as"),
+        Fault(#"{"tasks": {"r": [["success", 1, "2"]]}}"#, "\"tasks.r[0]\" is no such step", "steps such as"),
+        Fault(#"{"tasks": {"r": [["sucess", 1]]}}"#, "\"tasks.r[0]\" answers", "\"success\"?"),
+        Fault(#"{"tasks": {"r": [["success", -1]]}}"#, "\"tasks.r[0]\" is -1", "from 0 to"),
+        Fault(#"{"tasks": {"r": [["success", 1, 0.0004]]}}"#, "advances every 0.0004", "at least every 0.001"),
+        Fault(#"{"tasks": {"r": [["lost", 1]], "r": [["lost", 1]]}}"#, "is there twice", "leave one out"),
+        Fault(#"{"permitted": "r"}"#, "\"permitted\" is a string", "an array of identifiers"),
+        Fault(#"{"permitted": ["r", ""]}"#, "\"permitted\" has something else", "an array of identifiers"),
+        Fault(#"{"policy": {"progressWindow": 0}}"#, "is 0", "at least 0.001"),
+        Fault(#"{"policy": {"continuedMax": 0}}"#, "is 0", "a whole number from 1"),
         Fault(#"{"until": "now"}"#, "\"until\" is a string", "a number of seconds"),
         Fault(#"{"until": 5, "t": 1}"#, "stands beside keys of an event", "a line of their own"),
     ]

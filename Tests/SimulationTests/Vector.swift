@@ -2,26 +2,32 @@ import Foundation
 
 /// A worked example: the lines of a trace and of its outcome.
 struct Vector {
+    /// The folders of examples.
+    enum Folder: String {
+        case pushes = "Vectors"
+        case backgroundTasks = "BackgroundVectors"
+
+        fileprivate var url: URL? { Bundle.module.resourceURL?.appending(path: self.rawValue) }
+    }
+
     let trace: [String]
     let outcome: [String]
 
-    private static let folder = Bundle.module.resourceURL?.appending(path: "Vectors")
-
-    /// The names of the examples, sorted; empty when the folder was not found.
-    static let names: [String] = {
-        guard let folder, let files = try? FileManager.default.contentsOfDirectory(atPath: folder.path) else {
+    /// The names of the examples in `folder`, sorted; empty when it was not found.
+    static func names(_ folder: Folder) -> [String] {
+        guard let path = folder.url?.path, let files = try? FileManager.default.contentsOfDirectory(atPath: path) else {
             return []
         }
         return files.filter { $0.hasSuffix(".trace.jsonl") }.map { String($0.dropLast(".trace.jsonl".count)) }.sorted()
-    }()
-
-    init(_ name: String) throws {
-        self.trace = try Self.lines("\(name).trace.jsonl")
-        self.outcome = try Self.lines("\(name).outcome.jsonl")
     }
 
-    private static func lines(_ file: String) throws -> [String] {
-        guard let folder else { throw CocoaError(.fileNoSuchFile) }
+    init(_ name: String, in folder: Folder) throws {
+        self.trace = try Self.lines("\(name).trace.jsonl", in: folder)
+        self.outcome = try Self.lines("\(name).outcome.jsonl", in: folder)
+    }
+
+    private static func lines(_ file: String, in folder: Folder) throws -> [String] {
+        guard let folder = folder.url else { throw CocoaError(.fileNoSuchFile) }
         let text = try String(contentsOf: folder.appending(path: file), encoding: .utf8)
         return text.split(separator: "\n").map(String.init)
     }

@@ -6,12 +6,21 @@ import Testing
 struct VectorTests {
     @Test("All the examples are here")
     func found() {
-        #expect(Vector.names.count >= 49)
+        #expect(Vector.names(.pushes).count >= 49)
+        #expect(Vector.names(.backgroundTasks).count >= 51)
     }
 
-    @Test("Each example has exactly its outcome", arguments: Vector.names)
-    func outcome(_ name: String) throws {
-        let vector = try Vector(name)
+    @Test("Each example of pushes has exactly its outcome", arguments: Vector.names(.pushes))
+    func pushes(_ name: String) throws {
+        try Self.expectOutcome(of: Vector(name, in: .pushes))
+    }
+
+    @Test("Each example of background tasks has exactly its outcome", arguments: Vector.names(.backgroundTasks))
+    func backgroundTasks(_ name: String) throws {
+        try Self.expectOutcome(of: Vector(name, in: .backgroundTasks))
+    }
+
+    private static func expectOutcome(of vector: Vector) throws {
         var lines: [String] = []
         try Simulator.run(trace: vector.trace) { lines.append($0) }
         let actual = try lines.map(Vector.object)

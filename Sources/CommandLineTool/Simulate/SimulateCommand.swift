@@ -14,11 +14,14 @@ extension CommandDefinition {
                 "set a policy parameter, such as policy.launchInterval=600; wins over the trace",
                 value: .setting,
                 isRepeatable: true,
-                words: Parameters.Name.allCases.map { "policy.\($0.rawValue)=" }
+                words: (Parameters.Name.allCases.map(\.rawValue) + TaskParameters.Name.allCases.map(\.rawValue))
+                    .map { "policy.\($0)=" }
             )
         ],
         example: #"echo '{"t": 0, "device": "a", "push": {"apnsID": "p1", "priority": 5}}' | wakegate simulate -"#,
-        notes: ["Each launch, result and discarded push is one JSON line on standard output; a summary is the last."],
+        notes: [
+            "Each launch, result and discarded push or task is one JSON line on standard output; a summary is the last."
+        ],
         run: SimulateCommand.run
     )
 }

@@ -28,7 +28,8 @@ enum TraceTarget {
             else { throw BrokenPromise("an outcome cannot be read: \(line)") }
             try promise(moment >= latest, "time runs backwards: \(line)")
             latest = moment
-            events[event, default: 0] += 1
+            let subject = outcome["apnsID"] != nil ? "" : outcome["task"] != nil ? "tasks." : "sessions."
+            events[subject + event, default: 0] += 1
         }
         guard let last = output.last, let summary = (try? JSONReader.read(last))?["summary"] else {
             throw BrokenPromise("there is no summary")
@@ -39,6 +40,30 @@ enum TraceTarget {
         try promise(counts["accepted"] ?? 0 == accounted, "the books do not balance: \(last)")
         try promise(counts["accepted"] ?? 0 == events["push"] ?? 0, "not every push has its line: \(last)")
         try promise(counts["launched"] ?? 0 == events["launch"] ?? 0, "not every launch has its line: \(last)")
+        try self.checkTasks(counts, events, last)
+    }
+
+    private static func checkTasks(
+        _ counts: [String: Int],
+        _ events: [String: Int],
+        _ last: String
+    ) throws(BrokenPromise) {
+        func sum(_ prefix: String) -> Int { counts.filter { $0.key.hasPrefix(prefix) }.values.reduce(0, +) }
+        let ends = sum("tasks.discarded.") + sum("tasks.results.") - (counts["tasks.results.lost"] ?? 0)
+        let tasks = ["tasks.replaced", "tasks.cancelled", "tasks.waiting", "tasks.inFlight"]
+        let tasksAccounted = tasks.reduce(ends) { $0 + (counts[$1] ?? 0) }
+        try promise(counts["tasks.submitted"] ?? 0 == tasksAccounted, "the books of tasks do not balance: \(last)")
+        let sessions = ["sessions.completed", "sessions.waiting", "sessions.inFlight"]
+        let accounted = sessions.reduce(sum("sessions.discarded.")) { $0 + (counts[$1] ?? 0) }
+        try promise(counts["sessions.finished"] ?? 0 == accounted, "the books of sessions do not balance: \(last)")
+        let submitted = (counts["tasks.submitted"] ?? 0) + sum("tasks.refused.")
+        try promise(submitted == events["tasks.submit"] ?? 0, "not every submission has its line: \(last)")
+        for kind in ["tasks", "sessions"] {
+            try promise(
+                sum("\(kind).results.") == events["\(kind).result"] ?? 0,
+                "not every result has its line: \(last)"
+            )
+        }
     }
 
     private static func count(_ value: JSONValue) -> Int {
