@@ -111,12 +111,14 @@ class Client:
         response.is_whole = exchange.is_whole
         return response
 
-    async def events(self, path: str) -> AsyncIterator[tuple[str, dict]]:
+    async def events(
+        self, path: str, headers: list[tuple[str, str]] | None = None
+    ) -> AsyncIterator[tuple[str, dict]]:
         """The server-sent events of a path, as names and JSON; ends with the stream, or the connection.
 
         An answer other than 200 is one event, `refused`, with the response.
         """
-        exchange = await self.send("GET", path, None, None)
+        exchange = await self.send("GET", path, None, headers)
         response = await exchange.head
         if response.status != 200:
             while (chunk := await exchange.chunks.get()) is not None:

@@ -8,12 +8,14 @@ import time
 
 import crash
 import soak_attacks
+import soak_damage
 import soak_full
 import soak_load
 import soak_power
 import soak_reload
 import soak_sdk
 import soak_sync
+import soak_taken
 import soak_workers
 
 KINDS = {
@@ -21,6 +23,8 @@ KINDS = {
     "power": soak_power.soak,
     "sync": soak_sync.soak,
     "full": soak_full.soak,
+    "damage": soak_damage.soak,
+    "taken": soak_taken.soak,
     "load": soak_load.soak,
     "sdk": soak_sdk.soak,
     "workers": soak_workers.soak,
@@ -29,20 +33,30 @@ KINDS = {
 }
 
 
+def kinds(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in KINDS:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(KINDS)}")
+    return names
+
+
 def main() -> int:
     # An end from outside shall leave nothing behind, either: no process, no mount.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(prog="deploy/soak", allow_abbrev=False)
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--only", choices=list(KINDS))
+    parser.add_argument("--only", type=kinds, default=list(KINDS), help="one of them, or several with commas between")
     parser.add_argument("--kills", type=int, default=60, help="of the crash test; a quarter as many losses of power")
+    parser.add_argument("--starts", type=int, default=2000, help="of the damage test")
+    parser.add_argument("--first", type=int, default=0, help="the number of its first damage, to repeat one")
     parser.add_argument("--minutes", type=float, default=3, help="of the load test")
     parser.add_argument("--rate", type=int, default=4000, help="pushes a second of the load test")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     options = parser.parse_args()
     all_passed = True
     for kind, soak in KINDS.items():
-        if options.only not in (None, kind):
+        if kind not in options.only:
             continue
         started = time.monotonic()
         print(f"== {kind}, seed {options.seed}", flush=True)
