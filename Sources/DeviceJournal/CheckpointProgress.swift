@@ -19,6 +19,7 @@ final class CheckpointProgress: @unchecked Sendable {
 
     private struct State {
         var failure: StoreError?
+        var markFile: JournalMarkFile?
         var logPages = 0
         var copiedPages = 0
         /// How often the log was begun anew.
@@ -50,6 +51,12 @@ final class CheckpointProgress: @unchecked Sendable {
     /// The first failure counts.
     func fail(_ error: StoreError) {
         self.withLock { if $0.failure == nil { $0.failure = error } }
+    }
+
+    /// The mark of the journal; nil before the journal is open for commits.
+    var markFile: JournalMarkFile? {
+        get { self.withLock { $0.markFile } }
+        set { self.withLock { $0.markFile = newValue } }
     }
 
     /// How often the log was begun anew.

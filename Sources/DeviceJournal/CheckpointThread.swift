@@ -15,7 +15,7 @@ package final class CheckpointThread: Sendable {
         _ journal: Journal,
         onFailure: @escaping @Sendable (StoreError) -> Void = { _ in }
     ) throws(StoreError) {
-        let checkpointer = try journal.makeCheckpointer()
+        let checkpointer = journal.makeCheckpointer()
         let thread = Thread { [self] in
             self.run(checkpointer, onFailure)
             self.ended.signal()

@@ -1,5 +1,6 @@
 package import Bytes
 package import DeviceEngine
+import Glibc
 import SQLite
 
 /// Keeps an engine's records in an SQLite file, as a journal: a commit appends what changed in rows of its own, and
@@ -13,10 +14,15 @@ package final class Journal: RecordStore {
     /// The bytes of records that the last commit copied from old rows.
     package private(set) var copiedBytesOfLastCommit = 0
 
-    private let path: String
-    private let vfs: String?
+    private let place: JournalPlace
     private let limits: JournalLimits
-    private let table: JournalTable
+    /// What was found, and the connection on which it was, until it is taken over; nil for a new journal.
+    private var found: (journal: FoundJournal, database: SQLiteDatabase)?
+    /// Of the connection that commits, which is opened when all was read and verified: until then nothing is written.
+    private var table: JournalTable?
+    private var markFile: JournalMarkFile?
+    /// What the header of the next row says.
+    private var stamp = JournalRow.Stamp()
     private let progress: CheckpointProgress
     private var records = LiveRecords()
     private var pace: CompactionPace
@@ -27,29 +33,37 @@ package final class Journal: RecordStore {
     private var content = ByteBuffer()
     private var isLoaded: Bool
 
-    /// Opens the file, or makes it.
+    /// What was lost of what was once committed, and is given up; nil when nothing was.
+    package let loss: JournalLoss?
+
+    /// Opens the journal, or makes it. A journal that is there is only read, until `load` has verified it.
     ///
     /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
+    /// - `acceptsLoss`: goes on with what is there when what was committed last is missing.
     /// - `syncFolder`: makes the names in the folder of a file durable; nil for the machine's own way.
-    /// - Throws: `StoreError` when it cannot, when it is another program's, of a newer format or damaged. The file is
-    ///   then as it was.
+    /// - Throws: `StoreError` when it cannot, when it is another program's, of a newer format or damaged, or lacks what
+    ///   was committed. Its files are then as they were.
     package init(
         path: String,
         vfs: String? = nil,
         limits: JournalLimits = JournalLimits(),
+        acceptsLoss: Bool = false,
         syncFolder: ((String) throws(StoreError) -> Void)? = nil
     ) throws(StoreError) {
-        self.path = path
-        self.vfs = vfs
+        self.place = try JournalPlace(path, vfs: vfs, syncFolder: syncFolder)
         self.limits = limits
-        let database = try JournalFile.openForCommits(path, vfs: vfs, syncFolder: syncFolder)
-        self.table = try JournalTable(database)
         self.progress = CheckpointProgress(limits: limits)
         self.pace = CompactionPace(limits: limits)
-        let newest = try JournalFile.explain(path) { () throws(SQLiteError) in
-            try database.integer("SELECT max(id) FROM rows")
+        switch try JournalInspection.of(self.place, acceptsLoss: acceptsLoss) {
+        case .new(let loss):
+            self.loss = loss
+            self.isLoaded = true
+            try self.open(try JournalFile.make(self.place))
+        case .found(let found, let database):
+            self.loss = found.loss
+            self.isLoaded = found.newest == nil
+            self.found = (found, database)
         }
-        self.isLoaded = newest == nil
     }
 
     /// The bytes that the rows take in the file, and how many of them still count.
@@ -61,16 +75,20 @@ package final class Journal: RecordStore {
     package var failure: StoreError? { self.progress.failure }
 
     package func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
-        self.records = try JournalLoader.load(self.table.database, take)
+        guard let found else { return }
+        try JournalFile.checkPages(found.database)
+        self.records = try JournalLoader.load(found.database, take)
         self.firstInFile = self.records.rows.first
         self.droppedBytes = 0
         self.isLoaded = true
+        // What was handed over is durable from here on, and only now anything is written.
+        _ = try self.openedTable()
     }
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         precondition(self.failure != nil, "a store that has not failed is read once")
         // On a connection of its own: this one's sees what the failed commit has written.
-        try JournalReader.load(path: self.path, vfs: self.vfs, take)
+        try JournalReader.load(path: self.place.path, vfs: self.place.vfs, take)
     }
 
     package func commit(_ batch: borrowing RecordBatch) throws(StoreError) {
@@ -78,49 +96,91 @@ package final class Journal: RecordStore {
         if let failure = self.progress.failure { throw failure }
         guard !batch.isEmpty else { return }
         do throws(StoreError) {
-            try self.write(batch.bytes)
+            try self.write(batch.bytes, to: try self.openedTable())
         } catch {
             // Nothing is rolled back, tried again or closed with a checkpoint: the file stays as it is.
             self.progress.fail(error)
             throw error
         }
+        self.noteCommit()
         self.makeRoomInLog()
     }
 
     /// A second connection, for checkpoints on another thread.
-    package func makeCheckpointer() throws(StoreError) -> JournalCheckpointer {
-        let database = try JournalFile.open(self.path, mode: .readWrite, vfs: self.vfs)
-        try JournalFile.explain(self.path) { () throws(SQLiteError) in
-            // With FULL a checkpoint syncs the log before the file, and the file before the log may begin anew.
-            try database.execute("PRAGMA synchronous = FULL")
-        }
-        return JournalCheckpointer(database, self.progress)
+    package func makeCheckpointer() -> JournalCheckpointer {
+        JournalCheckpointer(self.place, self.progress)
     }
 
-    private func write(_ batch: ByteView) throws(StoreError) {
-        try self.table.begin()
+    // MARK: Opening
+
+    private func openedTable() throws(StoreError) -> JournalTable {
+        if let table { return table }
+        guard let found else { preconditionFailure("a journal was found or made") }
+        self.found = nil
+        return try self.open(try JournalFile.takeOver(self.place, found.journal))
+    }
+
+    @discardableResult
+    private func open(
+        _ opened: (database: SQLiteDatabase, markFile: JournalMarkFile, mark: JournalMark)
+    ) throws(StoreError) -> JournalTable {
+        let table = try JournalTable(opened.database)
+        self.table = table
+        self.markFile = opened.markFile
+        self.progress.markFile = opened.markFile
+        let mark = opened.mark
+        self.stamp = JournalRow.Stamp(previous: mark.checksum, journal: mark.journal, commits: mark.commits)
+        return table
+    }
+
+    // MARK: Commits
+
+    /// The mark tells of a commit that is durable.
+    private func noteCommit() {
+        // A failure is kept, and the next commit throws it: this one is durable.
+        do throws(StoreError) {
+            try self.markFile?.note(
+                row: self.records.rows.next - 1,
+                checksum: self.stamp.previous ?? 0,
+                commits: self.stamp.commits,
+                time: self.stamp.time ?? 0
+            )
+        } catch { self.progress.fail(error) }
+    }
+
+    private func write(_ batch: ByteView, to table: JournalTable) throws(StoreError) {
+        try table.begin()
+        self.stamp.commits += 1
+        self.stamp.time = Self.wallClock
         let newest = self.records.rows.next
         self.beginRow()
-        try self.append(batch)
-        try self.compact(own: batch.count, before: newest)
+        try self.append(batch, to: table)
+        try self.compact(own: batch.count, before: newest, table)
         if self.droppedBytes >= self.limits.deletionBytes {
             self.firstInFile = self.records.rows.first
             self.droppedBytes = 0
-            try self.table.delete(before: self.firstInFile)
+            try table.delete(before: self.firstInFile)
         }
-        try self.endRow()
-        try self.table.commit()
+        try self.endRow(table)
+        try table.commit()
+    }
+
+    /// Milliseconds since 1970.
+    private static var wallClock: Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
     /// Cuts the batch, at the borders of records, into rows.
-    private func append(_ batch: ByteView) throws(StoreError) {
+    private func append(_ batch: ByteView, to table: JournalTable) throws(StoreError) {
         var start = 0
         var offset = 0
         while let (key, count) = RecordBatch.header(of: batch, at: offset) {
             let bytes = RecordBatch.headerCount + count
             if offset > start, self.content.count + offset - start + bytes > self.limits.rowBytesMax {
                 self.content.append(batch[start..<offset])
-                try self.endRow()
+                try self.endRow(table)
                 self.beginRow()
                 start = offset
             }
@@ -132,24 +192,24 @@ package final class Journal: RecordStore {
     }
 
     /// Copies what counts of the oldest rows, as far as this commit's turn goes; own rows begin at `newest`.
-    private func compact(own bytes: Int, before newest: Int64) throws(StoreError) {
+    private func compact(own bytes: Int, before newest: Int64, _ table: JournalTable) throws(StoreError) {
         self.copiedBytesOfLastCommit = 0
         self.pace.earn(bytes, self.records.rows)
         while self.records.rows.first < newest, let row = self.records.rows.oldest, self.pace.spend(on: row) {
-            if row.liveBytes > 0 { try self.copyLiveRecords(of: self.records.rows.first) }
+            if row.liveBytes > 0 { try self.copyLiveRecords(of: self.records.rows.first, table) }
             self.droppedBytes += Int(row.bytes)
             self.records.dropOldestRow()
         }
     }
 
-    private func copyLiveRecords(of row: Int64) throws(StoreError) {
-        try self.table.read(row) { content throws(StoreError) in
-            var offset = JournalRow.headerBytes
+    private func copyLiveRecords(of row: Int64, _ table: JournalTable) throws(StoreError) {
+        try table.read(row) { content throws(StoreError) in
+            var offset = JournalRow.recordsOffset(of: content)
             while let (key, count) = RecordBatch.header(of: content, at: offset) {
                 let bytes = RecordBatch.headerCount + count
                 if self.records.row(of: key) == row {
                     if self.content.count + bytes > self.limits.rowBytesMax {
-                        try self.endRow()
+                        try self.endRow(table)
                         self.beginRow()
                     }
                     self.content.append(content[offset..<offset + bytes])
@@ -159,26 +219,27 @@ package final class Journal: RecordStore {
                 offset += bytes
             }
             if offset != content.count {
-                throw StoreError(damaged: self.path, "a record of row \(row) is malformed")
+                throw StoreError(damaged: self.place.path, "a record of row \(row) is malformed")
             }
         }
     }
 
     private func beginRow() {
         self.content.removeAll()
-        JournalRow.appendHeader(to: &self.content)
+        JournalRow.appendHeader(self.stamp, to: &self.content)
         self.records.appendRow()
     }
 
-    private func endRow() throws(StoreError) {
+    private func endRow(_ table: JournalTable) throws(StoreError) {
         JournalRow.setFirst(self.firstInFile, in: &self.content)
         self.records.setNewestRow(contentBytes: self.content.count)
-        try self.table.insert(self.records.rows.next - 1, self.content.view)
+        self.stamp.previous = try table.insert(self.records.rows.next - 1, self.content.view)
     }
 
     /// Sees to it that the log is copied into the file and begins anew, while commits go on.
     private func makeRoomInLog() {
-        let step = self.progress.committed(logPages: self.table.database.logPages)
+        guard let database = self.table?.database else { return }
+        let step = self.progress.committed(logPages: database.logPages)
         switch step {
         case .nothing: return
         case .ask:
@@ -193,9 +254,11 @@ package final class Journal: RecordStore {
         }
         let generation = self.progress.generation
         // A failure is kept, and the next commit throws it: this one is durable.
-        if let pages = try? JournalCheckpointer.copyLog(self.table.database, self.progress) {
+        if let pages = try? JournalCheckpointer.copyLog(database, self.progress) {
             _ = self.progress.copied(pages, generation: generation)
         }
-        if step == .ask { self.progress.finish() }
+        guard step == .ask else { return }
+        try? JournalCheckpointer.syncMark(self.progress)
+        self.progress.finish()
     }
 }

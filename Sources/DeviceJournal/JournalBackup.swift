@@ -14,24 +14,35 @@ package enum JournalBackup {
         guard unsafe access(copy, F_OK) != 0 else {
             throw StoreError(message: "\(copy) is there already. Name another file for the backup.")
         }
-        unsafe unlink(partial)
+        let place = try JournalPlace(partial)
+        self.remove(place)
         do throws(StoreError) {
             let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
-            try JournalReader.load(path: partial) { _, _ in }
+            // The copy is a journal of its own, and what is later mixed up with its original does not fit.
+            _ = try JournalMarkFile(place, .first(number: 1, try JournalFile.verify(place)), isNew: true)
             try self.sync(partial, copy)
         } catch {
-            for name in ["", "-wal", "-shm", "-journal"] { unsafe unlink(partial + name) }
+            self.remove(place)
             throw error
         }
-        for name in ["-wal", "-shm"] { unsafe unlink(partial + name) }
         try JournalFile.syncFolder(of: copy)
+    }
+
+    /// The files of the journal at `path`, but for what connections share while they are open.
+    package static func paths(of path: String) -> [String] {
+        [path, path + "-wal", JournalMarkFile.path(of: path)]
+    }
+
+    private static func remove(_ place: JournalPlace) {
+        for path in self.paths(of: place.path) + [place.path + "-shm", place.rollbackPath] { unsafe unlink(path) }
     }
 
     private static func sync(_ partial: String, _ copy: String) throws(StoreError) {
         let descriptor = unsafe open(partial, O_RDWR | O_CLOEXEC)
         let isSynced = descriptor >= 0 && fsync(descriptor) == 0
-        let isRenamed = unsafe isSynced && rename(partial, copy) == 0
+        let marks = (JournalMarkFile.path(of: partial), JournalMarkFile.path(of: copy))
+        let isRenamed = unsafe isSynced && rename(marks.0, marks.1) == 0 && rename(partial, copy) == 0
         let cause = isRenamed ? "" : unsafe String(cString: strerror(errno))
         if descriptor >= 0 { close(descriptor) }
         guard isRenamed else {

@@ -9,11 +9,13 @@ package final class JournalCheckpointer: @unchecked Sendable {
     /// Passes of one checkpoint. Each finds what was committed during the one before; that soon is little.
     private static let passesMax = 8
 
-    private let database: SQLiteDatabase
+    private let place: JournalPlace
     private let progress: CheckpointProgress
+    /// Nil before the first checkpoint.
+    private var opened: SQLiteDatabase?
 
-    init(_ database: SQLiteDatabase, _ progress: CheckpointProgress) {
-        self.database = database
+    init(_ place: JournalPlace, _ progress: CheckpointProgress) {
+        self.place = place
         self.progress = progress
     }
 
@@ -23,12 +25,41 @@ package final class JournalCheckpointer: @unchecked Sendable {
     package func checkpoint() throws(StoreError) {
         if let failure = self.progress.failure { throw failure }
         defer { self.progress.finish() }
+        // Before everything was verified nothing is written.
+        guard self.progress.markFile != nil else { return }
+        let database = try self.open()
         for _ in 0..<Self.passesMax {
             let generation = self.progress.beginPass()
             defer { self.progress.endPass() }
-            guard let pages = try Self.copyLog(self.database, self.progress) else { return }
-            try Self.guarded(self.database, self.progress) { () throws(SQLiteError) in try self.database.syncFile() }
-            guard self.progress.copied(pages, generation: generation) else { return }
+            guard let pages = try Self.copyLog(database, self.progress) else { return }
+            try Self.guarded(database, self.progress) { () throws(SQLiteError) in try database.syncFile() }
+            guard self.progress.copied(pages, generation: generation) else { break }
+        }
+        try Self.syncMark(self.progress)
+    }
+
+    private func open() throws(StoreError) -> SQLiteDatabase {
+        if let opened { return opened }
+        do throws(StoreError) {
+            let database = try JournalFile.connect(self.place, .readWrite)
+            try JournalFile.checkIdentity(database)
+            try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
+                // With FULL a checkpoint syncs the log before the file, and the file before the log may begin anew.
+                try database.execute("PRAGMA synchronous = FULL")
+            }
+            self.opened = database
+            return database
+        } catch {
+            self.progress.fail(error)
+            throw error
+        }
+    }
+
+    /// Makes the mark durable, so that it is not far behind after a loss of power.
+    static func syncMark(_ progress: CheckpointProgress) throws(StoreError) {
+        do throws(StoreError) { try progress.markFile?.sync() } catch {
+            progress.fail(error)
+            throw error
         }
     }
 

@@ -6,61 +6,101 @@ import SQLite
 enum JournalFile {
     /// "WkGJ", by which `file` and SQLite's tools tell it from other programs' databases.
     static let applicationID: Int64 = 0x576B_474A
-    /// The format this build writes, and the newest it reads.
-    static let format: Int64 = 1
+    /// The format this build writes, and the newest it reads. In format 1 there is no mark beside the file, and rows do
+    /// not name the ones before them.
+    static let format: Int64 = 2
     static let pageBytes = 16_384
 
-    /// A connection that commits; the file is made when it is not there.
+    /// Makes a journal without rows, where there is none or one whose making was cut off, and its mark.
     ///
-    /// - Parameter syncFolder: makes the names in the folder of a file durable; nil for the machine's own way.
-    static func openForCommits(
-        _ path: String,
-        vfs: String?,
-        syncFolder: ((String) throws(StoreError) -> Void)?
-    ) throws(StoreError) -> SQLiteDatabase {
-        if vfs == nil {
-            try self.checkSizes(path)
-            try JournalLog.check(path)
-        }
-        let database = try self.explain(path) { () throws(SQLiteError) in
-            try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
-        }
-        let isNew = try self.explain(path) { () throws(SQLiteError) in
-            try self.setUp(database)
-            return try self.isEmpty(database)
-        }
-        if isNew { try self.explain(path) { () throws(SQLiteError) in try self.create(database) } }
+    /// The mark is durable before the file is made, so that a file without rows is known for a new one.
+    static func make(_ place: JournalPlace) throws(StoreError) -> (SQLiteDatabase, JournalMarkFile, JournalMark) {
+        let number = try JournalMarkFile.read(place).map { $0.number + 1 } ?? 1
+        let mark = JournalMark.first(number: number, nil)
+        let markFile = try JournalMarkFile(place, mark, isNew: true)
+        try place.syncFolder()
+        let database = try self.connect(place, .create)
+        let isEmpty = try self.explain(place.path) { () throws(SQLiteError) in try self.isEmpty(database) }
+        if isEmpty { try self.explain(place.path) { () throws(SQLiteError) in try self.create(database) } }
         try self.checkIdentity(database)
+        try self.prepareForCommits(database, place)
+        return (database, markFile, mark)
+    }
+
+    /// A connection that commits to a journal that was read and verified; makes durable what is there.
+    static func takeOver(
+        _ place: JournalPlace,
+        _ found: FoundJournal
+    ) throws(StoreError) -> (SQLiteDatabase, JournalMarkFile, JournalMark) {
+        let database = try self.connect(place, .readWrite)
+        try self.checkIdentity(database)
+        try self.prepareForCommits(database, place)
+        try self.explain(place.path) { () throws(SQLiteError) in try self.settle(database) }
+        guard found.format == self.format, found.loss == nil, var mark = found.mark else {
+            let mark = JournalMark.first(number: (found.mark?.number ?? 0) + 1, found.newest)
+            let markFile = try JournalMarkFile(place, mark, isNew: true)
+            try place.syncFolder()
+            try self.explain(place.path) { () throws(SQLiteError) in
+                try database.execute("PRAGMA user_version = \(self.format)")
+            }
+            return (database, markFile, mark)
+        }
+        if let newest = found.newest {
+            mark.row = newest.row
+            mark.checksum = newest.checksum
+            mark.commits = max(mark.commits, newest.stamp.commits)
+            mark.time = newest.stamp.time ?? mark.time
+        }
+        return (database, try JournalMarkFile(place, mark, isNew: false), mark)
+    }
+
+    /// Reads a journal whole that has no log and no user.
+    ///
+    /// - Returns: where its newest row lies; nil when there is none.
+    static func verify(_ place: JournalPlace) throws(StoreError) -> JournalPosition? {
+        let database = try self.connect(place, .fileAlone)
+        try self.checkIdentity(database)
+        try self.checkPages(database)
+        _ = try JournalLoader.load(database) { _, _ in }
+        return try JournalPosition.newest(database)
+    }
+
+    /// Refuses pages that are used twice, or are in use and count as free: they would be written over one day.
+    static func checkPages(_ database: SQLiteDatabase) throws(StoreError) {
+        let verdict = try self.explain(database.path) { () throws(SQLiteError) in
+            try database.text("PRAGMA quick_check(1)")
+        }
+        guard verdict == "ok" else {
+            throw StoreError(damaged: database.path, "its pages do not fit together (\(verdict ?? "unknown"))")
+        }
+    }
+
+    private static func prepareForCommits(_ database: SQLiteDatabase, _ place: JournalPlace) throws(StoreError) {
+        let mode = try self.explain(place.path) { () throws(SQLiteError) in try database.text("PRAGMA journal_mode") }
+        guard mode == "wal" else {
+            throw StoreError(
+                message: "\(place.path) cannot have a write-ahead log (its mode is \(mode ?? "unknown")). Use a state "
+                    + "folder on a local file system."
+            )
+        }
         // What is in a file is worth nothing while its name is not durable, and a process that died while it made the
         // file may have left that undone: SQLite syncs the folder only after making a file itself.
-        if let syncFolder { try syncFolder(path) } else { try self.syncFolder(of: path) }
-        try self.explain(path) { () throws(SQLiteError) in
-            try self.setUpForCommits(database)
-            if !isNew { try self.settle(database) }
+        try place.syncFolder()
+        try self.explain(place.path) { () throws(SQLiteError) in try self.setUpForCommits(database) }
+    }
+
+    /// A connection to a file that is there, or is made with `.create`; whose it is was not looked at.
+    static func connect(_ place: JournalPlace, _ mode: SQLiteDatabase.Mode) throws(StoreError) -> SQLiteDatabase {
+        try self.explain(place.path) { () throws(SQLiteError) in
+            let database = try SQLiteDatabase(path: place.path, mode: mode, vfs: place.vfs)
+            try self.setUp(database)
+            return database
         }
-        return database
-    }
-
-    /// Refuses what SQLite would take for a file that is yet to be made: it would delete the log.
-    private static func checkSizes(_ path: String) throws(StoreError) {
-        let bytes = self.size(path)
-        if let bytes, 1..<512 ~= bytes { throw StoreError(damaged: path, "it is cut off after \(bytes) bytes") }
-        guard bytes ?? 0 == 0, self.size(path + "-wal") ?? 0 > 0 else { return }
-        throw StoreError(damaged: path, "it is \(bytes == nil ? "missing" : "empty"), and its log \(path)-wal is not")
-    }
-
-    private static func size(_ path: String) -> Int? {
-        var status = stat()
-        return unsafe stat(path, &status) == 0 ? Int(status.st_size) : nil
     }
 
     /// A further connection to a file that is there.
     static func open(_ path: String, mode: SQLiteDatabase.Mode, vfs: String?) throws(StoreError) -> SQLiteDatabase {
-        let database = try self.explain(path) { () throws(SQLiteError) in
-            let database = try SQLiteDatabase(path: path, mode: mode, vfs: vfs)
-            try self.setUp(database)
-            return database
-        }
+        let database = try self.connect(try JournalPlace(path, vfs: vfs), mode)
         try self.checkIdentity(database)
         return database
     }
@@ -92,7 +132,8 @@ enum JournalFile {
         try database.keepLogOnClose()
     }
 
-    private static func isEmpty(_ database: SQLiteDatabase) throws(SQLiteError) -> Bool {
+    /// Whether the file holds nothing yet, of this program or another.
+    static func isEmpty(_ database: SQLiteDatabase) throws(SQLiteError) -> Bool {
         for question in ["PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema"] {
             if try database.integer(question) != 0 { return false }
         }
@@ -117,7 +158,10 @@ enum JournalFile {
         )
     }
 
-    private static func checkIdentity(_ database: SQLiteDatabase) throws(StoreError) {
+    /// - Returns: the format.
+    /// - Throws: when it is no journal, or of a format that this build does not read.
+    @discardableResult
+    static func checkIdentity(_ database: SQLiteDatabase) throws(StoreError) -> Int64 {
         let path = database.path
         let (id, format) = try self.explain(path) { () throws(SQLiteError) in
             (try database.integer("PRAGMA application_id"), try database.integer("PRAGMA user_version") ?? 0)
@@ -129,14 +173,8 @@ enum JournalFile {
                     + "the version of WakeGate that wrote it, or a newer one."
             )
         }
-        guard format == self.format else { throw StoreError(damaged: path, "there is no format \(format)") }
-        let mode = try self.explain(path) { () throws(SQLiteError) in try database.text("PRAGMA journal_mode") }
-        guard mode == "wal" else {
-            throw StoreError(
-                message: "\(path) cannot have a write-ahead log (its mode is \(mode ?? "unknown")). Use a state "
-                    + "folder on a local file system."
-            )
-        }
+        guard format > 0 else { throw StoreError(damaged: path, "there is no format \(format)") }
+        return format
     }
 
     private static func setUpForCommits(_ database: SQLiteDatabase) throws(SQLiteError) {

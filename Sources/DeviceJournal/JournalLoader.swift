@@ -11,6 +11,8 @@ struct JournalLoader: ~Copyable {
     private var oldest: Int64 = 1
     /// The oldest row there must be, as the newest one says.
     private var first: Int64 = 1
+    /// The checksum of the next row, as the one behind it says; nil when that does not say.
+    private var next: Int64?
 
     private init(path: String) {
         self.path = path
@@ -42,7 +44,11 @@ struct JournalLoader: ~Copyable {
         guard row > 0, self.rows.isEmpty || row == self.oldest - 1 else {
             throw self.damaged("row \(self.oldest - 1) is missing")
         }
-        var offset = JournalRow.headerBytes
+        guard self.next ?? checksum == checksum else {
+            throw self.damaged("row \(row) is not the one that row \(row + 1) was written behind")
+        }
+        self.next = JournalRow.stamp(of: content).previous
+        var offset = JournalRow.recordsOffset(of: content)
         var liveBytes = 0
         while offset < content.count {
             guard let (key, count) = RecordBatch.header(of: content, at: offset) else {

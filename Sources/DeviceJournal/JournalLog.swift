@@ -1,5 +1,4 @@
 import Bytes
-import DeviceEngine
 import Glibc
 
 /// Looks into a write-ahead log for commits that SQLite would leave out without a word: it takes the first frame that
@@ -18,24 +17,21 @@ struct JournalLog {
     private let bytes: ByteView
     private let pageBytes: Int
 
-    /// - Throws: `StoreError` when commits in the log of the journal at `path` cannot be read any more.
-    static func check(_ path: String) throws(StoreError) {
-        let descriptor = unsafe open(path + "-wal", O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
+    /// How many commits in the log at `path` cannot be read any more.
+    static func unreadableCommits(_ path: String) -> Int {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return 0 }
         defer { close(descriptor) }
         var status = stat()
-        guard unsafe fstat(descriptor, &status) == 0, status.st_size > Self.headerBytes else { return }
+        guard unsafe fstat(descriptor, &status) == 0, status.st_size > Self.headerBytes else { return 0 }
         let count = Int(status.st_size)
         // What cannot be mapped SQLite cannot read either, and says so.
         guard let base = unsafe mmap(nil, count, PROT_READ, MAP_SHARED, descriptor, 0), unsafe base != MAP_FAILED else {
-            return
+            return 0
         }
         defer { unsafe munmap(base, count) }
         let bytes = unsafe ByteView(UnsafeRawBufferPointer(start: base, count: count))
-        let unreadable = JournalLog(bytes, pageBytes: JournalFile.pageBytes).commitsBehindTheEnd
-        guard unreadable < 2 else {
-            throw StoreError(damaged: path, "\(unreadable) commits in its log, \(path)-wal, cannot be read any more")
-        }
+        return JournalLog(bytes, pageBytes: JournalFile.pageBytes).commitsBehindTheEnd
     }
 
     private init(_ bytes: ByteView, pageBytes: Int) {

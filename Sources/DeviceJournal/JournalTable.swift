@@ -26,13 +26,16 @@ struct JournalTable {
         try self.run(self.beginning)
     }
 
-    func insert(_ row: Int64, _ content: ByteView) throws(StoreError) {
+    /// - Returns: the row's checksum.
+    func insert(_ row: Int64, _ content: ByteView) throws(StoreError) -> Int64 {
+        let checksum = RowChecksum.of(content, row: row)
         do throws(SQLiteError) {
             try self.insertion.bind(1, row)
-            try self.insertion.bind(2, RowChecksum.of(content, row: row))
+            try self.insertion.bind(2, checksum)
             try self.insertion.bind(3, content)
             try self.insertion.run()
         } catch { throw StoreError(journal: self.database.path, error) }
+        return checksum
     }
 
     /// Hands over the content of a row, whose checksum is right.

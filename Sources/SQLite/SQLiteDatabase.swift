@@ -7,6 +7,8 @@ import Glibc
 package final class SQLiteDatabase {
     package enum Mode: Sendable {
         case readOnly, readWrite
+        /// What the file alone holds: no log, no lock, and nothing is made beside it. Nobody may write meanwhile.
+        case fileAlone
         /// Made when it is not there.
         case create
     }
@@ -33,11 +35,13 @@ package final class SQLiteDatabase {
         var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         switch mode {
         case .readOnly: flags |= SQLITE_OPEN_READONLY
+        case .fileAlone: flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
         case .readWrite: flags |= SQLITE_OPEN_READWRITE
         case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
         }
         var connection: OpaquePointer?
-        let code = unsafe sqlite3_open_v2(path, &connection, flags, vfs)
+        let name = mode == .fileAlone ? Self.immutableURI(path) : path
+        let code = unsafe sqlite3_open_v2(name, &connection, flags, vfs)
         guard code == SQLITE_OK, let opened = unsafe connection else {
             let error = unsafe SQLiteError(code, connection)
             unsafe sqlite3_close_v2(connection)
@@ -59,6 +63,24 @@ package final class SQLiteDatabase {
 
     deinit {
         unsafe sqlite3_close_v2(self.connection)
+    }
+
+    /// The URI by which SQLite takes a file for one that cannot change.
+    private static func immutableURI(_ path: String) -> String {
+        var uri = path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:"
+        for byte in path.utf8 {
+            let isPlain =
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                    UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            let digits = String(byte, radix: 16)
+            uri += isPlain ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + digits
+        }
+        return uri + "?immutable=1"
     }
 
     /// Runs one or more statements that give no rows that matter.
@@ -253,7 +275,96 @@ package final class SQLiteStatement {
     }
 }
 
+/// A file beside a database, read and written through the same file system layer as the database. It has one user at
+/// a time, on any thread.
+@safe
+package final class SQLiteFile {
+    package let path: String
+    private let file: UnsafeMutablePointer<sqlite3_file>
+
+    /// Whether the file is there and not empty.
+    package static func exists(_ path: String, vfs: String? = nil) -> Bool {
+        guard let layer = unsafe sqlite3_vfs_find(vfs) else { return false }
+        var isThere: Int32 = 0
+        let code = unsafe layer.pointee.xAccess(layer, path, SQLITE_ACCESS_EXISTS, &isThere)
+        return code == SQLITE_OK && isThere != 0
+    }
+
+    /// Opens the file.
+    ///
+    /// - `path`: absolute, and no symbolic link.
+    /// - `mode`: the first sync of a file that was made makes its name durable, too.
+    package init(path: String, mode: SQLiteDatabase.Mode, vfs: String? = nil) throws(SQLiteError) {
+        self.path = path
+        guard let layer = unsafe sqlite3_vfs_find(vfs) else {
+            throw SQLiteError(kind: .other, code: SQLITE_ERROR, message: "no file system layer \(vfs ?? "")")
+        }
+        let bytes = unsafe Int(layer.pointee.szOsFile)
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 16)
+        unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+        unsafe self.file = memory.assumingMemoryBound(to: sqlite3_file.self)
+        // The kind of file for which SQLite's layers ask no other file's permissions, and take no locks.
+        var flags = SQLITE_OPEN_SUPER_JOURNAL
+        switch mode {
+        case .readOnly, .fileAlone: flags |= SQLITE_OPEN_READONLY
+        case .readWrite: flags |= SQLITE_OPEN_READWRITE
+        case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        }
+        var opened: Int32 = 0
+        let code = unsafe layer.pointee.xOpen(layer, path, self.file, flags, &opened)
+        guard code == SQLITE_OK else { throw unsafe SQLiteError(code, layer) }
+        // The layer for Unix opens for reading alone what may not be written.
+        guard flags & SQLITE_OPEN_READWRITE == 0 || opened & SQLITE_OPEN_READONLY == 0 else {
+            throw SQLiteError(kind: .readOnly, code: SQLITE_READONLY, message: "it may not be written")
+        }
+    }
+
+    deinit {
+        if let methods = unsafe self.file.pointee.pMethods { _ = unsafe methods.pointee.xClose(self.file) }
+        unsafe UnsafeMutableRawPointer(self.file).deallocate()
+    }
+
+    package func size() throws(SQLiteError) -> Int {
+        var bytes: Int64 = 0
+        try unsafe self.check(self.file.pointee.pMethods.pointee.xFileSize(self.file, &bytes))
+        return Int(bytes)
+    }
+
+    /// Bytes from `offset` on; zeros stand for what is beyond the file's end.
+    package func read(_ count: Int, at offset: Int) throws(SQLiteError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let code = unsafe self.file.pointee.pMethods.pointee.xRead(self.file, &bytes, Int32(count), Int64(offset))
+        guard code != SQLITE_IOERR | (2 << 8) else { return bytes }
+        try self.check(code)
+        return bytes
+    }
+
+    package func write(_ bytes: ByteView, at offset: Int) throws(SQLiteError) {
+        let methods = unsafe self.file.pointee.pMethods
+        try unsafe self.check(
+            methods!.pointee.xWrite(self.file, bytes.buffer.baseAddress, Int32(bytes.count), Int64(offset))
+        )
+    }
+
+    package func sync() throws(SQLiteError) {
+        try unsafe self.check(self.file.pointee.pMethods.pointee.xSync(self.file, SQLITE_SYNC_NORMAL))
+    }
+
+    private func check(_ code: Int32) throws(SQLiteError) {
+        guard code == SQLITE_OK else { throw unsafe SQLiteError(code, nil as UnsafeMutablePointer<sqlite3_vfs>?) }
+    }
+}
+
 extension SQLiteError {
+    /// What a file system layer has answered, with the operating system's cause where `layer` knows it.
+    fileprivate init(_ code: Int32, _ layer: UnsafeMutablePointer<sqlite3_vfs>?) {
+        let plain = unsafe SQLiteError(code, nil as OpaquePointer?)
+        var message = plain.message
+        let cause = unsafe layer.map { unsafe $0.pointee.xGetLastError($0, 0, nil) } ?? 0
+        if cause != 0 { message += unsafe " (\(String(cString: strerror(cause))))" }
+        self.init(kind: plain.kind, code: code, message: message)
+    }
+
     fileprivate init(_ code: Int32, _ connection: OpaquePointer?) {
         let kind: Kind
         switch code & 0xFF {

@@ -39,7 +39,7 @@ struct BackupTests {
         #expect(found.count == held + 2)
         #expect(
             folder.names.filter { $0.hasPrefix("copy") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") } == [
-                "copy.sqlite"
+                "copy.sqlite", "copy.sqlite-mark",
             ]
         )
         let copy = try Journal(path: folder.path("copy.sqlite"))

@@ -57,7 +57,7 @@ struct CheckpointTests {
         let disk = SimulatedDisk()
         let asked = Mutex(0)
         let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName, limits: Self.limits) { _ in }
-        let checkpointer = try journal.makeCheckpointer()
+        let checkpointer = journal.makeCheckpointer()
         journal.onCheckpointDue = { asked.withLock { $0 += 1 } }
         var turn = 0
         while asked.withLock({ $0 }) == 0 {

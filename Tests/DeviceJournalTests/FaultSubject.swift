@@ -29,7 +29,7 @@ struct FaultSubject {
         self.store = try Journal(path: Self.path, vfs: disk.vfsName, limits: limits) { folder throws(StoreError) in
             guard disk.syncFolder() else { throw StoreError(message: "The folder of \(folder) cannot be synced.") }
         }
-        self.checkpointer = try self.store.makeCheckpointer()
+        self.checkpointer = self.store.makeCheckpointer()
         self.store.onCheckpointDue = { [due] in due.isSet.store(true, ordering: .relaxed) }
     }
 

@@ -19,6 +19,8 @@ final class JournalFolder {
 
     var path: String { self.path("journal.sqlite") }
 
+    var markPath: String { self.path + "-mark" }
+
     func path(_ name: String) -> String {
         self.folder.appending(path: name).path
     }
@@ -28,9 +30,21 @@ final class JournalFolder {
         ((try? FileManager.default.contentsOfDirectory(atPath: self.folder.path)) ?? []).sorted()
     }
 
+    /// What every file holds, by name, but for the memory that connections share.
+    func contents() throws -> [String: Data] {
+        var contents: [String: Data] = [:]
+        for name in self.names where !name.hasSuffix("-shm") {
+            contents[name] = try Data(contentsOf: URL(filePath: self.path(name)))
+        }
+        return contents
+    }
+
     /// Opens the journal and reads what it holds.
-    func open(limits: JournalLimits = JournalLimits()) throws -> (Journal, [RecordKey: [UInt8]]) {
-        let journal = try Journal(path: self.path, limits: limits)
+    func open(
+        limits: JournalLimits = JournalLimits(),
+        acceptsLoss: Bool = false
+    ) throws -> (Journal, [RecordKey: [UInt8]]) {
+        let journal = try Journal(path: self.path, limits: limits, acceptsLoss: acceptsLoss)
         var records: [RecordKey: [UInt8]] = [:]
         try journal.load { key, bytes in
             precondition(records[key] == nil, "\(key) was handed over twice")

@@ -84,14 +84,14 @@ struct JournalTests {
         let devices = random.number(in: 1...300)
         var model: [RecordKey: [UInt8]] = [:]
         var (journal, found) = try folder.open(limits: limits)
-        let checkpointer = try journal.makeCheckpointer()
+        let checkpointer = journal.makeCheckpointer()
         journal.onCheckpointDue = { try? checkpointer.checkpoint() }
         for _ in 0..<300 {
             if random.once(in: 40) {
                 (journal, found) = try folder.open(limits: limits)
                 #expect(found == model, "seed \(seed)")
                 if random.once(in: 2) {
-                    let checkpointer = try journal.makeCheckpointer()
+                    let checkpointer = journal.makeCheckpointer()
                     journal.onCheckpointDue = { try? checkpointer.checkpoint() }
                 }
             }

@@ -82,8 +82,11 @@ final class EngineCore {
     ) throws(StoreError) {
         let (wall, boot) = (SystemClock.wall, SystemClock.boot)
         var stored = StoredGateway(engine: Self.makeEngine(configuration, historyKey, now: Instant(milliseconds: wall)))
-        try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
-        try stored.check(workers)
+        try store?.load { key, content throws(StoreError) in
+            try stored.take(key, content)
+            // Here, since a store writes nothing before it was loaded.
+            if key == .workersAsked { try stored.check(workers) }
+        }
         self.engine = stored.engine
         self.wereWorkersAsked = stored.wereWorkersAsked || workers == .asked
         self.configuration = configuration

@@ -76,7 +76,8 @@ final class BackupService: Sendable {
 
     /// Removes a folder that is not whole.
     private static func remove(_ partial: String) {
-        for name in [GatewayStore.journalName] + SecretFiles.names { unsafe unlink("\(partial)/\(name)") }
+        for path in JournalBackup.paths(of: "\(partial)/\(GatewayStore.journalName)") { unsafe unlink(path) }
+        for name in SecretFiles.names { unsafe unlink("\(partial)/\(name)") }
         unsafe rmdir(partial)
     }
 

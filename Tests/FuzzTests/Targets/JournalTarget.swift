@@ -40,12 +40,14 @@ enum JournalTarget {
         var rows: [Row] = []
         var reader = InputReader(input)
         var id: Int64 = 1
+        var stamp = JournalRow.Stamp()
         while !reader.isAtEnd {
             let length = Int(reader.byte()) | Int(reader.byte()) << 8
             var buffer = ByteBuffer()
-            JournalRow.appendHeader(to: &buffer)
+            JournalRow.appendHeader(stamp, to: &buffer)
             JournalRow.setFirst(1, in: &buffer)
             buffer.append(reader.view(length & 0x3FFF))
+            stamp.previous = RowChecksum.of(buffer.view, row: id)
             if length & 0x4000 == 0 {
                 rows.append(Row(id: id, content: buffer.view.array, isDamaged: length & 0x8000 != 0))
             }

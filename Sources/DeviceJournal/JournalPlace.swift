@@ -1,0 +1,56 @@
+import DeviceEngine
+import Glibc
+import SQLite
+
+/// Where a journal lies, and how its files are reached.
+struct JournalPlace {
+    /// The journal's own file, behind all symbolic links: the log and the mark lie beside it.
+    let path: String
+    /// The name of SQLite's file system layer; nil for the machine's own.
+    let vfs: String?
+    private let folderSync: ((String) throws(StoreError) -> Void)?
+
+    /// - Parameter syncFolder: makes the names in the folder of a file durable; nil for the machine's own way.
+    /// - Throws: when the path is a link that leads nowhere.
+    init(
+        _ path: String,
+        vfs: String? = nil,
+        syncFolder: ((String) throws(StoreError) -> Void)? = nil
+    ) throws(StoreError) {
+        self.path = vfs == nil ? try Self.target(path) : path
+        self.vfs = vfs
+        self.folderSync = syncFolder
+    }
+
+    var logPath: String { self.path + "-wal" }
+    var markPath: String { JournalMarkFile.path(of: self.path) }
+    /// What SQLite keeps for going back, while it makes a journal.
+    var rollbackPath: String { self.path + "-journal" }
+
+    /// What a path leads to; the path itself when nothing is there.
+    private static func target(_ path: String) throws(StoreError) -> String {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        if unsafe realpath(path, &buffer) != nil {
+            return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }
+        let cause = errno
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return path }
+        throw StoreError(
+            message: "\(path) is a symbolic link that leads to no file (\(unsafe String(cString: strerror(cause)))). "
+                + "Put back what it leads to, or remove the link to start with no state."
+        )
+    }
+
+    /// The bytes of a file; nil when there is none.
+    func size(_ path: String) -> Int? {
+        // Not on the machine: closing a file that SQLite has open would let go of its locks.
+        guard self.vfs == nil else { return try? SQLiteFile(path: path, mode: .readOnly, vfs: self.vfs).size() }
+        var status = stat()
+        return unsafe stat(path, &status) == 0 ? Int(status.st_size) : nil
+    }
+
+    func syncFolder() throws(StoreError) {
+        if let folderSync { try folderSync(self.path) } else { try JournalFile.syncFolder(of: self.path) }
+    }
+}
