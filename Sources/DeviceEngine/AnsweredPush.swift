@@ -51,7 +51,7 @@ extension AnsweredPush {
         let held: UInt8 = reader.integer()
         self.held = HoldCode(storedCode: held)
         guard self.held != nil || held == Self.noHold else { return nil }
-        self.at = Instant(milliseconds: reader.integer())
+        self.at = reader.moment()
         let eligibleAt = Instant(milliseconds: reader.integer())
         self.eligibleAt = eligibleAt == Self.noMoment ? nil : eligibleAt
     }

@@ -33,16 +33,16 @@ package struct Books: Hashable, Sendable {
     }
 
     package static func += (left: inout Books, right: Books) {
-        left.accepted += right.accepted
-        left.noWake += right.noWake
-        left.completed += right.completed
-        left.coalesced += right.coalesced
+        left.accepted &+= right.accepted
+        left.noWake &+= right.noWake
+        left.completed &+= right.completed
+        left.coalesced &+= right.coalesced
         left.discarded += right.discarded
-        left.pending += right.pending
-        left.inFlight += right.inFlight
-        left.launched += right.launched
+        left.pending &+= right.pending
+        left.inFlight &+= right.inFlight
+        left.launched &+= right.launched
         left.results += right.results
-        left.registered += right.registered
+        left.registered &+= right.registered
         left.held += right.held
     }
 }

@@ -82,23 +82,25 @@ extension DeviceRecord {
         }
     }
 
-    /// The record that `store` wrote, with memory of its own for its pushes; nil when it is none.
+    /// The record that `store` wrote, with memory of its own for its pushes; nil when it is none, or holds what no
+    /// device can come to: the policy counts on that.
     init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
         let flags = Flags(rawValue: reader.integer())
         guard flags.isSubset(of: .known), flags.contains(.inFlight) || flags.isDisjoint(with: .ofWake) else {
             return nil
         }
-        let penalty: UInt8 = reader.integer()
+        let penalty = reader.integer(0...UInt8(Parameters.penaltyMax))
         guard let token = DeviceToken(bytes: reader.view(Int(reader.integer(UInt8.self)))) else { return nil }
         let topic = TopicIndex(rawValue: reader.integer())
-        let registrationChangedAt = Instant(milliseconds: reader.integer())
+        let registrationChangedAt = reader.moment()
         let spacing = flags.contains(.spacing) ? Self.spacing(&reader) : Spacing()
         guard let conditions = flags.contains(.conditions) ? Self.conditions(&reader) : Conditions() else { return nil }
         var pushes: [PendingPush] = []
         defer { for push in pushes { PushContent(push.handle)?.deallocate() } }
         if flags.contains(.pending) {
-            guard let push = Self.push(&reader, hasContent: true, hasTrace: flags.contains(.pendingTrace)) else {
+            let hasTrace = flags.contains(.pendingTrace)
+            guard let push = Self.push(&reader, attemptsMin: 0, hasContent: true, hasTrace: hasTrace) else {
                 return nil
             }
             pushes.append(push)
@@ -108,11 +110,13 @@ extension DeviceRecord {
         var inFlight: WakeInFlight?
         if flags.contains(.inFlight) {
             wake = WakeID(random: (reader.integer(), reader.integer()))
-            let launchedAt = Instant(milliseconds: reader.integer())
-            let deadline = Instant(milliseconds: reader.integer())
+            let launchedAt = reader.moment()
+            let deadline = reader.moment()
             let before = flags.contains(.spacingBefore) ? Self.spacing(&reader) : nil
             let (hasContent, hasTrace) = (flags.contains(.content), flags.contains(.inFlightTrace))
-            guard let push = Self.push(&reader, hasContent: hasContent, hasTrace: hasTrace) else { return nil }
+            guard let push = Self.push(&reader, attemptsMin: 1, hasContent: hasContent, hasTrace: hasTrace) else {
+                return nil
+            }
             pushes.append(push)
             inFlight = WakeInFlight(
                 push: push,
@@ -157,7 +161,7 @@ extension DeviceRecord {
         spacing.lastLaunch = Instant(milliseconds: reader.integer())
         spacing.immediateTAT = Instant(milliseconds: reader.integer())
         spacing.windowStart = Instant(milliseconds: reader.integer())
-        spacing.windowCount = reader.integer()
+        spacing.windowCount = reader.integer(0...UInt32(Parameters.countMax))
         return spacing
     }
 
@@ -173,7 +177,8 @@ extension DeviceRecord {
     private static func conditions(_ reader: inout RecordReader) -> Conditions? {
         var conditions = Conditions()
         conditions.batteryLevel = Double(bitPattern: reader.integer())
-        guard let appState = Conditions.AppState(storedCode: reader.integer()),
+        guard 0...1 ~= conditions.batteryLevel,
+            let appState = Conditions.AppState(storedCode: reader.integer()),
             let backgroundRefresh = Conditions.BackgroundRefresh(storedCode: reader.integer()),
             let thermalState = Conditions.ThermalState(storedCode: reader.integer())
         else { return nil }
@@ -204,7 +209,7 @@ extension DeviceRecord {
         for _ in 0..<min(Int(reader.integer(UInt8.self)), Ring<EndedWake>.capacity) {
             let id = WakeID(random: (reader.integer(), reader.integer()))
             guard let outcome = WakeOutcome(storedCode: reader.integer()) else { break }
-            wakes.append(EndedWake(id: id, outcome: outcome, at: Instant(milliseconds: reader.integer())))
+            wakes.append(EndedWake(id: id, outcome: outcome, at: reader.moment()))
         }
         return wakes
     }
@@ -246,12 +251,17 @@ extension DeviceRecord {
         PushContent(push.handle).map { !$0.trace.isEmpty } ?? false
     }
 
-    private static func push(_ reader: inout RecordReader, hasContent: Bool, hasTrace: Bool) -> PendingPush? {
-        let expiry = Instant(milliseconds: reader.integer())
-        let receivedAt = Instant(milliseconds: reader.integer())
-        let firstReceivedAt = Instant(milliseconds: reader.integer())
+    private static func push(
+        _ reader: inout RecordReader,
+        attemptsMin: UInt32,
+        hasContent: Bool,
+        hasTrace: Bool
+    ) -> PendingPush? {
+        let expiry = reader.distantMoment()
+        let receivedAt = reader.moment()
+        let firstReceivedAt = reader.moment()
         let coalesced: UInt32 = reader.integer()
-        let attempts: UInt32 = reader.integer()
+        let attempts = reader.integer(attemptsMin...UInt32(Parameters.countMax))
         guard let priority = Priority(rawValue: reader.integer()) else { return nil }
         var handle = PushHandle.none
         if hasContent {

@@ -94,9 +94,15 @@ extension EmbeddedEngine {
             for push in [record.state.pending, record.state.inFlight?.push] {
                 if let content = push.flatMap({ PushContent($0.handle) }) { self.hold(content, record.topic) }
             }
-            for ended in record.endedWakes.value?.elements ?? [] { self.wakes[ended.id] = device }
+            var wakes = record.endedWakes.value?.elements.map(\.id) ?? []
+            if record.state.inFlight != nil { wakes.append(record.wake) }
+            for wake in wakes {
+                guard self.wakes[wake] == nil else {
+                    throw Self.unreadable("device \(number): it has the wake of another")
+                }
+                self.wakes[wake] = device
+            }
             self.noteWhenForgotten(device)
-            if record.state.inFlight != nil { self.wakes[record.wake] = device }
             if record.state.pending != nil || record.state.inFlight != nil { self.derive(device) }
         }
         self.totals = self.topics.reduce(into: Books()) { $0 += $1.books }

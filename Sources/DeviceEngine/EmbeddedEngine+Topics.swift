@@ -34,7 +34,8 @@ extension EmbeddedEngine {
         let waiting = self.topics.lazy.filter { $0.firstReady != .none }.map {
             self.devices[$0.firstReady].readyMilliseconds(at: self.now)
         }
-        let late = self.due.first.map { self.now.milliseconds - $0.milliseconds } ?? 0
+        // What was due before everything, as a first launch, is due since it can be told.
+        let late = self.due.first.map { $0 == .distantPast ? 0 : self.now.milliseconds - $0.milliseconds } ?? 0
         return max(0, late, waiting.max() ?? 0)
     }
 

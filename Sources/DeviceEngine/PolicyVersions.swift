@@ -69,15 +69,17 @@ package struct PolicyVersions: Hashable, Sendable {
 extension PolicyVersions {
     private static let versionBytes = 20
 
-    /// Those that `store` wrote; nil when it did not.
+    /// Those that `store` wrote; nil when it did not, or when they do not follow each other.
     package init?(stored bytes: ByteView) {
         guard bytes.count % Self.versionBytes == 0, bytes.count / Self.versionBytes <= Self.keptMax else { return nil }
         var reader = RecordReader(bytes)
-        while !reader.isWhole {
+        for _ in 0..<bytes.count / Self.versionBytes {
             let number = reader.integer(UInt32.self)
-            let since = Instant(milliseconds: reader.integer())
+            let since = reader.moment()
+            if let last = self.versions.last, number <= last.number || since < last.since { return nil }
             self.versions.append(Version(number: number, since: since, fingerprint: reader.integer()))
         }
+        guard reader.isWhole else { return nil }
     }
 
     package func store(to buffer: inout ByteBuffer) {

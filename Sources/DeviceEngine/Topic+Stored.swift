@@ -18,19 +18,19 @@ extension Topic {
         Self.store(self.books.results, to: &buffer)
     }
 
-    /// The name and the books that `store` wrote; nil when it did not.
+    /// The name and the books that `store` wrote; nil when it did not, or when no topic comes to such a name or count.
     static func read(stored bytes: ByteView) -> (name: [UInt8], books: Books)? {
         var reader = RecordReader(bytes)
         let name = reader.view(Int(reader.integer(UInt16.self))).array
         var books = Books()
-        books.accepted = reader.integer()
-        books.noWake = reader.integer()
-        books.completed = reader.integer()
-        books.coalesced = reader.integer()
-        books.launched = reader.integer()
-        guard Self.read(&books.discarded, &reader), Self.read(&books.results, &reader), reader.isWhole else {
-            return nil
-        }
+        books.accepted = reader.count()
+        books.noWake = reader.count()
+        books.completed = reader.count()
+        books.coalesced = reader.count()
+        books.launched = reader.count()
+        guard Self.read(&books.discarded, &reader), Self.read(&books.results, &reader), reader.isWhole,
+            String(validating: name, as: UTF8.self) != nil
+        else { return nil }
         return (name, books)
     }
 
@@ -45,7 +45,7 @@ extension Topic {
     private static func read<Case: StoredCase>(_ counts: inout PerCase<Case>, _ reader: inout RecordReader) -> Bool {
         for _ in 0..<reader.integer(UInt8.self) {
             guard let key = Case(storedCode: reader.integer()) else { return false }
-            counts[key] = reader.integer()
+            counts[key] = reader.count()
         }
         return true
     }

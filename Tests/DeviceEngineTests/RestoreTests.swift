@@ -160,6 +160,119 @@ struct RestoreTests {
         #expect(content.collapseID.array == collapseID && content.payload.array == payload)
     }
 
+    /// The records of an engine with a device, 0, whose push waits for its second launch, and one, 1, with a wake in
+    /// flight.
+    private static func twoDevices() throws -> SimulatedStore.Records {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        rig.conditions(1) { $0.batteryLevel = 0.5 }
+        _ = try #require(rig.push(2, workerIsFree: true)?.wake)
+        try store.commit(from: rig.engine)
+        return store.durable
+    }
+
+    private static func restore(_ records: SimulatedStore.Records, losingWakes: Bool) throws(StoreError) {
+        let engine = EngineRig().engine
+        for (key, content) in records {
+            var buffer = ByteBuffer()
+            buffer.append(content)
+            try engine.restore(key, buffer.view)
+        }
+        try engine.finishRestoring(now: Instant(milliseconds: 1_700_000_000_000), losingWakes: losingWakes)
+        _ = engine.oldestDueMilliseconds
+        for device in [0, 1].map({ DeviceIndex(rawValue: $0) })
+        where records[RecordKey(.device, device.rawValue)] != nil {
+            _ = engine.snapshot(device)
+            if let wake = engine.wakeInFlight(device) { _ = engine.extend(wake, by: 60_000) }
+            _ = engine.expireForced(device)
+            _ = engine.launchForced(device)
+            if let wake = engine.wakeInFlight(device) { engine.lose(wake, takingBackAttempt: true) }
+            _ = engine.claim(device)
+        }
+        while !engine.advance(to: Instant(milliseconds: 1_800_000_000_000), devicesMax: 10) {}
+    }
+
+    @Test("Whichever bytes of the records are changed, they are refused, or an engine runs on them", arguments: 0..<4)
+    func changedBytes(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let records = try Self.twoDevices()
+        let keys = records.keys.sorted { ($0.kind.rawValue, $0.index) < ($1.kind.rawValue, $1.index) }
+        var (refusals, runs) = (0, 0)
+        for _ in 0..<1500 {
+            var changed = records
+            let key = try #require(keys.randomElement(using: &generator))
+            for _ in 0..<Int.random(in: 1...3, using: &generator) {
+                let offset = Int.random(in: 0..<(changed[key]?.count ?? 1), using: &generator)
+                changed[key]?[offset] = [0, 1, 0x7F, 0x80, 0xFF].randomElement(using: &generator) ?? 0
+            }
+            do throws(StoreError) {
+                try Self.restore(changed, losingWakes: Bool.random(using: &generator))
+                runs += 1
+            } catch {
+                refusals += 1
+            }
+        }
+        #expect(refusals > 100 && runs > 100, "seed \(seed): \(refusals) refusals, \(runs) runs")
+    }
+
+    /// What a device of `twoDevices` cannot hold: where in its record, and what.
+    private static let impossible: [(device: UInt32, what: String, offset: Int, bytes: [UInt8])] = {
+        // Flags, penalty, token (with its length), topic; then the moment of the registration.
+        let head = 2 + 1 + 1 + EngineRig.token(1).count + 4
+        let spacing = head + 8
+        let conditions = spacing + 28
+        let pending = conditions + 12
+        let inFlight = spacing + 28 + 16
+        let farAway: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0x7F]
+        let tooMany: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF]
+        return [
+            (0, "a penalty of 21", 2, [21]), (0, "a penalty of 255", 2, [255]),
+            (0, "a registration in the far future", head, farAway),
+            (0, "too many launches in a window", spacing + 24, tooMany),
+            (0, "a battery that is no number", conditions, [0, 0, 0, 0, 0, 0, 0xF8, 0x7F]),
+            (0, "a battery of 2", conditions, [0, 0, 0, 0, 0, 0, 0, 0x40]),
+            (0, "an expiry in the far future", pending, farAway), (0, "too many attempts", pending + 28, tooMany),
+            (1, "a launch in the far future", inFlight, farAway),
+            (1, "a deadline in the far future", inFlight + 8, farAway),
+            (1, "no attempt in flight", inFlight + 16 + 28 + 28, [0, 0, 0, 0]),
+        ]
+    }()
+
+    @Test("A device that holds what cannot be is refused by its number", arguments: Self.impossible.indices)
+    func impossibleDevice(index: Int) throws {
+        let (device, what, offset, bytes) = Self.impossible[index]
+        var records = try Self.twoDevices()
+        try Self.restore(records, losingWakes: true)
+        let key = RecordKey(.device, device)
+        records[key]?.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+        let message = "The stored state does not hold together at device \(device). Restore a backup."
+        for losingWakes in [true, false] {
+            #expect(throws: StoreError(message: message), "\(what)") {
+                try Self.restore(records, losingWakes: losingWakes)
+            }
+        }
+    }
+
+    @Test("Two devices with one wake are refused, and so is a topic whose name is no text or whose counts cannot be")
+    func impossibleOthers() throws {
+        let records = try Self.twoDevices()
+        let spacing = 2 + 1 + 1 + EngineRig.token(1).count + 4 + 8
+        var twice = records
+        // The id of the wake that ended is the last but the outcome and the end; the other is in flight.
+        let ended = try #require(records[RecordKey(.device, 0)])
+        let wake = ended[(ended.count - 25)...].prefix(16)
+        twice[RecordKey(.device, 1)]?.replaceSubrange(spacing + 28..<spacing + 44, with: wake)
+        #expect(throws: StoreError.self) { try Self.restore(twice, losingWakes: true) }
+        let name = EngineRig.topicName(0).utf8.count
+        for (offset, bytes) in [(2, [0xFF]), (2 + name + 7, [0x7F]), (2 + name + 7, [0x80])] as [(Int, [UInt8])] {
+            var others = records
+            others[RecordKey(.topic, 0)]?.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+            #expect(throws: StoreError.self, "\(offset)") { try Self.restore(others, losingWakes: true) }
+        }
+    }
+
     @Test("A record that is cut, or longer than itself, is refused; so is one that is missing")
     func damaged() throws {
         let rig = EngineRig()

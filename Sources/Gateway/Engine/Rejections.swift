@@ -13,6 +13,9 @@ struct Rejections {
     /// What is to be kept anew, as records are numbered.
     private var changed: Set<UInt32> = []
 
+    /// Far more than can be refused.
+    private static let countMax: Int64 = 1 << 50
+
     private static let none = Array(repeating: Int64(0), count: APNSReason.count)
 
     var hasChanges: Bool { !self.changed.isEmpty }
@@ -46,7 +49,7 @@ struct Rejections {
 
     /// Takes a record that `takeChanges` wrote; a reason that is no longer known is not counted.
     ///
-    /// - Returns: false when it is none.
+    /// - Returns: false when it is none, or counts what nothing comes to.
     mutating func restore(_ index: UInt32, _ content: ByteView) -> Bool {
         var counts = Self.none
         var offset = 0
@@ -54,9 +57,9 @@ struct Rejections {
             let start = offset + 1
             let end = start + Int(content[offset])
             guard end + 8 <= content.count else { return false }
-            if let reason = APNSReason(rawValue: content[start..<end].string) {
-                counts[reason.index] = Int64(littleEndian: content.load(Int64.self, at: end))
-            }
+            let count = Int64(littleEndian: content.load(Int64.self, at: end))
+            guard 0...Self.countMax ~= count else { return false }
+            if let reason = APNSReason(rawValue: content[start..<end].string) { counts[reason.index] = count }
             offset = end + 8
         }
         if index == RecordKey.everyTopic { self.total = counts } else { self.byTopic[index] = counts }

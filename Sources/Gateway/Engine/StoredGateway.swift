@@ -30,7 +30,11 @@ struct StoredGateway {
             if key == .workersAsked {
                 self.wereWorkersAsked = true
             } else {
-                self.countingSince = Int64(littleEndian: content.load(Int64.self, at: 0))
+                let since = Int64(littleEndian: content.load(Int64.self, at: 0))
+                guard Self.credibleMoments.contains(since) else {
+                    throw Self.unreadable("the beginning of the counters")
+                }
+                self.countingSince = since
             }
         case .policies:
             guard let policies = PolicyVersions(stored: content) else { throw Self.unreadable("the launch policies") }
@@ -51,6 +55,9 @@ struct StoredGateway {
                 + "`wakegate token issue` make another one, or set unaskedWorkers: true if nobody is to be asked."
         )
     }
+
+    /// Milliseconds since 1970 that can be reckoned with: 36 million years each way.
+    private static let credibleMoments: ClosedRange<Int64> = -(1 << 60)...1 << 60
 
     private static func unreadable(_ what: String) -> StoreError {
         StoreError(message: "The stored state does not hold together at \(what). Restore a backup.")
