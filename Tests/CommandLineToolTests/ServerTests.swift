@@ -68,6 +68,32 @@ struct ServerTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: target)).isEmpty)
     }
 
+    @Test(
+        "A state folder behind a link to nothing is refused with the link's name, by a start as by a check",
+        arguments: ["", "/below", "/far/below"]
+    )
+    func danglingLink(rest: String) throws {
+        let path = self.folder()
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "\(path).target")
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let problem = "the state folder \(path)\(rest) cannot be made: \(path) is a link that leads nowhere"
+        let remedy =
+            "make the folder it names, as by mounting it, remove the link, or choose another with --state DIR"
+        #expect(throws: CommandFailure(.failed, "\(problem); \(remedy)")) { try StateFolder(path + rest) }
+        let fault = StateFolder.fault(path + rest)
+        #expect(fault?.problem == problem && fault?.remedy == remedy)
+        // A link that leads somewhere is as good as the folder.
+        let target = "\(path).target"
+        try FileManager.default.createDirectory(
+            atPath: target,
+            withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700]
+        )
+        defer { try? FileManager.default.removeItem(atPath: target) }
+        #expect(StateFolder.fault(path + rest) == nil)
+        #expect(try StateFolder(path + rest).path == path + rest)
+    }
+
     @Test("A second gateway finds the state folder taken")
     func taken() throws {
         let path = self.folder()

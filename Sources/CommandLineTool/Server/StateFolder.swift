@@ -14,12 +14,20 @@ package struct StateFolder: Sendable {
     package init(_ path: String) throws(CommandFailure) {
         self.path = try Self.prepare(path)
         let lockFile = "\(self.path)/lock"
-        self.lock = unsafe open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        self.lock = unsafe open(lockFile, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0o600)
         guard self.lock >= 0 else {
             throw CommandFailure(
                 .failed,
                 "\(lockFile) cannot be opened: \(Self.reason(errno)); make the folder writable for the user that runs "
                     + "WakeGate, free space there, or choose another with --state DIR"
+            )
+        }
+        var status = stat()
+        guard unsafe fstat(self.lock, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            close(self.lock)
+            throw CommandFailure(
+                .failed,
+                "\(lockFile) is no ordinary file; remove it, or choose another folder with --state DIR"
             )
         }
         guard flock(self.lock, LOCK_EX | LOCK_NB) == 0 else {
@@ -52,15 +60,38 @@ package struct StateFolder: Sendable {
 
     private static func make(_ path: String) throws(CommandFailure) {
         if unsafe mkdir(path, 0o700) == 0 { return self.syncParent(of: path) }
-        guard errno != EEXIST else { return }
-        guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+        let cause = errno
+        if let link = self.danglingLink(in: path) { throw self.dangling(path, link) }
+        guard cause != EEXIST else { return }
+        guard cause == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
             throw CommandFailure(
                 .failed,
-                "the state folder \(path) cannot be made: \(self.reason(errno)); choose another with --state DIR"
+                "the state folder \(path) cannot be made: \(self.reason(cause)); choose another with --state DIR"
             )
         }
         try self.make(String(path[..<slash]))
         try self.make(path)
+    }
+
+    /// The first of the path's folders, or the path itself, that is a symbolic link to nothing; nil when none is.
+    private static func danglingLink(in path: String) -> String? {
+        var end = path.startIndex
+        while end != path.endIndex {
+            end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
+            let folder = String(path[..<end])
+            var status = stat()
+            guard unsafe lstat(folder, &status) == 0 else { return nil }
+            if status.st_mode & S_IFMT == S_IFLNK, unsafe stat(folder, &status) != 0 { return folder }
+        }
+        return nil
+    }
+
+    private static func dangling(_ path: String, _ link: String) -> CommandFailure {
+        CommandFailure(
+            .failed,
+            "the state folder \(path) cannot be made: \(link) is a link that leads nowhere; make the folder it names, "
+                + "as by mounting it, remove the link, or choose another with --state DIR"
+        )
     }
 
     /// Makes the new folder's name durable: what is synced within it would be lost with the name. A parent that may not
@@ -75,6 +106,7 @@ package struct StateFolder: Sendable {
     /// What would keep a gateway from using the folder; nil when nothing would. Nothing is made.
     package static func fault(_ path: String) -> (problem: String, remedy: String)? {
         let path = self.absolute(path)
+        if let link = self.danglingLink(in: path) { return self.parts(self.dangling(path, link)) }
         guard unsafe access(path, F_OK) == 0 else {
             var parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
             while parent != "/", unsafe access(parent, F_OK) != 0 {
@@ -87,9 +119,13 @@ package struct StateFolder: Sendable {
             try self.checkMode(of: path, admitsRoot: true)
             return nil
         } catch {
-            let parts = error.message.split(separator: "; ", maxSplits: 1).map(String.init)
-            return (parts[0], parts.count == 2 ? parts[1] : "name another folder")
+            return self.parts(error)
         }
+    }
+
+    private static func parts(_ error: CommandFailure) -> (problem: String, remedy: String) {
+        let parts = error.message.split(separator: "; ", maxSplits: 1).map(String.init)
+        return (parts[0], parts.count == 2 ? parts[1] : "name another folder")
     }
 
     private static func checkMode(of path: String, admitsRoot: Bool) throws(CommandFailure) {
