@@ -1,7 +1,7 @@
 import Bytes
 import DeviceEngine
 import DeviceJournal
-import Dispatch
+import Foundation
 import Glibc
 import WakeDispatch
 
@@ -20,6 +20,16 @@ final class BackupService: Sendable {
         self.store = store
         self.loops = loops
     }
+
+    /// Removes what copies left behind during which the process was killed; nobody waits for that.
+    ///
+    /// The state folder has one gateway at a time, and that makes one copy at a time.
+    func removeLeftovers() {
+        guard self.store.kind == .sqlite else { return }
+        self.queue.async { Self.removeLeftovers(in: self.backups) }
+    }
+
+    private var backups: String { "\(self.store.folder)/backups" }
 
     /// Makes a copy and answers `reply` when it is done.
     ///
@@ -50,12 +60,11 @@ final class BackupService: Sendable {
 
     /// - Returns: the folder's path.
     private func make(_ name: String) throws(APIError) -> String {
-        let backups = "\(self.store.folder)/backups"
+        let backups = self.backups
         let folder = "\(backups)/\(name)"
-        let partial = "\(backups)/.\(name).partial"
+        let partial = "\(backups)/.\(name)\(Self.partialEnd)"
         guard unsafe access(folder, F_OK) != 0 else { throw .backupExists(name) }
-        // What an earlier attempt left behind when the machine stopped.
-        Self.remove(partial)
+        Self.removeLeftovers(in: backups)
         do throws(StoreError) {
             try Self.makeFolder(backups)
             try Self.makeFolder(partial)
@@ -74,11 +83,31 @@ final class BackupService: Sendable {
         return folder
     }
 
-    /// Removes a folder that is not whole.
+    /// What the name of a folder ends with that is not whole; it begins with a dot.
+    private static let partialEnd = ".partial"
+
+    /// Removes every folder that is not whole.
+    private static func removeLeftovers(in backups: String) {
+        for name in self.names(in: backups) where name.hasPrefix(".") && name.hasSuffix(self.partialEnd) {
+            guard self.isName(String(name.dropFirst().dropLast(self.partialEnd.count))) else { continue }
+            self.remove("\(backups)/\(name)")
+        }
+    }
+
+    /// Removes a folder that is not whole, but for what no copy puts there: then the folder stays too.
     private static func remove(_ partial: String) {
-        for path in JournalBackup.paths(of: "\(partial)/\(GatewayStore.journalName)") { unsafe unlink(path) }
-        for name in SecretFiles.names { unsafe unlink("\(partial)/\(name)") }
+        var status = stat()
+        // A link is somebody else's.
+        guard unsafe lstat(partial, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+        for name in self.names(in: partial)
+        where name.hasPrefix(GatewayStore.journalName) || SecretFiles.names.contains(name) {
+            unsafe unlink("\(partial)/\(name)")
+        }
         unsafe rmdir(partial)
+    }
+
+    private static func names(in folder: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     }
 
     private static func makeFolder(_ path: String) throws(StoreError) {
