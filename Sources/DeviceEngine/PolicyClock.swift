@@ -6,28 +6,110 @@ package import LaunchPolicy
 package struct PolicyClock: Sendable {
     private let origin: Instant
     private let bootAtOrigin: Int64
+    /// nil where it is not known which boot this is.
+    private let bootID: BootID?
+    /// How far the wall clock was ahead of policy time at most.
+    private var wallAheadMax: Int64
 
     /// The first start: policy time begins at the wall clock.
     ///
     /// - Parameters:
     ///   - wall: milliseconds since 1970.
     ///   - boot: CLOCK_BOOTTIME, in milliseconds.
-    package init(wall: Int64, boot: Int64) {
+    ///   - bootID: nil where it is not known which boot this is.
+    package init(wall: Int64, boot: Int64, bootID: BootID? = nil) {
         self.origin = Instant(milliseconds: wall)
         self.bootAtOrigin = boot
+        self.bootID = bootID
+        self.wallAheadMax = 0
     }
 
-    /// A restart: policy time goes on where it stood, plus what the wall clock says has passed, if that is not less
-    /// than nothing.
-    package init(stored: Instant, storedWall: Int64, wall: Int64, boot: Int64) {
-        let (passed, isPastAll) = wall.subtractingReportingOverflow(storedWall)
-        self.origin = isPastAll ? stored : stored + max(0, passed)
-        self.bootAtOrigin = boot
+    /// A restart: policy time goes on where it stood, plus what has passed since.
+    ///
+    /// Within one boot that is what the uptime says. Across boots it is what the wall clock says, if that is not less
+    /// than nothing; a wall clock that had gone back makes up for that first. A jump of more than `jumpMax` is not
+    /// believed: nothing has passed then.
+    ///
+    /// - Returns: besides the clock, the wall clock's jump where that is more than `jumpMax`, forward or back, and
+    ///   policy time does not go by the uptime.
+    package static func resumed(
+        _ stored: ClockRecord,
+        wall: Int64,
+        boot: Int64,
+        bootID: BootID?,
+        jumpMax: Int64
+    ) -> (clock: PolicyClock, jump: WallClockJump?) {
+        let uptime = stored.boot.flatMap { $0.id == bootID ? boot - $0.milliseconds : nil }
+        var passed: Int64
+        var jump: WallClockJump?
+        if let uptime, 0...jumpMax ~= uptime {
+            passed = uptime
+        } else {
+            let wallPassed = Self.difference(wall, stored.wall)
+            let before = WallOffset(wall: stored.wall, now: stored.now).milliseconds
+            let behind = max(0, Self.difference(stored.wallAheadMax, before))
+            passed = max(0, wallPassed >= behind ? wallPassed - behind : wallPassed)
+            let isHeldBack = passed > jumpMax
+            if isHeldBack { passed = 0 }
+            if wallPassed > jumpMax || wallPassed < -jumpMax {
+                jump = WallClockJump(from: stored.wall, to: wall, isHeldBack: isHeldBack)
+            }
+        }
+        let clock = PolicyClock(
+            origin: stored.now + passed,
+            bootAtOrigin: boot,
+            bootID: bootID,
+            wallAheadMax: stored.wallAheadMax
+        )
+        return (clock, jump)
+    }
+
+    private init(origin: Instant, bootAtOrigin: Int64, bootID: BootID?, wallAheadMax: Int64) {
+        self.origin = origin
+        self.bootAtOrigin = bootAtOrigin
+        self.bootID = bootID
+        self.wallAheadMax = wallAheadMax
     }
 
     /// The moment at which the uptime is `boot`.
     package func now(boot: Int64) -> Instant {
         self.origin + (boot - self.bootAtOrigin)
+    }
+
+    /// What is kept of the clocks at `now`.
+    ///
+    /// - `offset`: how the wall clock stands to policy time then.
+    package mutating func record(_ now: Instant, _ offset: WallOffset) -> ClockRecord {
+        self.wallAheadMax = max(self.wallAheadMax, offset.milliseconds)
+        let passed = max(0, Self.difference(now.milliseconds, self.origin.milliseconds))
+        return ClockRecord(
+            now: now,
+            wall: offset.wall(now),
+            wallAheadMax: self.wallAheadMax,
+            boot: self.bootID.map { BootMoment(id: $0, milliseconds: self.bootAtOrigin + passed) }
+        )
+    }
+
+    /// The difference, or the number next to it when it does not fit.
+    private static func difference(_ left: Int64, _ right: Int64) -> Int64 {
+        let (difference, isPastAll) = left.subtractingReportingOverflow(right)
+        return isPastAll ? (left < 0 ? .min : .max) : difference
+    }
+}
+
+/// A wall clock that stands elsewhere at a start than the time since the last commit can explain.
+package struct WallClockJump: Hashable, Sendable {
+    /// The wall clock at the last commit, in milliseconds since 1970.
+    package let from: Int64
+    /// The wall clock at the start, in milliseconds since 1970.
+    package let to: Int64
+    /// Policy time stands where it stood at the last commit: no time counts as passed.
+    package let isHeldBack: Bool
+
+    package init(from: Int64, to: Int64, isHeldBack: Bool) {
+        self.from = from
+        self.to = to
+        self.isHeldBack = isHeldBack
     }
 }
 

@@ -31,6 +31,7 @@ struct ConfigurationLoaderTests {
         #expect(!configuration.strictBackgroundPriority)
         #expect(configuration.environment == nil)
         #expect(configuration.drainTimeoutMilliseconds == 10_000)
+        #expect(configuration.clockJumpMaxMilliseconds == 31_536_000_000)
         #expect(configuration.policy == Parameters())
         #expect(configuration.logLevel == .info)
         #expect(configuration.logFormat == .text)
@@ -54,7 +55,7 @@ struct ConfigurationLoaderTests {
             // The edge.
             { edge: '127.0.0.1:0', admin: ["127.0.0.1:1", "[::1]:2"], plain: "off", /* all of it */
               state: "/tmp/s", store: "memory", registration: "open", strictBackgroundPriority: true,
-              drainTimeout: 0.5, insecure: false, providerKeys: "/keys",
+              drainTimeout: 0.5, clockJumpMax: 4e7, insecure: false, providerKeys: "/keys",
               environment: "production", tls: { certificate: "c", key: "k", clientCA: null, clientCRL: "r" },
               policy: { launchInterval: 600, criticalBattery: .5, },
               topics: { "com.example.app": { policy: { launchInterval: 300 } }, "b": {} },
@@ -69,6 +70,7 @@ struct ConfigurationLoaderTests {
         #expect(configuration.registration == .open)
         #expect(configuration.strictBackgroundPriority)
         #expect(configuration.drainTimeoutMilliseconds == 500)
+        #expect(configuration.clockJumpMaxMilliseconds == 40_000_000_000)
         #expect(configuration.certificateFile == "c")
         #expect(configuration.privateKeyFile == "k")
         #expect(configuration.clientCAFile == nil)
@@ -104,6 +106,7 @@ struct ConfigurationLoaderTests {
             ("{drainTimeout: -1}", "drainTimeout: is -1; write a number of seconds from 0 to 3600"),
             ("{drainTimeout: Infinity}", "drainTimeout: is inf; write a number of seconds from 0 to 3600"),
             ("{drainTimeout: NaN}", "drainTimeout: is nan; write a number of seconds from 0 to 3600"),
+            ("{clockJumpMax: 59}", "clockJumpMax: is 59; write a number of seconds from 60 to 3155760000"),
             ("{tls: {key: 5}}", "tls.key: is 5; write a path, or null"),
             ("{tls: \"x\"}", "tls: is \"x\"; write an object: { ... }"),
             ("{providerKeys: []}", "providerKeys: is a list; write a path, or null"),

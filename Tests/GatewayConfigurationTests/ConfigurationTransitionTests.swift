@@ -14,7 +14,7 @@ struct ConfigurationTransitionTests {
             "strictBackgroundPriority": "true", "environment": #""production""#, "appleStreamLimit": "true",
             "drainTimeout": "2.5", "tls.certificate": #""/c.pem""#, "tls.key": #""/k.pem""#,
             "tls.clientCA": #""/a.pem""#, "tls.clientCRL": #""/r.pem""#, "providerKeys": #""/keys""#,
-            "log.level": #""debug""#, "log.format": #""json""#, "unaskedWorkers": "true",
+            "log.level": #""debug""#, "log.format": #""json""#, "unaskedWorkers": "true", "clockJumpMax": "40000000",
         ]
         for name in Parameters.Name.allCases {
             others["policy.\(name.rawValue)"] = name == .criticalBattery ? "0.5" : "17"
@@ -60,8 +60,9 @@ struct ConfigurationTransitionTests {
         let waiting = try Self.others.keys.sorted().filter { try needs($0) }
         #expect(
             waiting == [
-                "admin", "appleStreamLimit", "edge", "environment", "insecure", "limits.connectionWindowBytes",
-                "limits.continuationFramesMax", "limits.frameBytesMax", "limits.headerListBytesMax",
+                "admin", "appleStreamLimit", "clockJumpMax", "edge", "environment", "insecure",
+                "limits.connectionWindowBytes", "limits.continuationFramesMax", "limits.frameBytesMax",
+                "limits.headerListBytesMax",
                 "limits.readBytesPerTurn", "limits.streamWindowBytes", "limits.streamsPerConnectionMax", "plain",
                 "providerKeys", "state", "store", "tls.clientCA", "unaskedWorkers",
             ]

@@ -3,6 +3,7 @@ import Bytes
 import DeviceEngine
 import Foundation
 import LaunchPolicy
+import Synchronization
 import Testing
 import WakeGateTestKit
 
@@ -268,6 +269,60 @@ struct CoreRestartTests {
                 #expect((840_000...900_000).contains(left), "\(hours) hours: \(left) ms are left")
             }
         }
+    }
+
+    @Test(
+        "Starts on other boots with clocks ten years ahead or behind, and right ones after them, expire no push early",
+        arguments: [[-10, 0], [10, 0], [-10, 10, 0], [0, 10, -10]] as [[Int64]]
+    )
+    func wrongClocks(years: [Int64]) throws {
+        let pushes = 86
+        var rig = try CoreRig()
+        let wall = Int64(Date(timeIntervalSinceNow: 0).timeIntervalSince1970)
+        try rig.ask(1...pushes) { requests in
+            for push in 1...pushes {
+                // Some name no expiry, which is a default of 30 days; the others have an hour or more.
+                let expiration = push % 3 == 0 ? nil : wall + 3600 * Int64(push)
+                requests.push(push, push, expiration: expiration)
+            }
+        }
+        rig.stop()
+        var before: Int64 = 0
+        for (number, year) in years.enumerated() {
+            let store = SimulatedStore(rig.store.durable)
+            // The clock of the test stays: that of the start before stood so much farther from it.
+            try Self.changeClock(of: store, by: (before - year) * 365 * 86_400_000, boot: UInt64(number + 1))
+            before = year
+            let jumps = Mutex<[WallClockJump]>([])
+            rig = try CoreRig(store, onJump: { jump in jumps.withLock { $0.append(jump) } })
+            let pending = try rig.ask(1) { $0.statistics(1) }.integer("pushes", "pending")
+            #expect(pending == Int64(pushes), "start \(number) of \(years)")
+            #expect(jumps.withLock { $0.count } == (year == (number > 0 ? years[number - 1] : 0) ? 0 : 1))
+            rig.stop()
+        }
+        // An hour later what was to last an hour has expired, and nothing else.
+        let store = SimulatedStore(rig.store.durable)
+        try Self.changeClock(of: store, by: -3_700_000, boot: 99)
+        let last = try CoreRig(store)
+        defer { last.stop() }
+        let stats = try last.ask(1) { $0.statistics(1) }
+        #expect(stats.integer("pushes", "pending") == Int64(pushes - 1))
+    }
+
+    /// What is stored seems to come from another boot, with a wall clock that stood `milliseconds` ahead of the one
+    /// there was.
+    private static func changeClock(of store: SimulatedStore, by milliseconds: Int64, boot: UInt64) throws {
+        let key = RecordKey(.clock)
+        let clock = try #require(store.durable[key]?.withByteView { ClockRecord(stored: $0) })
+        let changed = ClockRecord(
+            now: clock.now,
+            wall: clock.wall + milliseconds,
+            wallAheadMax: clock.wallAheadMax + milliseconds,
+            boot: BootMoment(id: BootID(first: boot, second: boot), milliseconds: 0)
+        )
+        var batch = RecordBatch()
+        batch.append(key) { changed.store(to: &$0) }
+        try store.commit(batch)
     }
 
     @Test("A store that is read or written in vain ends the start with its cause", arguments: 0...2)

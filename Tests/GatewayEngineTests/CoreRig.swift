@@ -25,7 +25,8 @@ final class CoreRig {
     /// - Throws: `StoreError` when the core cannot start.
     init(
         _ store: SimulatedStore = SimulatedStore(),
-        _ configuration: EngineConfiguration = EngineRig.open()
+        _ configuration: EngineConfiguration = EngineRig.open(),
+        onJump: @escaping @Sendable (WallClockJump) -> Void = { _ in }
     ) throws {
         self.store = store
         let (gate, bell) = (self.gate, self.bell)
@@ -40,6 +41,7 @@ final class CoreRig {
             self.core = try EngineCore(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
+                jumpWatch: ClockJumpWatch(onJump: onJump),
                 store: store,
                 outlet: GroupOutlet(loops: [self.loop], history: self.history),
                 ring: { bell.ring() },

@@ -70,8 +70,9 @@ extension DispatchSimulation {
         guard self.restored(records, as: found, "after a restart") else { return }
         guard let lives = self.lives else { return }
         let clock =
-            found.clock.map { PolicyClock(stored: $0.now, storedWall: $0.wall, wall: lives.wall, boot: lives.boot) }
-            ?? PolicyClock(wall: lives.wall, boot: lives.boot)
+            found.clock.map {
+                PolicyClock.resumed($0, wall: lives.wall, boot: lives.boot, bootID: nil, jumpMax: .max).clock
+            } ?? PolicyClock(wall: lives.wall, boot: lives.boot)
         let now = clock.now(boot: lives.boot)
         self.checkClock(found.clock, now)
         let rig = DispatchRig(self.configuration, start: now.milliseconds, seed: self.generator.next())

@@ -22,7 +22,7 @@ package struct ConfigurationKey: Sendable {
     /// What the sockets, the files and the agreements with peers that are connected were made with.
     private static let namesThatNeedRestart: Set<String> = [
         "edge", "admin", "plain", "insecure", "state", "store", "environment", "appleStreamLimit",
-        "unaskedWorkers",
+        "unaskedWorkers", "clockJumpMax",
         "limits.streamsPerConnectionMax", "limits.headerListBytesMax", "limits.frameBytesMax",
         "limits.streamWindowBytes", "limits.connectionWindowBytes", "limits.continuationFramesMax",
         "limits.readBytesPerTurn",
@@ -83,6 +83,20 @@ extension ConfigurationKey {
                 return true
             },
             value: { .number(JSONNumber(Double($0.drainTimeoutMilliseconds) / 1000)) }
+        ),
+        ConfigurationKey(
+            name: "clockJumpMax",
+            requirement: "a number of seconds from 60 to \(Parameters.secondsMax)",
+            summary: "the longest time that the wall clock is believed to have passed while the machine was off",
+            isText: false,
+            assign: { configuration, value in
+                guard case .number(let number) = value else { return false }
+                let seconds = number.double
+                guard seconds >= 60, seconds <= Double(Parameters.secondsMax) else { return false }
+                configuration.clockJumpMaxMilliseconds = Int64((seconds * 1000).rounded())
+                return true
+            },
+            value: { .number(JSONNumber(Double($0.clockJumpMaxMilliseconds) / 1000)) }
         ),
     ]
 

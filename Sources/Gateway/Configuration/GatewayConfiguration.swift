@@ -37,6 +37,9 @@ package struct GatewayConfiguration: Sendable {
     /// How long a shutdown waits for wakes in flight.
     package var drainTimeoutMilliseconds: Int64 = 10_000
 
+    /// The longest time that the wall clock is believed to have passed between two boots.
+    package var clockJumpMaxMilliseconds: Int64 = 365 * 86_400_000
+
     /// The PEM file of the server's certificate chain; nil when not set.
     package var certificateFile: String?
     /// The PEM file of the server's private key; nil when not set.

@@ -48,7 +48,7 @@ final class EngineCore {
     private var isAskingNew = false
     private var wakeBytesPerStreamMax: Int
     private var configuration: EngineConfiguration
-    private let clock: PolicyClock
+    private var clock: PolicyClock
     private let outlet: GroupOutlet
     /// nil when nothing is kept.
     private let pipeline: CommitPipeline?
@@ -61,6 +61,7 @@ final class EngineCore {
     ///   - historyKey: the key of the history that hears what happens.
     ///   - workers: whether workers are asked who they are.
     ///   - store: nil to keep nothing.
+    ///   - jumpWatch: how far the wall clock may have gone across a boot, and who hears that it went farther.
     ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
     ///   - meter: what other parts of the gateway have counted of their bounds.
     ///   - live: takes a sample a second.
@@ -71,6 +72,7 @@ final class EngineCore {
         configuration: EngineConfiguration,
         historyKey: HashKey,
         workers: WorkersAsked = .unrecorded,
+        jumpWatch: ClockJumpWatch = ClockJumpWatch(),
         wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
         store: (any RecordStore)?,
         outlet: GroupOutlet,
@@ -80,7 +82,7 @@ final class EngineCore {
         ring: @escaping @Sendable () -> Void,
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
-        let (wall, boot) = (SystemClock.wall, SystemClock.boot)
+        let (wall, boot, bootID) = (SystemClock.wall, SystemClock.boot, SystemClock.bootID)
         var stored = StoredGateway(engine: Self.makeEngine(configuration, historyKey, now: Instant(milliseconds: wall)))
         try store?.load { key, content throws(StoreError) in
             try stored.take(key, content)
@@ -90,9 +92,12 @@ final class EngineCore {
         self.engine = stored.engine
         self.wereWorkersAsked = stored.wereWorkersAsked || workers == .asked
         self.configuration = configuration
-        self.clock =
-            stored.clock.map { PolicyClock(stored: $0.now, storedWall: $0.wall, wall: wall, boot: boot) }
-            ?? PolicyClock(wall: wall, boot: boot)
+        let jumpMax = jumpWatch.millisecondsMax
+        let resumed = stored.clock.map {
+            PolicyClock.resumed($0, wall: wall, boot: boot, bootID: bootID, jumpMax: jumpMax)
+        }
+        self.clock = resumed?.clock ?? PolicyClock(wall: wall, boot: boot, bootID: bootID)
+        if let jump = resumed?.jump { jumpWatch.onJump(jump) }
         let now = self.clock.now(boot: boot)
         try self.engine.finishRestoring(now: now, losingWakes: true)
         var policies = stored.policies
@@ -117,7 +122,8 @@ final class EngineCore {
             var beginning = RecordBatch()
             let since = (stored.countingSince ?? wall).littleEndian
             beginning.append(RecordKey(.origin)) { $0.append(memoryOf: since) }
-            beginning.append(RecordKey(.clock)) { ClockRecord(now: now, wall: wall).store(to: &$0) }
+            let clock = self.clock.record(now, self.offset)
+            beginning.append(RecordKey(.clock)) { clock.store(to: &$0) }
             if workers == .asked { beginning.append(.workersAsked) { $0.append(memoryOf: since) } }
             if isPolicyNew { beginning.append(RecordKey(.policies)) { policies.store(to: &$0) } }
             self.engine.takeStep(into: &beginning)
@@ -196,7 +202,7 @@ extension EngineCore {
         case .idle:
             guard hasRecords else { return self.release() }
             self.takeHistory()
-            let clock = ClockRecord(now: self.engine.now, wall: self.offset.wall(self.engine.now))
+            let clock = self.clock.record(self.engine.now, self.offset)
             self.stage.group.records.append(RecordKey(.clock)) { clock.store(to: &$0) }
             self.engine.takeStep(into: &self.stage.group.records)
             if self.arePoliciesChanged {

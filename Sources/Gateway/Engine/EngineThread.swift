@@ -13,6 +13,7 @@ final class EngineThread: Sendable {
     /// - Parameters:
     ///   - historyKey: the key of the history that hears what happens.
     ///   - workers: whether workers are asked who they are.
+    ///   - jumpWatch: how far the wall clock may have gone across a boot, and who hears that it went farther.
     ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
     ///   - mailbox: what the loops have for it; closing it ends the thread.
     ///   - outlet: where it leaves what it has for the loops and the history.
@@ -27,6 +28,7 @@ final class EngineThread: Sendable {
         configuration: EngineConfiguration,
         historyKey: HashKey,
         workers: WorkersAsked,
+        jumpWatch: ClockJumpWatch,
         wakeBytesPerStreamMax: Int,
         mailbox: Mailbox<CommandBatch>,
         outlet: GroupOutlet,
@@ -47,6 +49,7 @@ final class EngineThread: Sendable {
                     configuration: configuration,
                     historyKey: historyKey,
                     workers: workers,
+                    jumpWatch: jumpWatch,
                     wakeBytesPerStreamMax: wakeBytesPerStreamMax,
                     store: try openStore(),
                     outlet: outlet,

@@ -1,4 +1,5 @@
 import DeviceEngine
+import Foundation
 import Glibc
 import LaunchPolicy
 
@@ -9,6 +10,14 @@ enum SystemClock {
 
     /// Milliseconds since the machine started, suspended time included.
     static var boot: Int64 { self.read(CLOCK_BOOTTIME) }
+
+    /// What tells this boot from others; nil where the system does not say.
+    static let bootID: BootID? = {
+        guard let file = FileHandle(forReadingAtPath: "/proc/sys/kernel/random/boot_id"),
+            let data = try? file.read(upToCount: 64)
+        else { return nil }
+        return BootID(text: String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+    }()
 
     /// Milliseconds on the clock that loops use.
     static var monotonic: Int64 { self.read(CLOCK_MONOTONIC) }

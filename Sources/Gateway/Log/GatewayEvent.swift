@@ -3,7 +3,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case ready, draining, drainTimedOut, stopped
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
     case providerKeys, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
-    case storeFailed, checkpointFailed, history, historyEventsDropped
+    case clockJumped, storeFailed, checkpointFailed, history, historyEventsDropped
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
     case logLinesLost
@@ -12,8 +12,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     package var level: GatewayConfiguration.LogLevel {
         switch self {
         case .ready, .draining, .stopped, .reloaded, .configurationChanged, .webhookRecovered: .info
-        case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .clientTrust, .clientCertificate, .history,
-            .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused, .logLinesLost:
+        case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .clientTrust, .clientCertificate, .clockJumped,
+            .history, .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused, .logLinesLost:
             .warning
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed: .error
         case .handshakeFailed, .routineLimitMet: .debug
@@ -24,7 +24,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     var isThrottled: Bool {
         switch self {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
-            .configurationNeedsRestart, .configurationFault, .reloadRefused:
+            .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped:
             false
         case .providerKeys, .tokensUnreadable, .clientTrust, .clientCertificate, .handshakeFailed, .storeFailed,
             .checkpointFailed, .history, .historyEventsDropped, .limitMet, .routineLimitMet, .webhookResting,
@@ -42,7 +42,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         case .providerKeys: "cause"
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,
-            .handshakeFailed, .storeFailed, .checkpointFailed, .history, .historyEventsDropped, .logLinesLost:
+            .handshakeFailed, .clockJumped, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
+            .logLinesLost:
             nil
         }
     }

@@ -74,6 +74,7 @@ package final class Gateway: Sendable {
             configuration: configuration.engine,
             historyKey: historyKey,
             workers: tokens.workersAsked,
+            jumpWatch: ClockJumpWatch(configuration, log),
             wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
             mailbox: context.engine,
             outlet: GroupOutlet(loops: context.loops, history: self.history),
@@ -90,6 +91,7 @@ package final class Gateway: Sendable {
             pulse: context.enginePulse
         )
         self.attachReloads(certificate, watches)
+        context.backups.removeLeftovers()
         isReady = true
     }
 

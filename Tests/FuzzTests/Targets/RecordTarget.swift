@@ -7,6 +7,7 @@ import LaunchPolicy
 /// The records of the store: a run of them, as a commit holds it.
 enum RecordTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
+        for losesWakes in [true, false] { try RestoredEngine.check(input, losesWakes: losesWakes) }
         var records = RecordRun(input)
         while let (key, content) = records.next() {
             switch key.kind {
@@ -24,7 +25,11 @@ enum RecordTarget {
         guard let clock = ClockRecord(stored: content) else { return }
         var written = ByteBuffer()
         clock.store(to: &written)
-        try promise(written.view == content, "a clock changed when it was written anew")
+        try promise(ClockRecord(stored: written.view) == clock, "a clock changed when it was written anew")
+        for id in [clock.boot?.id, nil] {
+            let resumed = PolicyClock.resumed(clock, wall: 1_700_000_000_000, boot: 5, bootID: id, jumpMax: 1 << 40)
+            try promise(resumed.clock.now(boot: 6) >= clock.now, "policy time went back")
+        }
     }
 
     private static func checkPolicies(_ content: ByteView) throws(BrokenPromise) {

@@ -1,0 +1,108 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+
+/// An engine of records that somebody may have damaged: it refuses them, or runs on them.
+enum RestoredEngine {
+    /// Rows that are looked at; a table with a gap is refused anyway.
+    private static let devicesMax: UInt32 = 64
+    private static let spans: [Int64] = [0, 1, 30_000, 900_000, 86_400_000, 2_600_000_000, 400_000_000_000]
+
+    static func check(_ input: ByteView, losesWakes: Bool) throws(BrokenPromise) {
+        var number: UInt64 = 0
+        let engine = EmbeddedEngine(
+            configuration: EngineConfiguration(),
+            now: Instant(milliseconds: 0),
+            historyKey: HashKey((1, 2))
+        ) {
+            number += 1
+            return (number, number)
+        }
+        guard let (now, deviceCount) = self.restore(engine, input, losesWakes: losesWakes) else { return }
+        try self.checkBooks(engine, deviceCount, after: "restoring")
+        var moment = now
+        for span in self.spans {
+            moment = moment + span
+            while !engine.advance(to: moment, devicesMax: 16) {}
+            _ = engine.oldestDueMilliseconds
+            while engine.popExpiredWake() != nil {}
+            for number in 0..<deviceCount {
+                self.step(engine, DeviceIndex(rawValue: number), Int(span) + Int(number))
+            }
+            var batch = RecordBatch()
+            engine.takeStep(into: &batch)
+            try self.checkBooks(engine, deviceCount, after: "\(span) ms")
+        }
+    }
+
+    /// - Returns: the policy time it goes on from, and how many devices it has; nil when the records are refused.
+    private static func restore(
+        _ engine: EmbeddedEngine,
+        _ input: ByteView,
+        losesWakes: Bool
+    ) -> (now: Instant, deviceCount: UInt32)? {
+        var records = RecordRun(input)
+        var now = Instant(milliseconds: 1_700_000_000_000)
+        var deviceCount: UInt32 = 0
+        do throws(StoreError) {
+            while let (key, content) = records.next() {
+                switch key.kind {
+                case .clock: now = ClockRecord(stored: content)?.now ?? now
+                case .device where key.index >= self.devicesMax: return nil
+                case .device:
+                    deviceCount += 1
+                    try engine.restore(key, content)
+                case .topic: try engine.restore(key, content)
+                default: break
+                }
+            }
+            try engine.finishRestoring(now: now, losingWakes: losesWakes)
+        } catch {
+            return nil
+        }
+        return (now, deviceCount)
+    }
+
+    private static func step(_ engine: EmbeddedEngine, _ device: DeviceIndex, _ choice: Int) {
+        _ = engine.snapshot(device)
+        let wake = engine.claim(device) ?? engine.wakeInFlight(device)
+        if let wake { _ = engine.extend(wake, by: 5000) }
+        switch choice % 7 {
+        case 0: _ = engine.launchForced(device)
+        case 1: if let wake { _ = engine.report(.failed, wake: wake) }
+        case 2: if let wake { _ = engine.report(.newData, wake: wake) }
+        case 3: if let wake { engine.lose(wake, takingBackAttempt: true) }
+        case 4: _ = engine.expireForced(device)
+        case 5: engine.unregister(device)
+        default:
+            guard engine.identity(device).isRegistered else { return }
+            let push = IncomingPush(
+                apnsID: APNsID(first: 1, second: UInt64(choice), upperCase: 0),
+                isNamedByClient: true,
+                priority: .immediate,
+                expiration: .absent,
+                collapseID: ByteView(),
+                payload: ByteView("{}"),
+                wakes: true
+            )
+            _ = try? engine.accept(push, device: device, workerIsFree: choice % 2 == 0)
+        }
+    }
+
+    /// Counters that were damaged stay so; what is counted from the devices is right.
+    private static func checkBooks(
+        _ engine: EmbeddedEngine,
+        _ deviceCount: UInt32,
+        after what: String
+    ) throws(BrokenPromise) {
+        var (pending, inFlight): (Int64, Int64) = (0, 0)
+        for number in 0..<deviceCount {
+            let device = DeviceIndex(rawValue: number)
+            let state = engine.snapshot(device).state
+            if state.pending != nil { pending += 1 }
+            if let push = state.inFlight?.push, push.handle != .none { inFlight += 1 }
+        }
+        let books = engine.totals
+        try promise(books.pending == pending && books.inFlight == inFlight, "the books are wrong after \(what)")
+    }
+}
