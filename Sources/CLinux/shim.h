@@ -175,6 +175,74 @@ static inline long wakegate_raise_descriptor_limit(void) {
     return limit.rlim_cur > 1000000 ? 1000000 : (long)limit.rlim_cur;
 }
 
+// The part of `text` that ends the mapping `line` of /proc/self/maps is at `address`: 1 when the line is of that mapping.
+static inline int wakegate_is_mapping(const char *line, uintptr_t address) {
+    uintptr_t bounds[2] = {0, 0};
+    int side = 0;
+    for (; *line != '\0' && *line != ' '; line++) {
+        char digit = *line;
+        if (digit == '-') side = 1;
+        else bounds[side] = bounds[side] << 4 | (uintptr_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+    }
+    return address >= bounds[0] && address < bounds[1];
+}
+
+// Writes to `room` the path of the file that is mapped at `address`; 0 when there is none. Safe in signal handlers.
+static inline int wakegate_mapped_file(uintptr_t address, char *room, int size) {
+    char chunk[1024];
+    char line[4400];
+    int used = 0, count, index, found = 0, maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (maps < 0) return 0;
+    while (!found && (count = (int)read(maps, chunk, sizeof chunk)) > 0) {
+        for (index = 0; index < count && !found; index++) {
+            if (chunk[index] != '\n') {
+                if (used < (int)sizeof line - 1) line[used++] = chunk[index];
+                continue;
+            }
+            line[used] = '\0';
+            used = 0;
+            if (!wakegate_is_mapping(line, address)) continue;
+            char *path = strchr(line, '/');
+            if (path == NULL) break;
+            strncpy(room, path, (size_t)size - 1);
+            room[size - 1] = '\0';
+            found = 1;
+        }
+    }
+    close(maps);
+    return found;
+}
+
+static inline void wakegate_write_text(const char *text) {
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+}
+
+// Part of a mapped file is gone, as somebody cut it: says which file, and ends the process with status 1. What is no
+// fault of a file takes its ordinary end.
+static inline void wakegate_bus_error(int number, siginfo_t *info, void *context) {
+    char path[4200];
+    (void)context;
+    if (info->si_code <= 0 || !wakegate_mapped_file((uintptr_t)info->si_addr, path, sizeof path)) {
+        signal(number, SIG_DFL);
+        return;
+    }
+    wakegate_write_text("wakegate: ");
+    wakegate_write_text(path);
+    wakegate_write_text(" was cut or cannot be read any more while the gateway used it. Whatever was answered is in the "
+                        "journal. See who touches the state folder, and to its disk, and start WakeGate again.\n");
+    _exit(1);
+}
+
+// Has the process say which file is at fault when part of a mapped one is gone.
+static inline void wakegate_explain_bus_errors(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = wakegate_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGBUS, &action, NULL);
+}
+
 // Waits until a descriptor is readable, at most so many milliseconds.
 static inline int wakegate_wait_readable(int descriptor, int milliseconds) {
     struct pollfd entry = {descriptor, POLLIN, 0};

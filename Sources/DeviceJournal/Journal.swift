@@ -51,6 +51,7 @@ package final class Journal: RecordStore {
         syncFolder: ((String) throws(StoreError) -> Void)? = nil
     ) throws(StoreError) {
         self.place = try JournalPlace(path, vfs: vfs, syncFolder: syncFolder)
+        if vfs == nil { try JournalAccess.check(self.place) }
         self.limits = limits
         self.progress = CheckpointProgress(limits: limits)
         self.pace = CompactionPace(limits: limits)

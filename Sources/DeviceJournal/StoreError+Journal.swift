@@ -1,4 +1,5 @@
 import DeviceEngine
+import Glibc
 import SQLite
 
 extension StoreError {
@@ -9,6 +10,12 @@ extension StoreError {
         case .full:
             self.init(
                 message: "The disk is full: \(path) cannot grow (\(cause)). Free space there and start WakeGate again."
+            )
+        case .io where Self.isAtLimit(path), .tooLarge:
+            self.init(
+                message: "\(path) cannot grow: the process may write files of \(Self.fileBytesMax) bytes at most "
+                    + "(\(cause)). Raise that limit (`ulimit -f` in a shell, LimitFSIZE= in a unit of systemd) and "
+                    + "start WakeGate again."
             )
         case .readOnly:
             self.init(
@@ -28,11 +35,36 @@ extension StoreError {
             self.init(
                 message: "\(path) is locked by another program (\(cause)). End that program and start WakeGate again."
             )
+        case .other where Self.isOfContent(error):
+            self.init(damaged: path, cause)
         case .io, .other:
             self.init(
                 message: "Reading or writing \(path) failed (\(cause)). Check the disk and the system's log, "
                     + "then start WakeGate again."
             )
+        }
+    }
+
+    /// Whether SQLite found in the file something else than what every journal has, such as no table.
+    private static func isOfContent(_ error: SQLiteError) -> Bool {
+        error.code == 1
+    }
+
+    /// The limit of a file's size; the largest number where there is none.
+    private static var fileBytesMax: UInt64 {
+        var limit = rlimit()
+        let isKnown = unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
+        return isKnown ? UInt64(limit.rlim_cur) : .max
+    }
+
+    /// Whether the journal's file or its log cannot take another page within that limit: of a write that failed in a
+    /// commit SQLite does not say the cause.
+    private static func isAtLimit(_ path: String) -> Bool {
+        let limit = self.fileBytesMax
+        return ["", "-wal"].contains { name in
+            var status = stat()
+            guard unsafe stat(path + name, &status) == 0 else { return false }
+            return UInt64(status.st_size) + 2 * UInt64(JournalFile.pageBytes) > limit
         }
     }
 

@@ -366,7 +366,7 @@ extension SQLiteError {
     }
 
     fileprivate init(_ code: Int32, _ connection: OpaquePointer?) {
-        let kind: Kind
+        var kind: Kind
         switch code & 0xFF {
         case SQLITE_FULL: kind = .full
         case SQLITE_READONLY, SQLITE_PERM: kind = .readOnly
@@ -380,6 +380,7 @@ extension SQLiteError {
         var message = unsafe connection.flatMap { unsafe sqlite3_errmsg($0) }.map { unsafe String(cString: $0) } ?? ""
         if message.isEmpty || message == "not an error" { message = unsafe String(cString: sqlite3_errstr(code)) }
         let cause = unsafe connection.map { unsafe sqlite3_system_errno($0) } ?? 0
+        if cause == EFBIG, kind == .io || kind == .full { kind = .tooLarge }
         if cause != 0 { message += unsafe " (\(String(cString: strerror(cause))))" }
         self.init(kind: kind, code: code, message: message)
     }

@@ -4,6 +4,8 @@ package struct SQLiteError: Error, Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         /// The disk, or what the process may use of it, is full.
         case full
+        /// The file may not become larger: the process's own limit of file sizes.
+        case tooLarge
         /// The file or its folder may not be written.
         case readOnly
         /// The file cannot be opened.

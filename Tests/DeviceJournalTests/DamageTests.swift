@@ -2,6 +2,7 @@ import Bytes
 import DeviceEngine
 import DeviceJournal
 import Foundation
+import Glibc
 import SQLite
 import Testing
 import WakeGateTestKit
@@ -54,7 +55,43 @@ struct DamageTests {
         let message = try #require(try folder.refusal())
         #expect(message.contains(folder.path))
         #expect(message.contains(fault), "\(message)")
+        #expect(message.contains("is damaged"), "\(message)")
         #expect(message.hasSuffix("."))
+    }
+
+    @Test(
+        "What is no file in the place of one is refused by name, and keeps nobody waiting",
+        arguments: ["", "-wal", "-shm"],
+        [true, false]
+    )
+    func noFile(name: String, isFolder: Bool) throws {
+        let folder = try Self.folder()
+        let path = folder.path + name
+        unsafe unlink(path)
+        #expect(unsafe (isFolder ? mkdir(path, 0o700) : mkfifo(path, 0o600)) == 0)
+        let message = try #require(try folder.refusal())
+        #expect(message.hasPrefix("\(path) is no ordinary file."), "\(message)")
+    }
+
+    @Test("A file that may not be changed is refused with its name, the cause and the remedy", arguments: ["i", "a"])
+    func unchangeable(attribute: String) throws {
+        let folder = try Self.folder()
+        func change(_ sign: String) throws -> Int32 {
+            let process = Process()
+            process.executableURL = URL(filePath: "/usr/bin/chattr")
+            process.arguments = ["\(sign)\(attribute)", folder.path]
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            process.waitUntilExit()
+            return process.terminationStatus
+        }
+        // Not every file system has attributes, and not every user may set them.
+        guard FileManager.default.fileExists(atPath: "/usr/bin/chattr"), try change("+") == 0 else { return }
+        let message = try folder.refusal()
+        #expect(try change("-") == 0)
+        #expect(message?.hasPrefix("\(folder.path) cannot be written (Operation not permitted).") == true)
+        #expect(message?.contains("chattr -\(attribute)") == true)
+        #expect(try folder.refusal() == nil)
     }
 
     @Test("Whichever bytes of the file are changed, it is refused or holds what it held", arguments: 0..<4)

@@ -1,5 +1,6 @@
 import Gateway
 import Glibc
+import HTTPTransport
 import ServiceManager
 
 extension CommandDefinition {
@@ -42,6 +43,7 @@ extension CommandDefinition {
 /// `wakegate serve`.
 package enum ServeCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+        try self.checkLimits()
         let file = parsed.text("--config")
         var configuration = try self.configuration(parsed, file: file, base: GatewayConfiguration(), isWhole: true)
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
@@ -63,6 +65,13 @@ package enum ServeCommand {
             return read
         }
         return try await self.run(configuration, source, environment) { Console.out(ReadyLine.text($0)) }
+    }
+
+    /// Before anything is opened: much of what opens files traps where it cannot.
+    static func checkLimits() throws(CommandFailure) {
+        do throws(TransportError) { try ProcessLimits.checkDescriptors() } catch {
+            throw CommandFailure(.failed, error.message)
+        }
     }
 
     /// Whether a folder is made: state in memory needs none, but one that was asked for is made all the same.

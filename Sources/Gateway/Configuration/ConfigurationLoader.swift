@@ -1,4 +1,5 @@
 package import Foundation
+import HTTPTransport
 import LaunchPolicy
 import Text
 
@@ -51,6 +52,14 @@ package struct ConfigurationLoader {
     ///
     /// - Parameter option: what names the file on the command line, for messages.
     static func contents(of path: String, bytesMax: Int, option: String) throws(ConfigurationError) -> Data {
+        guard !OrdinaryFile.isOther(path) else {
+            let fault = ConfigurationFault(
+                key: path,
+                problem: "is no ordinary file",
+                remedy: "name a readable file with \(option)"
+            )
+            throw ConfigurationError(faults: [fault])
+        }
         do {
             let data = try Data(contentsOf: URL(fileURLWithPath: path))
             if data.count <= bytesMax { return data }

@@ -63,6 +63,9 @@ struct WebhookFaults {
             ("certificate", webhook.certificateFile), ("key", webhook.privateKeyFile),
             ("ca", webhook.certificateAuthorityFile),
         ]
+        for case (let key, let path?) in files where OrdinaryFile.isOther(path) {
+            faults.append(self.fault(key, "\(path) is no ordinary file", "name a readable PEM file"))
+        }
         for case (let key, let path?) in files where unsafe access(path, R_OK) != 0 {
             faults.append(self.fault(key, "\(path) cannot be read", "name a readable PEM file"))
         }

@@ -1,4 +1,5 @@
 import Glibc
+import HTTPTransport
 
 /// Reading and writing the small files of the state folder that credentials hang on.
 enum CredentialFile {
@@ -50,8 +51,14 @@ enum CredentialFile {
     ///
     /// - Throws: when the file cannot be read, or is larger than `bytesMax`.
     static func bytes(_ path: String, bytesMax: Int) throws(CredentialError) -> [UInt8] {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw self.error(path, "cannot be read") }
+        let descriptor: Int32
+        switch OrdinaryFile.open(path) {
+        case .file(let opened): descriptor = opened
+        case .notOrdinary: throw CredentialError(message: "\(path) is no ordinary file; put one in its place.")
+        case .failed(let error):
+            errno = error
+            throw self.error(path, "cannot be read")
+        }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)

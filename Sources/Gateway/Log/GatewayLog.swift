@@ -11,12 +11,12 @@ package final class GatewayLog: @unchecked Sendable {
     /// The most lines that wait to be written.
     package static let linesMax = 1024
 
-    /// The longest wait for a line, in milliseconds; Foundation traps on a date that is too distant.
+    /// The longest wait for a line, in milliseconds.
     private static let waitMax: Int64 = 3_600_000
 
     private let level: Atomic<Int>
     private let sink: any LogSink
-    private let condition = NSCondition()
+    private let condition = UptimeCondition()
     private var format: GatewayConfiguration.LogFormat
     private var throttle = LogThrottle()
     private var waiting: [LogLine] = []
@@ -71,7 +71,7 @@ package final class GatewayLog: @unchecked Sendable {
 
     /// Waits until everything is written, at most for so long, and takes no more.
     package func close(withinSeconds seconds: Double = 1) {
-        let deadline = Date(timeIntervalSinceNow: seconds)
+        let deadline = SystemClock.monotonic + Int64(seconds * 1000)
         self.condition.withLock {
             for line in self.throttle.takeDue(.max) { self.enqueue(line) }
             self.isClosed = true
@@ -140,7 +140,7 @@ package final class GatewayLog: @unchecked Sendable {
             guard self.waiting.isEmpty else { break }
             guard !self.isClosed else { return nil }
             let due = self.throttle.nextDue.map { max(0, $0 - SystemClock.monotonic) } ?? Self.waitMax
-            _ = self.condition.wait(until: Date(timeIntervalSinceNow: Double(due) / 1000))
+            _ = self.condition.wait(until: SystemClock.monotonic + due)
         }
         defer { self.waiting = [] }
         self.isWriting = true

@@ -23,6 +23,8 @@ package enum GatewayProcess {
         source: ConfigurationSource,
         onReady: @escaping @Sendable (BoundAddresses) -> Void
     ) async throws -> Int32 {
+        try ProcessLimits.checkDescriptors()
+        ProcessLimits.takeSignalsAsErrors()
         let log = GatewayLog(level: configuration.logLevel, format: configuration.logFormat)
         let (events, happened) = AsyncStream.makeStream(of: Event.self)
         let signals = [

@@ -16,7 +16,8 @@ struct ServerCertificate: Sendable {
         guard !configuration.edge.isOff else { return nil }
         self.file = configuration.certificateFile ?? ""
         // Before the context reads it: what changes meanwhile is found changed the next time.
-        self.contents = FileManager.default.contents(atPath: self.file) ?? Data()
+        self.contents =
+            OrdinaryFile.isOther(self.file) ? Data() : FileManager.default.contents(atPath: self.file) ?? Data()
         self.context = try TLSContext(
             certificateChainFile: self.file,
             privateKeyFile: configuration.privateKeyFile ?? "",

@@ -204,6 +204,11 @@ enum System {
         wakegate_raise_descriptor_limit()
     }
 
+    /// A mapped file of which a part is gone ends the process with the file's name.
+    static func explainBusErrors() {
+        wakegate_explain_bus_errors()
+    }
+
     // MARK: Waking
 
     static func makeEvent() throws(TransportError) -> Int32 {

@@ -34,12 +34,12 @@ package enum DevelopmentCertificates {
     package static func make(in directory: String) throws(TransportError) {
         let authority = try Self.authority(in: directory)
         let serverKey = try Self.key(directory + "/server.key")
-        if Self.read(directory + "/server.pem") == nil {
+        if try Self.read(directory + "/server.pem") == nil {
             let server = try Self.server(key: serverKey, by: authority)
             try Self.write(server.pem + authority.certificate.pem, to: directory + "/server.pem", mode: 0o644)
         }
         let provider = try Self.key(directory + "/provider.p8")
-        if Self.read(directory + "/provider.pub.pem") == nil {
+        if try Self.read(directory + "/provider.pub.pem") == nil {
             try Self.write(provider.publicPEM, to: directory + "/provider.pub.pem", mode: 0o644)
         }
         let name = ("CN", "Apple Push Services: \(Self.topic)")
@@ -51,7 +51,7 @@ package enum DevelopmentCertificates {
     private static func authority(in directory: String) throws(TransportError) -> Authority {
         let key = try Self.key(directory + "/ca.key")
         let file = directory + "/ca.pem"
-        if let pem = Self.read(file) {
+        if let pem = try Self.read(file) {
             return Authority(certificate: try OpenSSL.Certificate(pem: pem, file: file), key: key)
         }
         let certificate = try OpenSSL.Certificate(
@@ -89,7 +89,7 @@ package enum DevelopmentCertificates {
         _ file: String,
         by authority: Authority
     ) throws(TransportError) {
-        guard Self.read(file) == nil else { return }
+        guard try Self.read(file) == nil else { return }
         let key = try OpenSSL.Key.make()
         let certificate = try Self.certificate(
             subject,
@@ -124,15 +124,19 @@ package enum DevelopmentCertificates {
 
     /// The key in `file`, which is made when it does not exist.
     private static func key(_ file: String) throws(TransportError) -> OpenSSL.Key {
-        if let pem = Self.read(file) { return try OpenSSL.Key(pem: pem, file: file) }
+        if let pem = try Self.read(file) { return try OpenSSL.Key(pem: pem, file: file) }
         let key = try OpenSSL.Key.make()
         try Self.write(key.privatePEM, to: file, mode: 0o600)
         return key
     }
 
-    private static func read(_ file: String) -> [UInt8]? {
-        let descriptor = unsafe open(file, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
+    private static func read(_ file: String) throws(TransportError) -> [UInt8]? {
+        let descriptor: Int32
+        switch OrdinaryFile.open(file) {
+        case .file(let opened): descriptor = opened
+        case .notOrdinary: throw TransportError(.system, "\(file) is no ordinary file; move it away.")
+        case .failed: return nil
+        }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)

@@ -19,21 +19,25 @@ package enum ProviderKey {
     }
 
     private static func read(_ file: String, remedy: String) throws(TransportError) -> [UInt8] {
-        let descriptor = unsafe open(file, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Self.unreadable(file, remedy) }
+        let descriptor: Int32
+        switch OrdinaryFile.open(file) {
+        case .file(let opened): descriptor = opened
+        case .notOrdinary: throw TransportError(.privateKey, "\(file) is no ordinary file; \(remedy).")
+        case .failed(let error): throw Self.unreadable(file, remedy, error)
+        }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)
         while bytes.count <= Self.fileBytesMax {
             let count = unsafe Glibc.read(descriptor, &chunk, chunk.count)
-            guard count >= 0 else { throw Self.unreadable(file, remedy) }
+            guard count >= 0 else { throw Self.unreadable(file, remedy, errno) }
             guard count > 0 else { return bytes }
             bytes += chunk[..<count]
         }
         throw TransportError(.privateKey, "\(file) is larger than \(Self.fileBytesMax) bytes; \(remedy).")
     }
 
-    private static func unreadable(_ file: String, _ remedy: String) -> TransportError {
-        TransportError(.privateKey, "\(file) cannot be read (\(System.message(errno))); \(remedy).")
+    private static func unreadable(_ file: String, _ remedy: String, _ error: Int32) -> TransportError {
+        TransportError(.privateKey, "\(file) cannot be read (\(System.message(error))); \(remedy).")
     }
 }
