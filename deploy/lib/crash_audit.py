@@ -6,6 +6,7 @@ import json
 import crash_ledger
 from crash_ledger import KEPT, Device, Ledger
 from crash_load import REMEMBERED, Load
+from crash_ways import AGAIN_MAX, Ways
 from h2_client import Client, Response
 from verdicts import Verdicts
 
@@ -16,8 +17,9 @@ REQUESTS_AT_ONCE = 64
 class Audit:
     """One look at a gateway that has just started and that nobody else speaks to."""
 
-    def __init__(self, load: Load, is_restart: bool = True):
-        self.load, self.is_restart = load, is_restart
+    def __init__(self, load: Load, is_restart: bool = True, ways_again_max: int | None = AGAIN_MAX):
+        """`ways_again_max` bounds how many pushes are asked for whose end was told before; none for no bound."""
+        self.load, self.is_restart, self.ways_again_max = load, is_restart, ways_again_max
         self.ledger: Ledger = load.ledger
         self.verdicts: Verdicts = load.verdicts
         self.admin: Client
@@ -38,6 +40,7 @@ class Audit:
         kept = await self.statistics(f"/v1/stats/topics/{KEPT}")
         self.kept_totals(kept, [explained[device.index] for device in self.ledger.of(KEPT)])
         await self.removed()
+        await Ways(self.load, explained, self.ways_again_max).run()
         await self.edge.close()
         await self.admin.close()
 
@@ -94,6 +97,7 @@ class Audit:
         least, most = ledger.accepted[topic], ledger.accepted[topic] + ledger.perhaps[topic]
         name = "every push that was answered 200 is counted, and no other twice"
         self.verdicts.within(name, f"accepted of {topic}", accepted, least, most)
+        ledger.missing += max(0, least - accepted)
         fault = crash_ledger.imbalance(stats)
         self.verdicts.check("the books balance in every answer", fault is None, fault or "")
         # From here on the unanswered are known, and the next comparison is as sharp as the first.

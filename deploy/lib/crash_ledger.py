@@ -41,6 +41,28 @@ class Wake:
     is_left: bool = False
 
 
+@dataclass(slots=True)
+class Push:
+    """One push that was sent, and what the delivery log told of it."""
+
+    device: "Device"
+    sequence: int
+    wakes: bool
+    # The disposition it was answered with; none when it was left without an answer.
+    disposition: str | None = None
+    launches: list[Wake] = field(default_factory=list)
+    # How it ended, once the log told that: a state, with the push it went into or the reason. For good.
+    ending: tuple[str, str | None] | None = None
+    # Whether the log knows it; none until it was asked after the push had been answered or left.
+    is_told: bool | None = None
+    # Whether something was told of it that cannot be, at whatever time.
+    is_told_wrongly: bool = False
+
+    @property
+    def apns_id(self) -> str:
+        return self.device.apns_id(self.sequence)
+
+
 @dataclass
 class Device:
     index: int
@@ -55,6 +77,8 @@ class Device:
     accepted: int = 0
     perhaps: int = 0
     wakes: list[Wake] = field(default_factory=list)
+    # By sequence number.
+    pushes: dict[int, Push] = field(default_factory=dict)
     # The states it may be in: whether registered, and its conditions. One of each, unless an answer was lost.
     registered: list[bool] = field(default_factory=lambda: [False])
     conditions: list[dict] = field(default_factory=lambda: [dict(DEFAULT_CONDITIONS)])
@@ -97,6 +121,12 @@ class Ledger:
         self.results_answered = self.changes_answered = 0
         # Raised when a worker begins to leave its stream, the gateway running on, and when the gateway has noticed.
         self.leaves = 0
+        # Pushes that the delivery log is asked for at the next comparison: new ones, and those that waited.
+        self.open_pushes: list[Push] = []
+        # All pushes whose end it told, and how many of them ended how, by topic and ending.
+        self.ended_pushes: list[Push] = []
+        # How many acknowledged pushes the books lacked, and the log knew nothing of, or told what cannot be.
+        self.missing = self.untold = self.told_wrongly = 0
 
     def of(self, topic: str) -> list[Device]:
         return [device for device in self.devices if device.topic == topic]
@@ -108,6 +138,8 @@ class Ledger:
         wake = Wake(data["wake"], device, sequence, data["coalesced"], data["attempt"], launched_at)
         wake.leaves = self.leaves
         device.wakes.append(wake)
+        if sequence in device.pushes:
+            device.pushes[sequence].launches.append(wake)
         self.wakes[wake.id] = wake
         return wake
 

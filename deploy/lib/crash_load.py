@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 import crash_ledger
-from crash_ledger import KEPT, MIXED, Device, Ledger, Wake
+from crash_ledger import KEPT, MIXED, Device, Ledger, Push, Wake
 from h2_client import Client, ConnectionLost, Response
 from served_gateway import Addresses
 from verdicts import Verdicts
@@ -122,39 +122,47 @@ class Load:
         expiration = self.source.choice([None, None, 0, now + 1, now + 2, now + 3600])
         return headers if expiration is None else [*headers, ("apns-expiration", str(expiration))]
 
+    def begin_push(self, device: Device, wakes: bool = True) -> Push:
+        """Writes down a push that is about to be sent: its wake may come before its answer."""
+        device.sent += 1
+        push = device.pushes[device.sent] = Push(device, device.sent, wakes)
+        return push
+
     async def push(self, client: Client, device: Device) -> None:
         ledger, topic = self.ledger, device.topic
-        device.sent += 1
-        sequence = device.sent
         wakes = topic == KEPT or self.source.random() < 0.9
-        body = json.dumps(device.payload(sequence, wakes)).encode()
-        head = self.headers(device, sequence)
+        push = self.begin_push(device, wakes)
+        body = json.dumps(device.payload(push.sequence, wakes)).encode()
+        head = self.headers(device, push.sequence)
         try:
             response = await client.request("POST", f"/3/device/{device.token}", body, head)
         except ConnectionLost:
-            self.leave_open(device, wakes)
+            self.leave_open(push)
             raise
         if await self.is_refused(response):
             if self.is_failing:
-                self.leave_open(device, wakes)
+                self.leave_open(push)
             return
         if not self.is_expected(device, response):
             return
         ledger.answered += 1
+        push.disposition = response.headers.get("wakegate-disposition", "")
+        ledger.open_pushes.append(push)
         if wakes:
-            device.acknowledged = sequence
+            device.acknowledged = push.sequence
             device.accepted += 1
             ledger.accepted[topic] += 1
         else:
             ledger.no_wake += 1
         self.on_event("push")
 
-    def leave_open(self, device: Device, wakes: bool) -> None:
+    def leave_open(self, push: Push) -> None:
         """Writes down a push that may have been accepted, or not."""
         self.ledger.unanswered += 1
-        if wakes:
-            device.perhaps += 1
-            self.ledger.perhaps[device.topic] += 1
+        self.ledger.open_pushes.append(push)
+        if push.wakes:
+            push.device.perhaps += 1
+            self.ledger.perhaps[push.device.topic] += 1
         else:
             self.ledger.no_wake_perhaps += 1
 

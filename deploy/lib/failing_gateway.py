@@ -38,12 +38,13 @@ async def look(load: Load, state: str, others: tuple[int, int] = (0, 0)) -> str:
 
     before = sizes_and_times(state)
     device = next(device for device in load.ledger.devices if device.registered == [True])
-    headers = [("apns-topic", device.topic), ("apns-push-type", "background")]
-    body = json.dumps(device.payload(0)).encode()
     name = "once the disk has failed pushes and results are answered 503 ServiceUnavailable"
     for _ in range(20):
+        push = load.begin_push(device)
+        body = json.dumps(device.payload(push.sequence)).encode()
+        headers = load.headers(device, push.sequence)
         answer = await edge.request("POST", f"/3/device/{device.token}", body, headers)
-        load.leave_open(device, wakes=True)
+        load.leave_open(push)
         found = (answer.status, json.loads(answer.body or b"{}").get("reason"))
         verdicts.equal(name, "push", found, (503, "ServiceUnavailable"))
     open_wakes = [wake for wake in load.ledger.wakes.values() if wake.outcome is None]

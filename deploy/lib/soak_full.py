@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 
+import admin_reader
 import crash
 import failing_gateway
 from crash_ledger import Ledger
@@ -94,7 +96,7 @@ class Filling:
         """Every push that was answered 200 waits on its device."""
         admin = await load.connect(load.addresses.admin, None)
         room = asyncio.Semaphore(64)
-        name = "every push answered before the disk was full is there after it was given room"
+        name = "every push answered before the disk was full is there after it was given room, and its way told"
 
         async def explain(token: str, apns_id: str) -> None:
             async with room:
@@ -103,6 +105,11 @@ class Filling:
             load.verdicts.equal(name, f"pending of {token}", pending and pending["apnsID"], apns_id)
 
         await asyncio.gather(*(explain(*pair) for pair in self.answered))
+        paths = [f"/v1/pushes/{apns_id}" for _, apns_id in self.answered]
+        ways = await admin_reader.read_all(load.addresses.admin, paths)
+        for (_, apns_id), (status, way) in zip(self.answered, ways, strict=True):
+            found = (status, way.get("state"), [step["event"] for step in way.get("events", [])])
+            load.verdicts.equal(name, f"way of {apns_id}", found, (200, "pending", ["received"]))
         stats = (await admin.request("GET", f"/v1/stats/topics/{TOPIC}")).json()
         load.verdicts.within(name, "accepted", stats["pushes"]["accepted"], len(self.answered), self.number)
         await admin.close()
@@ -127,6 +134,7 @@ async def fill(gateway: ServedGateway, disk: MemoryFolder, verdicts: Verdicts, s
         await filling.compare(run.load())
         await run.audit()
         await run.settle()
+        run.tell()
     gateway.end(15)
 
 
@@ -156,7 +164,7 @@ def starts(gateway: ServedGateway, verdicts: Verdicts, disk: MemoryFolder) -> No
 
     middle = len(whole) // 2
     cases: dict[str, Callable[[], None]] = {
-        "damaged": lambda: write(journal, whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]),
+        "damaged": lambda: write(journal, with_damaged_row(whole, inner_bytes(journal))),
         "damaged, its first page": lambda: write(journal, whole[:100] + bytes(8000) + whole[8100:]),
         "damaged, cut short": lambda: write(journal, whole[:middle]),
         "damaged, without its last page": lambda: write(journal, whole[:-16384]),
@@ -197,6 +205,18 @@ def write(path: str, content: bytes) -> None:
             os.unlink(path + suffix)
     with open(path, "wb") as file:
         file.write(content)
+
+
+def inner_bytes(path: str) -> bytes:
+    """Some bytes of the row in the middle, which lie together in the file."""
+    with contextlib.closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as database:
+        rows = database.execute("SELECT content FROM rows WHERE id = (SELECT (min(id) + max(id)) / 2 FROM rows)")
+        return rows.fetchone()[0][100:132]
+
+
+def with_damaged_row(whole: bytes, inner: bytes) -> bytes:
+    """A bit of these bytes changed wherever they lie: pages that nothing reads any more may hold them, too."""
+    return whole.replace(inner, bytes([inner[0] ^ 1]) + inner[1:])
 
 
 def without_row(path: str, whole: bytes) -> None:

@@ -85,7 +85,7 @@ class SyncFailures(crash.Crashes):
         if not self.start():
             return False
         await self.audit()
-        return self.verdicts.passed
+        return self.books_agree
 
     def start_or_explain(self, number: int) -> bool:
         """Whether the gateway starts; when it does not, it must end with 1 and name the file."""
@@ -128,6 +128,7 @@ async def run(program: str, folder: str, verdicts: Verdicts, seed: int) -> None:
         verdicts.check("syncs failed under load", failures.kills >= 4, f"only {failures.kills} did")
         await history(failures)
         await failures.settle()
+        failures.tell()
     finally:
         gateway.end(9)
 

@@ -32,6 +32,14 @@ class Verdicts:
     def skip(self, name: str, why: str) -> None:
         self.skipped[name] = why
 
+    def add(self, others: "Verdicts", where: str) -> None:
+        """Takes over what was checked elsewhere, under names that begin with `where`."""
+        for mine, theirs in (
+            (self.counts, others.counts), (self.failures, others.failures), (self.notes, others.notes),
+            (self.skipped, others.skipped),
+        ):  # fmt: skip
+            mine.update({f"{where}: {name}": value for name, value in theirs.items()})
+
     @property
     def passed(self) -> bool:
         return bool(self.counts) and not self.failures
