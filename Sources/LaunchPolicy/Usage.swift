@@ -6,6 +6,8 @@ package struct Usage: Hashable, Sendable {
     private var lastHour: Int64 = 0
     /// Of the 168 hours that end with `lastHour` those in which a use began.
     private var hours = HourRing()
+    /// The hours of the day that are habitual, a bit each; only a beginning changes them.
+    private var habits: UInt32 = 0
 
     /// How many of the remembered hours make an hour of the day habitual.
     private static let habit = 3
@@ -24,6 +26,10 @@ package struct Usage: Hashable, Sendable {
             self.lastHour = hour
         }
         self.hours[hour] = true
+        self.habits = (Int64(0)..<24).reduce(into: 0) { habits, hour in
+            let days = (0..<HourRing.count / 24).count { self.hours[hour + $0 * 24] }
+            if days >= Self.habit { habits |= 1 << UInt32(hour) }
+        }
         self.last = now
     }
 
@@ -43,16 +49,18 @@ package struct Usage: Hashable, Sendable {
     /// The first moment from `moment` on, and at most `flex` later, that comes `lead` before a habitual hour or is in
     /// it; `moment` itself when there is none.
     func refreshMoment(_ moment: Instant, flex: Int64, lead: Int64) -> Instant {
-        guard flex > 0, self.last != .distantPast, moment > .distantPast else { return moment }
+        guard flex > 0, self.habits != 0, moment > .distantPast else { return moment }
         let hour = Self.hour(of: moment + lead)
         guard !self.isHabitual(hour) else { return moment }
-        guard let next = (hour + 1...hour + 24).first(where: self.isHabitual) else { return moment }
+        var next = hour + 1
+        while !self.isHabitual(next) { next += 1 }
         let putOff = Instant(milliseconds: next.multipliedSaturating(by: Self.hour)) - lead
         return putOff <= moment + flex ? putOff : moment
     }
 
     private func isHabitual(_ hour: Int64) -> Bool {
-        (0..<HourRing.count / 24).count { self.hours[hour + $0 * 24] } >= Self.habit
+        let ofDay = hour % 24
+        return self.habits & (1 << UInt32(ofDay < 0 ? ofDay + 24 : ofDay)) != 0
     }
 
     private static func hour(of moment: Instant) -> Int64 {

@@ -73,6 +73,18 @@ struct LaneTests {
         #expect(driver.launch(at: 2) == "d")
     }
 
+    @Test("A continued request ignores its earliest beginning")
+    func earliestBegin() throws {
+        var driver = try LanesDriver()
+        driver.report(at: 0) { $0.appState = .active }
+        driver.submit("c", .continued(.queue), at: 1, earliestBegin: 100)
+        #expect(driver.inFlight == ["c"])
+        driver.submit("d", .continued(.queue), at: 2, earliestBegin: 100)
+        driver.submit("e", .continued(.queue), at: 3)
+        _ = driver.succeed("c")
+        #expect(driver.launch(at: 4) == "d")
+    }
+
     @Test("A push that is lost has its place again before what arrived in the same millisecond")
     func places() throws {
         var driver = try LanesDriver()
@@ -81,13 +93,14 @@ struct LaneTests {
         driver.finish("s0", 1, at: 1)
         driver.push(.considerate, at: 850)
         driver.finish("s1", 1, at: 850)
+        driver.push(.considerate, at: 850)
         #expect(driver.launch(at: 900) == "s0")
         _ = driver.succeed("s0")
         #expect(driver.launch(at: 1800) == "push")
         #expect(driver.losePush(at: 1801) == .retries)
         #expect(driver.launch(at: 1801) == "push")
         driver.push(.considerate, at: 1802)
-        #expect(driver.losePush(at: 1803) == .absorbed(PushHandle(rawValue: 1)))
+        #expect(driver.losePush(at: 1803) == .absorbed(PushHandle(rawValue: 2)))
         #expect(driver.launch(at: 1803) == "push")
         _ = driver.lanes.pushResultReported(.newData, at: LanesDriver.at(1804), driver.parameters)
         driver.push(.considerate, at: 1805)
@@ -177,6 +190,19 @@ extension LaneTests {
         }
         #expect(task.transfers == 3)
         #expect(driver.lanes.tasks.isBlank)
+    }
+
+    @Test("What a wake of a removed device cost is not put back into the fresh state")
+    func removedCharge() throws {
+        var driver = try LanesDriver()
+        for (name, seconds) in [("first", 0.0), ("second", 1000)] {
+            driver.finish(name, 1, at: seconds)
+            #expect(driver.launch(at: seconds) == name)
+            if name == "first" { _ = driver.succeed(name) }
+        }
+        _ = driver.lanes.unregistered(at: LanesDriver.at(1001), driver.parameters)
+        _ = driver.lose("second")
+        #expect(driver.lanes == DeviceLanes())
     }
 
     @Test("An operator launches a request past every hold, and what held it does not interrupt it")

@@ -1,0 +1,292 @@
+import WakeGateTestKit
+
+/// A random trace of pushes, requests and sessions, made so that the corners of the rules are met often.
+struct TaskTrace {
+    enum Event {
+        case push(name: String, priority: Int, expiration: Int64?)
+        case report(DeviceFacts)
+        case submit(Request)
+        case finished(session: String, count: Int)
+        case cancel(String)
+    }
+
+    struct Request {
+        var identifier: String
+        var kind: String
+        var earliestBegin: Int64?
+        var needsNetwork = false
+        var needsPower = false
+        var fails = false
+    }
+
+    struct Step {
+        var moment: Int64
+        var device: String
+        var event: Event
+        var line: String
+
+        /// An event of the same moment and device that does nothing: all that happens before comes out with it.
+        var barrier: String {
+            #"{"t": \#(TaskTrace.seconds(self.moment)), "device": "\#(self.device)", "cancel": "-"}"#
+        }
+    }
+
+    /// How a wake ends: the answer, milliseconds after the launch, and every how many of them it advances.
+    struct Answer {
+        var outcome: String
+        var delay: Int64
+        var advance: Int64?
+    }
+
+    /// The parameters of background tasks, in milliseconds.
+    struct Limits {
+        var processingWindow: Int64 = 600_000
+        var processingInterval: Int64 = 3_600_000
+        var progressWindow: Int64 = 60_000
+        var continuedMax: Int64 = 1
+        var usageWindow: Int64 = 0
+        var refreshFlex: Int64 = 14_400_000
+        var refreshLead: Int64 = 900_000
+    }
+
+    private(set) var headers: [String] = []
+    private(set) var steps: [Step] = []
+    private(set) var limits = TraceFacts.Limits()
+    private(set) var taskLimits = Limits()
+    private(set) var worker = [Answer(outcome: "newData", delay: 1000)]
+    private(set) var answers: [String: [Answer]] = [:]
+    /// The identifiers that are permitted; nil is all.
+    private(set) var permitted: Set<String>?
+
+    private var random: SeededGenerator
+    private var now: Int64
+    private var states: [String: DeviceFacts] = [:]
+    /// The identifier that was submitted last.
+    private var latest: String?
+    private let isSlow: Bool
+    /// How many events in a hundred are of sessions.
+    private let sessionShare: Int
+
+    private static let known =
+        ["a.r0", "a.r1"] + (0..<12).map { "a.p\($0)" } + (0..<12).map { "b.c\($0)" }
+    /// Those that the trace uses: the fewer, the more often they meet each other.
+    private let identifiers: [String]
+    private let sessions: [String]
+
+    init(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        self.now = 0
+        self.isSlow = random.chance(40)
+        let count = random.pick([3, 6, Self.known.count])
+        self.identifiers = count < Self.known.count ? (0..<count).map { _ in random.pick(Self.known) } : Self.known
+        // A session may have the name of an identifier, and is another thing.
+        self.sessions = [self.identifiers[0]] + (1..<random.pick([2, 16])).map { "s\($0)" }
+        self.sessionShare = random.pick([5, 5, 60])
+        self.random = random
+        self.addLimits()
+        self.addAnswers()
+        if self.random.chance(15) {
+            self.headers.append(#"{"permitted": ["a.*", "b.c1"]}"#)
+            self.permitted = Set(self.identifiers.filter { $0.hasPrefix("a.") || $0 == "b.c1" })
+        }
+        let devices = (0..<self.random.pick([1, 1, 2])).map { "d\($0)" }
+        if self.isSlow, self.random.chance(50) { self.addHabit(devices[0]) }
+        for _ in 0..<self.random.pick([10, 30, 60]) {
+            self.addPause()
+            self.addStep(self.random.pick(devices))
+        }
+        // In the end nothing holds any more.
+        for device in devices {
+            self.now += 1000
+            var state = DeviceFacts()
+            state.charging = true
+            state.appState = "active"
+            self.add(device, .report(state))
+            self.now += 1000
+            state.appState = "background"
+            self.add(device, .report(state))
+        }
+    }
+
+    static func seconds(_ milliseconds: Int64) -> String {
+        let rest = String(1000 + milliseconds % 1000).dropFirst()
+        return "\(milliseconds / 1000).\(rest)"
+    }
+
+    private mutating func addPause() {
+        let quick: [Int64] = [0, 0, 0, 1, 500, 1000, 2000, 4999, 5000, 30_000, 60_000, 900_000]
+        let slow: [Int64] = [0, 0, 1000, 60_000, 3_600_000, 7_200_000, 21_600_000, 39_600_000, 43_200_000, 86_400_000]
+        self.now += self.random.pick(self.isSlow ? slow : quick)
+    }
+}
+
+// MARK: - Headers
+
+extension TaskTrace {
+    private mutating func addLimits() {
+        var members: [String] = []
+        func choose(_ name: String, _ unit: Int64, _ values: [Int64]) -> Int64? {
+            guard self.random.chance(50) else { return nil }
+            let value = self.random.pick(values)
+            members.append("\"\(name)\": \(value)")
+            return value * unit
+        }
+        var limits = self.limits
+        limits.launchInterval = choose("launchInterval", 1000, [5, 60, 900]) ?? limits.launchInterval
+        limits.dailyLaunches = choose("dailyLaunches", 1, [1, 2, 5]) ?? limits.dailyLaunches
+        limits.budgetWindow = choose("budgetWindow", 1000, [60, 3600, 86_400]) ?? limits.budgetWindow
+        limits.immediateBurst = choose("immediateBurst", 1, [1, 2, 3]) ?? limits.immediateBurst
+        limits.executionWindow = choose("executionWindow", 1000, [5, 30]) ?? limits.executionWindow
+        limits.maxAttempts = choose("maxAttempts", 1, [1, 2, 3]) ?? limits.maxAttempts
+        limits.maxPenalty = choose("maxPenalty", 1, [0, 1, 4]) ?? limits.maxPenalty
+        limits.maxInterval = choose("maxInterval", 1000, [20, 3600, 14_400]) ?? limits.maxInterval
+        limits.defaultTTL = choose("defaultTTL", 1000, [600, 2_592_000]) ?? limits.defaultTTL
+        var tasks = self.taskLimits
+        tasks.processingWindow = choose("processingWindow", 1000, [5, 60, 600]) ?? tasks.processingWindow
+        tasks.processingInterval = choose("processingInterval", 1000, [5, 60, 3600]) ?? tasks.processingInterval
+        tasks.progressWindow = choose("progressWindow", 1000, [5, 60]) ?? tasks.progressWindow
+        tasks.continuedMax = choose("continuedMax", 1, [1, 2, 3]) ?? tasks.continuedMax
+        tasks.usageWindow = choose("usageWindow", 1000, [0, 5, 3600, 604_800]) ?? tasks.usageWindow
+        tasks.refreshFlex = choose("refreshFlex", 1000, [0, 3600, 14_400, 100_000]) ?? tasks.refreshFlex
+        tasks.refreshLead = choose("refreshLead", 1000, [0, 900, 5400]) ?? tasks.refreshLead
+        self.limits = limits
+        self.taskLimits = tasks
+        self.headers.append("{\"policy\": {\(members.joined(separator: ", "))}}")
+    }
+
+    private mutating func addAnswers() {
+        let delays: [Int64] = [0, 1, 500, 2000, 4999, 5000, 30_000, 60_000]
+        let advances: [Int64?] = [nil, 999, 2000, 4999, 5000]
+        func text(_ answer: Answer) -> String {
+            let advance = answer.advance.map { ", \(Self.seconds($0))" } ?? ""
+            return "[\"\(answer.outcome)\", \(Self.seconds(answer.delay))\(advance)]"
+        }
+        var members: [String] = []
+        for name in Set(self.identifiers + self.sessions).sorted() where self.random.chance(60) {
+            let answers = (0..<self.random.pick([1, 2, 3])).map { _ in
+                Answer(
+                    outcome: self.random.pick(["success", "failure", "lost", "lost", "none"]),
+                    delay: self.random.pick(delays),
+                    advance: self.random.pick(advances)
+                )
+            }
+            self.answers[name] = answers
+            members.append("\"\(name)\": [\(answers.map(text).joined(separator: ", "))]")
+        }
+        self.headers.append("{\"tasks\": {\(members.joined(separator: ", "))}}")
+        self.worker = (0..<self.random.pick([1, 2, 3])).map { _ in
+            let outcome = self.random.pick(["newData", "newData", "noData", "failed", "lost", "none"])
+            return Answer(outcome: outcome, delay: self.random.pick(delays))
+        }
+        self.headers.append("{\"worker\": [\(self.worker.map(text).joined(separator: ", "))]}")
+    }
+}
+
+// MARK: - Events
+
+extension TaskTrace {
+    private mutating func addStep(_ device: String) {
+        switch self.random.number(below: 100) {
+        case 0..<self.sessionShare:
+            let session = self.random.pick(self.sessions)
+            self.add(device, .finished(session: session, count: self.random.pick([1, 2, 5])))
+        case 40..<50: self.add(device, .push(name: "", priority: 0, expiration: nil))
+        case 50..<70: self.addReport(device)
+        case 70..<77: self.add(device, .cancel(self.anyIdentifier()))
+        default: self.addRequest(device)
+        }
+    }
+
+    private mutating func addRequest(_ device: String) {
+        var identifier = self.anyIdentifier()
+        // What a person starts is mostly started by a person.
+        if identifier.hasPrefix("b"), self.states[device]?.isActive != true, self.random.chance(70) {
+            identifier = self.random.pick(self.identifiers)
+        }
+        self.latest = identifier
+        let kinds =
+            identifier.hasPrefix("a.r")
+            ? ["appRefresh"] : identifier.hasPrefix("a.p") ? ["processing"] : ["continued", "continued"]
+        let kind = self.random.chance(8) ? self.random.pick(["appRefresh", "processing", "continued"]) : kinds[0]
+        var request = Request(identifier: identifier, kind: kind)
+        if self.random.chance(40) {
+            request.earliestBegin = self.now + self.random.pick([0, 1, 5000, 60_000, 3_600_000, 40_000_000])
+        }
+        request.needsNetwork = kind == "processing" && self.random.chance(30)
+        request.needsPower = kind == "processing" && self.random.chance(30)
+        request.fails = kind == "continued" && self.random.chance(30)
+        self.add(device, .submit(request))
+        guard self.random.chance(8) else { return }
+        self.now += self.random.pick([0, 1, 500])
+        self.add(device, .cancel(identifier))
+    }
+
+    /// Uses of a device at the same hour of some days.
+    private mutating func addHabit(_ device: String) {
+        let hour = Int64(self.random.number(below: 24)) * 3_600_000
+        for day in 0..<Int64(self.random.pick([2, 3, 4])) {
+            self.now = day * 86_400_000 + hour
+            var state = DeviceFacts()
+            state.appState = "active"
+            self.add(device, .report(state))
+            self.now += 600_000
+            self.add(device, .report(DeviceFacts()))
+        }
+        self.now += Int64(self.random.number(below: 86_400)) * 1000
+    }
+
+    private mutating func anyIdentifier() -> String {
+        self.random.chance(40) ? self.latest ?? self.identifiers[0] : self.random.pick(self.identifiers)
+    }
+
+    private mutating func addReport(_ device: String) {
+        var state = self.states[device] ?? DeviceFacts()
+        // Uses are what habits come from.
+        if self.random.chance(60) {
+            state.appState = state.isActive ? "background" : "active"
+        } else if self.random.chance(25) {
+            state.appState = "forceQuit"
+        }
+        if self.random.chance(20) { state.backgroundRefresh = self.random.pick(["available", "available", "denied"]) }
+        if self.random.chance(25) {
+            state.thermalState = self.random.pick(["nominal", "nominal", "serious", "critical"])
+        }
+        if self.random.chance(25) { state.charging = self.random.chance(60) }
+        if self.random.chance(20) { state.lowPowerMode = self.random.chance(30) }
+        if self.random.chance(20) { state.network = self.random.chance(70) }
+        if self.random.chance(20) { state.batteryLevel = self.random.pick([1, 0.2, 0.199]) }
+        self.add(device, .report(state))
+    }
+
+    private mutating func add(_ device: String, _ event: Event) {
+        var event = event
+        let body: String
+        switch event {
+        case .push:
+            let name = "n\(self.steps.count)"
+            let priority = self.random.pick([1, 5, 5, 5, 10])
+            let expiration: Int64? = self.random.pick([nil, nil, nil, 0, self.now + 30_000, self.now + 3_600_000])
+            event = .push(name: name, priority: priority, expiration: expiration)
+            let end = expiration.map { ", \"expiration\": \($0 == 0 ? "0" : Self.seconds($0))" } ?? ""
+            body = #""push": {"apnsID": "\#(name)", "priority": \#(priority)\#(end)}"#
+        case .report(let state):
+            self.states[device] = state
+            body = """
+                "conditions": {"appState": "\(state.appState)", "backgroundRefresh": "\(state.backgroundRefresh)", \
+                "batteryLevel": \(state.batteryLevel), "charging": \(state.charging), "lowPowerMode": \
+                \(state.lowPowerMode), "thermalState": "\(state.thermalState)", "network": \(state.network)}
+                """
+        case .submit(let request):
+            var members = ["\"identifier\": \"\(request.identifier)\"", "\"kind\": \"\(request.kind)\""]
+            if let earliest = request.earliestBegin { members.append("\"earliestBegin\": \(Self.seconds(earliest))") }
+            if request.needsNetwork { members.append("\"requiresNetworkConnectivity\": true") }
+            if request.needsPower { members.append("\"requiresExternalPower\": true") }
+            if request.fails { members.append("\"strategy\": \"fail\"") }
+            body = "\"submit\": {\(members.joined(separator: ", "))}"
+        case .finished(let session, let count): body = #""finished": {"session": "\#(session)", "count": \#(count)}"#
+        case .cancel(let identifier): body = "\"cancel\": \"\(identifier)\""
+        }
+        let line = #"{"t": \#(Self.seconds(self.now)), "device": "\#(device)", \#(body)}"#
+        self.steps.append(Step(moment: self.now, device: device, event: event, line: line))
+    }
+}
