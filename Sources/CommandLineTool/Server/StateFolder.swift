@@ -58,19 +58,21 @@ package struct StateFolder: Sendable {
         return whole.count > 1 && whole.hasSuffix("/") ? String(whole.dropLast()) : whole
     }
 
-    private static func make(_ path: String) throws(CommandFailure) {
+    /// - Parameter isParentMade: whether a folder above that is missing was made already.
+    private static func make(_ path: String, isParentMade: Bool = false) throws(CommandFailure) {
         if unsafe mkdir(path, 0o700) == 0 { return self.syncParent(of: path) }
         let cause = errno
         if let link = self.danglingLink(in: path) { throw self.dangling(path, link) }
         guard cause != EEXIST else { return }
-        guard cause == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+        guard cause == ENOENT, !isParentMade, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
             throw CommandFailure(
                 .failed,
                 "the state folder \(path) cannot be made: \(self.reason(cause)); choose another with --state DIR"
             )
         }
         try self.make(String(path[..<slash]))
-        try self.make(path)
+        // A folder like /proc takes none, and says of any that it is missing.
+        try self.make(path, isParentMade: true)
     }
 
     /// The first of the path's folders, or the path itself, that is a symbolic link to nothing; nil when none is.
