@@ -141,8 +141,8 @@ private struct JournalComparison {
         else { return }
         throw StoreError(
             damaged: self.place.path,
-            "it holds row \(row), and with its log, \(self.place.logPath), no row after \(self.newest?.row ?? 0): the log "
-                + "is older than the file, or damaged"
+            "it holds row \(row), and with its log, \(self.place.logPath), no row after \(self.newest?.row ?? 0): the "
+                + "log is older than the file, or damaged"
         )
     }
 }
