@@ -17,6 +17,13 @@ package protocol RecordStore: AnyObject {
     ///   it may be told to anybody, and nothing more may be committed.
     func commit(_ batch: borrowing RecordBatch) throws(StoreError)
 
+    /// Why nothing more can be committed, if that is known before the next commit. Any thread.
+    var failure: StoreError? { get }
+
     /// Hands over, as `load` does, what was durable when a commit failed, reading it anew. Only after a failure.
     func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
+}
+
+extension RecordStore {
+    package var failure: StoreError? { nil }
 }

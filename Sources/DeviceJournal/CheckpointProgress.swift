@@ -20,6 +20,7 @@ final class CheckpointProgress: @unchecked Sendable {
     private struct State {
         var failure: StoreError?
         var markFile: JournalMarkFile?
+        var files: JournalFileWatch?
         var logPages = 0
         var copiedPages = 0
         /// How often the log was begun anew.
@@ -57,6 +58,21 @@ final class CheckpointProgress: @unchecked Sendable {
     var markFile: JournalMarkFile? {
         get { self.withLock { $0.markFile } }
         set { self.withLock { $0.markFile = newValue } }
+    }
+
+    /// Watches the files from here on.
+    func watch(_ files: JournalFileWatch) {
+        self.withLock { $0.files = files }
+    }
+
+    /// Looks whether the files are still there, and fails the store when they are not.
+    func checkFiles() throws(StoreError) {
+        let fault = self.withLock { state -> StoreError? in
+            guard state.failure == nil, let fault = state.files?.fault() else { return nil }
+            state.failure = fault
+            return fault
+        }
+        if let fault { throw fault }
     }
 
     /// How often the log was begun anew.

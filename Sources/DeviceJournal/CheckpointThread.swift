@@ -2,7 +2,7 @@ package import DeviceEngine
 import Foundation
 import Synchronization
 
-/// Makes a journal's checkpoints on a thread of its own. `stop` ends it.
+/// Makes a journal's checkpoints on a thread of its own, and looks after its files each second. `stop` ends it.
 package final class CheckpointThread: Sendable {
     private let isDue = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
@@ -10,7 +10,7 @@ package final class CheckpointThread: Sendable {
 
     /// Starts the thread, and has the journal call on it.
     ///
-    /// - `onFailure`: called on the thread, at most once, when a checkpoint failed and the store with it.
+    /// - `onFailure`: called on the thread, at most once, when a checkpoint failed, or a file is gone, and the store with it.
     package init(
         _ journal: Journal,
         onFailure: @escaping @Sendable (StoreError) -> Void = { _ in }
@@ -34,10 +34,11 @@ package final class CheckpointThread: Sendable {
 
     private func run(_ checkpointer: JournalCheckpointer, _ onFailure: (StoreError) -> Void) {
         while true {
-            self.isDue.wait()
+            let isDue = self.isDue.wait(timeout: .now() + 1) == .success
             if self.isStopping.load(ordering: .acquiring) { return }
             do throws(StoreError) {
-                try checkpointer.checkpoint()
+                try checkpointer.checkFiles()
+                if isDue { try checkpointer.checkpoint() }
             } catch {
                 onFailure(error)
                 return

@@ -67,12 +67,22 @@ package final class Journal: RecordStore {
         }
     }
 
+    /// What a start would refuse of the journal at `path`; nil when nothing is found without reading all of it.
+    ///
+    /// Nothing is written, and another process may be committing to the journal.
+    package static func fault(path: String) -> StoreError? {
+        do throws(StoreError) {
+            _ = try JournalInspection.of(try JournalPlace(path), acceptsLoss: false, isAlone: false)
+            return nil
+        } catch { return error }
+    }
+
     /// The bytes that the rows take in the file, and how many of them still count.
     package var bytes: (all: Int, live: Int) {
         (self.droppedBytes + self.records.rows.bytes, self.records.rows.liveBytes)
     }
 
-    /// Why the store has failed, if it has.
+    /// Why the store has failed, if it has. Any thread.
     package var failure: StoreError? { self.progress.failure }
 
     package func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
@@ -129,6 +139,7 @@ package final class Journal: RecordStore {
         self.table = table
         self.markFile = opened.markFile
         self.progress.markFile = opened.markFile
+        self.progress.watch(JournalFileWatch(self.place))
         let mark = opened.mark
         self.stamp = JournalRow.Stamp(previous: mark.checksum, journal: mark.journal, commits: mark.commits)
         return table

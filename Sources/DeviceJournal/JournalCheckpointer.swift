@@ -38,6 +38,13 @@ package final class JournalCheckpointer: @unchecked Sendable {
         try Self.syncMark(self.progress)
     }
 
+    /// Looks whether the journal's files are still there, under their names.
+    ///
+    /// - Throws: `StoreError` when they are not, once. The journal then commits nothing more.
+    package func checkFiles() throws(StoreError) {
+        try self.progress.checkFiles()
+    }
+
     private func open() throws(StoreError) -> SQLiteDatabase {
         if let opened { return opened }
         do throws(StoreError) {

@@ -11,10 +11,16 @@ enum JournalInspection {
     /// Reads what is there, and compares it with the mark; no file is changed or made but the memory that connections
     /// share.
     ///
-    /// - Parameter acceptsLoss: what was committed last may be missing.
+    /// - Parameters:
+    ///   - acceptsLoss: what was committed last may be missing.
+    ///   - isAlone: no other process has the journal open; without this the log is not looked into by itself.
     /// - Throws: `StoreError` when the journal is another program's, of a newer format or damaged, or lacks what was
     ///   committed.
-    static func of(_ place: JournalPlace, acceptsLoss: Bool) throws(StoreError) -> JournalInspection {
+    static func of(
+        _ place: JournalPlace,
+        acceptsLoss: Bool,
+        isAlone: Bool = true
+    ) throws(StoreError) -> JournalInspection {
         // The mark first: while another process commits, a mark that is read later would be ahead of what is read.
         let mark = try JournalMarkFile.read(place)
         let file = place.size(place.path)
@@ -29,6 +35,7 @@ enum JournalInspection {
         }
         // What was cut off while SQLite made the file is taken back when the file is opened for writing.
         let isBeingMade = (place.size(place.rollbackPath) ?? 0) > 0 && (mark?.row ?? 0) == 0
+        if isBeingMade, !isAlone { return .new(nil) }
         let mode: SQLiteDatabase.Mode = isBeingMade ? .readWrite : isLogEmpty ? .fileAlone : .readOnly
         let database = try JournalFile.connect(place, mode)
         if try JournalFile.explain(place.path, { () throws(SQLiteError) in try JournalFile.isEmpty(database) }) {
@@ -38,7 +45,7 @@ enum JournalInspection {
             return .new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss))
         }
         let comparison = try JournalComparison(database, place, mark, isLogEmpty: isLogEmpty)
-        let loss = try comparison.missing()
+        let loss = try comparison.missing(isAlone: isAlone)
         if let loss, !acceptsLoss { throw loss.refusal(place.path) }
         let found = FoundJournal(format: comparison.format, newest: comparison.newest, mark: mark, loss: loss)
         return .found(found, database)
@@ -98,15 +105,16 @@ private struct JournalComparison {
     /// What the journal lacks of what was committed; nil when nothing is known to be missing.
     ///
     /// - Throws: when it holds what no loss explains.
-    func missing() throws(StoreError) -> JournalLoss? {
+    func missing(isAlone: Bool) throws(StoreError) -> JournalLoss? {
         let markPath = self.place.markPath
-        if !self.isLogEmpty { try self.checkLogAge() }
+        let looksIntoLog = isAlone && !self.isLogEmpty
+        if looksIntoLog { try self.checkLogAge() }
         guard let mark else {
             if self.format > 1 { return JournalLoss("its mark, \(markPath), is missing or damaged") }
             if self.newest == nil, self.isLogEmpty {
                 return JournalLoss("it holds no rows, and its log, \(self.place.logPath), is missing or empty")
             }
-            return try self.missingInLog()
+            return self.missingInLog(looksIntoLog)
         }
         let row = self.newest?.row ?? 0
         guard row >= mark.row else {
@@ -118,16 +126,16 @@ private struct JournalComparison {
         }
         let isAnother = "\(markPath) is the mark of another journal, or of another past of this one"
         if let noted, noted != mark.checksum { return JournalLoss(isAnother) }
-        guard row > mark.row, self.format > 1, let newest else { return try self.missingInLog() }
+        guard row > mark.row, self.format > 1, let newest else { return self.missingInLog(looksIntoLog) }
         guard newest.stamp.journal == mark.journal else { return JournalLoss(isAnother) }
         if self.isLogEmpty {
             return JournalLoss("its mark is older than it is, and its log, \(self.place.logPath), is missing or empty")
         }
-        return try self.missingInLog()
+        return self.missingInLog(looksIntoLog)
     }
 
-    private func missingInLog() throws(StoreError) -> JournalLoss? {
-        guard self.place.vfs == nil, !self.isLogEmpty else { return nil }
+    private func missingInLog(_ looksIntoLog: Bool) -> JournalLoss? {
+        guard self.place.vfs == nil, looksIntoLog else { return nil }
         let commits = JournalLog.unreadableCommits(self.place.logPath)
         guard commits > 1 else { return nil }
         return JournalLoss("\(commits) commits in its log, \(self.place.logPath), cannot be read any more")

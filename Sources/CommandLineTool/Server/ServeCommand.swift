@@ -10,6 +10,7 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--config", "FILE", "the configuration, JSON5; every key is optional"),
             OptionDefinition("--check", "", "check the configuration, show every fault, and end"),
+            OptionDefinition("--accept-loss", "", "start on a journal that lacks what was committed last, once"),
         ] + OptionDefinition.server,
         example: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
         notes: [
@@ -46,6 +47,7 @@ package enum ServeCommand {
         try self.checkLimits()
         let file = parsed.text("--config")
         var configuration = try self.configuration(parsed, file: file, base: GatewayConfiguration(), isWhole: true)
+        configuration.acceptsLoss = parsed.isSet("--accept-loss")
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
             try self.check(configuration, and: self.startFaults(configuration))
@@ -105,9 +107,13 @@ package enum ServeCommand {
     /// cannot be understood. Nothing is made, and nothing is bound: a gateway may be running with it.
     private static func startFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
         guard self.needsStateFolder(configuration) else { return [] }
-        return StateFolder.fault(configuration.stateFolder).map {
-            [ConfigurationFault(key: "state", problem: $0.problem, remedy: $0.remedy)]
-        } ?? []
+        if let fault = StateFolder.fault(configuration.stateFolder) {
+            return [ConfigurationFault(key: "state", problem: fault.problem, remedy: fault.remedy)]
+        }
+        var absolute = configuration
+        absolute.stateFolder = StateFolder.absolute(configuration.stateFolder)
+        guard !configuration.acceptsLoss, let fault = GatewayStore(absolute).journalFault else { return [] }
+        return [ConfigurationFault(key: "state", problem: fault, remedy: "see to the journal first")]
     }
 
     /// The sockets that the service manager opened for listeners.

@@ -45,6 +45,8 @@ final class CommitPipeline: @unchecked Sendable {
     func status(ringingWhenIdle: Bool) -> Status {
         self.condition.withLock {
             if case .busy = self.status, ringingWhenIdle { self.ringsWhenIdle = true }
+            // A store may fail between two commits, too: its files were taken away.
+            if case .idle = self.status, let failure = self.store.failure { self.status = .failed(failure) }
             return self.status
         }
     }

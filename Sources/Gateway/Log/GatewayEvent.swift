@@ -3,7 +3,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case ready, draining, drainTimedOut, stopped
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
     case providerKeys, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
-    case clockJumped, storeFailed, checkpointFailed, history, historyEventsDropped
+    case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, history, historyEventsDropped
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
     case logLinesLost
@@ -13,7 +13,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         switch self {
         case .ready, .draining, .stopped, .reloaded, .configurationChanged, .webhookRecovered: .info
         case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .clientTrust, .clientCertificate, .clockJumped,
-            .history, .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused, .logLinesLost:
+            .journalLossAccepted, .history, .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused, .logLinesLost:
             .warning
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed: .error
         case .handshakeFailed, .routineLimitMet: .debug
@@ -24,7 +24,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     var isThrottled: Bool {
         switch self {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
-            .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped:
+            .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped, .journalLossAccepted:
             false
         case .providerKeys, .tokensUnreadable, .clientTrust, .clientCertificate, .handshakeFailed, .storeFailed,
             .checkpointFailed, .history, .historyEventsDropped, .limitMet, .routineLimitMet, .webhookResting,
@@ -43,7 +43,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,
             .handshakeFailed, .clockJumped, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
-            .logLinesLost:
+            .journalLossAccepted, .logLinesLost:
             nil
         }
     }

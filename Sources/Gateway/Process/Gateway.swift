@@ -82,7 +82,10 @@ package final class Gateway: Sendable {
             live: context.live,
             limitWatch: LimitWatch(log),
             openStore: { () throws(StoreError) in
-                try store.openJournal { log.write(.checkpointFailed, ["cause": $0.message]) }
+                try store.openJournal(
+                    onLoss: { log.write(.journalLossAccepted, ["cause": $0]) },
+                    onCheckpointFailure: { log.write(.checkpointFailed, ["cause": $0.message]) }
+                )
             },
             onFailure: { error in
                 log.write(.storeFailed, ["cause": error.message])

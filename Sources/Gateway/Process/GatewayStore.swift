@@ -7,12 +7,14 @@ package import History
 package struct GatewayStore: Sendable {
     let folder: String
     let kind: GatewayConfiguration.Store
+    private let acceptsLoss: Bool
     /// Those of memory when nothing is kept, whatever is configured for the file.
     package let historyLimits: HistoryLimits
 
     package init(_ configuration: GatewayConfiguration) {
         self.folder = configuration.stateFolder
         self.kind = configuration.store
+        self.acceptsLoss = configuration.acceptsLoss
         self.historyLimits =
             switch configuration.store {
             case .memory: .inMemory
@@ -31,14 +33,23 @@ package struct GatewayStore: Sendable {
     /// Opens the journal, with a thread beside it that makes its checkpoints and lives as long as the process; nil
     /// when nothing is kept.
     ///
-    /// - Parameter onCheckpointFailure: hears why a checkpoint failed; the next commit fails for the same cause.
+    /// - Parameters:
+    ///   - onLoss: hears how much is missing of what was committed, and is given up.
+    ///   - onCheckpointFailure: hears why a checkpoint failed, or which file is gone; the store fails for that cause.
     func openJournal(
+        onLoss: (String) -> Void,
         onCheckpointFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) -> (any RecordStore)? {
         guard self.kind == .sqlite else { return nil }
-        let journal = try Journal(path: self.journalPath)
+        let journal = try Journal(path: self.journalPath, acceptsLoss: self.acceptsLoss)
+        if let loss = journal.loss { onLoss(loss.summary) }
         _ = try CheckpointThread(journal, onFailure: onCheckpointFailure)
         return journal
+    }
+
+    /// What a start would refuse of the journal, found without reading all of it; nil when there is nothing.
+    package var journalFault: String? {
+        self.kind == .sqlite ? Journal.fault(path: self.journalPath)?.message : nil
     }
 
     /// What the history numbers devices and pushes with.
