@@ -10,7 +10,8 @@ package final class CheckpointThread: Sendable {
 
     /// Starts the thread, and has the journal call on it.
     ///
-    /// - `onFailure`: called on the thread, at most once, when a checkpoint failed, or a file is gone, and the store with it.
+    /// - `onFailure`: called on the thread, at most once, when a checkpoint failed, or a file is gone, and the store
+    ///   with it.
     package init(
         _ journal: Journal,
         onFailure: @escaping @Sendable (StoreError) -> Void = { _ in }

@@ -38,8 +38,8 @@ package struct JournalLoss: Hashable, Sendable {
     func refusal(_ path: String) -> StoreError {
         StoreError(
             message: "\(path) is damaged: \(self.summary). Nothing was changed. Start from a backup (`wakegate backup` "
-                + "makes them), put back what is missing, or start once with `wakegate serve --accept-loss` to go on with what is "
-                + "there."
+                + "makes them), put back what is missing, or start once with `wakegate serve --accept-loss` to go on "
+                + "with what is there."
         )
     }
 

@@ -45,7 +45,11 @@ struct FileWatchTests {
         }
         let other = try JournalFolder()
         try FileManager.default.createSymbolicLink(atPath: other.path, withDestinationPath: folder.path)
-        #expect(try other.open().1 == [.device(1): [1]])
+        do {
+            let (journal, found) = try other.open()
+            #expect(found == [.device(1): [1]])
+            try journal.commit([(.device(2), [2])])
+        }
         #expect(other.names == ["journal.sqlite"])
         try Data().write(to: URL(filePath: folder.path + "-wal"))
         #expect(try other.refusal()?.contains("1 rows of 1 commits are missing") != nil)

@@ -13,7 +13,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         switch self {
         case .ready, .draining, .stopped, .reloaded, .configurationChanged, .webhookRecovered: .info
         case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .clientTrust, .clientCertificate, .clockJumped,
-            .journalLossAccepted, .history, .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused, .logLinesLost:
+            .journalLossAccepted, .history, .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused,
+            .logLinesLost:
             .warning
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed: .error
         case .handshakeFailed, .routineLimitMet: .debug

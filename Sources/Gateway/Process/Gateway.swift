@@ -81,12 +81,7 @@ package final class Gateway: Sendable {
             meter: LimitMeter(loops: self.server.tallies, gateway: context.tally),
             live: context.live,
             limitWatch: LimitWatch(log),
-            openStore: { () throws(StoreError) in
-                try store.openJournal(
-                    onLoss: { log.write(.journalLossAccepted, ["cause": $0]) },
-                    onCheckpointFailure: { log.write(.checkpointFailed, ["cause": $0.message]) }
-                )
-            },
+            openStore: { () throws(StoreError) in try store.openJournal(log) },
             onFailure: { error in
                 log.write(.storeFailed, ["cause": error.message])
                 status.storeFailed(error.message)

@@ -33,17 +33,12 @@ package struct GatewayStore: Sendable {
     /// Opens the journal, with a thread beside it that makes its checkpoints and lives as long as the process; nil
     /// when nothing is kept.
     ///
-    /// - Parameters:
-    ///   - onLoss: hears how much is missing of what was committed, and is given up.
-    ///   - onCheckpointFailure: hears why a checkpoint failed, or which file is gone; the store fails for that cause.
-    func openJournal(
-        onLoss: (String) -> Void,
-        onCheckpointFailure: @escaping @Sendable (StoreError) -> Void
-    ) throws(StoreError) -> (any RecordStore)? {
+    /// - Parameter log: hears what is missing and given up, and why a checkpoint failed or which file is gone.
+    func openJournal(_ log: GatewayLog) throws(StoreError) -> (any RecordStore)? {
         guard self.kind == .sqlite else { return nil }
         let journal = try Journal(path: self.journalPath, acceptsLoss: self.acceptsLoss)
-        if let loss = journal.loss { onLoss(loss.summary) }
-        _ = try CheckpointThread(journal, onFailure: onCheckpointFailure)
+        if let loss = journal.loss { log.write(.journalLossAccepted, ["cause": loss.summary]) }
+        _ = try CheckpointThread(journal) { log.write(.checkpointFailed, ["cause": $0.message]) }
         return journal
     }
 
