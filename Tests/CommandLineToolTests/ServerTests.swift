@@ -97,7 +97,8 @@ struct ServerTests {
     @Test("A folder that takes no folders is named", arguments: ["/proc/wakegate", "/proc/wakegate/below"])
     func noFolderTaken(path: String) {
         let problem = "the state folder /proc/wakegate cannot be made: No such file or directory"
-        #expect(throws: CommandFailure(.failed, "\(problem); choose another with --state DIR")) { try StateFolder(path) }
+        let failure = CommandFailure(.failed, "\(problem); choose another with --state DIR")
+        #expect(throws: failure) { try StateFolder(path) }
     }
 
     @Test("A second gateway finds the state folder taken")
