@@ -8,17 +8,25 @@ import Glibc
 enum JournalAccess {
     /// - Throws: `StoreError` that names the file that is no ordinary one, or cannot be written, and why.
     static func check(_ place: JournalPlace) throws(StoreError) {
-        for path in [place.path, place.logPath, place.path + "-shm", place.markPath] { try self.checkFile(path) }
+        try self.checkKinds(place)
+        for path in self.paths(place) { try self.checkFile(path) }
+    }
+
+    /// - Throws: `StoreError` that names the file that is no ordinary one: a pipe would keep whoever opens it waiting.
+    static func checkKinds(_ place: JournalPlace) throws(StoreError) {
+        for path in self.paths(place) {
+            var status = stat()
+            guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { continue }
+            throw StoreError(message: "\(path) is no ordinary file. Move it away, or name another state folder.")
+        }
+    }
+
+    private static func paths(_ place: JournalPlace) -> [String] {
+        [place.path, place.logPath, place.path + "-shm", place.markPath]
     }
 
     private static func checkFile(_ path: String) throws(StoreError) {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else { return }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw StoreError(
-                message: "\(path) is no ordinary file. Move it away, or name another state folder."
-            )
-        }
+        guard unsafe access(path, F_OK) == 0 else { return }
         let descriptor = unsafe open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
         if descriptor >= 0 {
             close(descriptor)

@@ -42,6 +42,8 @@ enum JournalFile {
             try place.syncFolder()
             try self.explain(place.path) { () throws(SQLiteError) in
                 try database.execute("PRAGMA user_version = \(self.format)")
+                // In the file itself, so that a log that is missing together with its mark is missed.
+                _ = try database.checkpoint(.passive)
             }
             return (database, markFile, mark)
         }

@@ -39,7 +39,8 @@ enum JournalInspection {
         let mode: SQLiteDatabase.Mode = isBeingMade ? .readWrite : isLogEmpty ? .fileAlone : .readOnly
         let database = try JournalFile.connect(place, mode)
         if try JournalFile.explain(place.path, { () throws(SQLiteError) in try JournalFile.isEmpty(database) }) {
-            let isLost = mark == nil && !isBeingMade
+            let isLogDamaged = place.vfs == nil && JournalLog.unreadableCommits(place.logPath) > 1
+            let isLost = mark == nil && !isBeingMade || isLogDamaged
             let log = isLogEmpty ? "missing or empty" : "damaged"
             let fault = "it holds nothing, and its log, \(place.logPath), is \(log)"
             return .new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss))
