@@ -55,7 +55,7 @@ extension EmbeddedEngine {
     /// - Throws: `StoreError` when the record is not one that `takeStep` wrote.
     package func restore(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
         switch key.kind {
-        case .clock, .origin, .rejections, .policies: break
+        case .clock, .origin, .rejections, .policies, .events: break
         case .topic:
             guard let stored = Topic.read(stored: content) else { throw Self.unreadable("topic \(key.index)") }
             self.restoredTopics[key.index] = stored

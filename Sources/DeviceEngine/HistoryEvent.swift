@@ -98,9 +98,18 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package static func device(of token: borrowing DeviceToken, _ key: HashKey) -> UInt64 {
         key.hash(token)
     }
+
+    /// What tells keys apart: events that were numbered under one are of no use under another.
+    package static func mark(of key: HashKey) -> UInt64 {
+        // No token is as short.
+        "history".withByteView { key.hash($0) }
+    }
 }
 
 extension EmbeddedEngine {
+    /// Something happened since `takeEvents` was last called.
+    package var hasEvents: Bool { !self.events.isEmpty }
+
     /// Appends to `events` what happened since the last call, in its order.
     package func takeEvents(into events: inout [HistoryEvent]) {
         if events.isEmpty { swap(&events, &self.events) } else { events += self.events }

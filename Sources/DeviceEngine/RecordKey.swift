@@ -1,4 +1,4 @@
-/// Names what a record is about; of several records with one key the newest counts.
+/// Names what a record is about; of several records with one key the newest counts, and of events each.
 package struct RecordKey: Hashable, Sendable {
     package enum Kind: UInt8, CaseIterable, Sendable {
         /// Policy time and wall clock of the commit; one record, index 0.
@@ -13,6 +13,8 @@ package struct RecordKey: Hashable, Sendable {
         case rejections = 5
         /// Which launch policies were in force when; one record, index 0.
         case policies = 6
+        /// Events for the history, by the lower half of their sequence number: none takes the place of another.
+        case events = 7
     }
 
     /// Workers were asked who they are, and had something to show. It says again when the counters began: that is what

@@ -6,6 +6,7 @@ package import Bytes
 package protocol RecordStore: AnyObject {
     /// Hands over the newest record of every key, each once, in no particular order; a view is valid during the call.
     ///
+    /// Of events it hands over every record that is still there, some perhaps twice, and in any case the newest.
     /// Called once, before the first commit.
     ///
     /// - Throws: `StoreError` when what is kept cannot be read whole; then nothing that was handed over may be used.

@@ -11,6 +11,9 @@ package final class Journal: RecordStore {
     /// Called by a commit when a checkpoint is due. It is to have `JournalCheckpointer.checkpoint` called on another
     /// thread. While it is nil, commits make the checkpoints themselves.
     package var onCheckpointDue: (@Sendable () -> Void)?
+    /// What the history has made durable: rows with other events are kept, within `JournalLimits.heldBytesMax`. While
+    /// it is nil, none is kept for its events. It is set before `load`.
+    package var retention: EventRetention?
     /// The bytes of records that the last commit copied from old rows.
     package private(set) var copiedBytesOfLastCommit = 0
 
@@ -72,7 +75,9 @@ package final class Journal: RecordStore {
     /// Nothing is written, and another process may be committing to the journal.
     package static func fault(path: String) -> StoreError? {
         do throws(StoreError) {
-            _ = try JournalInspection.of(try JournalPlace(path), acceptsLoss: false, isAlone: false)
+            let place = try JournalPlace(path)
+            try JournalAccess.checkKinds(place)
+            _ = try JournalInspection.of(place, acceptsLoss: false, isAlone: false)
             return nil
         } catch { return error }
     }
@@ -197,17 +202,41 @@ package final class Journal: RecordStore {
                 start = offset
             }
             self.records.put(key, row: self.records.rows.next - 1, bytes: bytes)
+            if key.kind == .events { self.hold(batch[offset + RecordBatch.headerCount..<offset + bytes]) }
             offset += bytes
         }
         precondition(offset == batch.count, "a batch is made of whole records")
         self.content.append(batch[start..<offset])
     }
 
+    /// The newest row holds this record of events.
+    private func hold(_ content: ByteView) {
+        guard let record = try? EventRecord(content) else { preconditionFailure("a record of events is one") }
+        let row = self.records.rows.next - 1
+        self.records.held.append(row: row, sequence: record.sequence, events: record.eventCount)
+    }
+
+    /// Lets go of the rows that the history needs no more, and of the oldest when it does not keep up.
+    ///
+    /// - Returns: the first row that is kept for it.
+    private func releaseHeldRows() -> Int64 {
+        guard let retention = self.retention else {
+            self.records.held.release(through: .max)
+            return .max
+        }
+        self.records.held.release(through: retention.durableSequence)
+        let givenUp = self.records.held.giveUp(toBytes: self.limits.heldBytesMax)
+        if givenUp > 0 { retention.giveUp(events: givenUp) }
+        retention.hold(bytes: self.records.held.bytes)
+        return self.records.held.first?.row ?? .max
+    }
+
     /// Copies what counts of the oldest rows, as far as this commit's turn goes; own rows begin at `newest`.
     private func compact(own bytes: Int, before newest: Int64, _ table: JournalTable) throws(StoreError) {
         self.copiedBytesOfLastCommit = 0
         self.pace.earn(bytes, self.records.rows)
-        while self.records.rows.first < newest, let row = self.records.rows.oldest, self.pace.spend(on: row) {
+        let end = min(newest, self.releaseHeldRows())
+        while self.records.rows.first < end, let row = self.records.rows.oldest, self.pace.spend(on: row) {
             if row.liveBytes > 0 { try self.copyLiveRecords(of: self.records.rows.first, table) }
             self.droppedBytes += Int(row.bytes)
             self.records.dropOldestRow()
@@ -219,7 +248,7 @@ package final class Journal: RecordStore {
             var offset = JournalRow.recordsOffset(of: content)
             while let (key, count) = RecordBatch.header(of: content, at: offset) {
                 let bytes = RecordBatch.headerCount + count
-                if self.records.row(of: key) == row {
+                if try self.counts(key, content[offset + RecordBatch.headerCount..<offset + bytes], of: row) {
                     if self.content.count + bytes > self.limits.rowBytesMax {
                         try self.endRow(table)
                         self.beginRow()
@@ -233,6 +262,17 @@ package final class Journal: RecordStore {
             if offset != content.count {
                 throw StoreError(damaged: self.place.path, "a record of row \(row) is malformed")
             }
+        }
+    }
+
+    /// Whether a record is the newest of its key; of those with events in one row the last may be.
+    private func counts(_ key: RecordKey, _ content: ByteView, of row: Int64) throws(StoreError) -> Bool {
+        guard self.records.row(of: key) == row else { return false }
+        guard key.kind == .events else { return true }
+        do throws(EventRecord.Fault) {
+            return try EventRecord(content).sequence == self.records.held.newestSequence
+        } catch {
+            throw StoreError(damaged: self.place.path, "a record of events of row \(row) \(error.clause)")
         }
     }
 

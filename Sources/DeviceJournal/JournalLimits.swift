@@ -23,5 +23,9 @@ package struct JournalLimits: Sendable {
     /// Pages in the write-ahead log at which a commit waits until all are copied: 128 MiB.
     package var logPagesMax = 8192
 
+    /// The bytes of rows that are kept because the history has not made their events durable, which takes it seconds:
+    /// 256 MiB. Beyond that it cannot be written, and the oldest events are given up.
+    package var heldBytesMax = 256 << 20
+
     package init() {}
 }

@@ -58,7 +58,11 @@ struct JournalLoader: ~Copyable {
             guard LiveRecords.canHold(key, bytes: bytes) else {
                 throw self.damaged("a record of row \(row) is too large, or of no device there can be")
             }
-            if let known = self.records.row(of: key) {
+            if key.kind == .events {
+                let content = content[offset + RecordBatch.headerCount..<offset + bytes]
+                try self.noteEvents(key, content, of: row, &liveBytes)
+                try take(key, content)
+            } else if let known = self.records.row(of: key) {
                 guard known > row else { throw self.damaged("row \(row) holds two records of one key") }
             } else {
                 _ = self.records.exchange(key, row: row, bytes: bytes)
@@ -73,11 +77,37 @@ struct JournalLoader: ~Copyable {
         )
     }
 
+    /// Takes a record of events; of all of them the newest counts, the last one in the first row that has any.
+    private mutating func noteEvents(
+        _ key: RecordKey,
+        _ content: ByteView,
+        of row: Int64,
+        _ liveBytes: inout Int
+    ) throws(StoreError) {
+        do throws(EventRecord.Fault) {
+            let record = try EventRecord(content)
+            try record.read { _ in }
+            guard key == EventRecord.key(record.sequence) else { throw EventRecord.Fault(clause: "has another's key") }
+            if let last = self.records.held.last, last.row == row, record.sequence <= last.sequence {
+                throw EventRecord.Fault(clause: "has the number of another")
+            }
+            self.records.held.append(row: row, sequence: record.sequence, events: record.eventCount)
+        } catch {
+            throw self.damaged("a record of events of row \(row) \(error.clause)")
+        }
+        let known = self.records.row(of: key)
+        guard known == nil || known == row else { return }
+        let bytes = RecordBatch.headerCount + content.count
+        let old = self.records.exchange(key, row: row, bytes: bytes)
+        liveBytes += bytes - Int(old & 0xF_FFFF)
+    }
+
     private consuming func finish() throws(StoreError) -> LiveRecords {
         guard self.rows.isEmpty || self.oldest == self.first else {
             throw self.damaged("its oldest row is \(self.oldest), and the newest one says it is \(self.first)")
         }
         self.rows.reverse()
+        self.records.held.finishLoading(self.rows, oldest: self.oldest)
         self.records.setRows(RowLedger(rows: self.rows, first: self.oldest))
         return self.records
     }

@@ -10,6 +10,8 @@ struct LiveRecords: ~Copyable {
     /// By kind and index: row id << 20 | record bytes; 0 for a key without a record.
     private var places: [[UInt64]]
     private(set) var rows: RowLedger
+    /// The rows that are kept for the history.
+    var held = HeldEvents()
 
     init() {
         self.places = Array(repeating: [], count: 1 + RecordKey.Kind.allCases.reduce(0) { max($0, Int($1.rawValue)) })
@@ -17,10 +19,11 @@ struct LiveRecords: ~Copyable {
     }
 
     static func canHold(_ key: RecordKey, bytes: Int) -> Bool {
-        bytes <= Self.recordBytesMax && (key.index <= Self.indexMax || key.index == RecordKey.everyTopic)
+        let isIndex = key.kind == .events || key.index <= Self.indexMax || key.index == RecordKey.everyTopic
+        return bytes <= Self.recordBytesMax && isIndex
     }
 
-    /// The row that holds the newest record of `key`; nil when there is none.
+    /// The row that holds the newest record of `key`, of events the newest of all; nil when there is none.
     func row(of key: RecordKey) -> Int64? {
         let slot = Self.slot(key)
         let kind = Int(key.kind.rawValue)
@@ -31,7 +34,8 @@ struct LiveRecords: ~Copyable {
     /// Notes that the newest record of `key` now lies in `row`.
     mutating func put(_ key: RecordKey, row: Int64, bytes: Int) {
         let old = self.exchange(key, row: row, bytes: bytes)
-        precondition(old == 0 || Int64(old >> 20) != row, "a batch holds each key once")
+        let isFirst = old == 0 || Int64(old >> 20) != row
+        precondition(isFirst || key.kind == .events, "a batch holds each key once")
         if old != 0 { self.rows.removeLive(Int(old & 0xF_FFFF), row: Int64(old >> 20)) }
         self.rows.addLive(bytes, row: row)
     }
@@ -53,6 +57,7 @@ struct LiveRecords: ~Copyable {
 
     mutating func setNewestRow(contentBytes: Int) {
         self.rows.setNewest(contentBytes: contentBytes)
+        self.held.endRow(bytes: contentBytes + RowLedger.overheadBytes)
     }
 
     mutating func dropOldestRow() {
@@ -63,9 +68,10 @@ struct LiveRecords: ~Copyable {
         self.rows = rows
     }
 
-    /// `RecordKey.everyTopic`, the largest index, wraps round to the first slot.
+    /// `RecordKey.everyTopic`, the largest index, wraps round to the first slot. All events share one: the newest of
+    /// their records counts for as long as there is no other, so that the next one's number is known.
     private static func slot(_ key: RecordKey) -> Int {
-        Int(key.index &+ 1)
+        key.kind == .events ? 0 : Int(key.index &+ 1)
     }
 
     private mutating func grow(_ kind: Int, slot: Int) {

@@ -6,8 +6,10 @@ import SQLite
 
 /// What happened to devices and pushes, in a file of its own that nothing depends on.
 ///
-/// Events are collected in memory and written in large sorted lots. Nothing here throws: what cannot be written is
-/// counted and told, and a file that cannot be used is set aside. It has one user at a time, on any thread.
+/// Events are collected in memory and written in large sorted lots. With them the file says up to which record of
+/// events it has them all, in one transaction: what a crash leaves of it tells by itself what is missing. Nothing here
+/// throws: what cannot be written is counted and told, and a file that cannot be used is set aside. It has one user at a
+/// time, on any thread.
 package final class HistoryFile {
     /// The most events an answer about one push has.
     package static let pushEventsMax = 1024
@@ -18,13 +20,22 @@ package final class HistoryFile {
     private let vfs: String?
     private let tell: (HistoryTrouble) -> Void
     private var store: RunStore?
-    private var collected: [HistoryEvent] = []
+    private var collected = CollectedEvents()
+    /// What is in the file and not durable there: after a sync that failed the file may be without it.
+    private var unsynced = CollectedEvents()
+    /// The newest record of events that was appended; 0 when none was.
+    private var appendedSequence: UInt64 = 0
+    /// The events of all records up to this one are in the file for good, whatever happens to the machine.
+    package private(set) var durableSequence: UInt64 = 0
+    /// What was found when the file was first opened; nil when it could not be.
+    package private(set) var found: HistoryFound?
     /// The time of the newest event; age is counted from there.
     private var newest = Instant.distantPast
     /// Why the file has to be set aside before it is opened again.
     private var damage: String?
     private var isFailing = false
     private var droppedWhileFailing = 0
+
     /// Events that were appended and never written.
     package private(set) var droppedEvents = 0
 
@@ -47,6 +58,9 @@ package final class HistoryFile {
         self.vfs = vfs
         self.tell = onTrouble
         self.open()
+        self.found = self.store.map {
+            HistoryFound(isNew: $0.table.isNew, sequence: $0.writtenSequence, newest: $0.newest)
+        }
     }
 
     /// Keeps to other bounds from now on; what is past them leaves as it does otherwise, in pieces.
@@ -61,17 +75,37 @@ package final class HistoryFile {
     /// The events that are in memory alone.
     package var collectedEvents: Int { self.collected.count }
 
+    /// The events of all records up to this one are in the file, though a loss of power may take them out again.
+    package var writtenSequence: UInt64 { self.store?.writtenSequence ?? 0 }
+
     /// Takes events, in the order they happened, and writes nothing before very many are collected.
-    package func append(_ events: [HistoryEvent]) {
+    package func append(_ events: some Collection<HistoryEvent>) {
         for event in events { self.append(event) }
     }
 
     package func append(_ event: HistoryEvent) {
-        if self.collected.count >= self.limits.collectedMax {
-            self.flush()
-            // What could not be written makes room, so that trouble costs no more memory than none.
-            if !self.collected.isEmpty { self.dropCollected() }
-        }
+        self.makeRoom(1)
+        self.collect(event)
+    }
+
+    /// Takes all events of record `sequence`: in the file there will be all of them, or none. Those of a record that
+    /// was taken before, or is in the file already, are not taken again.
+    package func append(_ events: some Collection<HistoryEvent>, ofRecord sequence: UInt64) {
+        guard sequence > max(self.appendedSequence, self.writtenSequence) else { return }
+        self.makeRoom(events.count)
+        for event in events { self.collect(event) }
+        self.appendedSequence = sequence
+        self.collected.endRecord(sequence)
+    }
+
+    private func makeRoom(_ count: Int) {
+        guard !self.collected.isEmpty, self.collected.count + count > self.limits.collectedMax else { return }
+        self.flush()
+        // What could not be written makes room, so that trouble costs no more memory than none.
+        if !self.collected.isEmpty { self.dropCollected() }
+    }
+
+    private func collect(_ event: HistoryEvent) {
         self.collected.append(event)
         self.newest = max(self.newest, event.at)
     }
@@ -84,9 +118,23 @@ package final class HistoryFile {
         self.attempt { () throws(SQLiteError) in
             // The bound holds also when nobody finds the time to tidy.
             while store.isFull, try store.tidy(now: self.newest) {}
-            try store.add(self.collected)
-            self.collected.removeAll(keepingCapacity: true)
+            try store.add(self.collected.events, upTo: self.appendedSequence)
+            if self.path != nil { self.unsynced.append(self.collected) }
+            self.collected.removeAll()
             self.noteSuccess()
+        }
+        if self.unsynced.count >= self.limits.collectedMax { self.sync() }
+    }
+
+    /// Makes what is in the file durable; meant to be called every few seconds.
+    package func sync() {
+        guard let store = self.store, store.writtenSequence > self.durableSequence || !self.unsynced.isEmpty else {
+            return
+        }
+        self.attempt { () throws(SQLiteError) in
+            if self.path != nil { try store.table.sync() }
+            self.durableSequence = store.writtenSequence
+            self.unsynced.removeAll()
         }
     }
 
@@ -109,9 +157,9 @@ package final class HistoryFile {
     /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of:_:)`.
     package func recent(device: UInt64, count: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
-        for index in self.collected.indices.reversed() where self.collected[index].device == device {
+        for event in self.collected.events.reversed() where event.device == device {
             if events.count >= count { break }
-            events.append(self.collected[index])
+            events.append(event)
         }
         guard let store = self.store, events.count < count else { return events }
         var found = events
@@ -124,7 +172,7 @@ package final class HistoryFile {
     /// What happened to a push, the oldest first, and to those it was coalesced with as far as the event names both;
     /// of more than `pushEventsMax` events the last.
     package func push(_ apnsID: APNsID) -> [HistoryEvent] {
-        let collected = self.collected.filter { $0.names(apnsID) }
+        let collected = self.collected.events.filter { $0.names(apnsID) }
         guard let store = self.store else { return collected.suffix(Self.pushEventsMax) }
         let written = self.attempt { () throws(SQLiteError) in
             try store.pushEvents(apnsID, countMax: Self.pushEventsMax)
@@ -149,7 +197,10 @@ package final class HistoryFile {
         }
         for _ in 0..<2 {
             do throws(RunTable.OpeningFault) {
-                self.store = try RunStore(path: self.path, key: self.key, limits: self.limits, vfs: self.vfs)
+                let store = try RunStore(path: self.path, key: self.key, limits: self.limits, vfs: self.vfs)
+                self.store = store
+                self.durableSequence = max(self.durableSequence, store.writtenSequence)
+                self.collected.removeRecords(through: store.writtenSequence)
                 return
             } catch {
                 switch error {
@@ -168,13 +219,26 @@ package final class HistoryFile {
         } catch {
             if RunTable.isDamage(error) {
                 // The callers still hold the store; at the next `flush` the file is closed, and can be renamed.
-                self.store = nil
                 self.damage = error.message
+                self.letGoOfStore()
             } else {
                 self.noteFailure(error.message)
+                // The kernel may count as written what it could not write, and SQLite as being there.
+                if error.kind == .io { self.letGoOfStore() }
             }
             return nil
         }
+    }
+
+    /// Has the next `flush` open the file anew, and write again what it is found to be without.
+    private func letGoOfStore() {
+        // Closing would copy the log into the file.
+        try? self.store?.table.database.keepLogOnClose()
+        self.store = nil
+        guard !self.unsynced.isEmpty else { return }
+        self.unsynced.append(self.collected)
+        swap(&self.unsynced, &self.collected)
+        self.unsynced.removeAll()
     }
 
     /// Gives the file another name, in place of one that was set aside before.
@@ -215,6 +279,6 @@ package final class HistoryFile {
     private func dropCollected() {
         self.droppedEvents += self.collected.count
         self.droppedWhileFailing += self.collected.count
-        self.collected.removeAll(keepingCapacity: true)
+        self.collected.removeAll()
     }
 }

@@ -5,19 +5,10 @@ package struct HistoryLimits: Hashable, Sendable {
     /// How long an event is kept, in milliseconds of policy time; up to an eighth more, as events leave in large lots.
     package let ageMillisecondsMax: Int64
 
-    /// The least time between two syncs of the file, in milliseconds of policy time.
-    ///
-    /// A sync of some megabytes holds up whoever syncs on the same disk, the journal: its commits' p99 was seen to
-    /// double or more at 4 MB a second. Under a load that copies the log more often than this, a power loss may leave
-    /// a damaged file behind; that is noticed, and the history begins anew.
-    package let syncMillisecondsMin: Int64
-
     package init(
         bytesMax: Int = 256 << 20,
-        ageMillisecondsMax: Int64 = 7 * 86_400_000,
-        syncMillisecondsMin: Int64 = 60_000
+        ageMillisecondsMax: Int64 = 7 * 86_400_000
     ) {
-        self.syncMillisecondsMin = syncMillisecondsMin
         self.bytesMax = max(bytesMax, 4 << 20)
         self.ageMillisecondsMax = max(ageMillisecondsMax, 0)
     }

@@ -15,8 +15,8 @@ final class RunStore {
     /// The chunks of the first dead run that are deleted already.
     private var deletedChunks = 0
     private var merge: RunMerge?
-    /// When the file was last synced, in policy time.
-    private var syncedAt = Instant.distantPast
+    /// All records of events up to this one are in the file; 0 when none has a number.
+    private(set) var writtenSequence: UInt64
     /// Whether pages became free since it was last seen to that there are not too many.
     private var mayShrink = true
     /// How often runs were dropped, for each of the two bounds.
@@ -29,6 +29,7 @@ final class RunStore {
         self.limits = limits
         self.isInMemory = path == nil
         do {
+            self.writtenSequence = try self.table.sequence() ?? 0
             for (run, state) in try self.table.runs() {
                 switch state {
                 case .live: self.runs.append(run)
@@ -41,21 +42,26 @@ final class RunStore {
         self.runs.sort { $0.order < $1.order }
     }
 
+    /// When the newest event in the file happened; nil when there is none.
+    var newest: Instant? { self.runs.map(\.newest).max() }
+
     /// The bytes of all chunks that are in the file.
     private var heldBytes: Int {
         (self.runs + self.dead).reduce(self.merge?.output?.bytes ?? 0) { $0 + $1.bytes }
     }
 
-    /// Writes events as a run of their own, in one transaction.
-    func add(_ events: [HistoryEvent]) throws(SQLiteError) {
+    /// Writes events as a run of their own, and that all records up to `sequence` are there, in one transaction.
+    func add(_ events: [HistoryEvent], upTo sequence: UInt64) throws(SQLiteError) {
         guard !events.isEmpty else { return }
         let writer = RunWriter(self.table, order: (self.runs.last?.order ?? 0) + 1, eventsMax: events.count)
         let run = try self.table.transaction { () throws(SQLiteError) -> HistoryRun in
             try self.eventOrder.forEach(events, &self.sorter) { index throws(SQLiteError) in
                 try writer.append(events[index])
             }
+            if sequence > self.writtenSequence { try self.table.save(sequence: sequence) }
             return try writer.finish(&self.sorter)
         }
+        self.writtenSequence = max(self.writtenSequence, sequence)
         self.runs.append(run)
     }
 
@@ -69,9 +75,7 @@ final class RunStore {
         }
         if try self.dropOldest(now: now) { return true }
         if !self.isInMemory, self.table.logPages >= self.limits.logPagesMax {
-            let isSynced = now >= self.syncedAt + self.limits.syncMillisecondsMin
-            try self.table.copyLog(isSynced: isSynced)
-            if isSynced { self.syncedAt = now }
+            try self.table.copyLog()
             return true
         }
         if try self.mergePiece() { return true }

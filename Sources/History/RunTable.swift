@@ -1,4 +1,5 @@
 import Bytes
+import DeviceEngine
 import SQLite
 
 /// The SQLite file: chunks of about a page each, and runs that name them.
@@ -34,12 +35,15 @@ final class RunTable {
     let database: SQLiteDatabase
     /// What devices and pushes are numbered with.
     let key: HashKey
+    /// Whether the file was made, and not found.
+    let isNew: Bool
     private let insertChunk: SQLiteStatement
     private let selectChunk: SQLiteStatement
     private let deleteChunk: SQLiteStatement
     private let insertRun: SQLiteStatement
     private let updateRun: SQLiteStatement
     private let deleteRun: SQLiteStatement
+    private let saveSequence: SQLiteStatement
     /// The row of the next chunk. A row that any run names, dead or alive, is never given again: deleting a dead run's
     /// chunks once more after a restart must not meet those of another.
     private var nextRow: Int64 = 1
@@ -57,9 +61,11 @@ final class RunTable {
             // Nobody else opens the file while the gateway runs: no lock a transaction, and, said before the file is
             // first looked at, no shared memory beside it.
             try database.execute("PRAGMA locking_mode = EXCLUSIVE")
-            try Self.checkOrigin(database)
+            self.isNew = try !Self.checkOrigin(database)
             try Self.prepare(database, isInMemory: path == nil)
             try Self.check(key, database)
+            // A former process may have left what a sync failed to write.
+            if path != nil { try Self.rewriteLog(database) }
             self.database = database
             self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
             self.selectChunk = try database.prepare("SELECT content FROM chunk WHERE id = ?")
@@ -67,6 +73,7 @@ final class RunTable {
             self.insertRun = try database.prepare("INSERT INTO run (state, content) VALUES (?, ?)")
             self.updateRun = try database.prepare("UPDATE run SET state = ?, content = ? WHERE id = ?")
             self.deleteRun = try database.prepare("DELETE FROM run WHERE id = ?")
+            self.saveSequence = try database.prepare("REPLACE INTO written (id, sequence) VALUES (1, ?)")
         } catch let fault as OpeningFault {
             throw fault
         } catch let error as SQLiteError {
@@ -74,11 +81,6 @@ final class RunTable {
         } catch {
             throw .unusable("\(error)")
         }
-    }
-
-    deinit {
-        // Closing copies the log for the last time.
-        try? self.database.execute("PRAGMA synchronous = NORMAL")
     }
 
     static func isDamage(_ error: SQLiteError) -> Bool {
@@ -89,8 +91,9 @@ final class RunTable {
         SQLiteError(kind: .corrupt, code: 0, message: message)
     }
 
-    private static func checkOrigin(_ database: SQLiteDatabase) throws {
-        if try database.integer("SELECT count(*) FROM sqlite_schema") == 0 { return }
+    /// - Returns: whether there is a history already.
+    private static func checkOrigin(_ database: SQLiteDatabase) throws -> Bool {
+        if try database.integer("SELECT count(*) FROM sqlite_schema") == 0 { return false }
         guard try database.integer("PRAGMA application_id") == self.applicationID else {
             throw OpeningFault.unusable("it is a file of another program")
         }
@@ -101,12 +104,12 @@ final class RunTable {
         guard version == self.version else {
             throw OpeningFault.unusable("its format is \(version), and this program knows format \(self.version)")
         }
+        return true
     }
 
     /// Marks a new file with its key, and refuses one whose mark is of another.
     private static func check(_ key: HashKey, _ database: SQLiteDatabase) throws {
-        // No token is as short.
-        let mark = Int64(bitPattern: "history".withByteView { key.hash($0) })
+        let mark = Int64(bitPattern: HistoryEvent.mark(of: key))
         guard let known = try database.integer("SELECT mark FROM key WHERE id = 1") else {
             return try database.execute("INSERT INTO key (id, mark) VALUES (1, \(mark))")
         }
@@ -117,8 +120,8 @@ final class RunTable {
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
         // Pages that deleted runs leave can be given back to the file system when the history shrinks.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        // A commit syncs nothing: a killed process loses nothing, a power loss the last seconds. What is synced when
-        // the log is copied into the file is decided at each copy.
+        // A commit syncs nothing: a killed process loses nothing, a power loss what came since the last `sync`. The log
+        // is never copied into the file, nor begun anew, without the syncs that keep the file whole.
         try database.execute("PRAGMA journal_mode = \(isInMemory ? "MEMORY" : "WAL")")
         try database.execute("PRAGMA synchronous = \(isInMemory ? "OFF" : "NORMAL")")
         // Debian's build overwrites whatever is deleted with zeros: that doubles what retention writes.
@@ -133,9 +136,23 @@ final class RunTable {
             CREATE TABLE IF NOT EXISTS chunk (id INTEGER PRIMARY KEY, content BLOB NOT NULL);
             CREATE TABLE IF NOT EXISTS key (id INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
             CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, content BLOB NOT NULL);
+            CREATE TABLE IF NOT EXISTS written (id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
             COMMIT;
             """
         )
+    }
+
+    /// Writes the log over itself and syncs it.
+    private static func rewriteLog(_ database: SQLiteDatabase) throws(SQLiteError) {
+        try database.execute("BEGIN IMMEDIATE")
+        do throws(SQLiteError) {
+            _ = try database.integer("SELECT count(*) FROM key")
+            try database.rewriteLog()
+            try database.execute("COMMIT")
+        } catch {
+            try? database.execute("ROLLBACK")
+            throw error
+        }
     }
 
     /// Does all of `body`, or nothing of it.
@@ -156,14 +173,15 @@ final class RunTable {
     /// The pages in the write-ahead log that wait to be copied into the file.
     var logPages: Int { self.isLogCopied ? 0 : self.database.logPages }
 
-    /// Copies the log into the file; the next transaction begins it anew.
-    ///
-    /// - Parameter isSynced: whether log and file are synced, so that a power loss cannot damage the file.
-    func copyLog(isSynced: Bool) throws(SQLiteError) {
-        // It stays so until the next copy, as the first commit into the new log has its part in the order of syncs.
-        try self.database.execute("PRAGMA synchronous = \(isSynced ? "NORMAL" : "OFF")")
+    /// Copies the log into the file, syncing both; the next transaction begins the log anew.
+    func copyLog() throws(SQLiteError) {
         let (logPages, copiedPages) = try self.database.checkpoint(.passive)
         self.isLogCopied = logPages == copiedPages
+    }
+
+    /// Makes all transactions durable that were committed.
+    func sync() throws(SQLiteError) {
+        try self.database.syncLog()
     }
 
     /// Gives up to `count` free pages back to the file system.
@@ -225,6 +243,21 @@ final class RunTable {
     func removeRun(_ id: Int64) throws(SQLiteError) {
         try self.deleteRun.bind(1, id)
         try self.deleteRun.run()
+    }
+
+    /// The record of events up to which all are in the file; nil when none of them had a number.
+    func sequence() throws(SQLiteError) -> UInt64? {
+        guard let number = try self.database.integer("SELECT sequence FROM written WHERE id = 1") else { return nil }
+        guard let sequence = UInt64(exactly: number), sequence <= EventRecord.sequenceMax else {
+            throw Self.damage("its newest record has number \(number)")
+        }
+        return sequence
+    }
+
+    /// Says that all records of events up to this one are in the file.
+    func save(sequence: UInt64) throws(SQLiteError) {
+        try self.saveSequence.bind(1, Int64(bitPattern: sequence))
+        try self.saveSequence.run()
     }
 
     /// Every run; to be called before a chunk is added.

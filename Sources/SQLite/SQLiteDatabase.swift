@@ -141,6 +141,15 @@ package final class SQLiteDatabase {
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
     }
 
+    /// Syncs the write-ahead log: what was committed is durable then, whatever the commits themselves synced.
+    package func syncLog() throws(SQLiteError) {
+        var found: UnsafeMutablePointer<sqlite3_file>?
+        try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found))
+        // The pointer has no methods while there is no log.
+        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+        try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+    }
+
     /// Closing leaves the write-ahead log as it is; by default the last connection copies it into the file first.
     package func keepLogOnClose() throws(SQLiteError) {
         try unsafe self.check(wakegate_sqlite_keep_log_on_close(self.connection))

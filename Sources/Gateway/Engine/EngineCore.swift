@@ -49,6 +49,8 @@ final class EngineCore {
     private var wakeBytesPerStreamMax: Int
     private var configuration: EngineConfiguration
     private var clock: PolicyClock
+    /// Numbers the records of events; nil when nothing is kept.
+    private var numbers: EventNumbers?
     private let outlet: GroupOutlet
     /// nil when nothing is kept.
     private let pipeline: CommitPipeline?
@@ -67,6 +69,7 @@ final class EngineCore {
     ///   - live: takes a sample a second.
     ///   - limitWatch: tells of bounds that were met.
     ///   - ring: wakes the engine's thread.
+    ///   - onHistoryFault: called here with what the history lacks that the store cannot give it, in words.
     ///   - onFailure: called once, when nothing can be stored any more.
     init(
         configuration: EngineConfiguration,
@@ -80,10 +83,13 @@ final class EngineCore {
         live: LiveDesk = LiveDesk(),
         limitWatch: LimitWatch = LimitWatch(),
         ring: @escaping @Sendable () -> Void,
+        onHistoryFault: (String) -> Void = { _ in },
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
-        let (wall, boot, bootID) = (SystemClock.wall, SystemClock.boot, SystemClock.bootID)
-        var stored = StoredGateway(engine: Self.makeEngine(configuration, historyKey, now: Instant(milliseconds: wall)))
+        let (wall, boot) = (SystemClock.wall, SystemClock.boot)
+        let events = store.map { _ in EventRecovery(historyKey) }
+        let engine = Self.makeEngine(configuration, historyKey, now: Instant(milliseconds: wall))
+        var stored = StoredGateway(engine: engine, events: events)
         try store?.load { key, content throws(StoreError) in
             try stored.take(key, content)
             // Here, since a store writes nothing before it was loaded.
@@ -92,20 +98,19 @@ final class EngineCore {
         self.engine = stored.engine
         self.wereWorkersAsked = stored.wereWorkersAsked || workers == .asked
         self.configuration = configuration
-        let jumpMax = jumpWatch.millisecondsMax
-        let resumed = stored.clock.map {
-            PolicyClock.resumed($0, wall: wall, boot: boot, bootID: bootID, jumpMax: jumpMax)
-        }
-        self.clock = resumed?.clock ?? PolicyClock(wall: wall, boot: boot, bootID: bootID)
-        if let jump = resumed?.jump { jumpWatch.onJump(jump) }
+        self.clock = Self.resumeClock(stored.clock, wall: wall, jumpWatch)
         let now = self.clock.now(boot: boot)
         try self.engine.finishRestoring(now: now, losingWakes: true)
+        // A start that is refused leaves the history as it is.
+        outlet.history.open()
+        events?.compare(with: outlet.history.waitUntilOpened())
         var policies = stored.policies
         let isPolicyNew = policies.begin(configuration, at: now)
         self.policies = policies
         self.countingSince = stored.countingSince ?? wall
         self.rejections = stored.rejections
         self.offset = WallOffset(wall: wall, now: now)
+        self.numbers = events?.numbers
         self.outlet = outlet
         self.onFailure = onFailure
         self.stage = EffectStage(group: outlet.makeGroup(), offset: self.offset)
@@ -119,17 +124,43 @@ final class EngineCore {
             wakeBytesPerStreamMax: wakeBytesPerStreamMax
         )
         if let store {
-            var beginning = RecordBatch()
-            let since = (stored.countingSince ?? wall).littleEndian
-            beginning.append(RecordKey(.origin)) { $0.append(memoryOf: since) }
+            var beginning = Self.beginning(since: self.countingSince, workers, isPolicyNew ? policies : nil)
             let clock = self.clock.record(now, self.offset)
             beginning.append(RecordKey(.clock)) { clock.store(to: &$0) }
-            if workers == .asked { beginning.append(.workersAsked) { $0.append(memoryOf: since) } }
-            if isPolicyNew { beginning.append(RecordKey(.policies)) { policies.store(to: &$0) } }
             self.engine.takeStep(into: &beginning)
+            self.engine.takeEvents(into: &self.stage.group.history.events)
+            self.numbers?.write(self.stage.group.history, to: &beginning)
             try store.commit(beginning)
         }
+        if let events {
+            let faults = events.faults(isFirstStart: stored.clock == nil, now: now, self.offset)
+            for fault in faults { onHistoryFault(fault) }
+            self.stage.group.history.recovered = events.records
+            outlet.release(self.stage.group)
+        }
         self.pipeline = store.map { CommitPipeline(store: $0, outlet: outlet, ring: ring) }
+    }
+
+    private static func resumeClock(_ stored: ClockRecord?, wall: Int64, _ jumpWatch: ClockJumpWatch) -> PolicyClock {
+        let (boot, bootID) = (SystemClock.boot, SystemClock.bootID)
+        guard let stored else { return PolicyClock(wall: wall, boot: boot, bootID: bootID) }
+        let jumpMax = jumpWatch.millisecondsMax
+        let resumed = PolicyClock.resumed(stored, wall: wall, boot: boot, bootID: bootID, jumpMax: jumpMax)
+        if let jump = resumed.jump { jumpWatch.onJump(jump) }
+        return resumed.clock
+    }
+
+    /// What a start commits besides the clock and what changed.
+    ///
+    /// - Parameters:
+    ///   - since: when the counters began, in milliseconds since 1970.
+    ///   - policies: nil when they are as before.
+    private static func beginning(since: Int64, _ workers: WorkersAsked, _ policies: PolicyVersions?) -> RecordBatch {
+        var batch = RecordBatch()
+        batch.append(RecordKey(.origin)) { $0.append(memoryOf: since.littleEndian) }
+        if workers == .asked { batch.append(.workersAsked) { $0.append(memoryOf: since.littleEndian) } }
+        if let policies { batch.append(RecordKey(.policies)) { policies.store(to: &$0) } }
+        return batch
     }
 
     private static func makeEngine(
@@ -195,13 +226,15 @@ extension EngineCore {
         let storesRejections =
             self.rejections.hasChanges
             && SystemClock.monotonic - self.rejectionsStoredAt >= Self.rejectionsInterval
-        let hasRecords = self.engine.hasChanges || storesRejections || self.arePoliciesChanged || self.isAskingNew
+        let hasRecords =
+            self.engine.hasChanges || self.engine.hasEvents || storesRejections || self.arePoliciesChanged
+            || self.isAskingNew
         switch pipeline.status(ringingWhenIdle: hasRecords || !self.stage.group.isEmpty) {
         case .busy: break
         case .failed(let error): self.fail(error, pipeline)
         case .idle:
             guard hasRecords else { return self.release() }
-            self.takeHistory()
+            self.takeHistory(into: &self.stage.group.records)
             let clock = self.clock.record(self.engine.now, self.offset)
             self.stage.group.records.append(RecordKey(.clock)) { clock.store(to: &$0) }
             self.engine.takeStep(into: &self.stage.group.records)
@@ -231,6 +264,12 @@ extension EngineCore {
 
     private func takeHistory() {
         self.engine.takeEvents(into: &self.stage.group.history.events)
+    }
+
+    /// The same, and in records of the commit whose changes they tell of.
+    private func takeHistory(into records: inout RecordBatch) {
+        self.takeHistory()
+        self.numbers?.write(self.stage.group.history, to: &records)
     }
 
     /// Nothing is stepped or stored from now on: refuses what was not made durable, and goes back to what was.

@@ -21,6 +21,7 @@ final class EngineThread: Sendable {
     ///   - live: takes a sample a second.
     ///   - limitWatch: tells of bounds that were met.
     ///   - openStore: opens the store; nil to keep nothing.
+    ///   - onHistoryFault: called with what the history lacks that the store cannot give it, in words.
     ///   - onFailure: called once, when nothing can be stored any more.
     ///   - pulse: beats in each of the thread's turns.
     /// - Throws: `StoreError` when what was kept cannot be read, or nothing can be stored.
@@ -36,6 +37,7 @@ final class EngineThread: Sendable {
         live: LiveDesk,
         limitWatch: LimitWatch,
         openStore: @escaping @Sendable () throws(StoreError) -> (any RecordStore)?,
+        onHistoryFault: @escaping @Sendable (String) -> Void,
         onFailure: @escaping @Sendable (StoreError) -> Void,
         pulse: Pulse
     ) throws(StoreError) {
@@ -57,6 +59,7 @@ final class EngineThread: Sendable {
                     live: live,
                     limitWatch: limitWatch,
                     ring: { mailbox.ring() },
+                    onHistoryFault: onHistoryFault,
                     onFailure: onFailure
                 )
                 begun.signal()

@@ -1,14 +1,24 @@
+import DeviceJournal
 import Foundation
 import HTTPTransport
 import History
+import Synchronization
 
 /// Writes the history, and answers from it, on a thread of its own.
 final class HistoryThread: Sendable {
-    /// How long events may lie in memory, in milliseconds.
-    private static let flushInterval: Int64 = 1000
-
+    /// Says to the journal what it need not keep any more.
+    let retention = EventRetention()
     private let mailbox = Mailbox<HistoryBatch>()
     private let ended = DispatchSemaphore(value: 0)
+    private let opened = Opened()
+
+    /// Whether the file is to be opened, and what it held then.
+    private final class Opened: Sendable {
+        let isAsked = Mutex(false)
+        let isDecided = DispatchSemaphore(value: 0)
+        let found = Mutex<HistoryFound?>(nil)
+        let isKnown = DispatchSemaphore(value: 0)
+    }
 
     /// - Parameters:
     ///   - loops: where answers go, by loop number.
@@ -23,9 +33,19 @@ final class HistoryThread: Sendable {
     ) {
         let mailbox = self.mailbox
         let ended = self.ended
+        let opened = self.opened
+        let retention = self.retention
         let thread = Thread {
-            Self.run(mailbox, loops, tally, onDropped, makeFile())
-            ended.signal()
+            defer { ended.signal() }
+            opened.isDecided.wait()
+            guard opened.isAsked.withLock({ $0 }) else { return }
+            Self.run(mailbox) {
+                let file = makeFile()
+                retention.advance(to: file.durableSequence)
+                opened.found.withLock { $0 = file.found }
+                opened.isKnown.signal()
+                return HistoryTurns(file, retention, loops, tally, onDropped)
+            }
         }
         thread.start()
         // The system learns the name of a thread that runs.
@@ -46,43 +66,33 @@ final class HistoryThread: Sendable {
 
     /// Writes what it was given, ends the thread, and waits for that.
     func stop() {
+        self.opened.isDecided.signal()
         self.mailbox.close()
         self.ended.wait()
     }
 
-    private static func run(
-        _ mailbox: Mailbox<HistoryBatch>,
-        _ loops: [LoopMailbox],
-        _ tally: LimitTally<GatewayCountedLimit>,
-        _ onDropped: (Int) -> Void,
-        _ file: HistoryFile
-    ) {
-        var batch = HistoryBatch()
-        var isTidy = false
-        var flushAt: Int64?
-        while mailbox.take(into: &batch, waitingAtMost: isTidy ? self.wait(until: flushAt) : 0) {
-            if let limits = batch.limits { file.setLimits(limits) }
-            if !batch.events.isEmpty {
-                file.append(batch.events)
-                flushAt = flushAt ?? SystemClock.monotonic + self.flushInterval
-            }
-            for question in batch.questions { question.answer(from: file, loops) }
-            if batch.droppedEvents > 0 { onDropped(batch.droppedEvents) }
-            batch.removeAll()
-            if self.wait(until: flushAt) == 0 {
-                file.flush()
-                flushAt = nil
-            }
-            isTidy = !file.tidy()
-            let left = file.takeDropped()
-            if left.bySize > 0 { tally.met(.historyBytesMax, times: left.bySize) }
-            if left.byAge > 0 { tally.met(.historySeconds, times: left.byAge) }
-        }
-        file.flush()
+    /// Has the file opened, which is neither looked at nor made before.
+    func open() {
+        self.opened.isAsked.withLock { $0 = true }
+        self.opened.isDecided.signal()
     }
 
-    /// How many milliseconds remain until `moment`; ten minutes when there is none.
-    private static func wait(until moment: Int64?) -> Int64 {
-        moment.map { max(0, $0 - SystemClock.monotonic) } ?? 600_000
+    /// What the file held when it was opened, waited for; nil when it could not be opened.
+    func waitUntilOpened() -> HistoryFound? {
+        self.opened.isKnown.wait()
+        self.opened.isKnown.signal()
+        return self.opened.found.withLock { $0 }
+    }
+
+    /// The file is closed when this returns.
+    private static func run(_ mailbox: Mailbox<HistoryBatch>, _ open: () -> HistoryTurns) {
+        let turns = open()
+        var batch = HistoryBatch()
+        while mailbox.take(into: &batch, waitingAtMost: turns.millisecondsToNext) {
+            turns.take(batch)
+            batch.removeAll()
+            turns.work()
+        }
+        turns.finish()
     }
 }

@@ -13,15 +13,19 @@ struct StoredGateway {
     private(set) var policies = PolicyVersions()
     /// A gateway on this state asked workers who they are.
     private(set) var wereWorkersAsked = false
+    /// Takes what the store keeps for the history; nil when the history has it.
+    private let events: EventRecovery?
 
-    init(engine: EmbeddedEngine) {
+    init(engine: EmbeddedEngine, events: EventRecovery? = nil) {
         self.engine = engine
+        self.events = events
     }
 
     /// Takes one record of the store.
     mutating func take(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
         switch key.kind {
         case .topic, .device: try self.engine.restore(key, content)
+        case .events: try self.events?.take(content)
         case .clock:
             self.clock = ClockRecord(stored: content)
             if self.clock == nil { throw Self.unreadable("the clock") }

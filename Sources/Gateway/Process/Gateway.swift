@@ -81,7 +81,10 @@ package final class Gateway: Sendable {
             meter: LimitMeter(loops: self.server.tallies, gateway: context.tally),
             live: context.live,
             limitWatch: LimitWatch(log),
-            openStore: { () throws(StoreError) in try store.openJournal(log) },
+            openStore: { [retention = self.history.retention] () throws(StoreError) in
+                try store.openJournal(retention, log)
+            },
+            onHistoryFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
             onFailure: { error in
                 log.write(.storeFailed, ["cause": error.message])
                 status.storeFailed(error.message)

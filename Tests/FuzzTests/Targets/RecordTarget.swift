@@ -16,6 +16,7 @@ enum RecordTarget {
             case .device: try self.checkDevice(content)
             case .rejections: try self.checkRejections(key, content)
             case .policies: try self.checkPolicies(content)
+            case .events: try self.checkEvents(content)
             case .origin: break
             }
         }
@@ -39,6 +40,29 @@ enum RecordTarget {
         try promise(written.view == content, "launch policies changed when they were written anew")
         _ = policies.begin(EngineConfiguration(), at: .distantFuture)
         try promise(policies.current?.number != nil, "no launch policy is in force")
+    }
+
+    private static func checkEvents(_ content: ByteView) throws(BrokenPromise) {
+        guard let record = try? EventRecord(content), let events = self.events(record) else { return }
+        var written = ByteBuffer()
+        let end = EventRecord.write(
+            events,
+            from: 0,
+            sequence: record.sequence,
+            keyMark: record.keyMark,
+            to: &written
+        )
+        guard end == events.count else { return }
+        guard let again = try? EventRecord(written.view) else { throw BrokenPromise("events cannot be read again") }
+        let isSame = again.sequence == record.sequence && again.keyMark == record.keyMark
+        try promise(isSame && self.events(again) == events, "events changed when they were written anew")
+        try promise(written.count <= content.count, "events grew when they were written anew")
+    }
+
+    private static func events(_ record: EventRecord) -> [HistoryEvent]? {
+        var events: [HistoryEvent] = []
+        do { try record.read { events.append($0) } } catch { return nil }
+        return events
     }
 
     private static func checkTopic(_ content: ByteView) throws(BrokenPromise) {
