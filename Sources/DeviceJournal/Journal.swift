@@ -27,6 +27,8 @@ package final class Journal: RecordStore {
     /// What the header of the next row says.
     private var stamp = JournalRow.Stamp()
     private let progress: CheckpointProgress
+    /// The one that was made last.
+    private var checkpointer: JournalCheckpointer?
     private var records = LiveRecords()
     private var pace: CompactionPace
     /// The oldest row of the file, and the bytes of the rows from it on of which nothing counts.
@@ -124,7 +126,11 @@ package final class Journal: RecordStore {
 
     /// A second connection, for checkpoints on another thread.
     package func makeCheckpointer() -> JournalCheckpointer {
-        JournalCheckpointer(self.place, self.progress)
+        let checkpointer = JournalCheckpointer(self.place, self.progress)
+        // A failure is kept, and the next commit throws it.
+        if self.table != nil { _ = try? checkpointer.open() }
+        self.checkpointer = checkpointer
+        return checkpointer
     }
 
     // MARK: Opening
@@ -143,6 +149,7 @@ package final class Journal: RecordStore {
         let table = try JournalTable(opened.database)
         self.table = table
         self.markFile = opened.markFile
+        try self.checkpointer?.open()
         self.progress.markFile = opened.markFile
         self.progress.watch(JournalFileWatch(self.place))
         let mark = opened.mark

@@ -11,7 +11,7 @@ package final class JournalCheckpointer: @unchecked Sendable {
 
     private let place: JournalPlace
     private let progress: CheckpointProgress
-    /// Nil before the first checkpoint.
+    /// Nil before the journal is open for commits.
     private var opened: SQLiteDatabase?
 
     init(_ place: JournalPlace, _ progress: CheckpointProgress) {
@@ -45,7 +45,10 @@ package final class JournalCheckpointer: @unchecked Sendable {
         try self.progress.checkFiles()
     }
 
-    private func open() throws(StoreError) -> SQLiteDatabase {
+    /// Opens the connection, to be called before the journal says that it has a mark: later the machine may have no
+    /// descriptor left.
+    @discardableResult
+    func open() throws(StoreError) -> SQLiteDatabase {
         if let opened { return opened }
         do throws(StoreError) {
             let database = try JournalFile.connect(self.place, .readWrite)
