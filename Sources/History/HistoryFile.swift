@@ -8,8 +8,8 @@ import SQLite
 ///
 /// Events are collected in memory and written in large sorted lots. With them the file says up to which record of
 /// events it has them all, in one transaction: what a crash leaves of it tells by itself what is missing. Nothing here
-/// throws: what cannot be written is counted and told, and a file that cannot be used is set aside. It has one user at a
-/// time, on any thread.
+/// throws: what cannot be written is counted and told, and a file that cannot be used is set aside. It has one user at
+/// a time, on any thread.
 package final class HistoryFile {
     /// The most events an answer about one push has.
     package static let pushEventsMax = 1024
@@ -33,7 +33,8 @@ package final class HistoryFile {
     private var newest = Instant.distantPast
     /// Why the file has to be set aside before it is opened again.
     private var damage: String?
-    private var isFailing = false
+    /// Why nothing can be written, as it was told; nil when all is well.
+    private var failure: String?
     private var droppedWhileFailing = 0
 
     /// Events that were appended and never written.
@@ -264,14 +265,14 @@ package final class HistoryFile {
     }
 
     private func noteFailure(_ reason: String) {
-        guard !self.isFailing else { return }
-        self.isFailing = true
+        guard self.failure != reason else { return }
+        self.failure = reason
         self.tell(.failing(reason: reason))
     }
 
     private func noteSuccess() {
-        guard self.isFailing else { return }
-        self.isFailing = false
+        guard self.failure != nil else { return }
+        self.failure = nil
         self.tell(.recovered(droppedEvents: self.droppedWhileFailing))
         self.droppedWhileFailing = 0
     }
