@@ -238,14 +238,17 @@ struct CertificateTests {
     func files() throws {
         let stranger = self.authority.folder.appendingPathComponent("stranger.pem").path
         try TestAuthority("Stranger").revocations().write(to: URL(fileURLWithPath: stranger))
+        let empty = self.authority.folder.appendingPathComponent("empty.pem").path
+        try Data().write(to: URL(fileURLWithPath: empty))
         let own = "tls.clientCA=\(self.authority.certificate)"
         for (settings, fault) in [
             (["tls.clientCA=/nonexistent"], "tls.clientCA: /nonexistent cannot be read (No such file or directory); "),
-            (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null holds no certificate in PEM; "),
+            (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null is no ordinary file; "),
+            (["tls.clientCA=\(empty)"], "tls.clientCA: \(empty) holds no certificate in PEM; "),
             (["tls.clientCRL=\(stranger)"], "tls.clientCRL: means nothing alone; "),
             (
-                [own, "tls.clientCRL=/dev/null"],
-                "tls.clientCRL: /dev/null holds no list of revoked certificates in PEM; "
+                [own, "tls.clientCRL=\(empty)"],
+                "tls.clientCRL: \(empty) holds no list of revoked certificates in PEM; "
             ),
             ([own, "tls.clientCRL=\(stranger)"], "tls.clientCRL: \(stranger) holds a list that no authority in "),
         ] {
