@@ -4,7 +4,7 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-@Suite("Whatever befalls one file of a journal, nothing is lost without a word", .timeLimit(.minutes(2)))
+@Suite("Whatever befalls one file of a journal, nothing is lost without a word", .timeLimit(.minutes(15)))
 struct DamageSweepTests {
     /// A journal's files as a process left them, and what they hold.
     struct State {
