@@ -13,6 +13,41 @@ let swiftSettings: [SwiftSetting] = [
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
+/// The targets of each layer, which lie in `Sources/LAYER/TARGET`.
+let layers: [String: [String]] = [
+    "Libraries": [
+        "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CProcess", "CSQLite", "CSystemd", "CXXHash",
+    ],
+    "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text"],
+    "Engines": ["DeviceEngine", "WakeDispatch"],
+    "Drivers": [
+        "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "SQLite", "ServiceManager",
+    ],
+    "Gateway": ["Dashboard", "Gateway"],
+    "SDK": ["WakeWorker"],
+    "Tools": ["CommandLineTool", "wakegate"],
+    "Measurements": ["wakegate-history", "wakegate-journal", "wakegate-memory", "wakegate-workers"],
+    "Testing": ["CSimulatedDisk", "WakeGateTestKit"],
+]
+
+/// The tests of each layer, which lie in `Tests/LAYER/TARGET`; the tests of the whole lie in `Tests/TARGET`.
+let layersOfTests: [String: [String]] = [
+    "Pure": [
+        "APNSProtocolTests", "BytesTests", "FaultInjectionTests", "LaunchPolicyTests", "SimulationTests", "TextTests",
+    ],
+    "Engines": ["DeviceEngineTests", "WakeDispatchTests"],
+    "Drivers": [
+        "DeviceJournalTests", "HTTPClientTests", "HTTPTransportTests", "HistoryTests", "LinuxConditionsTests",
+        "SQLiteTests", "ServiceManagerTests",
+    ],
+    "Gateway": [
+        "GatewayConfigurationTests", "GatewayCredentialTests", "GatewayEngineTests", "GatewayFaultTests",
+        "GatewayProviderTests", "GatewayWebhookTests",
+    ],
+    "SDK": ["WakeWorkerTests"],
+    "Tools": ["CommandLineToolTests"],
+]
+
 let fuzzDependencies: [Target.Dependency] = [
     "APNSProtocol", "Bytes", "CNghttp2", "CommandLineTool", "DeviceEngine", "DeviceJournal", "Gateway", "HTTPClient",
     "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Simulation", "Text", "WakeDispatch",
@@ -210,6 +245,14 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+for (folder, layers) in [("Sources", layers), ("Tests", layersOfTests)] {
+    for (layer, names) in layers {
+        for target in package.targets where names.contains(target.name) {
+            target.path = "\(folder)/\(layer)/\(target.name)"
+        }
+    }
+}
 
 for target in package.targets where [.regular, .executable, .test].contains(target.type) {
     target.swiftSettings = (target.swiftSettings ?? []) + swiftSettings

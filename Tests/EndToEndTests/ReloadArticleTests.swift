@@ -10,7 +10,7 @@ struct ReloadArticleTests {
 
     /// The article's commands, each with the lines that it shows below them.
     private func shown() throws -> [Shown] {
-        let file = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway.docc/Reloading.md")
+        let file = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway/Gateway.docc/Reloading.md")
         let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
         let blocks = text.components(separatedBy: "\n```console\n").dropFirst().map {
             $0.components(separatedBy: "\n```")[0]

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import WakeGateTestKit
 
 /// A real `wakegate dev` on free ports, in a folder of its own or one that is given; ended with the last reference.
 final class RunningGateway {
@@ -9,8 +10,7 @@ final class RunningGateway {
     static let program =
         (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         .map { URL(fileURLWithPath: $0).deletingLastPathComponent().appendingPathComponent("wakegate").path } ?? ""
-    static let root = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    static let root = Checkout.root
     static let python = RunningGateway.root.appendingPathComponent(".build/venv/bin/python").path
 
     let folder: URL

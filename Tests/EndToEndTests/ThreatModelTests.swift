@@ -5,7 +5,7 @@ import Testing
 struct ThreatModelTests {
     @Test("Every threat of the article has a test of that name, with a rule in words")
     func tests() throws {
-        let article = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway.docc/ThreatModel.md")
+        let article = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway/Gateway.docc/ThreatModel.md")
         let section = try #require(
             String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n## What is tried").dropFirst()
                 .first?
@@ -17,17 +17,21 @@ struct ThreatModelTests {
             let cell = try #require(row.split(separator: "|").last { !$0.allSatisfy(\.isWhitespace) })
             let name = cell.trimmingCharacters(in: CharacterSet(charactersIn: " `"))
             let parts = try #require(name.wholeMatch(of: /(\w+)\/(\w+)\.(\w+)/), "\(row)").output
-            let text = try #require(try self.source(of: "\(parts.2).swift", in: "Tests/\(parts.1)"), "\(name)")
+            let text = try #require(try self.source(of: "\(parts.2).swift", in: "\(parts.1)"), "\(name)")
             let function = try #require(text.range(of: "func \(parts.3)("), "\(name)")
             #expect(text[..<function.lowerBound].contains("@Test("), "\(name)")
         }
     }
 
-    /// The text of a file somewhere in a folder.
-    private func source(of name: String, in folder: String) throws -> String? {
-        let root = RunningGateway.root.appendingPathComponent(folder)
+    /// The text of a file somewhere in the folder of a module of tests.
+    private func source(of name: String, in module: String) throws -> String? {
+        let root = RunningGateway.root.appendingPathComponent("Tests")
         let paths = try FileManager.default.subpathsOfDirectory(atPath: root.path)
-        guard let path = paths.first(where: { $0 == name || $0.hasSuffix("/\(name)") }) else { return nil }
+        let path = paths.first { path in
+            let parts = path.split(separator: "/")
+            return parts.last == name[...] && parts.dropLast().contains(module[...])
+        }
+        guard let path else { return nil }
         return try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
     }
 }

@@ -5,7 +5,7 @@ import Testing
 struct WebhookArticleTests {
     @Test("Its receiver takes a wake of the gateway, and nobody else's")
     func receiver() throws {
-        let file = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway.docc/Webhooks.md")
+        let file = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway/Gateway.docc/Webhooks.md")
         let article = try String(contentsOf: file, encoding: .utf8)
         let start = try #require(article.range(of: "```python\n"))
         let end = try #require(article.range(of: "\n```", range: start.upperBound..<article.endIndex))

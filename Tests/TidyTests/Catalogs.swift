@@ -1,4 +1,4 @@
-/// What stands in `Sources/MODULE/MODULE.docc`, from which `deploy/docs` makes the documentation.
+/// What stands in `Sources/LAYER/MODULE/MODULE.docc`, from which `deploy/docs` makes the documentation.
 enum Catalogs {
     /// The command that builds it.
     static let command = "deploy/docs"
@@ -11,8 +11,9 @@ enum Catalogs {
     ///   - text: the text of one of them.
     static func violations(in files: [String], text: (String) throws -> String) rethrows -> [Violation] {
         var violations: [Violation] = []
-        for (module, files) in self.modules(files).sorted(by: { $0.key < $1.key }) {
-            let page = "Sources/\(module)/\(module).docc/\(module).md"
+        for (folder, files) in self.modules(files).sorted(by: { $0.key < $1.key }) {
+            let module = String(folder.split(separator: "/").last ?? "")
+            let page = "\(folder)/\(module).docc/\(module).md"
             let articles = files.filter { $0.hasSuffix(".md") && $0.contains(".docc/") && $0 != page }
             guard files.contains(page) else {
                 if try self.isLibrary(files, text) || !articles.isEmpty {
@@ -44,10 +45,10 @@ enum Catalogs {
         return missing.map { Violation(path: path, line: 1, message: "it lacks \($0)") }
     }
 
-    /// The files of each module, of Swift or of its documentation.
+    /// The files of each module, of Swift or of its documentation, by the module's folder.
     private static func modules(_ files: [String]) -> [String: [String]] {
         let parts = files.filter { $0.hasPrefix("Sources/") && ($0.hasSuffix(".swift") || $0.contains(".docc/")) }
-        return Dictionary(grouping: parts) { String($0.split(separator: "/")[1]) }
+        return Dictionary(grouping: parts) { Layout.folder(of: $0) }
     }
 
     /// A module that is no program: nobody imports those.

@@ -2,6 +2,19 @@
 enum Layout {
     static let topLevel = ["Package.swift", "README.md", "Sources", "Tests", "certs", "deploy"]
 
+    /// The folders below `Sources` and `Tests` that hold modules, from what imports nothing to what imports most.
+    static let layers: Set<Substring> = [
+        "Libraries", "Pure", "Engines", "Drivers", "Gateway", "SDK", "Tools", "Measurements", "Testing",
+    ]
+
+    /// The folder of the module that the file at `path` belongs to: in its layer's folder, or,
+    /// for a module of no layer, in `Sources` or `Tests`.
+    static func folder(of path: String) -> String {
+        let parts = path.split(separator: "/")
+        let isInLayer = parts.count > 2 && self.layers.contains(parts[1])
+        return parts.dropLast().prefix(isInLayer ? 3 : 2).joined(separator: "/")
+    }
+
     /// What is at the top and should not be, and the reverse.
     static func strangers(in names: [String]) -> [String] {
         Set(names).symmetricDifference(self.topLevel).sorted()

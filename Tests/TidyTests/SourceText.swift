@@ -14,11 +14,8 @@ struct SourceText {
         self.code = Self.lines(of: blanker.blanked())
     }
 
-    /// The module the file belongs to: the folder below `Sources` or `Tests`.
-    var module: String {
-        let parts = self.path.split(separator: "/")
-        return parts.count > 2 ? String(parts[1]) : ""
-    }
+    /// The module the file belongs to.
+    var module: String { String(Layout.folder(of: self.path).split(separator: "/").last ?? "") }
 
     var isSource: Bool { self.path.hasPrefix("Sources/") }
 

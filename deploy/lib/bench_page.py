@@ -7,7 +7,7 @@ from typing import Any
 
 from bench_tables import Table
 
-PAGE = "Sources/Gateway/Gateway.docc/Speed.md"
+PAGE = "Sources/Gateway/Gateway/Gateway.docc/Speed.md"
 # Everything from here to the end of the page is written by this module.
 HEADING = "## Figures\n"
 

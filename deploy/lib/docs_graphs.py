@@ -1,4 +1,4 @@
-"""Lays out what docc reads: for each catalog Sources/MODULE/MODULE.docc a folder with the symbols of its module.
+"""Lays out what docc reads: for each catalog Sources/LAYER/MODULE/MODULE.docc a folder with the symbols of its module.
 
 A module with a public interface is shown as those see it who use it from outside; of every other one all that the rest of
 the package sees. Ends with 1, and says what is wrong, when a catalog and the modules do not fit each other.
@@ -26,14 +26,14 @@ def is_public(graphs: dict[str, dict]) -> bool:
 
 
 def main(folder: pathlib.Path, output: pathlib.Path) -> None:
-    catalogs = sorted(pathlib.Path("Sources").glob("*/*.docc"))
+    catalogs = sorted(pathlib.Path("Sources").glob("*/*/*.docc"))
     if not catalogs:
         sys.exit("there is no catalog below Sources")
     for catalog in catalogs:
         module = catalog.parent.name
         graphs = graphs_of(module, folder)
         if catalog.stem != module or not graphs:
-            sys.exit(f"{catalog} is of no module; name it as its module: Sources/MODULE/MODULE.docc")
+            sys.exit(f"{catalog} is of no module; name it as its module: Sources/LAYER/MODULE/MODULE.docc")
         if is_public(graphs):
             for graph in graphs.values():
                 keep_public(graph)

@@ -1,16 +1,16 @@
 import Foundation
 import Gateway
 import Testing
+import WakeGateTestKit
 
 @Suite("What is written about metrics")
 struct MetricsArticleTests {
-    private static let root = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    private static let article = "Sources/Gateway/Gateway/Gateway.docc/Metrics.md"
     private static let dashboard = "deploy/grafana/dashboard.json"
     private static let alerts = "deploy/grafana/alerts.yml"
 
     private func text(_ path: String) throws -> String {
-        String(decoding: try Data(contentsOf: Self.root.appendingPathComponent(path)), as: UTF8.self)
+        String(decoding: try Data(contentsOf: Checkout.root.appendingPathComponent(path)), as: UTF8.self)
     }
 
     /// The metrics that a text names; of a histogram's parts, the histogram.
@@ -31,7 +31,7 @@ struct MetricsArticleTests {
 
     @Test("The article's table has every metric with its type, label and help, in their order, and no other")
     func table() throws {
-        let article = try self.text("Sources/Gateway/Gateway.docc/Metrics.md")
+        let article = try self.text(Self.article)
         let wanted = Metric.all.map { Self.row($0) }
         let rows = article.split(separator: "\n").map(String.init).filter { $0.hasPrefix("| `") }
         #expect(rows == wanted, "the table should be:\n\(wanted.joined(separator: "\n"))")
@@ -40,7 +40,7 @@ struct MetricsArticleTests {
     @Test(
         "Every metric that is named anywhere is a real one",
         arguments: [
-            "Sources/Gateway/Gateway.docc/Metrics.md", MetricsArticleTests.dashboard, MetricsArticleTests.alerts,
+            MetricsArticleTests.article, MetricsArticleTests.dashboard, MetricsArticleTests.alerts,
             "deploy/grafana/alerts-test.yml",
         ]
     )

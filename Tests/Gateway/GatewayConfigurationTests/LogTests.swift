@@ -2,6 +2,7 @@ import Foundation
 import Gateway
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("The log", .timeLimit(.minutes(15)))
 struct LogTests {
@@ -197,9 +198,7 @@ struct LogTests {
     }
 
     private func articleText() throws -> String {
-        let folder = URL(fileURLWithPath: #filePath)
-            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let file = folder.appendingPathComponent("Sources/Gateway/Gateway.docc/Logs.md")
+        let file = Checkout.root.appendingPathComponent("Sources/Gateway/Gateway/Gateway.docc/Logs.md")
         return String(decoding: try Data(contentsOf: file), as: UTF8.self)
     }
 

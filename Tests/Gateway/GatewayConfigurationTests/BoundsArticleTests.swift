@@ -2,15 +2,13 @@ import Foundation
 import Gateway
 import HTTPTransport
 import Testing
+import WakeGateTestKit
 
 @Suite("The article about bounds")
 struct BoundsArticleTests {
-    private static let folder = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-
     private func article() throws -> String {
-        let path = "Sources/Gateway/Gateway.docc/Bounds.md"
-        return String(decoding: try Data(contentsOf: Self.folder.appendingPathComponent(path)), as: UTF8.self)
+        let path = "Sources/Gateway/Gateway/Gateway.docc/Bounds.md"
+        return String(decoding: try Data(contentsOf: Checkout.root.appendingPathComponent(path)), as: UTF8.self)
     }
 
     /// A number with its thousands apart.

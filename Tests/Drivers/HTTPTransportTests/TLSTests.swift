@@ -97,8 +97,7 @@ struct TLSTests {
             exec(sys.argv[4])
             print(outcome(client))
             """#
-        let library = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("deploy/lib").path
+        let library = Checkout.root.appendingPathComponent("deploy/lib").path
         let arguments = ["python3", "-B", "-c", script, library, server.address, isOlder ? "older" : "newest", act]
         let (status, output) = try self.run("/usr/bin/env", arguments)
         #expect(status == 0, "\(output)")

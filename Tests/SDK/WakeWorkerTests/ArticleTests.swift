@@ -1,14 +1,12 @@
 import Foundation
 import Testing
+import WakeGateTestKit
 import WakeWorker
 
 @Suite("The article of the SDK")
 struct ArticleTests {
-    private static let root = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-
     private static func lines(_ path: String) throws -> [String] {
-        let text = try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8)
+        let text = try String(contentsOf: Checkout.root.appendingPathComponent(path), encoding: .utf8)
         return text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
@@ -31,8 +29,8 @@ struct ArticleTests {
 
     @Test("Every block of Swift in it is one that compiles, in the same order")
     func snippets() throws {
-        let source = try Self.lines("Tests/WakeWorkerTests/Snippets/HandlingWakes.swift")
-        let article = try Self.lines("Sources/WakeWorker/WakeWorker.docc/HandlingWakes.md")
+        let source = try Self.lines("Tests/SDK/WakeWorkerTests/Snippets/HandlingWakes.swift")
+        let article = try Self.lines("Sources/SDK/WakeWorker/WakeWorker.docc/HandlingWakes.md")
         let compiled = Self.blocks(source, from: { $0.hasPrefix("// snippet: ") }, to: "// end")
         let shown = Self.blocks(article, from: { $0 == "```swift" }, to: "```")
         #expect(shown.count >= 6)
@@ -41,7 +39,7 @@ struct ArticleTests {
 
     @Test("Every public declaration is documented, and each throwing function says what it throws")
     func documented() throws {
-        let folder = Self.root.appendingPathComponent("Sources/WakeWorker")
+        let folder = Checkout.root.appendingPathComponent("Sources/SDK/WakeWorker")
         let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.allObjects as? [URL]
         var declarations = 0
         for file in files ?? [] where file.pathExtension == "swift" {

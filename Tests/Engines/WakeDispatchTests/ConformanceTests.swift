@@ -7,8 +7,7 @@ import WakeGateTestKit
 
 @Suite("The engine and the simulator agree", .timeLimit(.minutes(15)))
 struct ConformanceTests {
-    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: "SimulationTests/Vectors")
+    private static let folder = Checkout.root.appending(path: "Tests/Pure/SimulationTests/Vectors")
 
     private static let names: [String] = {
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []

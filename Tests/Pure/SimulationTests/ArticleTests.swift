@@ -2,13 +2,13 @@ import Foundation
 import LaunchPolicy
 import Simulation
 import Testing
+import WakeGateTestKit
 
 @Suite("The articles about the rules and about traces", .timeLimit(.minutes(15)))
 struct ArticleTests {
     private static func article(_ path: String) throws -> [String] {
-        let root = URL(fileURLWithPath: #filePath)
-            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let text = String(decoding: try Data(contentsOf: root.appendingPathComponent("Sources/\(path)")), as: UTF8.self)
+        let file = Checkout.root.appendingPathComponent("Sources/Pure/\(path)")
+        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
         return text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
