@@ -15,6 +15,7 @@ from typing import Any
 import auth_load
 import bench_page
 import bench_tables
+import beside
 import chosen_tokens
 import durable_load
 import growth
@@ -111,6 +112,11 @@ PARTS = {
         lambda options, folder: instructions.measure(options.products, folder),
         bench_tables.instructions,
     ),
+    "beside": Part(
+        "a durable push beside that of the build --beside names",
+        lambda options, folder: beside.compare(options.products, options.beside, folder, options.runs),
+        bench_tables.beside,
+    ),
     "auth": Part(
         "CPU a push with provider tokens beside without",
         lambda options, folder: auth_load.measure(options.products, folder, options.runs, options.requests),
@@ -171,6 +177,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=200_000, help="requests a run, where they are counted")
     parser.add_argument("--samples", type=int, default=1000, help="samples of the latency of wakes")
     parser.add_argument("--streams", type=int, default=streams.STREAMS, help="idle workers")
+    parser.add_argument("--beside", metavar="DIR", help="a folder with another build's wakegate, for the part beside")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--only", choices=list(PARTS), metavar="PART", help="measure this part alone")
     choice.add_argument("--all", action="store_true", help="measure all parts, in about forty minutes")
@@ -178,6 +185,8 @@ def parsed() -> argparse.Namespace:
     options = parser.parse_args()
     if not options.write_page and not options.products:
         parser.error("call deploy/bench, which builds what is measured")
+    if (options.only == "beside") != (options.beside is not None):
+        parser.error("--only beside and --beside DIR go together")
     return options
 
 
@@ -199,7 +208,9 @@ def main() -> int:
         shown = {name: part.tables for name, part in PARTS.items()}
         return bench_page.write(FIGURES, shown)
     here = machine.described()
-    wanted = [options.only] if options.only else [name for name, part in PARTS.items() if options.all or part.in_record]
+    wanted = [options.only] if options.only else [
+        name for name, part in PARTS.items() if part.in_record or options.all and name != "beside"
+    ]  # fmt: skip
     results = measured_before(here)
     print(bench_page.machine_line(here), flush=True)
     if (free := machine.idle()) < machine.IDLE_MIN:

@@ -116,6 +116,17 @@ def instructions(result: dict) -> list[Table]:
     return [Table(title, ["", "instructions", "of nghttpd's"], rows)]
 
 
+def beside(rows: list[dict]) -> list[Table]:
+    cells = [
+        [
+            row["figure"], f"{row['this']:,.0f}", f"{row['other']:,.0f}", f"{row['ratio']:.3f}",
+            *([f"at most {row['target']}", verdict(row["passed"])] if "target" in row else ["", ""]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return [Table("A durable push beside that of another build", ["", "this", "other", "ratio", "target", ""], cells)]
+
+
 def auth(row: dict) -> list[Table]:
     figures = [f"{row['microseconds'][side]:.2f}" for side in ("with", "without")]
     cells = [row["shape"], *figures, f"{row['ratio']:.3f}", f"at most {row['target']}", verdict(row["passed"])]

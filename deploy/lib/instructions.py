@@ -58,17 +58,32 @@ def each(count: Count, server: processes.Server, base: str, uris: str, body: str
     return (run(MORE) - fewer) / (MORE - FEWER)
 
 
+def counted(products: str, folder: str, store: str) -> tuple[Count, processes.Gateway]:
+    """A gateway under callgrind, whose state and counts lie in a folder of their own."""
+    place = os.path.join(folder, store)
+    os.mkdir(place)
+    count = Count(place)
+    prefix = ["env", f"LD_PRELOAD={preload(place)}", *count.prefix]
+    return count, processes.Gateway(stripped(products, place), place, prefix, [f"store={store}"])
+
+
+def durable(products: str, folder: str) -> float:
+    """Instructions of a durable push over h2c, with the inputs that `push_load` writes into `folder`."""
+    push_load.write_inputs(folder)
+    count, gateway = counted(products, folder, "sqlite")
+    with gateway:
+        uris, body = os.path.join(folder, "gateway"), os.path.join(folder, "body")
+        return round(each(count, gateway, f"http://{gateway.plain}", uris, body))
+
+
 def measure(products: str, folder: str) -> dict:
     push_load.write_inputs(folder)
     body = os.path.join(folder, "body")
     rows: list[dict] = []
     key_and_certificate: tuple[str, str] | None = None
     for store, name in STORES.items():
-        place = os.path.join(folder, store)
-        os.mkdir(place)
-        count = Count(place)
-        prefix = ["env", f"LD_PRELOAD={preload(place)}", *count.prefix]
-        with processes.Gateway(stripped(products, place), place, prefix, [f"store={store}"]) as gateway:
+        count, gateway = counted(products, folder, store)
+        with gateway:
             key_and_certificate = tuple(os.path.join(gateway.state, file) for file in ("server.key", "server.pem"))
             for scheme, base in (("h2c", f"http://{gateway.plain}"), ("TLS", f"https://{gateway.edge}")):
                 rows.append(row(scheme, name, each(count, gateway, base, os.path.join(folder, "gateway"), body)))
