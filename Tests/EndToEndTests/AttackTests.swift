@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Attacks", .serialized, .timeLimit(.minutes(15)))
 struct AttackTests {
-    /// The attacks that `deploy/lib/attacks.py` describes.
+    /// The attacks that `deploy/lib/soak/offences.py` describes.
     static let names = [
         "rapid-reset", "continuation-flood", "endless-trailers", "trailers-again", "settings-flood", "ping-flood",
         "priority-flood", "empty-data-flood", "window-update-flood", "hpack-bomb", "trailer-bomb", "zero-window",
@@ -35,8 +35,7 @@ struct AttackTests {
 
     private static func driver(_ arguments: String...) throws -> ChildProcess.Ended {
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
-        let driver = RunningGateway.root.appendingPathComponent("deploy/lib/soak_attacks.py").path
-        let command = ["-B", driver, "--program", RunningGateway.program] + arguments
-        return try ChildProcess(RunningGateway.python, command).finish(within: 240)
+        let command = ["soak.attacks", "--program", RunningGateway.program] + arguments
+        return try ChildProcess(RunningGateway.library, command).finish(within: 240)
     }
 }

@@ -6,10 +6,9 @@ struct CrashTests {
     @Test("No push that was answered 200 is missing, and no book differs, after eight kills at random moments")
     func kills() throws {
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
-        let driver = RunningGateway.root.appendingPathComponent("deploy/lib/crash.py").path
-        let arguments = ["-B", driver, "--program", RunningGateway.program, "--kills", "8", "--devices", "80"]
+        let arguments = ["crash.driver", "--program", RunningGateway.program, "--kills", "8", "--devices", "80"]
         // Its output names every check, what it found, and the seed that draws the same moments again.
-        let ended = try ChildProcess(RunningGateway.python, arguments).finish(within: 120)
+        let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 120)
         #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
     }
 }

@@ -11,6 +11,8 @@ final class RunningGateway {
         (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         .map { URL(fileURLWithPath: $0).deletingLastPathComponent().appendingPathComponent("wakegate").path } ?? ""
     static let root = Checkout.root
+    /// Runs a program of `deploy/lib` by its module's name.
+    static let library = RunningGateway.root.appendingPathComponent("deploy/lib/run").path
     static let python = RunningGateway.root.appendingPathComponent(".build/venv/bin/python").path
 
     let folder: URL

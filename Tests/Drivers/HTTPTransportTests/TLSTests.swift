@@ -90,7 +90,7 @@ struct TLSTests {
         let script = #"""
             import socket, sys
             sys.path.insert(0, sys.argv[1])
-            from tls_attacks import RawTLS, outcome
+            from clients.raw_tls import RawTLS, outcome
             host, port = sys.argv[2].rsplit(":", 1)
             client = RawTLS(lambda: socket.create_connection((host, int(port))), is_older=sys.argv[3] == "older")
             client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))

@@ -1,0 +1,149 @@
+"""How the cost of a push grows with loops, with devices and with connections. Kept in memory, over TLS."""
+
+import os
+import random
+from contextlib import ExitStack
+from functools import partial
+
+from bench import http2_load, push_load
+from clients import h2load, steady_load
+from shared import interleaved, processes
+
+LOOPS = (1, 2)
+DEVICES = (10_000, 1_000_000)
+MANY_DEVICES = (10_000, 5_000_000)
+CONNECTIONS = (10, 100, 1000, 10_000)
+# Devices that are pushed to while measured, drawn from all.
+ASKED = 200_000
+# Pushes on their way at a time, whatever number of connections they are on.
+IN_FLIGHT = 10_000
+PROCESSES_MAX = 100
+STREAMS_MAX = 1000
+RUNS_MAX = 3
+# A handshake takes about a millisecond of both sides' processors together.
+HANDSHAKE_SECONDS = 0.0015
+
+
+def spread(pid: int) -> None:
+    """Lets a gateway that was started on some cores run on all: it has as many loops as it had cores at its start."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(thread), steady_load.ALL_CORES)
+
+
+def gateway_of(stack: ExitStack, products: str, folder: str, name: str, cores: int = 1) -> processes.Gateway:
+    place = os.path.join(folder, name)
+    os.mkdir(place)
+    prefix = ["taskset", "-c", f"0-{cores - 1}"]
+    # All connections of the load are made at once, which the gateway would otherwise take for an attack.
+    settings = ["store=memory", f"limits.handshakesMax={2 * max(CONNECTIONS)}"]
+    return stack.enter_context(processes.Gateway(products, place, prefix, settings))
+
+
+def load(gateway: processes.Gateway, folder: str, uris: str, **settings: object) -> steady_load.Load:
+    shape = {"connections": push_load.CONNECTIONS, "streams": http2_load.STREAMS, **settings}
+    return steady_load.Load(
+        f"https://{gateway.edge}",
+        os.path.join(folder, uris),
+        os.path.join(folder, "body"),
+        push_load.headers(),
+        **shape,
+    )
+
+
+def figures(samples: list[interleaved.Sample]) -> dict:
+    middle = interleaved.medians(samples)
+    return {
+        **{key: middle[key] for key in ("cpuMicroseconds", "busy", "p50", "p99")},
+        "perSecond": round(middle["perSecond"]),
+    }
+
+
+def loops(products: str, folder: str, runs: int) -> dict:
+    """One loop and two, each with all cores, which the load shares."""
+    push_load.write_inputs(folder)
+    rows = []
+    with ExitStack() as stack:
+        counts = [count for count in LOOPS if count <= len(steady_load.ALL_CORES)]
+        gateways = {count: gateway_of(stack, products, folder, f"loops{count}", count) for count in counts}
+        for gateway in gateways.values():
+            spread(gateway.pid)
+
+        def sample(gateway: processes.Gateway, **settings: object) -> interleaved.Sample:
+            asked = load(gateway, folder, "gateway", cores=steady_load.ALL_CORES, **settings)
+            return steady_load.observe(asked, gateway.pid)
+
+        paced = {
+            "rate": http2_load.RATE // push_load.CONNECTIONS, "together": http2_load.RATE_TOGETHER,
+            "seconds": http2_load.RATE_SECONDS,
+        }  # fmt: skip
+        full = interleaved.run(min(runs, RUNS_MAX), {count: partial(sample, each) for count, each in gateways.items()})
+        calm = interleaved.run(
+            min(runs, RUNS_MAX), {count: partial(sample, each, **paced) for count, each in gateways.items()}
+        )
+        for count in counts:
+            rate = figures(calm[count])
+            rows.append({"loops": count, **figures(full[count]), "p50": rate["p50"], "p99": rate["p99"]})
+    return {"cores": len(steady_load.ALL_CORES), "rate": http2_load.RATE, "rows": rows}
+
+
+def devices(products: str, folder: str, runs: int, counts: tuple[int, ...] = DEVICES) -> dict:
+    """A push waits on each device; the pushes that are measured are for devices drawn from all of them."""
+    push_load.write_inputs(folder)
+    rows = []
+    with ExitStack() as stack:
+        gateways, before, resident = {}, {}, {}
+        for count in counts:
+            gateway = gateways[count] = gateway_of(stack, products, folder, f"devices{count}")
+            before[count] = processes.resident_megabytes(gateway.pid)
+            register(gateway, folder, count)
+            resident[count] = processes.resident_megabytes(gateway.pid)
+        sides = {
+            count: partial(steady_load.observe, load(gateway, folder, f"asked{count}"), gateway.pid)
+            for count, gateway in gateways.items()
+        }
+        samples = interleaved.run(min(runs, RUNS_MAX), sides)
+        for count in counts:
+            memory = {
+                "residentMegabytes": round(resident[count]),
+                "bytesPerDevice": round((resident[count] - before[count]) * 1e6 / count),
+            }
+            rows.append({"devices": count, **figures(samples[count]), **memory})
+    return {"rows": rows}
+
+
+def register(gateway: processes.Gateway, folder: str, count: int) -> None:
+    """Pushes once to each device, and lays ready the paths of those that will be asked for, in another order."""
+    source = random.Random(count)
+    paths = [f"/3/device/{source.getrandbits(256):064x}" for _ in range(count)]
+    h2load.write_paths(folder, "registered", paths, push_load.CONNECTIONS)
+    h2load.write_paths(folder, f"asked{count}", source.sample(paths, min(count, ASKED)), push_load.CONNECTIONS)
+    del paths
+    uris, body = os.path.join(folder, "registered"), os.path.join(folder, "body")
+    h2load.run(
+        f"https://{gateway.edge}", uris, body, push_load.headers(), push_load.CONNECTIONS, http2_load.STREAMS, count,
+        steady_load.LOAD_CORES,
+    )  # fmt: skip
+
+
+def connections(products: str, folder: str, runs: int) -> dict:
+    """The same pushes on their way at a time, spread over more and more connections."""
+    rows = []
+    for count in CONNECTIONS:
+        push_load.write_inputs(folder, min(count, PROCESSES_MAX))
+        with ExitStack() as stack:
+            gateway = gateway_of(stack, products, folder, f"connections{count}")
+            before = processes.resident_megabytes(gateway.pid)
+            shape = load(
+                gateway, folder, "gateway", connections=count, streams=min(STREAMS_MAX, IN_FLIGHT // count),
+                together=max(1, count // PROCESSES_MAX), warm_up_seconds=0.3 + count * HANDSHAKE_SECONDS,
+            )  # fmt: skip
+            # Devices are registered and caches warm by the end of the warm-up, during which all connections are made.
+            samples = [steady_load.observe(shape, gateway.pid) for _ in range(min(runs, RUNS_MAX))]
+        peak = max(sample["residentMegabytes"] for sample in samples)
+        rows.append(
+            {
+                "connections": count, "streams": shape.streams, **figures(samples),
+                "residentMegabytes": round(peak), "bytesPerConnection": round((peak - before) * 1e6 / count),
+            }
+        )  # fmt: skip
+    return {"inFlight": IN_FLIGHT, "rows": rows}

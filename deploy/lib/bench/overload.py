@@ -1,0 +1,81 @@
+"""What a topic's pushes wait while another topic's provider sends as fast as it can."""
+
+import os
+import random
+from contextlib import ExitStack
+
+from bench import push_load
+from clients import h2load, steady_load
+from shared import interleaved, processes
+
+QUIET_TOPIC, NOISY_TOPIC = "com.example.quiet", "com.example.bench"
+QUIET_CONNECTIONS, QUIET_RATE, QUIET_DEVICES = 4, 100, 1000
+NOISY_CONNECTIONS, NOISY_STREAMS = 32, 100
+SECONDS = 4.0
+# The noise is there before the quiet topic is, and stays longer.
+NOISE_SECONDS, NOISE_WARM_UP_SECONDS = SECONDS + 3.0, 0.3
+RUNS_MAX = 3
+
+
+def headers(topic: str) -> list[str]:
+    return [word.replace(NOISY_TOPIC, topic) for word in push_load.headers()]
+
+
+def write_inputs(folder: str) -> None:
+    push_load.write_inputs(folder, NOISY_CONNECTIONS)
+    source = random.Random(6)
+    paths = [f"/3/device/{source.getrandbits(256):064x}" for _ in range(QUIET_DEVICES)]
+    h2load.write_paths(folder, "quiet", paths, QUIET_CONNECTIONS)
+
+
+def loads(gateway: processes.Gateway, folder: str) -> tuple[steady_load.Load, steady_load.Load]:
+    """The quiet provider's and the noisy one's, which leaves the processor to the other where both want it: otherwise
+    the quiet pushes would wait for their own provider."""
+    base, body = f"https://{gateway.edge}", os.path.join(folder, "body")
+    quiet = steady_load.Load(
+        base, os.path.join(folder, "quiet"), body, headers(QUIET_TOPIC), QUIET_CONNECTIONS, NOISY_STREAMS,
+        seconds=SECONDS, rate=QUIET_RATE,
+    )  # fmt: skip
+    noisy = steady_load.Load(
+        base, os.path.join(folder, "gateway"), body, headers(NOISY_TOPIC), NOISY_CONNECTIONS, NOISY_STREAMS,
+        seconds=NOISE_SECONDS, warm_up_seconds=NOISE_WARM_UP_SECONDS, prefix=["nice", "-n", "19"], takes_refusals=True,
+    )  # fmt: skip
+    return quiet, noisy
+
+
+def beside(quiet: steady_load.Load, noisy: steady_load.Load, pid: int) -> tuple[interleaved.Sample, interleaved.Sample]:
+    """The quiet provider's figures while the other sends, and the other's."""
+    with steady_load.Clock(pid) as clock, steady_load.Running(noisy) as noise:
+        figures = steady_load.observe(quiet, pid)
+        logs = noise.finish()
+    return figures, steady_load.figures(logs, clock)
+
+
+def measure(products: str, folder: str, runs: int) -> dict:
+    """Median figures of pushes in the default store, alone and beside; the gateway has one core, and so one loop."""
+    write_inputs(folder)
+    alone, among, noise = [], [], []
+    with ExitStack() as stack:
+        gateway = stack.enter_context(processes.Gateway(products, folder, steady_load.SERVER_CORE, []))
+        quiet, noisy = loads(gateway, folder)
+        # The first of each registers the devices and warms the caches, and does not count.
+        for number in range(min(runs, RUNS_MAX) + 1):
+            calm = steady_load.observe(quiet, gateway.pid)
+            figures, other = beside(quiet, noisy, gateway.pid)
+            if number > 0:
+                alone.append(calm)
+                among.append(figures)
+                noise.append(other)
+    medians = {
+        name: interleaved.medians(each) for name, each in (("alone", alone), ("beside", among), ("noise", noise))
+    }
+    return {
+        "quietPerSecond": QUIET_CONNECTIONS * QUIET_RATE,
+        "noisyConnections": NOISY_CONNECTIONS,
+        "noisyStreams": NOISY_STREAMS,
+        "alone": {key: medians["alone"][key] for key in ("p50", "p99")},
+        "beside": {key: medians["beside"][key] for key in ("p50", "p99")},
+        "noisyPerSecond": round(medians["noise"]["perSecond"]),
+        "noisyRefused": medians["noise"]["refused"],
+        "samples": {"alone": [each["p99"] for each in alone], "beside": [each["p99"] for each in among]},
+    }

@@ -1,0 +1,244 @@
+"""A steady load: what an operation costs a server, how many it does in a second, and how long each takes.
+
+h2load runs for a while and writes down each request. Only that time counts in which all its processes were at work: no
+start, no handshake and no end is in the figures.
+"""
+
+import fcntl
+import operator
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field, replace
+
+from clients import h2load
+from shared import processes
+
+CLOCK_SECONDS = 0.02
+START_SECONDS = 10
+# How late a process may be at its end.
+LATE_SECONDS = 0.8
+# What a pipe holds unless it is told otherwise.
+PIPE_BYTES = 1 << 16
+# Logs lie in memory: on the disk they would be synced with what a durable server writes.
+LOGS = "/dev/shm" if os.path.isdir("/dev/shm") else None
+# The server under measurement has the first core to itself, the load has the others.
+ALL_CORES = os.sched_getaffinity(0)
+OTHER_CORES = ALL_CORES - {0} or ALL_CORES
+SERVER_CORE = ["taskset", "-c", "0"]
+LOAD_CORES = ["taskset", "-c", ",".join(str(core) for core in sorted(OTHER_CORES))]
+# A hundred processes take a while to start; what is left of the run when the last is at work must be this much.
+WINDOW_SECONDS_MIN = 1.0
+ATTEMPTS = 3
+
+
+@dataclass
+class Load:
+    """Requests to `base`; `rate` a second on each connection, or else as many as `streams` at a time allow."""
+
+    base: str
+    uris: str
+    body: str
+    headers: list[str]
+    connections: int
+    streams: int
+    seconds: float = 2.3
+    warm_up_seconds: float = 0.3
+    together: int = 1
+    rate: int | None = None
+    cores: set[int] = field(default_factory=lambda: OTHER_CORES)
+    prefix: list[str] = field(default_factory=list)
+    takes_refusals: bool = False
+
+    def command(self, log: str) -> list[str]:
+        pace = ["--rps", str(self.rate)] if self.rate else []
+        return [
+            *self.prefix, "h2load", "-t", "1", "-c", str(self.together), "-m", str(self.streams),
+            "-D", f"{round(self.seconds * 1000)}ms", "--warm-up-time", f"{round(self.warm_up_seconds * 1000)}ms",
+            "-d", self.body, "-i", "-", "-B", self.base, "--log-file", log,
+            *h2load.tls_options(self.base), *pace, *self.headers,
+        ]  # fmt: skip
+
+
+@dataclass
+class Log:
+    """The requests of a process, in the order of their ends: when each ended and how long it took, microseconds."""
+
+    ends: list[int]
+    took: list[int]
+    statuses: list[str]
+
+
+def read(path: str) -> Log:
+    with open(path, encoding="ascii") as file:
+        # Without a last line that was not written to its end.
+        words = file.read().rpartition("\n")[0].split()
+    took = list(map(int, words[2::3]))
+    return Log(list(map(operator.add, map(int, words[0::3]), took)), took, words[1::3])
+
+
+class Running:
+    """The processes of a load; ended when the block is left.
+
+    Each waits for the end of its paths, in a pipe, until all are there: a hundred that start beside others at work
+    would take longer to start than the run takes.
+    """
+
+    def __init__(self, load: Load):
+        self.load = load
+        self.deadline = 0.0
+        # What a process said that had no answer at all.
+        self.silent = ""
+        self.folder = tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=LOGS)
+        self.logs = [os.path.join(self.folder.name, str(number)) for number in range(load.connections // load.together)]
+        self.children = [
+            subprocess.Popen(
+                load.command(log), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+            )
+            for log in self.logs
+        ]  # fmt: skip
+
+    def __enter__(self) -> "Running":
+        for number, child in enumerate(self.children):
+            with open(f"{self.load.uris}.{number}", "rb") as file:
+                paths = file.read()
+            # All of them have to fit into the pipe, since nobody reads to its end before it is closed.
+            if len(paths) > PIPE_BYTES:
+                fcntl.fcntl(child.stdin, fcntl.F_SETPIPE_SZ, len(paths))
+            child.stdin.write(paths)
+        deadline = time.monotonic() + START_SECONDS
+        for child in self.children:
+            while state(child.pid) != "S" and child.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.005)
+        for child in self.children:
+            child.stdin.close()
+        self.deadline = time.monotonic() + self.load.warm_up_seconds + self.load.seconds + LATE_SECONDS
+        # On all cores until they have begun, which each does with a few milliseconds of work.
+        time.sleep(self.load.warm_up_seconds * 2 / 3)
+        for child in self.children:
+            if child.poll() is None:
+                os.sched_setaffinity(child.pid, self.load.cores)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in self.children:
+            child.kill()
+            child.wait()
+            child.stdout.close()
+        self.folder.cleanup()
+
+    def finish(self) -> list[Log]:
+        """Waits for the end, and gives the requests of each process.
+
+        Some releases of h2load stay at the end of their time until their connections are closed from the other side: a
+        process that has had its time is ended.
+        """
+        while any(child.poll() is None for child in self.children) and time.monotonic() < self.deadline:
+            time.sleep(0.01)
+        logs = []
+        for child, path in zip(self.children, self.logs, strict=True):
+            child.kill()
+            output = child.stdout.read().decode(errors="replace")
+            logs.append(self.checked(read(path), output))
+        return logs
+
+    def checked(self, log: Log, output: str) -> Log:
+        """Anything but a 2xx to each request ends the measurement, as does another cipher."""
+        if not log.ends:
+            self.silent = output
+            return log
+        if not self.load.takes_refusals and log.statuses.count("200") != len(log.statuses):
+            raise SystemExit(f"not every reply of {self.load.base} was 200; the run does not count:\n{output}")
+        h2load.check_cipher(output, self.load.base)
+        return log
+
+
+def state(pid: int) -> str:
+    """Whether a process runs (`R`) or waits (`S`), as proc(5) has it."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+class Clock:
+    """Reads the CPU clock and the memory of a process again and again while the block lasts."""
+
+    def __init__(self, pid: int):
+        self.pid = pid
+        self.times: list[float] = []
+        self.spent: list[float] = []
+        self.resident: list[float] = []
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.read)
+
+    def read(self) -> None:
+        while not self.ended.is_set():
+            self.times.append(time.time())
+            self.spent.append(processes.cpu_seconds(self.pid))
+            self.resident.append(processes.resident_megabytes(self.pid))
+            self.ended.wait(CLOCK_SECONDS)
+
+    def __enter__(self) -> "Clock":
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self.thread.join()
+
+    def spent_at(self, moment: float) -> float:
+        """CPU seconds until then, between the readings before and after."""
+        after = min(max(1, bisect_left(self.times, moment)), len(self.times) - 1)
+        start, end = self.times[after - 1], self.times[after]
+        share = (moment - start) / (end - start)
+        return self.spent[after - 1] + share * (self.spent[after] - self.spent[after - 1])
+
+
+def window(logs: list[Log]) -> tuple[int, int]:
+    """The time in which all were at work, microseconds; empty when there was none."""
+    if not all(log.ends for log in logs):
+        return 0, 0
+    return max(log.ends[0] for log in logs), min(log.ends[-1] for log in logs)
+
+
+def observe(load: Load, pid: int) -> dict[str, float]:
+    """Runs the load on the server: `perSecond`, `cpuMicroseconds` of each, `busy` in cores, `p50` and `p99` in
+    microseconds, what share was `refused`, and the most `residentMegabytes`."""
+    for _ in range(ATTEMPTS):
+        with Clock(pid) as clock, Running(load) as running:
+            logs = running.finish()
+        start, end = window(logs)
+        if end - start >= WINDOW_SECONDS_MIN * 1e6:
+            return figures(logs, clock)
+        # On a machine that does other things besides, processes are late at the start.
+        load = replace(load, seconds=load.seconds * 2)
+    raise SystemExit(
+        f"all processes of the load on {load.base} were at work for {(end - start) / 1e6:.2f} s alone, which is too "
+        f"short to count; is anything else running?\n{running.silent}"
+    )
+
+
+def figures(logs: list[Log], clock: Clock) -> dict[str, float]:
+    """What there is to tell of the time in which all processes were at work."""
+    start, end = window(logs)
+    if start >= end:
+        raise SystemExit("a process of the load had no answer at all; the run does not count")
+    durations, good = [], 0
+    for log in logs:
+        inside = slice(bisect_left(log.ends, start), bisect_right(log.ends, end))
+        durations += log.took[inside]
+        good += log.statuses[inside].count("200")
+    durations.sort()
+    count, elapsed = len(durations), (end - start) / 1e6
+    spent = clock.spent_at(end / 1e6) - clock.spent_at(start / 1e6)
+    return {
+        "perSecond": count / elapsed,
+        "cpuMicroseconds": spent / count * 1e6,
+        "busy": spent / elapsed,
+        "p50": durations[count // 2],
+        "p99": durations[count * 99 // 100],
+        "refused": (count - good) / count,
+        "residentMegabytes": max(clock.resident),
+    }

@@ -1,0 +1,248 @@
+"""Ends the gateway at random moments, again and again, and compares its books with those of its clients.
+
+Called by deploy/soak and, in a short form, by the test command.
+"""
+
+import argparse
+import asyncio
+import collections
+import random
+import signal
+import sys
+import tempfile
+import time
+
+from crash import ways
+from crash.audit import Audit
+from crash.ledger import KEPT, MIXED, MIXED_POLICY, POLICY, Ledger
+from crash.load import Load, Sizes
+from shared.served_gateway import ServedGateway, StartFailed
+from shared.verdicts import Verdicts
+
+EVENTS = {"push": 400, "wake": 60, "result": 50, "change": 30}
+SETTLE_SECONDS = 120
+SETTINGS = {
+    "registration": "explicit",
+    "policy": POLICY,
+    "topics": {MIXED: {"policy": MIXED_POLICY}},
+}
+
+
+class Crashes:
+    """One state folder, one ledger, and any number of ends."""
+
+    # How often the gateway is killed once more while it starts.
+    starting_kills = 0.2
+    # How often it is shut down in between, when times may count.
+    shutdown_share = 0.1
+
+    def __init__(self, gateway: ServedGateway, ledger: Ledger, verdicts: Verdicts, source: random.Random, sizes: Sizes):
+        self.gateway, self.ledger, self.verdicts, self.source, self.sizes = gateway, ledger, verdicts, source, sizes
+        self.kills = self.kills_while_starting = self.shutdowns = 0
+        self.start_seconds: list[float] = []
+        # A value of noWake that is more than a second old at the end must be there after it.
+        self.no_wake_least = 0
+        self.prefix: list[str] = []
+        self.environment: dict[str, str] = {}
+
+    def load(self) -> Load:
+        return Load(self.gateway.addresses, self.ledger, self.verdicts, self.source, self.sizes)
+
+    def start(self) -> bool:
+        name = "the gateway starts on what the end left"
+        try:
+            self.start_seconds.append(self.gateway.start(self.prefix, self.environment))
+            return self.verdicts.check(name, True, "")
+        except StartFailed as failure:
+            return self.verdicts.check(name, False, str(failure))
+
+    async def begin(self) -> None:
+        """The first start, and every device registered, so that both topics are there."""
+        self.start_seconds.append(self.gateway.start(self.prefix, self.environment))
+        await self.load().register_all()
+
+    # How many pushes are asked for again after each end whose way was told to its end before; none for all.
+    ways_again_max: int | None = ways.AGAIN_MAX
+
+    async def audit(self, is_restart: bool = True) -> None:
+        load = self.load()
+        await Audit(load, is_restart, self.ways_again_max if is_restart else None).run()
+        _, no_wake = load.no_wake_seen[-1]
+        most = self.ledger.no_wake + self.ledger.no_wake_perhaps
+        name = "noWake loses no more than the last second"
+        self.verdicts.within(name, "noWake", no_wake, self.no_wake_least, most)
+        self.ledger.no_wake, self.ledger.no_wake_perhaps = no_wake, 0
+        self.no_wake_least = no_wake
+
+    async def work_until(self, moment: asyncio.Event, load: Load) -> float:
+        """Lets everybody work until `moment`, ends the gateway there, and waits until everybody noticed."""
+        running = asyncio.create_task(load.run())
+        waiting = asyncio.create_task(moment.wait())
+        await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        await self.end(load)
+        ended_at = time.monotonic()
+        await running
+        return ended_at
+
+    async def end(self, load: Load) -> None:
+        """How this kind of run ends the gateway; power loss does it another way."""
+        self.gateway.process.kill()
+
+    def between(self) -> None:
+        """What happens between the end of the gateway and its next start."""
+
+    def moment(self, load: Load, by_time: bool) -> asyncio.Event:
+        """After a random number of events of a random kind; half the time a random while, when time may count."""
+        event = asyncio.Event()
+        if by_time and self.source.random() < 0.5:
+            asyncio.get_running_loop().call_later(0.02 + self.source.random() * 1.5, event.set)
+            return event
+        kind = self.source.choice(list(EVENTS))
+        left = self.source.randint(1, EVENTS[kind])
+
+        def count(happened: str) -> None:
+            nonlocal left
+            left -= happened == kind
+            if left <= 0:
+                event.set()
+
+        load.on_event = count
+        return event
+
+    async def round(self, by_time: bool) -> bool:
+        """Works, kills, starts, and compares; false when something does not hold."""
+        load = self.load()
+        if by_time and self.source.random() < self.shutdown_share:
+            await self.shut_down(load)
+        else:
+            ended_at = await self.work_until(self.moment(load, by_time), load)
+            self.gateway.wait()
+            self.kills += 1
+            older = [value for seen, value in load.no_wake_seen if seen < ended_at - 2]
+            self.no_wake_least = max([self.no_wake_least, *older])
+        if self.source.random() < self.starting_kills:
+            self.kill_while_starting()
+        self.between()
+        if not self.start():
+            return False
+        await self.audit()
+        return self.books_agree
+
+    @property
+    def books_agree(self) -> bool:
+        """After a failure the books differ for good, and every further comparison says so again; not so the ways of
+        pushes, of which each is compared by itself."""
+        return not self.verdicts.failures.keys() - set(ways.NAMES)
+
+    def kill_while_starting(self) -> None:
+        self.gateway.launch(self.prefix, self.environment)
+        typical = sum(self.start_seconds) / len(self.start_seconds)
+        time.sleep(self.source.random() * typical)
+        self.gateway.end(signal.SIGKILL)
+        self.kills_while_starting += 1
+
+    async def shut_down(self, load: Load) -> None:
+        """SIGTERM under load: exit status 0, and the same promises."""
+        running = asyncio.create_task(load.run())
+        await asyncio.sleep(self.source.random())
+        load.is_draining = True
+        self.gateway.process.send_signal(signal.SIGTERM)
+        status = await asyncio.to_thread(self.gateway.wait)
+        await running
+        self.verdicts.equal("SIGTERM under load ends with 0", "exit status", status, 0)
+        self.no_wake_least = max([self.no_wake_least, *(value for _, value in load.no_wake_seen)])
+        self.shutdowns += 1
+
+    async def settle(self) -> None:
+        """Without new pushes everything that waits is woken in the end, and the books show it."""
+        load = self.load()
+        load.is_settling = True
+        running = asyncio.create_task(load.run())
+        admin = await load.connect(self.gateway.addresses.admin, None)
+        name = "in the end every kept push has been woken"
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            pushes = (await admin.request("GET", f"/v1/stats/topics/{KEPT}")).json()["pushes"]
+            waiting = pushes["pending"] + pushes["inFlight"]
+            if not waiting or time.monotonic() > deadline:
+                break
+            await asyncio.sleep(0.05)
+        self.verdicts.equal(name, "pushes that wait", waiting, 0)
+        ended = pushes["completed"] + pushes["coalesced"]
+        self.verdicts.equal(name, "completed and coalesced", ended, pushes["accepted"])
+        await load.stop()
+        await running
+        await self.audit(is_restart=False)
+
+    def tell(self) -> None:
+        """The figures of the whole run, as a check of their own."""
+        ledger = self.ledger
+        name = "every acknowledged push is present and its way told"
+        faults = f"{ledger.missing:,} missing, {ledger.untold:,} ways unknown, {ledger.told_wrongly:,} told wrongly"
+        self.verdicts.check(name, not ledger.missing + ledger.untold + ledger.told_wrongly, faults)
+        ends = collections.Counter(push.ending[0] for push in ledger.ended_pushes if push.ending)
+        ended = ", ".join(f"{count:,} {state}" for state, count in sorted(ends.items()))
+        self.verdicts.note(
+            name, f"{self.kills} ends of the process, {ledger.answered:,} acknowledged, {faults}; told: {ended}, "
+            f"{len(ledger.open_pushes):,} waiting",
+        )  # fmt: skip
+        print(f"      {self.summary()}")
+
+    def summary(self) -> str:
+        ledger, outcomes = self.ledger, self.ledger.outcomes()
+        return (
+            f"{self.kills} kills, {self.kills_while_starting} more while starting, {self.shutdowns} shutdowns; "
+            f"{ledger.answered:,} pushes answered 200, {ledger.unanswered:,} unanswered; {len(ledger.wakes):,} wakes: "
+            + ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
+            + f"; {ledger.results_answered:,} results and {ledger.changes_answered:,} changes answered; "
+            f"starts took at most {max(self.start_seconds):.2f} s"
+        )
+
+
+async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.Namespace) -> None:
+    gateway = ServedGateway(program, folder, {**SETTINGS, "store": options.store})
+    ledger = Ledger(options.devices * 3 // 4, options.devices // 4)
+    crashes = Crashes(gateway, ledger, verdicts, random.Random(options.seed), Sizes())
+    try:
+        await crashes.begin()
+        rounds = 0
+        while crashes.kills < options.kills and rounds < options.kills * 3:
+            rounds += 1
+            if not await crashes.round(options.by_time):
+                break
+        else:
+            await crashes.settle()
+    finally:
+        gateway.end(signal.SIGKILL)
+    verdicts.equal("as many kills as were asked for", "kills", crashes.kills, options.kills)
+    crashes.tell()
+
+
+def soak(program: str, options: argparse.Namespace) -> Verdicts:
+    verdicts = Verdicts()
+    everything = argparse.Namespace(**{"store": "sqlite", "devices": 240, "by_time": True, **vars(options)})
+    with tempfile.TemporaryDirectory(prefix="wakegate-crash.") as folder:
+        asyncio.run(run(program, folder, verdicts, everything))
+    return verdicts
+
+
+def main() -> int:
+    # An end from outside shall leave nothing behind, either: no process, no mount.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--program", required=True, help="the wakegate to run")
+    parser.add_argument("--kills", type=int, default=8)
+    parser.add_argument("--devices", type=int, default=80)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    parser.add_argument("--store", default="sqlite", help="the gateway's store; memory shows what the checks find")
+    parser.add_argument("--by-time", action="store_true", help="kill after random times, too, and shut down between")
+    options = parser.parse_args()
+    print(f"      seed {options.seed}")
+    verdicts = soak(options.program, options)
+    verdicts.print("crash")
+    return 0 if verdicts.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,454 @@
+"""Concurrent providers, workers and operators of one gateway, who write down in a ledger what they are told."""
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+
+from clients.h2_client import Client, ConnectionLost, Response
+from crash.ledger import (
+    COUNTERS,
+    DEFAULT_CONDITIONS,
+    KEPT,
+    MIXED,
+    POLICY,
+    RESULTS,
+    TOPICS,
+    Device,
+    Ledger,
+    Push,
+    Wake,
+    counter,
+    imbalance,
+)
+from shared.served_gateway import Addresses
+from shared.verdicts import Verdicts
+
+REFUSED_PATIENCE_SECONDS = 0.02
+# How many ended wakes of a device the gateway remembers.
+REMEMBERED = 4
+
+
+@dataclass
+class Sizes:
+    """How much happens at once."""
+
+    providers: int = 3
+    lanes: int = 8
+    workers: int = 2
+    slots: int = 64
+
+
+class Load:
+    """Runs until the gateway dies, or `stop` is called."""
+
+    def __init__(self, addresses: Addresses, ledger: Ledger, verdicts: Verdicts, source: random.Random, sizes: Sizes):
+        self.addresses, self.ledger, self.verdicts = addresses, ledger, verdicts
+        self.source, self.sizes = source, sizes
+        # Whether workers answer every wake with newData, at once, so that everything comes to its end.
+        self.is_settling = False
+        # Whether a shutdown is under way, so that refusals are in order, and refused is refused.
+        self.is_draining = False
+        # Whether the disk fails, so that refusals are in order; what is refused may yet be found at the next start.
+        self.is_failing = False
+        self.clients: list[Client] = []
+        self.background: set[asyncio.Task] = set()
+        self.on_event: Callable[[str], None] = lambda kind: None
+        # When each noWake counter was seen, the newest last.
+        self.no_wake_seen: list[tuple[float, int]] = []
+        # Whether the disk cannot even be read any more.
+        self.is_disk_gone = False
+        self.refusals = self.unanswered_polls = 0
+        # Held while a worker leaves, and while a wake is ended from outside: one that was sent to a stream must not
+        # expire there after its worker has read for the last time.
+        self.leaving = asyncio.Lock()
+        self.is_stopped = False
+
+    async def run(self) -> None:
+        tasks: list[Coroutine] = [self.poll_statistics()]
+        for topic in TOPICS:
+            tasks += [self.work(topic, number) for number in range(self.sizes.workers)]
+        if not self.is_settling:
+            for _ in range(self.sizes.providers):
+                tasks.append(self.provide())
+            tasks.append(self.administer())
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        outcomes += await asyncio.gather(*self.background, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception) and not isinstance(outcome, ConnectionLost):
+                raise outcome
+
+    async def stop(self) -> None:
+        """Ends every connection."""
+        self.is_stopped = True
+        async with self.leaving:
+            self.ledger.leaves += 1
+            for client in list(self.clients):
+                await client.ping()
+                await client.close()
+            self.ledger.leaves += 1
+
+    async def connect(self, address: str, ca: str | None) -> Client:
+        client = await Client.connect(address, ca)
+        if self.is_stopped:
+            await client.close()
+            raise ConnectionLost
+        self.clients.append(client)
+        return client
+
+    async def edge(self) -> Client:
+        return await self.connect(self.addresses.edge, self.addresses.ca)
+
+    # Providers
+
+    async def provide(self) -> None:
+        """One connection with several pushes on their way at once, each to a device of its own."""
+        client = await self.edge()
+        lanes = await asyncio.gather(*(self.lane(client) for _ in range(self.sizes.lanes)), return_exceptions=True)
+        for outcome in lanes:
+            if isinstance(outcome, Exception) and not isinstance(outcome, ConnectionLost):
+                raise outcome
+
+    async def lane(self, client: Client) -> None:
+        while not client.is_lost:
+            device = self.source.choice(self.ledger.devices)
+            if device.is_busy:
+                await asyncio.sleep(0)
+                continue
+            device.is_busy = True
+            try:
+                await self.push(client, device)
+            finally:
+                device.is_busy = False
+
+    def headers(self, device: Device, sequence: int) -> list[tuple[str, str]]:
+        """What a push says of itself: of a mixed device everything there is."""
+        headers = [("apns-topic", device.topic), ("apns-id", device.apns_id(sequence))]
+        headers.append(("apns-push-type", "background"))
+        if device.topic == KEPT:
+            return [*headers, ("apns-priority", "5")]
+        headers.append(("apns-priority", self.source.choice(["1", "5", "5", "10"])))
+        now = int(time.time())
+        expiration = self.source.choice([None, None, 0, now + 1, now + 2, now + 3600])
+        return headers if expiration is None else [*headers, ("apns-expiration", str(expiration))]
+
+    def begin_push(self, device: Device, wakes: bool = True) -> Push:
+        """Writes down a push that is about to be sent: its wake may come before its answer."""
+        device.sent += 1
+        push = device.pushes[device.sent] = Push(device, device.sent, wakes)
+        return push
+
+    async def push(self, client: Client, device: Device) -> None:
+        ledger, topic = self.ledger, device.topic
+        wakes = topic == KEPT or self.source.random() < 0.9
+        push = self.begin_push(device, wakes)
+        body = json.dumps(device.payload(push.sequence, wakes)).encode()
+        head = self.headers(device, push.sequence)
+        try:
+            response = await client.request("POST", f"/3/device/{device.token}", body, head)
+        except ConnectionLost:
+            self.leave_open(push)
+            raise
+        if await self.is_refused(response):
+            if self.is_failing:
+                self.leave_open(push)
+            return
+        if not self.is_expected(device, response):
+            return
+        ledger.answered += 1
+        push.disposition = response.headers.get("wakegate-disposition", "")
+        ledger.open_pushes.append(push)
+        if wakes:
+            device.acknowledged = push.sequence
+            device.accepted += 1
+            ledger.accepted[topic] += 1
+        else:
+            ledger.no_wake += 1
+        self.on_event("push")
+
+    def leave_open(self, push: Push) -> None:
+        """Writes down a push that may have been accepted, or not."""
+        self.ledger.unanswered += 1
+        self.ledger.open_pushes.append(push)
+        if push.wakes:
+            push.device.perhaps += 1
+            self.ledger.perhaps[push.device.topic] += 1
+        else:
+            self.ledger.no_wake_perhaps += 1
+
+    async def is_refused(self, response: Response) -> bool:
+        """Whether the answer is 503 and may be; waits a little then, as clients do."""
+        if response.status != 503 or not (self.is_draining or self.is_failing):
+            return False
+        self.refusals += 1
+        if self.is_failing:
+            name = "while the disk fails requests are answered 503 ServiceUnavailable"
+            self.verdicts.equal(name, "reason", json.loads(response.body or b"{}").get("reason"), "ServiceUnavailable")
+        self.on_event("refusal")
+        await asyncio.sleep(REFUSED_PATIENCE_SECONDS)
+        return True
+
+    def is_expected(self, device: Device, response: Response) -> bool:
+        """Whether the push was accepted; one to a device that is not registered must be refused for that reason."""
+        name = "pushes are answered as the device's registration says"
+        what = f"push to device {device.index}"
+        if device.registered == [True]:
+            self.verdicts.equal(name, what, (response.status, response.body), (200, b""))
+            self.verdicts.equal(name, what, response.headers.get("apns-id"), device.apns_id(device.sent))
+        elif device.registered == [False]:
+            reason = json.loads(response.body or b"{}").get("reason")
+            self.verdicts.check(
+                name, (response.status, reason) in ((410, "Unregistered"), (400, "BadDeviceToken")),
+                f"{what}, which is not registered, was answered {response.status} {reason}",
+            )  # fmt: skip
+        return response.status == 200
+
+    # Workers
+
+    async def work(self, topic: str, number: int) -> None:
+        """One stream, subscribed again now and then; its wakes are answered at random."""
+        client = await self.edge()
+        while not client.is_lost:
+            stream = await self.edge()
+            path = f"/v1/topics/{topic}/wakes?slots={self.sizes.slots}&name=worker{number}"
+            held: list[Wake] = []
+            wakes_left = self.source.randint(50, 400)
+            leaving: asyncio.Task[bool] | None = None
+            async for name, data in stream.events(path):
+                if name == "refused":
+                    refused = await self.is_refused(data["response"])
+                    self.verdicts.check("subscriptions are taken", refused, f"answered {data['response']}")
+                elif name == "wake":
+                    wake = self.take_wake(data)
+                    wake.is_left = leaving is not None
+                    held.append(wake)
+                    self.spawn(self.answer(client, wake))
+                    wakes_left -= 1
+                elif name == "expired":
+                    self.ledger.wakes[data["wake"]].outcome = "expired"
+                if wakes_left <= 0 and not self.is_settling and leaving is None:
+                    leaving = asyncio.create_task(self.leave(stream))
+            is_ours = await leaving if leaving else False
+            await stream.close()
+            for wake in held:
+                if is_ours and wake.outcome is None and wake.posted is None:
+                    # Ended with the stream; ask while the gateway remembers how.
+                    self.spawn(self.report(client, wake, "newData"))
+
+    async def leave(self, stream: Client) -> bool:
+        """Closes a worker's stream without missing an event, and waits until the gateway has noticed; false if the
+        gateway closed it before."""
+        async with self.leaving:
+            self.ledger.leaves += 1
+            await stream.ping()
+            is_ours = not stream.is_lost
+            await stream.leave()
+            self.ledger.leaves += 1
+            return is_ours
+
+    def spawn(self, task: Coroutine) -> None:
+        async def run() -> None:
+            with contextlib.suppress(ConnectionLost):
+                await task
+
+        self.background.add(asyncio.create_task(run()))
+
+    def take_wake(self, data: dict) -> Wake:
+        previous = self.ledger.by_token[data["device"]].wakes
+        before = previous[-1] if previous else None
+        wake = self.ledger.take_wake(data)
+        device = wake.device
+        if data["apnsID"]:
+            name = "a wake carries the payload of the push it names"
+            expected = device.payload(wake.sequence)
+            self.verdicts.equal(name, f"payload of {data['apnsID']}", data["payload"], expected)
+        if device.topic == KEPT:
+            self.check_launch(device, before, wake)
+        self.on_event("wake")
+        return wake
+
+    def check_launch(self, device: Device, before: Wake | None, wake: Wake) -> None:
+        """The launch interval and the attempts hold across restarts.
+
+        A wake whose stream its worker left is lost with its attempt counted; so is one that was sent there too late to
+        be read, which nobody can tell of.
+        """
+        ended = device.ended
+        if before is None:
+            return
+        if ended:
+            apart = wake.launched_at - ended[-1].launched_at
+            self.verdicts.check(
+                "launches of a device are apart by the interval, across restarts",
+                apart >= POLICY["launchInterval"] * 1000 - 50,
+                f"device {device.index} was launched {apart} ms after the launch before it",
+            )
+        if before.sequence != wake.sequence or before.outcome is None:
+            return
+        is_leaving = wake.leaves % 2 == 1
+        if before.leaves != wake.leaves or is_leaving or before.is_left:
+            return
+        again = before.attempt + (0 if before.outcome == "lost" else 1)
+        self.verdicts.equal(
+            "a restart takes the attempt of a wake in flight back, and no other",
+            f"attempt of device {device.index} after {before.outcome}", wake.attempt, again,
+        )  # fmt: skip
+
+    async def answer(self, client: Client, wake: Wake) -> None:
+        if self.is_settling:
+            await self.report(client, wake, "newData")
+            return
+        drawn = self.source.random()
+        if drawn < 0.05:
+            return
+        if drawn < 0.5:
+            await asyncio.sleep(self.source.random() * 0.5)
+        result = self.source.choices(RESULTS, [6, 2, 2])[0]
+        await self.report(client, wake, result)
+
+    async def report(self, client: Client, wake: Wake, result: str) -> None:
+        """Sends a result, and writes down how the wake ended by the answer."""
+        is_new = wake.posted is None
+        wake.posted = result
+        response = await client.request("POST", f"/v1/wakes/{wake.id}", json.dumps({"result": result}).encode())
+        if response.status == 204:
+            wake.outcome = result
+            self.ledger.results_answered += is_new
+            self.on_event("result")
+        elif response.status == 409:
+            wake.outcome = response.json()["outcome"]
+        elif response.status == 404 and wake.device.topic == MIXED and wake not in wake.device.wakes[-REMEMBERED:]:
+            wake.outcome = "forgotten"
+        elif not await self.is_refused(response):
+            self.verdicts.check(
+                "results are taken, or answered with how the wake ended", False,
+                f"result of {wake.id} was answered {response.status} {response.body!r}; {await self.story(wake)}",
+            )  # fmt: skip
+
+    async def story(self, wake: Wake) -> str:
+        """What the ledger and the gateway know of a wake's device, for a failure that should not be."""
+        known = [
+            f"{each.id} attempt {each.attempt} at {each.launched_at} {each.outcome}" for each in wake.device.wakes[-6:]
+        ]
+        admin = await self.connect(self.addresses.admin, None)
+        explained = (await admin.request("GET", f"/v1/devices/{wake.device.token}")).json()
+        await admin.close()
+        recent = [f"{event['at']} {event['event']} {event['detail']}" for event in explained["recent"][:16]]
+        return (
+            f"now {int(time.time() * 1000)}; wakes of device {wake.device.index}: {known}; the gateway's: {recent}, "
+            f"in flight {explained['inFlight']}"
+        )
+
+    # Operators
+
+    async def register_all(self) -> None:
+        client = await self.edge()
+        await asyncio.gather(*(self.register(client, device) for device in self.ledger.devices))
+        await client.close()
+
+    async def administer(self) -> None:
+        """Registers, removes, and reports conditions, of one device after the other."""
+        client = await self.edge()
+        while not client.is_lost:
+            device = self.source.choice(self.ledger.devices)
+            if device.is_busy:
+                await asyncio.sleep(0)
+                continue
+            device.is_busy = True
+            try:
+                await self.change(client, device)
+            finally:
+                device.is_busy = False
+            await asyncio.sleep(self.source.random() * 0.01)
+
+    async def change(self, client: Client, device: Device) -> None:
+        if True not in device.registered:
+            await self.register(client, device)
+        elif device.topic == MIXED and self.source.random() < 0.3:
+            await self.remove(client, device)
+        elif device.topic == MIXED and self.source.random() < 0.1:
+            await self.simulate(device, "launch")
+        elif device.wakes and device.wakes[-1].outcome is None and self.source.random() < 0.5:
+            await self.simulate(device, "expiration")
+        else:
+            await self.report_conditions(client, device)
+
+    async def register(self, client: Client, device: Device) -> None:
+        before = list(device.registered)
+        device.registered = [*before, True]
+        device.conditions = [*device.conditions, dict(DEFAULT_CONDITIONS)]
+        body = json.dumps({"token": device.token}).encode()
+        if await self.confirm(await client.request("POST", f"/v1/topics/{device.topic}/devices", body), 201):
+            device.registered = [True]
+            if before == [False]:
+                device.conditions = [dict(DEFAULT_CONDITIONS)]
+        elif self.is_draining:
+            device.registered = before
+
+    async def remove(self, client: Client, device: Device) -> None:
+        before = list(device.registered)
+        device.registered = [*before, False]
+        if await self.confirm(await client.request("DELETE", f"/v1/devices/{device.token}"), 204):
+            device.registered = [False]
+        elif self.is_draining:
+            device.registered = before
+
+    async def report_conditions(self, client: Client, device: Device) -> None:
+        conditions = dict(DEFAULT_CONDITIONS, batteryLevel=self.source.randint(30, 99) / 100)
+        if device.topic == MIXED:
+            conditions["appState"] = self.source.choice(["background", "background", "active", "forceQuit"])
+            conditions["network"] = self.source.random() < 0.9
+        before = list(device.conditions)
+        device.conditions = [*before, conditions]
+        body = json.dumps(conditions).encode()
+        response = await client.request("PATCH", f"/v1/devices/{device.token}/conditions", body)
+        if device.registered != [True] and response.status == 404:
+            device.conditions = before
+        elif await self.confirm(response, 200):
+            device.conditions = [conditions]
+        elif self.is_draining:
+            device.conditions = before
+
+    async def simulate(self, device: Device, what: str) -> None:
+        client = await self.connect(self.addresses.admin, None)
+        async with self.leaving:
+            response = await client.request("POST", f"/v1/devices/{device.token}/simulate-{what}")
+        if response.status != 409:
+            await self.confirm(response, 202)
+        await client.close()
+
+    async def confirm(self, response: Response, expected: int) -> bool:
+        if await self.is_refused(response):
+            return False
+        self.ledger.changes_answered += 1
+        self.on_event("change")
+        return self.verdicts.equal("registrations and conditions are taken", "answer", response.status, expected)
+
+    async def poll_statistics(self) -> None:
+        """Reads the totals again and again: they balance in every answer, and no counter ever falls."""
+        client = await self.connect(self.addresses.admin, None)
+        while not client.is_lost:
+            response = await client.request("GET", "/v1/stats")
+            if response.status == 200:
+                self.take_statistics(response.json())
+            else:
+                # What was asked in the step whose commit fails is refused with it; asked again, it is answered.
+                self.unanswered_polls += 1
+                name = "statistics are answered, but in the step that fails, and when the disk cannot even be read"
+                may_be = self.is_failing and response.status == 503 and (self.is_disk_gone or self.unanswered_polls < 2)
+                self.verdicts.check(name, may_be, f"answered {response.status} {response.body!r}")
+            await asyncio.sleep(0.01)
+
+    def take_statistics(self, stats: dict) -> None:
+        fault = imbalance(stats)
+        self.verdicts.check("the books balance in every answer", fault is None, fault or "")
+        for path in COUNTERS:
+            value = counter(stats, path)
+            highest = self.ledger.highest.get(path, 0)
+            name = "no counter is ever lower than it was seen"
+            self.verdicts.check(name, value >= highest, f"{'.'.join(path)} fell from {highest} to {value}")
+            self.ledger.highest[path] = max(highest, value)
+        self.no_wake_seen.append((time.monotonic(), stats["pushes"]["noWake"]))

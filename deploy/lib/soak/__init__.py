@@ -1,0 +1,1 @@
+"""Long tests of the real program that try to break it; deploy/soak runs them."""

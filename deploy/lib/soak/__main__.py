@@ -1,0 +1,64 @@
+"""Runs the long tests, prints a line for each thing they compare, and says the verdict. Called by deploy/soak."""
+
+import argparse
+import random
+import signal
+import sys
+import time
+
+from crash import driver
+from soak import attacks, damage, full, load, power, reload, sdk, sync, taken, workers
+
+KINDS = {
+    "crash": driver.soak,
+    "power": power.soak,
+    "sync": sync.soak,
+    "full": full.soak,
+    "damage": damage.soak,
+    "taken": taken.soak,
+    "load": load.soak,
+    "sdk": sdk.soak,
+    "workers": workers.soak,
+    "reload": reload.soak,
+    "attacks": attacks.soak,
+}
+
+
+def kinds(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in KINDS:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(KINDS)}")
+    return names
+
+
+def main() -> int:
+    # An end from outside shall leave nothing behind, either: no process, no mount.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    parser = argparse.ArgumentParser(prog="deploy/soak", allow_abbrev=False)
+    parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--only", type=kinds, default=list(KINDS), help="one of them, or several with commas between")
+    parser.add_argument("--kills", type=int, default=60, help="of the crash test")
+    parser.add_argument("--losses", type=int, default=20, help="of power, half of them on ext4 and half on xfs")
+    parser.add_argument("--starts", type=int, default=2000, help="of the damage test")
+    parser.add_argument("--first", type=int, default=0, help="the number of its first damage, to repeat one")
+    parser.add_argument("--minutes", type=float, default=3, help="of the load test")
+    parser.add_argument("--rate", type=int, default=4000, help="pushes a second of the load test")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    options = parser.parse_args()
+    all_passed = True
+    for kind, soak in KINDS.items():
+        if kind not in options.only:
+            continue
+        started = time.monotonic()
+        print(f"== {kind}, seed {options.seed}", flush=True)
+        verdicts = soak(options.program, options)
+        verdicts.print(kind)
+        print(f"      {time.monotonic() - started:.0f} s\n", flush=True)
+        all_passed = all_passed and verdicts.passed
+    print("PASS: every check held" if all_passed else "FAIL: not every check held, or not every one was made")
+    return 0 if all_passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

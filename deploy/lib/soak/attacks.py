@@ -1,0 +1,143 @@
+"""Attacks on a running gateway: the offender is cut off, a healthy client is answered meanwhile, nothing is left.
+
+As a program it runs one attack at the size of the tests and judges no time.
+"""
+
+import argparse
+import asyncio
+import concurrent.futures
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+from clients.h2_client import Client, ConnectionLost
+from shared.processes import Gateway
+from shared.verdicts import Verdicts
+from soak import offences
+from soak.offences import Attack, Target
+
+GROWTH_BYTES_MAX = 64 * 1024 * 1024
+ANSWER_SECONDS_MAX = 0.1
+DESCRIPTORS_SECONDS = 30
+# Connections that are being ended when they are counted.
+DESCRIPTORS_SLACK = 8
+SCALE = 4
+# Handshakes of offenders that do more take a while on a busy machine.
+SECONDS = {"requestSeconds": 2, "responseSeconds": 2, "writeStallSeconds": 2, "handshakeSeconds": 5}
+SETTINGS = ["store=memory", *(f"limits.{name}={seconds}" for name, seconds in SECONDS.items())]
+PAYLOAD = b'{"aps":{"content-available":1}}'
+FIELDS = [("apns-topic", "com.example.healthy"), ("apns-push-type", "background"), ("apns-priority", "5")]
+
+
+def offend(name: str, target: Target) -> list[str]:
+    attack = next(attack for attack in offences.ATTACKS if attack.name == name)
+    return list(attack.run(target))
+
+
+class Healthy:
+    """A provider that pushes again and again on one connection."""
+
+    def __init__(self, client: Client):
+        self.client = client
+        self.seconds: list[float] = []
+        self.refused: list[str] = []
+        self.count = 0
+
+    async def push(self) -> None:
+        self.count += 1
+        started = time.monotonic()
+        try:
+            path = f"/3/device/{self.count % 1000:064x}"
+            response = await self.client.request("POST", path, PAYLOAD, FIELDS)
+            if response.status != 200:
+                self.refused.append(f"{response.status} {response.body.decode()}")
+        except ConnectionLost:
+            self.refused.append("the connection was lost")
+        self.seconds.append(time.monotonic() - started)
+
+
+async def attack_once(
+    attack: Attack, gateway: Gateway, ca: str | None, scale: int, verdicts: Verdicts, is_timed: bool
+) -> None:
+    address = gateway.edge if ca else gateway.plain
+    host, port = address.rsplit(":", 1)
+    target = Target((host, int(port)), ca, scale)
+    label = f"{attack.name} over {'TLS' if ca else 'h2c'}"
+    healthy = Healthy(await Client.connect(address, ca))
+    # A process of its own, or the healthy client would wait for the offender's Python.
+    offender = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+    try:
+        for _ in range(50):
+            await healthy.push()
+        healthy.seconds.clear()
+        resident, descriptors = offences.resident_bytes(gateway.pid), offences.descriptors(gateway.pid)
+        highest = resident
+        offence = asyncio.get_running_loop().run_in_executor(offender, offend, attack.name, target)
+        while not offence.done():
+            await healthy.push()
+            highest = max(highest, offences.resident_bytes(gateway.pid))
+            await asyncio.sleep(0.002)
+        outcomes = await offence
+        await healthy.push()
+        highest = max(highest, offences.resident_bytes(gateway.pid))
+        wrong = sorted({outcome for outcome in outcomes if outcome not in attack.expected})
+        cut_off = f"{label}: every offender is cut off"
+        verdicts.check(cut_off, bool(outcomes) and not wrong, f"{len(outcomes)} outcomes, wrong are {wrong}")
+        counts = ", ".join(f"{outcomes.count(each)} x {each}" for each in sorted(set(outcomes)))
+        verdicts.note(cut_off, counts)
+        name = f"{label}: a healthy client is answered"
+        verdicts.check(name, bool(healthy.seconds) and not healthy.refused, f"{healthy.refused[:3]}")
+        p99 = statistics.quantiles(healthy.seconds, n=100)[98] if len(healthy.seconds) > 1 else healthy.seconds[0]
+        figures = f"{len(healthy.seconds)} pushes, p99 {p99 * 1000:.1f} ms, slowest {max(healthy.seconds) * 1000:.1f} ms"
+        verdicts.note(name, figures)
+        if is_timed:
+            name = f"{label}: within {ANSWER_SECONDS_MAX * 1000:.0f} ms"
+            verdicts.check(name, p99 <= ANSWER_SECONDS_MAX, figures)
+        name = f"{label}: memory grows by less than 64 MiB"
+        growth = highest - resident
+        verdicts.check(name, growth < GROWTH_BYTES_MAX, f"it grew by {growth:,} bytes")
+        verdicts.note(name, f"{growth / 1024 / 1024:.1f} MiB")
+        deadline = time.monotonic() + DESCRIPTORS_SECONDS
+        while offences.descriptors(gateway.pid) > descriptors + DESCRIPTORS_SLACK and time.monotonic() < deadline:
+            await healthy.push()
+        left = offences.descriptors(gateway.pid) - descriptors
+        verdicts.check(f"{label}: descriptors return", left <= DESCRIPTORS_SLACK, f"{left} are left")
+    finally:
+        offender.shutdown()
+        await healthy.client.close()
+
+
+def run(program: str, chosen: list[Attack], transports: list[str], scale: int, is_timed: bool) -> Verdicts:
+    """Each attack on a gateway of its own in the tests, all on one and the same in the long run."""
+    verdicts = Verdicts()
+    with tempfile.TemporaryDirectory(prefix="wakegate-attacks.") as folder:
+        with Gateway(os.path.dirname(program), folder, [], SETTINGS) as gateway:
+            for attack in chosen:
+                for transport in (each for each in transports if each in attack.transports):
+                    ca = gateway.ca if transport == "tls" else None
+                    asyncio.run(attack_once(attack, gateway, ca, scale, verdicts, is_timed))
+            verdicts.check("the gateway still runs", gateway.process.poll() is None, "it has ended")
+    return verdicts
+
+
+def soak(program: str, _: argparse.Namespace) -> Verdicts:
+    return run(program, offences.ATTACKS, ["tls", "h2c"], SCALE, is_timed=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--program", required=True, help="the wakegate to run")
+    parser.add_argument("--attack", required=True, choices=[attack.name for attack in offences.ATTACKS])
+    parser.add_argument("--transport", required=True, choices=["tls", "h2c"])
+    options = parser.parse_args()
+    chosen = [attack for attack in offences.ATTACKS if attack.name == options.attack]
+    verdicts = run(options.program, chosen, [options.transport], 1, is_timed=False)
+    verdicts.print("attacks")
+    return 0 if verdicts.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

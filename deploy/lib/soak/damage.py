@@ -1,0 +1,326 @@
+"""Starts over files that are damaged, cut, swapped or gone: everything is there, or the start says by name what is not.
+
+Called by deploy/soak and, in a short form, by the test command.
+"""
+
+import argparse
+import asyncio
+import collections
+import hashlib
+import os
+import random
+import re
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+from dataclasses import dataclass
+
+from crash import ledger
+from shared.verdicts import Verdicts
+from soak import damage_catalogue
+from soak.damage_scene import WAITING, Known, Scene, SceneBuilder, ask, memory_folder
+
+AT_ONCE = 3
+# One start in so many has `serve --check` before it.
+CHECK_EVERY = 10
+# What a machine that does other things, too, may take for a start, or for an answer.
+HANG_SECONDS = 40
+WARNING_SECONDS = 3
+# How much of what a gateway says is shown, and how many different things.
+SAID_MAX, SAID_KINDS_MAX = 300, 50
+# Of the messages that end a start.
+REMEDIES = re.compile(r"backup|--accept-loss|move |Install|chmod|put back|restore|remove|check|Use a|make it|see to", re.IGNORECASE)
+EXACT, REFUSED, SET_ASIDE = "exact", "refused by name", "set aside with a warning"
+# What must not be, and the check that finds it.
+SILENT, DIED, HUNG, UNCLEAR = "lost without a word", "ended by a signal", "hung", "refused without name, remedy or care"
+CHECKS = {
+    SILENT: "a damaged start that comes up has every push, and says so of ways that it lost",
+    DIED: "no damage ends a start, or a gateway that came up on it, with a signal",
+    HUNG: "no damage makes a start hang",
+    UNCLEAR: "a refused start ends with 1, names file and remedy, and leaves every file as it was",
+}
+
+
+@dataclass
+class Outcome:
+    word: str
+    # What did not hold, or what the gateway said.
+    said: str = ""
+
+
+class Damages:
+    """Any number of damaged starts, each made and judged by its number and the seed alone."""
+
+    def __init__(self, command: list[str], folder: str, scenes: list[Scene], options: argparse.Namespace):
+        """`command` starts the gateway; each start adds the state folder."""
+        self.command, self.folder, self.scenes, self.options = command, folder, scenes, options
+
+    async def learn(self) -> None:
+        """What an undamaged start knows, twice: what differs between two such starts cannot be compared."""
+        for scene in self.scenes:
+            known = [await self.know(scene) for _ in range(2)]
+            if known[0] != known[1] or not all(known[0].ways.values()) and scene.has_history:
+                what = difference(*known) or "lack ways of pushes, or tell them differently"
+                raise SystemExit(f"two starts on the undamaged state {scene.name} differ: {what}")
+            scene.known = known[0]
+
+    async def know(self, scene: Scene) -> Known:
+        start = Start(self, scene, "learn")
+        try:
+            if not await start.launch():
+                raise SystemExit(f"the undamaged state {scene.name} does not start: {start.errors()}")
+            return await ask(start.admin, scene)
+        finally:
+            await start.end()
+
+    async def one(self, number: int) -> tuple[str, Outcome]:
+        """The damage, in words, and what came of it."""
+        source = random.Random(f"{self.options.seed}:{number}")
+        scene = self.scenes[number % len(self.scenes)]
+        others = [other for other in self.scenes if other is not scene]
+        start = Start(self, scene, str(number))
+        try:
+            place = damage_catalogue.Place(start.state, scene, others, source)
+            done = f"state {scene.name}, {damage_catalogue.damage(place, self.options.seed, number // len(self.scenes))}"
+            try:
+                return done, await start.judge(with_check=number % CHECK_EVERY == 0)
+            except TimeoutError:
+                return done, Outcome(HUNG, f"no answer after {HANG_SECONDS} s: {start.errors()}")
+            except (OSError, asyncio.IncompleteReadError) as error:
+                return done, Outcome(DIED, f"while it was asked: {error!r}; {await start.ending()}: {start.errors()}")
+        finally:
+            await start.end()
+
+
+class Start:
+    """One start on a copy of a scene; the copy goes with it."""
+
+    def __init__(self, damages: Damages, scene: Scene, name: str):
+        self.damages, self.scene = damages, scene
+        self.folder = os.path.join(damages.folder, f"start-{name}")
+        self.state = os.path.join(self.folder, "state")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.mkdir(self.folder)
+        shutil.copytree(scene.state, self.state, symlinks=True)
+        self.log = os.path.join(self.folder, "errors")
+        self.process: asyncio.subprocess.Process | None = None
+        self.admin = ""
+
+    async def launch(self, *arguments: str) -> bool:
+        """Whether it came up; otherwise it has ended."""
+        command = [*self.damages.command, "--state", self.state, *arguments]
+        with open(self.log, "wb") as errors:
+            self.process = await asyncio.create_subprocess_exec(
+                *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=errors,
+                cwd=self.folder,
+            )  # fmt: skip
+        line = await asyncio.wait_for(self.process.stdout.readline(), HANG_SECONDS)
+        if not line:
+            await asyncio.wait_for(self.process.wait(), HANG_SECONDS)
+            return False
+        self.admin = line.decode().split('"admin": "')[1].split('"')[0]
+        return True
+
+    async def end(self) -> None:
+        if self.process and self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def errors(self) -> str:
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read().strip().replace(self.state, "STATE")
+
+    async def ending(self) -> str:
+        return f"exit status {await asyncio.wait_for(self.process.wait(), HANG_SECONDS)}"
+
+    async def judge(self, with_check: bool) -> Outcome:
+        """`with_check` has `serve --check` look at the state first, which must end and change nothing."""
+        before = fingerprint(self.state)
+        try:
+            if with_check and (fault := await self.check(before)):
+                return fault
+            is_up = await self.launch()
+        except TimeoutError:
+            return Outcome(HUNG, f"neither ready nor ended after {HANG_SECONDS} s: {self.errors()}")
+        if not is_up:
+            outcome = self.judge_refusal(before)
+            return await self.judge_acceptance(outcome) if "--accept-loss" in outcome.said else outcome
+        known = await asyncio.wait_for(ask(self.admin, self.scene), HANG_SECONDS)
+        lost = difference(self.scene.known, known)
+        if lost:
+            return Outcome(SILENT, f"it came up with {lost}; it said: {self.warnings() or 'nothing'}")
+        untold = [name for name, way in self.scene.known.ways.items() if known.ways[name] != way]
+        if not untold:
+            return Outcome(EXACT, self.warnings())
+        # Books and devices are whole; the way of some pushes is not, which a warning must say.
+        for _ in range(WARNING_SECONDS * 20):
+            if "history" in self.warnings():
+                return Outcome(SET_ASIDE, self.warnings())
+            await asyncio.sleep(0.05)
+        what = f"the way of {len(untold)} of {len(known.ways)} pushes is gone or another, without a warning"
+        return Outcome(SILENT, f"{what}: of {untold[0]} {known.ways[untold[0]]}, not {self.scene.known.ways[untold[0]]}")
+
+    async def check(self, before: dict[str, str]) -> Outcome | None:
+        if await self.launch("--check"):
+            return Outcome(UNCLEAR, "serve --check says that it is ready")
+        status = self.process.returncode
+        if status < 0:
+            return Outcome(DIED, f"serve --check: {signal.Signals(-status).name}: {self.errors()[-400:]}")
+        if fingerprint(self.state) != before:
+            return Outcome(UNCLEAR, f"serve --check changed files: {self.errors()}")
+        return None
+
+    async def judge_acceptance(self, refusal: Outcome) -> Outcome:
+        """A start that gives up what is missing, as the refusal offers: nothing that comes up was never there, the log
+        tells of it, and the next start is one like any other."""
+        if refusal.word != REFUSED:
+            return refusal
+        if not await self.launch("--accept-loss"):
+            # More may be wrong than what is missing.
+            outcome = self.judge_refusal(fingerprint(self.state))
+            return refusal if outcome.word == REFUSED else Outcome(outcome.word, f"with --accept-loss: {outcome.said}")
+        known = await asyncio.wait_for(ask(self.admin, self.scene), HANG_SECONDS)
+        fault = invented(self.scene, known) or "" if "journal" in self.warnings() else "no warning names the journal"
+        self.process.kill()
+        await self.process.wait()
+        if not fault and not await self.launch():
+            fault = "the start after it is refused"
+        if not fault:
+            fault = difference(known, await asyncio.wait_for(ask(self.admin, self.scene), HANG_SECONDS))
+        if fault:
+            return Outcome(SILENT, f"with --accept-loss: {fault}: {self.errors()}; before: {refusal.said}")
+        return Outcome(REFUSED, refusal.said)
+
+    def warnings(self) -> str:
+        return "; ".join(line for line in self.errors().splitlines() if " warning " in line or " error " in line)
+
+    def judge_refusal(self, before: dict[str, str]) -> Outcome:
+        said, status = self.errors(), self.process.returncode
+        if status < 0:
+            return Outcome(DIED, f"{signal.Signals(-status).name}: {said[-400:]}")
+        if status != 1:
+            return Outcome(UNCLEAR, f"exit status {status}: {said}")
+        if not any(name in said for name in (*os.listdir(self.scene.state), "token.key")):
+            return Outcome(UNCLEAR, f"its message names no file: {said}")
+        if not REMEDIES.search(said):
+            return Outcome(UNCLEAR, f"its message has no remedy: {said}")
+        after = fingerprint(self.state)
+        changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        if changed:
+            return Outcome(UNCLEAR, f"it changed {', '.join(changed)}: {said}")
+        return Outcome(REFUSED, said)
+
+
+def fingerprint(folder: str) -> dict[str, str]:
+    """What each name in a state folder is, and holds. The index of a log is rebuilt at every start, and `lock` is empty."""
+    found = {}
+    for parent, folders, names in os.walk(folder):
+        for name in names + folders:
+            path = os.path.join(parent, name)
+            kind = os.lstat(path).st_mode
+            if name.endswith("-shm") or name == "lock":
+                continue
+            content = ""
+            if stat.S_ISREG(kind):
+                with open(path, "rb") as file:
+                    content = hashlib.sha256(file.read()).hexdigest()
+            elif stat.S_ISLNK(kind):
+                content = os.readlink(path)
+            found[os.path.relpath(path, folder)] = f"{kind:o} {content}"
+    return found
+
+
+def difference(expected: Known, found: Known) -> str:
+    """What the books and devices lack or have besides; nothing when they are as they were."""
+    parts = []
+    if found.books != expected.books:
+        accepted = [books["pushes"]["accepted"] for books in (found.books, expected.books)]
+        parts.append(f"{accepted[0]} of {accepted[1]} pushes" if accepted[0] != accepted[1] else "other books")
+    others = [token for token, device in expected.devices.items() if found.devices[token] != device]
+    if others:
+        gone = sum(found.devices[token] is None for token in others)
+        parts.append(f"{gone} of {len(expected.devices)} devices gone and {len(others) - gone} changed")
+    return " and ".join(parts)
+
+
+def invented(scene: Scene, known: Known) -> str:
+    """What a start that gave something up has and never was acknowledged; nothing when all of it was."""
+    if fault := ledger.imbalance(known.books):
+        return fault
+    if known.books["pushes"]["accepted"] > scene.known.books["pushes"]["accepted"]:
+        return f"it has {known.books['pushes']['accepted']} pushes"
+    held = [device[key]["apnsID"] for device in known.devices.values() if device for key in WAITING if device[key]]
+    others = sorted(set(held) - set(scene.apns_ids))
+    return f"pushes wait that were never sent: {others}" if others else ""
+
+
+async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.Namespace) -> None:
+    builder = SceneBuilder(program, folder, options.seed)
+    scenes = await builder.build()
+    damages = Damages(builder.gateway.command, folder, scenes, options)
+    await damages.learn()
+    numbers = iter(range(options.first, options.first + options.starts))
+    outcomes: list[tuple[str, Outcome]] = []
+
+    async def lane() -> None:
+        for number in numbers:
+            done, outcome = await damages.one(number)
+            outcomes.append((done, outcome))
+            repeat = f"--seed {options.seed} --first {number} --starts 1"
+            for word, check in CHECKS.items():
+                verdicts.check(check, outcome.word != word, f"{repeat}: {done}: {outcome.said}")
+            if options.verbose:
+                print(f"      {number} {done}: {outcome.word}: {outcome.said}", flush=True)
+
+    await asyncio.gather(*(lane() for _ in range(AT_ONCE)))
+    tell(outcomes, verdicts)
+
+
+def tell(outcomes: list[tuple[str, Outcome]], verdicts: Verdicts) -> None:
+    """The figures, and each thing that was said, with how often it was."""
+    words = collections.Counter(outcome.word for _, outcome in outcomes)
+    name = "every damaged start is exact, refused by name, or sets the history aside with a warning"
+    figures = ", ".join(f"{words[word]:,} {word}" for word in (EXACT, REFUSED, SET_ASIDE, *CHECKS))
+    verdicts.equal(name, figures, sum(words[word] for word in CHECKS), 0)
+    verdicts.note(name, f"{len(outcomes):,} starts: {figures}")
+    # Without figures, so that the like is counted together.
+    said = collections.Counter(
+        re.sub(r"\d[\dT:.-]*Z?", "N", f"{outcome.word}: {outcome.said[:SAID_MAX]}")
+        for _, outcome in outcomes if outcome.word in (REFUSED, SET_ASIDE)
+    )  # fmt: skip
+    faults = collections.Counter(
+        re.sub(r"\d+", "N", f"FAULT {outcome.word}: {done.partition(', ')[2]}: {outcome.said[:100]}")
+        for done, outcome in outcomes if outcome.word in CHECKS
+    )  # fmt: skip
+    for each, count in said.most_common(SAID_KINDS_MAX) + faults.most_common(SAID_KINDS_MAX):
+        print(f"      {count:5} {each}")
+
+
+def soak(program: str, options: argparse.Namespace) -> Verdicts:
+    verdicts = Verdicts()
+    everything = argparse.Namespace(**{"first": 0, "verbose": False, **vars(options)})
+    with tempfile.TemporaryDirectory(prefix="wakegate-damage.", dir=memory_folder()) as folder:
+        asyncio.run(run(program, folder, verdicts, everything))
+    return verdicts
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--program", required=True, help="the wakegate to run")
+    parser.add_argument("--starts", type=int, default=24)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first damage, to repeat one")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    print(f"      seed {options.seed}")
+    verdicts = soak(options.program, options)
+    verdicts.print("damage")
+    return 0 if verdicts.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

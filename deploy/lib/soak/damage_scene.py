@@ -1,0 +1,186 @@
+"""State folders with a known set of pushes, as ends of a process leave them, for the damage test to copy and damage."""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from clients import admin_reader
+from clients.h2_client import Client, ConnectionLost
+from shared.served_gateway import Addresses, ServedGateway
+
+TOPIC = "com.example.damage"
+DEVICES = 60
+# Nothing happens by time while the test runs: no push expires, and none may be launched a second time.
+POLICY = {"launchInterval": 86_400, "executionWindow": 900, "dailyLaunches": 1000, "immediateRefill": 1}
+RESULTS = (None, "newData", "noData", "failed")
+WAITING = ("pending", "inFlight")
+# Of an explanation what goes by time, and what the ways of pushes tell better.
+PASSING = ("recent", "why", "nextEligibleAt", "windowEndsAt", "lastLaunchAt", "registeredAt")
+
+
+def memory_folder() -> str | None:
+    """Where temporary files lie in memory: nothing here is about syncing. None where there is no such place."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+@dataclass
+class Known:
+    """All that can be asked of a state: the books, each device, and the way of each push."""
+
+    books: dict
+    devices: dict[str, dict | None]
+    ways: dict[str, object]
+
+
+@dataclass
+class Scene:
+    """One state folder, and what a gateway that starts on it knows. `older` is the same state at an earlier moment."""
+
+    name: str
+    state: str
+    tokens: list[str]
+    apns_ids: list[str]
+    older: str | None = None
+    # Not so a backup's.
+    has_history: bool = True
+    known: Known | None = None
+
+
+class SceneBuilder:
+    """Builds scenes in `folder`; each is left behind without a process."""
+
+    def __init__(self, program: str, folder: str, seed: int):
+        self.program, self.folder, self.source = program, folder, random.Random(seed)
+        self.tokens = ["%064x" % self.source.getrandbits(256) for _ in range(DEVICES)]
+        self.apns_ids: list[str] = []
+        self.gateway = ServedGateway(program, folder, {"registration": "open", "policy": POLICY})
+        self.bearer = ""
+
+    def begin(self) -> None:
+        """A new state folder, whose workers are asked who they are."""
+        shutil.rmtree(self.gateway.state, ignore_errors=True)
+        os.mkdir(self.gateway.state, 0o700)
+        command = [self.program, "token", "issue", "--role", "worker", "--topic", TOPIC, "--state", self.gateway.state]
+        issued = subprocess.run(command, check=True, capture_output=True, text=True)
+        self.bearer = issued.stdout.strip()
+        self.apns_ids = []
+
+    def keep(self, name: str, source: str | None = None, older: str | None = None) -> Scene:
+        """The state as it is now, under a name."""
+        state = os.path.join(self.folder, f"scene-{name}")
+        shutil.copytree(source or self.gateway.state, state, symlinks=True)
+        return Scene(name, state, list(self.tokens), list(self.apns_ids), older)
+
+    async def build(self) -> list[Scene]:
+        try:
+            return await self.scenes()
+        finally:
+            self.gateway.end(9)
+
+    async def scenes(self) -> list[Scene]:
+        """`young` lies all in its log; `grown` had checkpoints, and a log begun anew over an older one; `ended` was shut
+        down; `copied` is a backup."""
+        self.begin()
+        await self.run(pushes=60, signal=9)
+        young = self.keep("young")
+        self.begin()
+        await self.run(pushes=300, signal=9)
+        await self.run(pushes=60, signal=9)
+        old = self.keep("old")
+        await self.run(pushes=60, signal=9, backup="copy")
+        grown = self.keep("grown", older=old.state)
+        copied = self.keep("copied", os.path.join(self.gateway.state, "backups", "copy"), old.state)
+        copied.has_history = False
+        await self.run(pushes=20, signal=15)
+        ended = self.keep("ended", older=grown.state)
+        return [young, grown, ended, copied]
+
+    async def run(self, pushes: int, signal: int, backup: str | None = None) -> None:
+        """One process: so many pushes, with a worker that answers some of its wakes, and an end."""
+        self.gateway.start()
+        addresses = self.gateway.addresses
+        client = await Client.connect(addresses.edge, addresses.ca)
+        stream = await Client.connect(addresses.edge, addresses.ca)
+        worker = asyncio.create_task(self.work(stream, client))
+        for _ in range(pushes):
+            await self.push(client)
+        await self.quiet(addresses)
+        if backup:
+            admin = await Client.connect(addresses.admin)
+            response = await admin.request("POST", "/v1/backup", json.dumps({"name": backup}).encode())
+            assert response.status == 201, f"backup was answered {response.status} {response.body!r}"
+            await admin.close()
+        self.gateway.end(signal)
+        await worker
+        await client.close()
+        await stream.close()
+
+    async def push(self, client: Client) -> None:
+        token, number = self.source.choice(self.tokens), len(self.apns_ids) + 1
+        apns_id = f"{number:08x}-0000-4000-8000-000000000000"
+        wakes, expires = self.source.random() < 0.9, self.source.random() < 0.05
+        filler = "%x" % self.source.getrandbits(4 * int(2 ** self.source.uniform(5, 11.8)))
+        body = json.dumps({"aps": {"content-available": 1} if wakes else {}, "filler": filler}).encode()
+        head = [("apns-topic", TOPIC), ("apns-id", apns_id), ("apns-push-type", "background"), ("apns-priority", "5")]
+        head += [("apns-expiration", "0")] if expires else []
+        response = await client.request("POST", f"/3/device/{token}", body, head)
+        assert response.status == 200, f"a push was answered {response.status} {response.body!r}"
+        self.apns_ids.append(apns_id)
+
+    async def work(self, stream: Client, client: Client) -> None:
+        """Answers wakes as the device's number says: some never."""
+        authorization = [("authorization", f"bearer {self.bearer}")]
+        with contextlib.suppress(ConnectionLost):
+            async for name, data in stream.events(f"/v1/topics/{TOPIC}/wakes?slots=4096&name=worker", authorization):
+                assert name == "wake", f"the worker had {name}: {data}"
+                result = RESULTS[self.tokens.index(data["device"]) % len(RESULTS)]
+                if result:
+                    body = json.dumps({"result": result}).encode()
+                    await client.request("POST", f"/v1/wakes/{data['wake']}", body, authorization)
+
+    async def quiet(self, addresses: Addresses) -> None:
+        """Waits until the totals stand still for a second, so that even what may be lost in a crash is durable."""
+        last, since = None, 0
+        while since < 12:
+            [(_, stats)] = await admin_reader.read_all(addresses.admin, ["/v1/stats"])
+            since = since + 1 if stats == last else 0
+            last = stats
+            await asyncio.sleep(0.1)
+
+
+async def ask(admin: str, scene: Scene) -> Known:
+    """Everything a gateway knows of the scene's pushes."""
+    paths = ["/v1/stats"] + [f"/v1/devices/{token}" for token in scene.tokens]
+    paths += [f"/v1/pushes/{apns_id}" for apns_id in scene.apns_ids]
+    answers = await admin_reader.read_all(admin, paths)
+    devices = answers[1 : 1 + len(scene.tokens)]
+    ways = answers[1 + len(scene.tokens) :]
+    stats = answers[0][1]
+    return Known(
+        {key: stats[key] for key in ("pushes", "wakes", "devices")},
+        {token: device_of(*answer) for token, answer in zip(scene.tokens, devices, strict=True)},
+        {apns_id: way_of(*answer) for apns_id, answer in zip(scene.apns_ids, ways, strict=True)},
+    )
+
+
+def device_of(status: int, answer: dict) -> dict | None:
+    if status != 200:
+        return None
+    kept = {key: value for key, value in answer.items() if key not in PASSING}
+    for key in WAITING:
+        if kept[key]:
+            kept[key] = {name: kept[key][name] for name in ("apnsID", "priority", "attempts", "coalesced")}
+    return kept
+
+
+def way_of(status: int, answer: dict) -> object:
+    """A way without its times, some of which are those of the start."""
+    if status != 200:
+        return None
+    steps = [(step["event"], step["detail"], step["other"]) for step in answer["events"]]
+    return (answer["state"], answer["into"], answer["reason"], steps)

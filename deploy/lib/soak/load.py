@@ -1,0 +1,102 @@
+"""Minutes of mixed load on one gateway: memory, descriptors and files stay as they are after the warm-up."""
+
+import argparse
+import asyncio
+import os
+import random
+import tempfile
+from dataclasses import dataclass
+
+from bench import push_load
+from clients import h2load
+from crash import driver
+from crash.ledger import Ledger
+from crash.load import Sizes
+from shared.served_gateway import ServedGateway
+from shared.verdicts import Verdicts
+
+DEVICES = 400
+CONNECTIONS = 10
+SAMPLE_SECONDS = 0.5
+GROWTH_MAX = 1.15
+MEGABYTE = 1_000_000
+
+
+@dataclass
+class Sample:
+    resident: int
+    descriptors: int
+    journal: int
+
+    @classmethod
+    def of(cls, gateway: ServedGateway) -> "Sample":
+        with open(f"/proc/{gateway.pid}/statm", encoding="ascii") as file:
+            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        descriptors = len(os.listdir(f"/proc/{gateway.pid}/fd"))
+        files = [entry for entry in os.scandir(gateway.state) if entry.name.startswith("journal")]
+        return cls(resident, descriptors, sum(entry.stat().st_size for entry in files))
+
+
+async def work(run: driver.Crashes, seconds: float, rate: int, body: str, uris: str) -> list[Sample]:
+    """The crash tests' providers, workers and operators, and h2load beside them, for a while."""
+    load = run.load()
+    everybody = asyncio.create_task(load.run())
+    pushes = int(seconds * rate) // CONNECTIONS * CONNECTIONS
+    samples = []
+    pushing = asyncio.create_task(
+        asyncio.to_thread(
+            h2load.run, f"https://{run.gateway.addresses.edge}", uris, body, push_load.headers(), CONNECTIONS, 32, pushes,
+            rate=rate // CONNECTIONS,
+        )
+    )  # fmt: skip
+    while not pushing.done():
+        samples.append(Sample.of(run.gateway))
+        await asyncio.sleep(SAMPLE_SECONDS)
+    name = "every push of h2load is answered 200"
+    try:
+        await pushing
+        run.verdicts.check(name, True, "")
+    except SystemExit as failure:
+        run.verdicts.check(name, False, str(failure)[-600:])
+    run.verdicts.note(name, f"{pushes:,} pushes, {rate:,} a second")
+    await load.stop()
+    await everybody
+    return samples
+
+
+def compare(samples: list[Sample], verdicts: Verdicts) -> None:
+    third = len(samples) // 3
+    for what, slack in (("resident", 8 * MEGABYTE), ("descriptors", 8), ("journal", 8 * MEGABYTE)):
+        before = max(getattr(sample, what) for sample in samples[third : 2 * third])
+        after = max(getattr(sample, what) for sample in samples[2 * third :])
+        name = f"{what} of the last third is no higher than of the second"
+        verdicts.check(name, after <= before * GROWTH_MAX + slack, f"{after:,} after {before:,}")
+        start = getattr(samples[0], what)
+        verdicts.note(name, f"at the start {start:,}, highest of the second third {before:,}, of the last {after:,}")
+
+
+async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.Namespace) -> None:
+    push_load.write_inputs(folder, CONNECTIONS)
+    gateway = ServedGateway(program, folder, {**driver.SETTINGS, "registration": "open"})
+    ledger = Ledger(DEVICES * 3 // 4, DEVICES // 4)
+    crashes = driver.Crashes(gateway, ledger, verdicts, random.Random(options.seed), Sizes())
+    try:
+        await crashes.begin()
+        seconds = options.minutes * 60
+        body, uris = os.path.join(folder, "body"), os.path.join(folder, "gateway")
+        compare(await work(crashes, seconds, options.rate, body, uris), verdicts)
+        await crashes.audit(is_restart=False)
+        gateway.end(9)
+        if crashes.start():
+            await crashes.audit()
+            await crashes.settle()
+        print(f"      {crashes.summary()}")
+    finally:
+        gateway.end(9)
+
+
+def soak(program: str, options: argparse.Namespace) -> Verdicts:
+    verdicts = Verdicts()
+    with tempfile.TemporaryDirectory(prefix="wakegate-load.") as folder:
+        asyncio.run(run(program, folder, verdicts, options))
+    return verdicts

@@ -1,0 +1,180 @@
+"""Power loss, as near as one machine comes to it: the file system is shut down under the running gateway."""
+
+import argparse
+import asyncio
+import glob
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from crash import driver, ways
+from crash.ledger import Ledger
+from crash.load import Load, Sizes
+from shared.served_gateway import ServedGateway
+from shared.verdicts import Verdicts
+
+IMAGE_MEGABYTES = 512
+DEVICES = 200
+LOSSY_ROUNDS_MAX = 8
+WITHOUT_SYNC = {"LD_PRELOAD": "libeatmydata.so"}
+
+
+# How each is made, and mounted: nothing shall reach the image by its own clock within a round, only what is synced.
+FILE_SYSTEMS = {
+    "ext4": (["mkfs.ext4", "-q", "-F"], "loop,commit=300"),
+    "xfs": (["mkfs.xfs", "-q", "-f"], "loop"),
+}
+
+
+class LoopFolder:
+    """A file system of its own in a file, mounted; unmounted and gone when the block is left."""
+
+    def __init__(self, folder: str, file_system: str):
+        self.image, self.mount_point = os.path.join(folder, "image"), os.path.join(folder, "mount")
+        self.make, self.options = FILE_SYSTEMS[file_system]
+        self.is_mounted = False
+
+    def __enter__(self) -> "LoopFolder":
+        subprocess.run(["truncate", f"--size={IMAGE_MEGABYTES}M", self.image], check=True)
+        subprocess.run([*self.make, self.image], check=True)
+        os.mkdir(self.mount_point)
+        self.mount()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Not even whether it is mounted can be asked of a file system that was shut down.
+        if self.is_mounted:
+            subprocess.run(["umount", "--lazy", self.mount_point], check=False)
+            self.is_mounted = False
+
+    def mount(self) -> None:
+        subprocess.run(["mount", "-o", self.options, self.image, self.mount_point], check=True)
+        self.is_mounted = True
+
+    def shut_down(self) -> None:
+        """Without -f nothing is flushed: every page that was not synced is gone."""
+        subprocess.run(["xfs_io", "-x", "-c", "shutdown", self.mount_point], check=True)
+
+    def mount_again(self) -> None:
+        subprocess.run(["umount", self.mount_point], check=True)
+        self.is_mounted = False
+        self.mount()
+
+
+class PowerLosses(driver.Crashes):
+    """Every end is a loss of the disk under load, and of the process a little later."""
+
+    starting_kills = 0.0
+    shutdown_share = 0.0
+    # A loss must not take with it what lies long before it, so all is asked for.
+    ways_again_max = None
+    disk: LoopFolder
+
+    async def end(self, load: Load) -> None:
+        """Stops the process between two system calls, takes the disk away, and lets it meet that for a moment.
+
+        ext4 answers an fdatasync that is under way while it is shut down with success, and loses it: one that waits for
+        a transaction finds it gone, and takes that for done (a bare write and fdatasync in a loop show the same). No
+        disk does that when its power goes, so none may be under way.
+        """
+        load.is_failing = load.is_disk_gone = True
+        self.gateway.process.send_signal(signal.SIGSTOP)
+        while not self.is_stopped():
+            await asyncio.sleep(0)
+        self.disk.shut_down()
+        if self.source.random() < 0.7:
+            self.gateway.process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(self.source.random() * 0.2)
+        self.gateway.process.kill()
+
+    def is_stopped(self) -> bool:
+        """Whether every thread stands still: a system call that was under way has ended then."""
+        for status in glob.glob(f"/proc/{self.gateway.pid}/task/*/stat"):
+            with open(status, encoding="ascii", errors="replace") as file:
+                if file.read().rpartition(")")[2].split()[0] != "T":
+                    return False
+        return True
+
+    def between(self) -> None:
+        self.disk.mount_again()
+
+
+def losses(program: str, folder: str, disk: LoopFolder, verdicts: Verdicts, seed: int) -> PowerLosses:
+    gateway = ServedGateway(program, folder, driver.SETTINGS, state=os.path.join(disk.mount_point, "state"))
+    ledger = Ledger(DEVICES * 3 // 4, DEVICES // 4)
+    run = PowerLosses(gateway, ledger, verdicts, random.Random(seed), Sizes())
+    run.disk = disk
+    return run
+
+
+async def rounds(run: PowerLosses, count: int) -> None:
+    try:
+        await run.begin()
+        while run.kills < count and await run.round(by_time=True):
+            pass
+        if run.books_agree:
+            await run.settle()
+    finally:
+        run.gateway.end(9)
+
+
+async def rounds_without_sync(run: PowerLosses, verdicts: Verdicts, file_system: str) -> None:
+    """The same with syncing switched off, which must lose pushes."""
+    name = f"{file_system}: the same without syncing loses what was answered, so these rounds prove something"
+    try:
+        await run.begin()
+        while run.books_agree and run.kills < LOSSY_ROUNDS_MAX:
+            run.environment = WITHOUT_SYNC
+            run.gateway.end(9)
+            if not run.start():
+                break
+            # Only the run before the loss goes without; what starts on the rest is the gateway as it is.
+            run.environment = {}
+            await run.round(by_time=True)
+    finally:
+        run.gateway.end(9)
+    lost = [
+        f"{check}: {details[0]}" for check, details in run.verdicts.failures.items()
+        if ("200" in check or "starts" in check) and check not in ways.NAMES
+    ]  # fmt: skip
+    verdicts.check(name, bool(lost), f"{run.kills} losses of power lost nothing")
+    verdicts.note(name, f"{run.kills} losses of power until it did; {'; '.join(lost)}")
+
+
+def soak(program: str, options: argparse.Namespace) -> Verdicts:
+    verdicts = Verdicts()
+    missing = [tool for tool in ("mkfs.ext4", "mkfs.xfs", "xfs_io") if not shutil.which(tool)]
+    if missing or os.geteuid() != 0:
+        verdicts.skip("power", f"needs root and {', '.join(missing) or 'nothing else'}")
+        return verdicts
+    on_ext4 = (options.losses + 1) // 2
+    on_file_system(program, "ext4", on_ext4, options, verdicts)
+    on_file_system(program, "xfs", options.losses - on_ext4, options, verdicts)
+    return verdicts
+
+
+def on_file_system(program: str, file_system: str, count: int, options: argparse.Namespace, verdicts: Verdicts) -> None:
+    """So many losses on a file system, and some with syncing switched off."""
+    for is_synced in (True, False):
+        with tempfile.TemporaryDirectory(prefix="wakegate-power.") as folder:
+            try:
+                disk = LoopFolder(folder, file_system).__enter__()
+            except subprocess.CalledProcessError as error:
+                verdicts.skip(f"power on {file_system}", f"this machine mounts no such image: {error}")
+                return
+            try:
+                if is_synced:
+                    of_its_own = Verdicts()
+                    run = losses(program, folder, disk, of_its_own, options.seed)
+                    asyncio.run(rounds(run, count))
+                    of_its_own.equal("as many losses of power as were asked for", "losses", run.kills, count)
+                    run.tell()
+                    verdicts.add(of_its_own, file_system)
+                else:
+                    run = losses(program, folder, disk, Verdicts(), options.seed)
+                    asyncio.run(rounds_without_sync(run, verdicts, file_system))
+            finally:
+                disk.__exit__()
