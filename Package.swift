@@ -169,7 +169,9 @@ let package = Package(
         .target(name: "CSimulatedDisk", dependencies: ["CSQLite"], linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "WakeGateTestKit",
-            dependencies: ["Bytes", "CSimulatedDisk", "DeviceEngine", "LaunchPolicy", "WakeDispatch"]
+            dependencies: [
+                "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "LaunchPolicy", "SQLite", "WakeDispatch",
+            ]
         ),
         .testTarget(name: "TidyTests"),
         .testTarget(
@@ -186,8 +188,8 @@ let package = Package(
         .testTarget(
             name: "GatewayEngineTests",
             dependencies: [
-                "APNSProtocol", "Bytes", "DeviceEngine", "Gateway", "History", "LaunchPolicy", "WakeDispatch",
-                "WakeGateTestKit",
+                "APNSProtocol", "Bytes", "DeviceEngine", "DeviceJournal", "Gateway", "History", "LaunchPolicy",
+                "WakeDispatch", "WakeGateTestKit",
             ]
         ),
         .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),

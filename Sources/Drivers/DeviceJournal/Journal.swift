@@ -19,9 +19,11 @@ package final class Journal: RecordStore {
 
     private let place: JournalPlace
     private let limits: JournalLimits
-    /// What was found, and the connection on which it was, until it is taken over; nil for a new journal.
-    private var found: (journal: FoundJournal, database: SQLiteDatabase)?
-    /// Of the connection that commits, which is opened when all was read and verified: until then nothing is written.
+    /// What is to be taken over, or made; nil when the journal has begun.
+    private var found: JournalInspection?
+    /// The connection that reads what was found; nil when there is nothing to be read.
+    private var reader: SQLiteDatabase?
+    /// Of the connection that commits; nil until the journal has begun.
     private var table: JournalTable?
     private var markFile: JournalMarkFile?
     /// What the header of the next row says.
@@ -38,10 +40,7 @@ package final class Journal: RecordStore {
     private var content = ByteBuffer()
     private var isLoaded: Bool
 
-    /// What was lost of what was once committed, and is given up; nil when nothing was.
-    package let loss: JournalLoss?
-
-    /// Opens the journal, or makes it. A journal that is there is only read, until `load` has verified it.
+    /// Looks at the journal, if there is one: nothing is written or made before `begin`.
     ///
     /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
     /// - `acceptsLoss`: goes on with what is there when what was committed last is missing.
@@ -60,16 +59,10 @@ package final class Journal: RecordStore {
         self.limits = limits
         self.progress = CheckpointProgress(limits: limits)
         self.pace = CompactionPace(limits: limits)
-        switch try JournalInspection.of(self.place, acceptsLoss: acceptsLoss) {
-        case .new(let loss):
-            self.loss = loss
-            self.isLoaded = true
-            try self.open(try JournalFile.make(self.place))
-        case .found(let found, let database):
-            self.loss = found.loss
-            self.isLoaded = found.newest == nil
-            self.found = (found, database)
-        }
+        let (found, reader) = try JournalInspection.of(self.place, acceptsLoss: acceptsLoss)
+        self.found = found
+        self.reader = reader
+        self.isLoaded = found.isEmpty
     }
 
     /// What a start would refuse of the journal at `path`; nil when nothing is found without reading all of it.
@@ -93,14 +86,29 @@ package final class Journal: RecordStore {
     package var failure: StoreError? { self.progress.failure }
 
     package func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
-        guard let found else { return }
-        try JournalFile.checkPages(found.database)
-        self.records = try JournalLoader.load(found.database, take)
+        guard let reader = self.reader else { return }
+        try JournalFile.checkPages(reader)
+        self.records = try JournalLoader.load(reader, take)
         self.firstInFile = self.records.rows.first
         self.droppedBytes = 0
         self.isLoaded = true
-        // What was handed over is durable from here on, and only now anything is written.
-        _ = try self.openedTable()
+    }
+
+    package func begin() throws(StoreError) -> StoreLoss? {
+        guard let found = self.found, self.isLoaded else {
+            preconditionFailure("a journal begins once, when what it holds was loaded")
+        }
+        self.found = nil
+        // It would keep the log from being copied into the file.
+        self.reader = nil
+        switch found {
+        case .new(let loss):
+            try self.open(try JournalFile.make(self.place))
+            return loss
+        case .found(let journal):
+            try self.open(try JournalFile.takeOver(self.place, journal))
+            return journal.loss
+        }
     }
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
@@ -110,11 +118,11 @@ package final class Journal: RecordStore {
     }
 
     package func commit(_ batch: borrowing RecordBatch) throws(StoreError) {
-        precondition(self.isLoaded, "what a file holds is loaded before something is added")
+        guard let table = self.table else { preconditionFailure("a journal has begun before something is added") }
         if let failure = self.progress.failure { throw failure }
         guard !batch.isEmpty else { return }
         do throws(StoreError) {
-            try self.write(batch.bytes, to: try self.openedTable())
+            try self.write(batch.bytes, to: table)
         } catch {
             // Nothing is rolled back, tried again or closed with a checkpoint: the file stays as it is.
             self.progress.fail(error)
@@ -135,26 +143,16 @@ package final class Journal: RecordStore {
 
     // MARK: Opening
 
-    private func openedTable() throws(StoreError) -> JournalTable {
-        if let table { return table }
-        guard let found else { preconditionFailure("a journal was found or made") }
-        self.found = nil
-        return try self.open(try JournalFile.takeOver(self.place, found.journal))
-    }
-
-    @discardableResult
     private func open(
         _ opened: (database: SQLiteDatabase, markFile: JournalMarkFile, mark: JournalMark)
-    ) throws(StoreError) -> JournalTable {
-        let table = try JournalTable(opened.database)
-        self.table = table
+    ) throws(StoreError) {
+        self.table = try JournalTable(opened.database)
         self.markFile = opened.markFile
         try self.checkpointer?.open()
         self.progress.markFile = opened.markFile
         self.progress.watch(JournalFileWatch(self.place))
         let mark = opened.mark
         self.stamp = JournalRow.Stamp(previous: mark.checksum, journal: mark.journal, commits: mark.commits)
-        return table
     }
 
     // MARK: Commits

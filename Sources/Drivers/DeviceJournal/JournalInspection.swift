@@ -5,8 +5,16 @@ import SQLite
 /// What a start finds of a journal before it writes anything.
 enum JournalInspection {
     /// Nothing was ever committed, or what was is given up: the journal is to be made.
-    case new(JournalLoss?)
-    case found(FoundJournal, SQLiteDatabase)
+    case new(StoreLoss?)
+    case found(FoundJournal)
+
+    /// Whether there is no row to be read.
+    var isEmpty: Bool {
+        switch self {
+        case .new: true
+        case .found(let journal): journal.newest == nil
+        }
+    }
 
     /// Reads what is there, and compares it with the mark; no file is changed or made but the memory that connections
     /// share.
@@ -14,13 +22,14 @@ enum JournalInspection {
     /// - Parameters:
     ///   - acceptsLoss: what was committed last may be missing.
     ///   - isAlone: no other process has the journal open; without this the log is not looked into by itself.
+    /// - Returns: what there is, and the connection that has looked at it; nil for a journal that is to be made.
     /// - Throws: `StoreError` when the journal is another program's, of a newer format or damaged, or lacks what was
     ///   committed.
     static func of(
         _ place: JournalPlace,
         acceptsLoss: Bool,
         isAlone: Bool = true
-    ) throws(StoreError) -> JournalInspection {
+    ) throws(StoreError) -> (found: JournalInspection, reader: SQLiteDatabase?) {
         // The mark first: while another process commits, a mark that is read later would be ahead of what is read.
         let mark = try JournalMarkFile.read(place)
         let file = place.size(place.path)
@@ -31,25 +40,24 @@ enum JournalInspection {
             let fault = "it is \(file == nil ? "missing" : "empty")\(log)"
             // The log of a journal that is new is made after the file.
             let isLost = !isLogEmpty || mark == nil && file != nil
-            return .new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss))
+            return (.new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss)), nil)
         }
-        // What was cut off while SQLite made the file is taken back when the file is opened for writing.
-        let isBeingMade = (place.size(place.rollbackPath) ?? 0) > 0 && (mark?.row ?? 0) == 0
-        if isBeingMade, !isAlone { return .new(nil) }
-        let mode: SQLiteDatabase.Mode = isBeingMade ? .readWrite : isLogEmpty ? .fileAlone : .readOnly
-        let database = try JournalFile.connect(place, mode)
+        // What was cut off while SQLite made the file, which it takes back when the file is opened for writing.
+        let isBeingMade = file <= JournalFile.pageBytes && isLogEmpty && (mark?.row ?? 0) == 0
+        if isBeingMade, (place.size(place.rollbackPath) ?? 0) > 0 { return (.new(nil), nil) }
+        let database = try JournalFile.connect(place, isLogEmpty ? .fileAlone : .readOnly)
         if try JournalFile.explain(place.path, { () throws(SQLiteError) in try JournalFile.isEmpty(database) }) {
             let isLogDamaged = place.vfs == nil && JournalLog.unreadableCommits(place.logPath) > 1
-            let isLost = mark == nil && !isBeingMade || isLogDamaged
+            let isLost = mark == nil || isLogDamaged
             let log = isLogEmpty ? "missing or empty" : "damaged"
             let fault = "it holds nothing, and its log, \(place.logPath), is \(log)"
-            return .new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss))
+            return (.new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss)), nil)
         }
         let comparison = try JournalComparison(database, place, mark, isLogEmpty: isLogEmpty)
         let loss = try comparison.missing(isAlone: isAlone)
-        if let loss, !acceptsLoss { throw loss.refusal(place.path) }
+        if let loss, !acceptsLoss { throw loss.refusal }
         let found = FoundJournal(format: comparison.format, newest: comparison.newest, mark: mark, loss: loss)
-        return .found(found, database)
+        return (.found(found), database)
     }
 
     /// What is lost with a journal that holds nothing; nil when it never held anything.
@@ -59,10 +67,10 @@ enum JournalInspection {
         _ fault: String,
         isLost: Bool,
         _ acceptsLoss: Bool
-    ) throws(StoreError) -> JournalLoss? {
-        var loss = isLost ? JournalLoss(fault) : nil
-        if let mark, mark.row > 0 { loss = JournalLoss(fault, mark: mark, newest: nil) }
-        if let loss, !acceptsLoss { throw loss.refusal(place.path) }
+    ) throws(StoreError) -> StoreLoss? {
+        var loss = isLost ? StoreLoss(place, fault) : nil
+        if let mark, mark.row > 0 { loss = StoreLoss(place, fault, mark: mark, newest: nil) }
+        if let loss, !acceptsLoss { throw loss.refusal }
         return loss
     }
 }
@@ -74,7 +82,7 @@ struct FoundJournal {
     let newest: JournalPosition?
     let mark: JournalMark?
     /// What is given up.
-    let loss: JournalLoss?
+    let loss: StoreLoss?
 }
 
 /// A journal beside its mark, on a connection that writes nothing.
@@ -106,40 +114,43 @@ private struct JournalComparison {
     /// What the journal lacks of what was committed; nil when nothing is known to be missing.
     ///
     /// - Throws: when it holds what no loss explains.
-    func missing(isAlone: Bool) throws(StoreError) -> JournalLoss? {
+    func missing(isAlone: Bool) throws(StoreError) -> StoreLoss? {
         let markPath = self.place.markPath
         let looksIntoLog = isAlone && !self.isLogEmpty
         if looksIntoLog { try self.checkLogAge() }
         guard let mark else {
-            if self.format > 1 { return JournalLoss("its mark, \(markPath), is missing or damaged") }
+            if self.format > 1 { return self.loss("its mark, \(markPath), is missing or damaged") }
             if self.newest == nil, self.isLogEmpty {
-                return JournalLoss("it holds no rows, and its log, \(self.place.logPath), is missing or empty")
+                return self.loss("it holds no rows, and its log, \(self.place.logPath), is missing or empty")
             }
             return self.missingInLog(looksIntoLog)
         }
         let row = self.newest?.row ?? 0
         guard row >= mark.row else {
             let log = "\(self.place.logPath)\(self.isLogEmpty ? ", which is missing or empty" : "")"
-            return JournalLoss("it and its log, \(log), lack what was committed last", mark: mark, newest: self.newest)
+            let fault = "it and its log, \(log), lack what was committed last"
+            return StoreLoss(self.place, fault, mark: mark, newest: self.newest)
         }
         let noted = try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
             try self.database.integer("SELECT checksum FROM rows WHERE id = \(mark.row)")
         }
         let isAnother = "\(markPath) is the mark of another journal, or of another past of this one"
-        if let noted, noted != mark.checksum { return JournalLoss(isAnother) }
+        if let noted, noted != mark.checksum { return self.loss(isAnother) }
         guard row > mark.row, self.format > 1, let newest else { return self.missingInLog(looksIntoLog) }
-        guard newest.stamp.journal == mark.journal else { return JournalLoss(isAnother) }
+        guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
         if self.isLogEmpty {
-            return JournalLoss("its mark is older than it is, and its log, \(self.place.logPath), is missing or empty")
+            return self.loss("its mark is older than it is, and its log, \(self.place.logPath), is missing or empty")
         }
         return self.missingInLog(looksIntoLog)
     }
 
-    private func missingInLog(_ looksIntoLog: Bool) -> JournalLoss? {
+    private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.place, fault) }
+
+    private func missingInLog(_ looksIntoLog: Bool) -> StoreLoss? {
         guard self.place.vfs == nil, looksIntoLog else { return nil }
         let commits = JournalLog.unreadableCommits(self.place.logPath)
         guard commits > 1 else { return nil }
-        return JournalLoss("\(commits) commits in its log, \(self.place.logPath), cannot be read any more")
+        return self.loss("\(commits) commits in its log, \(self.place.logPath), cannot be read any more")
     }
 
     /// Refuses a log that is older than the file, which SQLite would lay over newer pages.

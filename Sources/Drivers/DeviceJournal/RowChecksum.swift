@@ -1,9 +1,9 @@
-import Bytes
+package import Bytes
 internal import CXXHash
 
 /// The checksum of a row: its content cannot change, nor take another row's place, without being noticed.
-enum RowChecksum {
-    static func of(_ content: ByteView, row: Int64) -> Int64 {
+package enum RowChecksum {
+    package static func of(_ content: ByteView, row: Int64) -> Int64 {
         let hash = unsafe XXH3_64bits_withSeed(
             content.buffer.baseAddress,
             content.count,

@@ -7,10 +7,17 @@ package protocol RecordStore: AnyObject {
     /// Hands over the newest record of every key, each once, in no particular order; a view is valid during the call.
     ///
     /// Of events it hands over every record that is still there, some perhaps twice, and in any case the newest.
-    /// Called once, before the first commit.
+    /// Called once, before `begin`. Nothing is written.
     ///
     /// - Throws: `StoreError` when what is kept cannot be read whole; then nothing that was handed over may be used.
     func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
+
+    /// Takes over what was loaded, when its user has verified what it means: it is durable from here on, and commits
+    /// may follow. Called once, before the first commit; until then every file is as it was.
+    ///
+    /// - Returns: what was lost of what was once committed, and is now given up; nil when nothing was.
+    /// - Throws: `StoreError` when nothing can be written; the store is then of no use.
+    func begin() throws(StoreError) -> StoreLoss?
 
     /// Makes one batch durable: when this returns, a crash loses nothing of it.
     ///

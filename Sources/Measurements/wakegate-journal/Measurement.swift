@@ -44,6 +44,7 @@ struct Measurement: ~Copyable {
         var sizes = (all: 0, live: 0)
         do {
             let journal = try Journal(path: path)
+            _ = try journal.begin()
             let thread = try CheckpointThread(journal)
             defer { thread.stop() }
             try self.fill(journal)
@@ -70,6 +71,7 @@ struct Measurement: ~Copyable {
         let opened = Self.now(CLOCK_MONOTONIC)
         var found = 0
         try journal.load { _, _ in found += 1 }
+        _ = try journal.begin()
         let loaded = Self.now(CLOCK_MONOTONIC)
         precondition(found == self.options.devices, "every device is loaded")
         latencies.sort()

@@ -45,6 +45,7 @@ struct BackupTests {
         let copy = try Journal(path: folder.path("copy.sqlite"))
         var count = 0
         try copy.load { _, _ in count += 1 }
+        #expect(try copy.begin() == nil)
         try copy.commit([(.device(0), [1])])
         #expect(count == held + 2)
     }

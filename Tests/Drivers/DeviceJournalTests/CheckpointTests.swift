@@ -57,6 +57,7 @@ struct CheckpointTests {
         let disk = SimulatedDisk()
         let asked = Mutex(0)
         let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName, limits: Self.limits) { _ in }
+        _ = try journal.begin()
         let checkpointer = journal.makeCheckpointer()
         journal.onCheckpointDue = { asked.withLock { $0 += 1 } }
         var turn = 0
@@ -87,6 +88,7 @@ struct CheckpointTests {
         for fault in [SimulatedDisk.Fault.noSpace, .ioError, .failedSync] {
             let disk = SimulatedDisk()
             let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in }
+            _ = try journal.begin()
             try journal.commit([(.device(1), [1]), (.device(2), [2])])
             disk.failOperation(0, fault)
             let content = [UInt8](repeating: 9, count: 100_000)
@@ -113,6 +115,7 @@ struct CheckpointTests {
             let disk = SimulatedDisk()
             do {
                 let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
+                _ = try journal.begin()
                 try journal.commit(old)
                 // The next commit is the first of a new log, so that no older frame covers the pages it changes.
                 try journal.makeCheckpointer().checkpoint()
@@ -124,20 +127,23 @@ struct CheckpointTests {
             // The kernel still shows what the disk does not have.
             disk.killProcess()
             disk.failOperation(losses, .powerLoss, seed: seed)
-            _ = try? Self.load(disk)
+            let begun = try? Self.begin(disk)
             guard disk.metFault else { break }
             disk.count(.changes)
             losses += 1
-            let found = try Self.load(disk)
+            let found = try Self.begin(disk)
             #expect(found == before || found == after, "seed \(seed), operation \(losses)")
+            // What was begun is durable, whatever was in doubt before.
+            #expect(begun == nil || begun == found, "seed \(seed), operation \(losses)")
         }
         #expect(losses > 10)
     }
 
-    private static func load(_ disk: SimulatedDisk) throws -> [RecordKey: [UInt8]] {
+    private static func begin(_ disk: SimulatedDisk) throws -> [RecordKey: [UInt8]] {
         let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
         var found: [RecordKey: [UInt8]] = [:]
         try journal.load { key, bytes in found[key] = bytes.array }
+        _ = try journal.begin()
         return found
     }
 }

@@ -15,11 +15,10 @@ struct FaultJournalTests {
 
         /// What has to happen at least once, or the test has proven little.
         var outcomes: [FaultTrial.Count] {
-            // A file that is there is only read until it is loaded.
-            let ordinary: [FaultTrial.Count] = [self.isOld ? .loadFailed : .openFailed, .compacted, .checkpointed]
+            let ordinary: [FaultTrial.Count] = [.beginningFailed, .compacted, .checkpointed]
             return switch self.fault {
             case .noSpace: self.isOld ? [.compacted, .checkpointed] : ordinary + [.commitFailed]
-            case .failedRead: ordinary + [.checkpointFailed]
+            case .failedRead: ordinary + [.checkpointFailed] + (self.isOld ? [.openFailed, .loadFailed] : [])
             case .powerLoss: ordinary + [.commitFailed, .checkpointFailed]
             case .ioError, .failedSync, .kill:
                 ordinary + [.commitFailed, .checkpointFailed, .lostUncertainBatch, .foundUncertainBatch]

@@ -30,6 +30,11 @@ struct FaultPromises {
             "found \(records.count) records, which differ from all \(self.possible.count) possible states:\(difference)"
     }
 
+    /// What a start has found, and then begun with, is durable.
+    mutating func begun() {
+        self.possible = [self.current]
+    }
+
     private func difference(_ records: SimulatedStore.Records) -> String {
         var lines = ""
         for (number, state) in self.possible.enumerated() {

@@ -36,7 +36,7 @@ struct FaultTrial {
 
     /// What happened, so that nothing is proven by what never did.
     enum Count: Hashable, CaseIterable {
-        case openFailed, loadFailed, commitFailed, checkpointFailed
+        case openFailed, loadFailed, beginningFailed, commitFailed, checkpointFailed
         case foundUncertainBatch, lostUncertainBatch
         case compacted, checkpointed
     }
@@ -138,6 +138,14 @@ struct FaultTrial {
             return
         }
         if let fault = self.promises.found(self.firstFound) { return self.wrong(fault) }
+        do {
+            if let loss = try journal.store.begin() { self.wrong("a loss was accepted: \(loss.summary)") }
+            self.promises.begun()
+        } catch {
+            if !mayFail || !self.disk.metFault { self.wrong("beginning failed: \(error.message)") }
+            self.counts[.beginningFailed, default: 0] += 1
+            return
+        }
         for _ in 0..<commits {
             guard self.commit(journal) else {
                 if !mayFail || !self.disk.metFault { self.wrong("a commit failed by itself") }

@@ -39,18 +39,25 @@ final class JournalFolder {
         return contents
     }
 
-    /// Opens the journal and reads what it holds.
+    /// Opens the journal, reads what it holds, and takes it over.
+    func open(limits: JournalLimits = JournalLimits()) throws -> (Journal, [RecordKey: [UInt8]]) {
+        let (journal, records, loss) = try self.open(limits: limits, acceptsLoss: false)
+        precondition(loss == nil, "no loss is accepted unasked")
+        return (journal, records)
+    }
+
+    /// The same, and what it has lost.
     func open(
         limits: JournalLimits = JournalLimits(),
-        acceptsLoss: Bool = false
-    ) throws -> (Journal, [RecordKey: [UInt8]]) {
+        acceptsLoss: Bool
+    ) throws -> (Journal, [RecordKey: [UInt8]], StoreLoss?) {
         let journal = try Journal(path: self.path, limits: limits, acceptsLoss: acceptsLoss)
         var records: [RecordKey: [UInt8]] = [:]
         try journal.load { key, bytes in
             precondition(records[key] == nil, "\(key) was handed over twice")
             records[key] = bytes.array
         }
-        return (journal, records)
+        return (journal, records, try journal.begin())
     }
 
     /// What a reader finds in `name`.

@@ -79,7 +79,8 @@ extension DispatchSimulation {
         rig.rig.lastPush = self.rig.rig.lastPush
         try rig.restore(records)
         try rig.engine.finishRestoring(now: now, losingWakes: true)
-        // What was found is durable from here on, and nothing of it is under way.
+        _ = try store.begin()
+        // What was begun is durable from here on, and nothing of it is under way.
         self.lives?.durable = found
         self.lives?.underWay = nil
         self.lives?.clock = clock

@@ -47,7 +47,7 @@ struct CoreHistoryTests {
     @Test("What happened in a failed commit, or behind it, never happened for the history")
     func failed() throws {
         let store = SimulatedStore()
-        store.failOperation(6)
+        store.failOperation(7)
         let rig = try CoreRig(store)
         defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }

@@ -85,7 +85,7 @@ struct CoreReloadTests {
     @Test("After a failed commit a reload is taken, and nothing else is stepped")
     func failed() throws {
         let store = SimulatedStore()
-        store.failOperation(6)
+        store.failOperation(7)
         let rig = try CoreRig(store)
         defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }

@@ -30,7 +30,7 @@ struct CoreRepeatTests {
     func failedCommit() throws {
         let store = SimulatedStore()
         // A load, and a commit's two operations, come first; then the writing of this one.
-        store.failOperation(4)
+        store.failOperation(5)
         let rig = try CoreRig(store)
         defer { rig.stop() }
         rig.gate.close()

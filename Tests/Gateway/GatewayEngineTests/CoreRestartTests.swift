@@ -325,7 +325,7 @@ struct CoreRestartTests {
         try store.commit(batch)
     }
 
-    @Test("A store that is read or written in vain ends the start with its cause", arguments: 0...2)
+    @Test("A store that is read or written in vain ends the start with its cause", arguments: 0...3)
     func startFails(operation: Int) {
         let store = SimulatedStore()
         store.failOperation(operation)

@@ -53,6 +53,30 @@ final class CoreRig {
         }
     }
 
+    /// Why a core does not start on `store` where workers are not asked who they are; nil when it does.
+    static func refusal(of store: any RecordStore) -> StoreError? {
+        let loop = LoopMailbox()
+        let history = HistoryThread(
+            loops: [loop],
+            onDropped: { _ in },
+            makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
+        )
+        defer { history.stop() }
+        do throws(StoreError) {
+            let core = try EngineCore(
+                configuration: EngineRig.open(),
+                historyKey: EngineRig.historyKey,
+                workers: .notAsked(folder: "/state"),
+                store: store,
+                outlet: GroupOutlet(loops: [loop], history: history),
+                ring: {},
+                onFailure: { _ in }
+            )
+            core.finish()
+            return nil
+        } catch { return error }
+    }
+
     /// Stops as a gateway does that is told to: what was taken is made durable first.
     func stop() {
         self.gate.open()

@@ -135,7 +135,7 @@ struct DeliveryLogTests {
     @Test("The log is asked still when nothing can be stored any more")
     func afterFailure() throws {
         let store = SimulatedStore()
-        store.failOperation(6)
+        store.failOperation(7)
         let rig = try CoreRig(store)
         defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }

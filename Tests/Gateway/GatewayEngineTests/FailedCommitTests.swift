@@ -134,7 +134,7 @@ struct FailedCommitTests {
     @Test("A drain that waits behind the commit that fails is not lost")
     func drainBehind() throws {
         let store = SimulatedStore()
-        store.failOperation(4)
+        store.failOperation(5)
         let rig = try CoreRig(store)
         rig.gate.close()
         rig.step { $0.push(1, 1) }
@@ -165,7 +165,7 @@ struct FailedCommitTests {
         #expect(answers[4].text.contains("sync of commit 5 failed"))
     }
 
-    @Test("A lone push whose commit fails is refused, though nothing else happens", arguments: [3, 4])
+    @Test("A lone push whose commit fails is refused, though nothing else happens", arguments: [4, 5])
     func loneFailure(operation: Int) throws {
         let store = SimulatedStore()
         store.failOperation(operation)
@@ -179,7 +179,7 @@ struct FailedCommitTests {
     @Test("A failure during the last commit of a shutdown is told, and what waited for it is refused")
     func failureAtTheEnd() throws {
         let store = SimulatedStore()
-        store.failOperation(4)
+        store.failOperation(5)
         let rig = try CoreRig(store)
         rig.step { $0.push(1, 1) }
         rig.stop()

@@ -46,8 +46,8 @@ final class FailureScript {
     /// - Parameter isReloadFailing: what is durable cannot be read after the failure either.
     init(failingAt commit: Int, _ phase: Phase, isReloadFailing: Bool = false) throws {
         let store = SimulatedStore()
-        // A load and the commit of the start come first.
-        let operation = 1 + 2 * (commit + 1) + (phase == .writing ? 0 : 1)
+        // A load, a beginning and the commit of the start come first.
+        let operation = 2 + 2 * (commit + 1) + (phase == .writing ? 0 : 1)
         store.failOperation(operation, isLasting: isReloadFailing)
         self.rig = try CoreRig(store)
         (self.durable, self.topics, self.device) = try Self.look(self.rig, 1000)

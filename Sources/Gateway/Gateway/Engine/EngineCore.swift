@@ -21,6 +21,8 @@ final class EngineCore {
     var rejections: Rejections
     /// When the counters began, in milliseconds since 1970.
     let countingSince: Int64
+    /// What this start gave up of what was once committed; nil when nothing was missing.
+    let acceptedLoss: StoreLoss?
     var writer = JSONWriter()
     let stage: EffectStage
     var isDraining = false
@@ -69,6 +71,7 @@ final class EngineCore {
     ///   - live: takes a sample a second.
     ///   - limitWatch: tells of bounds that were met.
     ///   - ring: wakes the engine's thread.
+    ///   - onLossAccepted: called here when the store lacks what was committed, and the start goes on without it.
     ///   - onHistoryFault: called here with what the history lacks that the store cannot give it, in words.
     ///   - onFailure: called once, when nothing can be stored any more.
     init(
@@ -83,6 +86,7 @@ final class EngineCore {
         live: LiveDesk = LiveDesk(),
         limitWatch: LimitWatch = LimitWatch(),
         ring: @escaping @Sendable () -> Void,
+        onLossAccepted: (StoreLoss) -> Void = { _ in },
         onHistoryFault: (String) -> Void = { _ in },
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
@@ -90,18 +94,17 @@ final class EngineCore {
         let events = store.map { _ in EventRecovery(historyKey) }
         let engine = Self.makeEngine(configuration, historyKey, now: Instant(milliseconds: wall))
         var stored = StoredGateway(engine: engine, events: events)
-        try store?.load { key, content throws(StoreError) in
-            try stored.take(key, content)
-            // Here, since a store writes nothing before it was loaded.
-            if key == .workersAsked { try stored.check(workers) }
-        }
+        try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
+        try stored.check(workers)
         self.engine = stored.engine
         self.wereWorkersAsked = stored.wereWorkersAsked || workers == .asked
         self.configuration = configuration
         self.clock = Self.resumeClock(stored.clock, wall: wall, jumpWatch)
         let now = self.clock.now(boot: boot)
         try self.engine.finishRestoring(now: now, losingWakes: true)
-        // A start that is refused leaves the history as it is.
+        // A start that is refused leaves the store as it is, and the history.
+        self.acceptedLoss = try store?.begin()
+        if let acceptedLoss { onLossAccepted(acceptedLoss) }
         outlet.history.open()
         events?.compare(with: outlet.history.waitUntilOpened())
         var policies = stored.policies

@@ -21,6 +21,7 @@ final class EngineThread: Sendable {
     ///   - live: takes a sample a second.
     ///   - limitWatch: tells of bounds that were met.
     ///   - openStore: opens the store; nil to keep nothing.
+    ///   - onLossAccepted: called when the store lacks what was committed, and the start goes on without it.
     ///   - onHistoryFault: called with what the history lacks that the store cannot give it, in words.
     ///   - onFailure: called once, when nothing can be stored any more.
     ///   - pulse: beats in each of the thread's turns.
@@ -37,6 +38,7 @@ final class EngineThread: Sendable {
         live: LiveDesk,
         limitWatch: LimitWatch,
         openStore: @escaping @Sendable () throws(StoreError) -> (any RecordStore)?,
+        onLossAccepted: @escaping @Sendable (StoreLoss) -> Void,
         onHistoryFault: @escaping @Sendable (String) -> Void,
         onFailure: @escaping @Sendable (StoreError) -> Void,
         pulse: Pulse
@@ -59,6 +61,7 @@ final class EngineThread: Sendable {
                     live: live,
                     limitWatch: limitWatch,
                     ring: { mailbox.ring() },
+                    onLossAccepted: onLossAccepted,
                     onHistoryFault: onHistoryFault,
                     onFailure: onFailure
                 )

@@ -1,6 +1,7 @@
 import APNSProtocol
 import Bytes
 import DeviceEngine
+import DeviceJournal
 import HTTPClient
 import HTTPTransport
 import ServiceManager
@@ -84,6 +85,7 @@ package final class Gateway: Sendable {
             openStore: { [retention = self.history.retention] () throws(StoreError) in
                 try store.openJournal(retention, log)
             },
+            onLossAccepted: { log.write(.journalLossAccepted, ["cause": $0.summary]) },
             onHistoryFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
             onFailure: { error in
                 log.write(.storeFailed, ["cause": error.message])

@@ -35,12 +35,11 @@ package struct GatewayStore: Sendable {
     ///
     /// - Parameters:
     ///   - retention: what the history has made durable, and the journal need not keep any more.
-    ///   - log: hears what is missing and given up, and why a checkpoint failed or which file is gone.
+    ///   - log: hears why a checkpoint failed, or which file is gone.
     func openJournal(_ retention: EventRetention, _ log: GatewayLog) throws(StoreError) -> (any RecordStore)? {
         guard self.kind == .sqlite else { return nil }
         let journal = try Journal(path: self.journalPath, acceptsLoss: self.acceptsLoss)
         journal.retention = retention
-        if let loss = journal.loss { log.write(.journalLossAccepted, ["cause": loss.summary]) }
         _ = try CheckpointThread(journal) { log.write(.checkpointFailed, ["cause": $0.message]) }
         return journal
     }

@@ -9,14 +9,14 @@ package final class SimulatedStore: RecordStore {
     package typealias Records = [RecordKey: [UInt8]]
 
     private enum State {
-        case new, loaded, committing, failed, dead
+        case new, loaded, begun, committing, failed, dead
     }
 
     /// What is durable for certain.
     package private(set) var durable: Records
     /// The batch of a commit that failed at its sync: at the next start it is there whole, or not at all.
     package private(set) var unresolved: Records?
-    /// How many operations there were: a load is one, a commit two, writing and syncing.
+    /// How many operations there were: a load and a beginning are one each, a commit two, writing and syncing.
     package private(set) var operations = 0
     /// How many commits were asked for, failed ones included.
     package private(set) var commits = 0
@@ -54,10 +54,17 @@ package final class SimulatedStore: RecordStore {
         for (key, content) in self.durable { try Self.hand(key, content, to: take) }
     }
 
+    package func begin() throws(StoreError) -> StoreLoss? {
+        if self.state != .loaded { self.misuses.append("beginning after \(self.state)") }
+        self.state = .begun
+        try self.operate("beginning")
+        return nil
+    }
+
     package func commit(_ batch: borrowing RecordBatch) throws(StoreError) {
         switch self.state {
-        case .new, .loaded: break
-        case .committing, .failed, .dead: self.misuses.append("commit after \(self.state)")
+        case .new, .begun: break
+        case .loaded, .committing, .failed, .dead: self.misuses.append("commit after \(self.state)")
         }
         let number = self.commits
         self.commits += 1
@@ -74,7 +81,7 @@ package final class SimulatedStore: RecordStore {
         guard self.state == .committing else { throw StoreError(message: "the process died in commit \(number)") }
         self.unresolved = nil
         self.durable.merge(records) { _, new in new }
-        self.state = .loaded
+        self.state = .begun
     }
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
