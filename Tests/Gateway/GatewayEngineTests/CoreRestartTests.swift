@@ -333,6 +333,38 @@ struct CoreRestartTests {
         #expect(store.misuses.isEmpty)
     }
 
+    @Test("What a start went on without is in its statistics and metrics, and not in those of a topic or the next start")
+    func acceptedLoss() throws {
+        var store = SimulatedStore()
+        let second: Int64 = 1_700_000_000_000
+        store.loss = StoreLoss(file: "/state/j", fault: "it is cut", rows: 4, commits: 3, since: second, until: second + 1000)
+        var rig = try CoreRig(store)
+        try rig.ask(1) { $0.push(1, 1) }
+        let answers = try rig.ask(2...4) {
+            $0.statistics(2)
+            $0.statistics(3, topic: 0)
+            $0.metrics(4)
+        }
+        #expect(answers[0].string("acceptedLoss", "file") == "/state/j")
+        let cause = "it is cut: 4 rows of 3 commits are missing, all since 2023-11-14T22:13:20Z until 2023-11-14T22:13:21Z"
+        #expect(answers[0].string("acceptedLoss", "cause") == cause)
+        #expect(answers[0].integer("acceptedLoss", "rows") == 4 && answers[0].integer("acceptedLoss", "commits") == 3)
+        #expect(answers[0].string("acceptedLoss", "since") == "2023-11-14T22:13:20Z")
+        #expect(answers[0].string("acceptedLoss", "until") == "2023-11-14T22:13:21Z")
+        #expect(answers[1].part("acceptedLoss") == nil)
+        #expect(answers[2].text.contains("\nwakegate_loss_accepted 1\n"))
+        rig.stop()
+        store = store.reopened(keepsUnresolved: false)
+        rig = try CoreRig(store)
+        defer { rig.stop() }
+        let next = try rig.ask(1...2) {
+            $0.statistics(1)
+            $0.metrics(2)
+        }
+        #expect(next[0].part("acceptedLoss") == nil)
+        #expect(next[1].text.contains("\nwakegate_loss_accepted 0\n"))
+    }
+
     /// What is stored seems to come from a wall clock that stood `milliseconds` behind the one there is now.
     private static func setWallClock(by milliseconds: Int64, since store: SimulatedStore) throws {
         let key = RecordKey(.clock)

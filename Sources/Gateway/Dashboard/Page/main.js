@@ -32,7 +32,9 @@ function received(event) {
   latest = event;
   const { state, problem } = event.gateway;
   setStatus(state, words[state] ?? state);
+  const loss = event.stats.acceptedLoss;
   if (problem) setNotice("The gateway takes nothing more until it is restarted.", problem);
+  else if (loss) setNotice("The gateway was started without what is missing.", `${loss.file}: ${loss.cause}.`);
   else setNotice(null);
   for (const series of spans) series.append(event);
   if (document.hidden) return;

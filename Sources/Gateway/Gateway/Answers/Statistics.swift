@@ -1,6 +1,7 @@
 import APNSProtocol
 import Bytes
 import DeviceEngine
+import DeviceJournal
 import LaunchPolicy
 import WakeDispatch
 
@@ -14,6 +15,8 @@ struct Statistics {
     let since: Int64
     /// How often bounds were met since the gateway started; nil for a topic, which has none of its own.
     var limits: [(name: String, count: Int64)]?
+    /// What the gateway started without; nil for a topic, and when nothing was missing.
+    var acceptedLoss: StoreLoss?
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
@@ -44,8 +47,31 @@ struct Statistics {
             writer.key("limits")
             writer.counts(limits)
         }
+        if let loss = self.acceptedLoss {
+            writer.key("acceptedLoss")
+            Self.write(loss, to: &writer)
+        }
         writer.key("since")
         writer.string(WallTime.text(self.since))
+        writer.endObject()
+    }
+
+    private static func write(_ loss: StoreLoss, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("file")
+        writer.string(loss.file)
+        writer.key("cause")
+        writer.string(loss.summary)
+        for (name, count) in [("rows", loss.rows), ("commits", loss.commits)] {
+            guard let count else { continue }
+            writer.key(name)
+            writer.integer(count)
+        }
+        for (name, moment) in [("since", loss.since), ("until", loss.until)] {
+            guard let moment else { continue }
+            writer.key(name)
+            writer.string(WallTime.text(moment))
+        }
         writer.endObject()
     }
 

@@ -240,7 +240,8 @@ extension EngineCore {
             rejected: self.rejections.total,
             workers: self.workerCounts(nil),
             since: self.countingSince,
-            limits: self.timesLimitsWereMet
+            limits: self.timesLimitsWereMet,
+            acceptedLoss: self.acceptedLoss
         )
         statistics.write(to: &self.writer)
         self.answer(reply, status: 200)

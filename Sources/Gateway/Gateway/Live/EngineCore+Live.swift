@@ -22,7 +22,8 @@ extension EngineCore {
             rejected: rejected,
             workers: workers,
             since: self.countingSince,
-            limits: self.timesLimitsWereMet
+            limits: self.timesLimitsWereMet,
+            acceptedLoss: self.acceptedLoss
         )
         self.live.take(sample, self.snapshot(at: at, now, statistics))
     }

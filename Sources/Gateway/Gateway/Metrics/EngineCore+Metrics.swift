@@ -104,6 +104,7 @@ extension EngineCore {
         text.histogram(.commitPushes, times.pushes, unitsPerBase: 1)
         text.histogram(.admitToDurable, times.admitToDurable, unitsPerBase: 1_000_000)
         text.value(.storeFailed, self.failure == nil ? 0 : 1)
+        text.value(.lossAccepted, self.acceptedLoss == nil ? 0 : 1)
         text.values(.limitsMet, self.timesEveryLimitWasMet.map { ($0.name, $0.count) })
         text.values(.connections, figures.connections.map { ("\($0.role)", Int64($0.count)) })
         text.value(.draining, self.isDraining ? 1 : 0)

@@ -183,6 +183,11 @@ extension Metric {
         .gauge,
         "1 once a commit has failed: nothing more is taken until a restart."
     )
+    static let lossAccepted = Metric(
+        "wakegate_loss_accepted",
+        .gauge,
+        "1 when the gateway started without what its journal lacked (--accept-loss), until its next start."
+    )
     static let limitsMet = Metric(
         "wakegate_limits_met_total",
         .counter,
@@ -240,8 +245,8 @@ extension Metric {
         pushesInFlight, pushesUnaccounted, pushMemory, pushMemoryMax, wakesLaunched, wakesEnded,
         lateness, wakeDuration, oldestDue, devicesRegistered, devicesHeld, devicesWithoutWorker, workersConnected,
         workerSlots, workerSlotsBusy, webhooks, topics, topicPushesAccepted, topicWakesLaunched, topicPushesPending,
-        topicWorkersConnected, commitDuration, commitPushes, admitToDurable, storeFailed, limitsMet, connections,
-        draining,
+        topicWorkersConnected, commitDuration, commitPushes, admitToDurable, storeFailed, lossAccepted,
+        limitsMet, connections, draining,
         certificateExpiry, countingSince, buildInfo, residentMemory, openDescriptors, maxDescriptors, processorTime,
         startTime,
     ]

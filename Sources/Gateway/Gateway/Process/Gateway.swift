@@ -85,7 +85,7 @@ package final class Gateway: Sendable {
             openStore: { [retention = self.history.retention] () throws(StoreError) in
                 try store.openJournal(retention, log)
             },
-            onLossAccepted: { log.write(.journalLossAccepted, ["cause": $0.summary]) },
+            onLossAccepted: { log.write(.journalLossAccepted, ["file": $0.file, "cause": $0.summary]) },
             onHistoryFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
             onFailure: { error in
                 log.write(.storeFailed, ["cause": error.message])

@@ -24,6 +24,8 @@ package final class SimulatedStore: RecordStore {
     package private(set) var faults = 0
     /// The rules its user broke.
     package private(set) var misuses: [String] = []
+    /// What its beginning says that it has lost.
+    package var loss: StoreLoss?
     /// Runs between writing and syncing, with the commit's number: what happens while a disk is slow.
     package var whileCommitting: (Int) -> Void = { _ in }
     private var failing: Range<Int> = 0..<0
@@ -58,7 +60,7 @@ package final class SimulatedStore: RecordStore {
         if self.state != .loaded { self.misuses.append("beginning after \(self.state)") }
         self.state = .begun
         try self.operate("beginning")
-        return nil
+        return self.loss
     }
 
     package func commit(_ batch: borrowing RecordBatch) throws(StoreError) {

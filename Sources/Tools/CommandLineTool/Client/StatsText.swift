@@ -8,7 +8,7 @@ package enum StatsText {
         let wakes = stats["wakes"] ?? .null
         let workers = stats["workers"] ?? .null
         let devices = stats["devices"] ?? .null
-        let rows: [(String, String)] = [
+        var rows: [(String, String)] = [
             ("pushes accepted", self.number(pushes["accepted"])),
             ("  completed", self.number(pushes["completed"])),
             ("  coalesced", self.number(pushes["coalesced"])),
@@ -27,6 +27,9 @@ package enum StatsText {
             ("limits met", self.sum(stats["limits"])),
             ("since", stats["since"]?.text ?? "-"),
         ]
+        if let loss = stats["acceptedLoss"] {
+            rows.append(("started without", "\(loss["file"]?.text ?? "-"): \(loss["cause"]?.text ?? "-")"))
+        }
         return rows.map { "\(self.padded($0.0, to: 26))\($0.1)\n" }.joined()
     }
 

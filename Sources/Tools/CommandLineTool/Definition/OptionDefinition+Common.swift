@@ -17,6 +17,7 @@ extension OptionDefinition {
         OptionDefinition("--admin", "ADDRESS", "where operators connect; off for none", isRepeatable: true),
         OptionDefinition("--plain", "ADDRESS", "the edge in cleartext, for tests; off for none", isRepeatable: true),
         OptionDefinition("--state", "DIR", "the state folder"),
+        OptionDefinition("--accept-loss", "", "start on a journal that lacks what was committed last, once"),
         OptionDefinition(
             "--set",
             "KEY=VALUE",

@@ -59,6 +59,7 @@ package enum DevCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         try ServeCommand.checkLimits()
         var configuration = try ServeCommand.configuration(parsed, file: nil, base: self.base, isWhole: false)
+        configuration.acceptsLoss = parsed.isSet("--accept-loss")
         let makesCertificates = configuration.certificateFile == nil && configuration.privateKeyFile == nil
         if let file = parsed.text("--faults") { configuration.faultRules = try self.faultRules(file) }
         let folder = try StateFolder(configuration.stateFolder)

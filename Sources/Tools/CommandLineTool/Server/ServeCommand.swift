@@ -10,7 +10,6 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--config", "FILE", "the configuration, JSON5; every key is optional"),
             OptionDefinition("--check", "", "check the configuration, show every fault, and end"),
-            OptionDefinition("--accept-loss", "", "start on a journal that lacks what was committed last, once"),
         ] + OptionDefinition.server,
         example: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
         notes: [
