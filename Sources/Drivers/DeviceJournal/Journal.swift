@@ -43,6 +43,7 @@ package final class Journal: RecordStore {
     /// Looks at the journal, if there is one: nothing is written or made before `begin`.
     ///
     /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
+    /// - `follower`: a file that is first written when the journal has begun: where it is, the journal is not new.
     /// - `acceptsLoss`: goes on with what is there when what was committed last is missing.
     /// - `syncFolder`: makes the names in the folder of a file durable; nil for the machine's own way.
     /// - Throws: `StoreError` when it cannot, when it is another program's, of a newer format or damaged, or lacks what
@@ -50,11 +51,12 @@ package final class Journal: RecordStore {
     package init(
         path: String,
         vfs: String? = nil,
+        follower: String? = nil,
         limits: JournalLimits = JournalLimits(),
         acceptsLoss: Bool = false,
         syncFolder: ((String) throws(StoreError) -> Void)? = nil
     ) throws(StoreError) {
-        self.place = try JournalPlace(path, vfs: vfs, syncFolder: syncFolder)
+        self.place = try JournalPlace(path, vfs: vfs, follower: follower, syncFolder: syncFolder)
         if vfs == nil { try JournalAccess.check(self.place) }
         self.limits = limits
         self.progress = CheckpointProgress(limits: limits)
@@ -67,10 +69,12 @@ package final class Journal: RecordStore {
 
     /// What a start would refuse of the journal at `path`; nil when nothing is found without reading all of it.
     ///
+    /// - `follower`: as of `init`.
+    ///
     /// Nothing is written, and another process may be committing to the journal.
-    package static func fault(path: String) -> StoreError? {
+    package static func fault(path: String, follower: String? = nil) -> StoreError? {
         do throws(StoreError) {
-            let place = try JournalPlace(path)
+            let place = try JournalPlace(path, follower: follower)
             try JournalAccess.checkKinds(place)
             _ = try JournalInspection.of(place, acceptsLoss: false, isAlone: false)
             return nil

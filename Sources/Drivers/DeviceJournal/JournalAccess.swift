@@ -12,13 +12,34 @@ enum JournalAccess {
         for path in self.paths(place) { try self.checkFile(path) }
     }
 
-    /// - Throws: `StoreError` that names the file that is no ordinary one: a pipe would keep whoever opens it waiting.
+    /// - Throws: `StoreError` that names the file that is no ordinary one: a pipe would keep whoever opens it waiting;
+    ///   or the one that lies where no start looks for it.
     static func checkKinds(_ place: JournalPlace) throws(StoreError) {
         for path in self.paths(place) {
             var status = stat()
-            guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { continue }
+            guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { continue }
+            if status.st_mode & S_IFMT == S_IFLNK {
+                throw StoreError(
+                    message: "\(path) is a symbolic link, which only \(place.name) itself may be. Put back the file "
+                        + "in its place."
+                )
+            }
             throw StoreError(message: "\(path) is no ordinary file. Move it away, or name another state folder.")
         }
+        guard place.name != place.path else { return }
+        for end in ["-wal", "-mark"] { try self.checkStray(place.name + end, place.path + end, place) }
+    }
+
+    /// - Throws: when the log or the mark lies beside a link, and not beside the file that it leads to.
+    private static func checkStray(_ path: String, _ target: String, _ place: JournalPlace) throws(StoreError) {
+        var (status, other) = (stat(), stat())
+        guard unsafe lstat(path, &status) == 0 else { return }
+        let isSame = unsafe stat(path, &status) == 0 && stat(target, &other) == 0
+        guard !isSame || status.st_dev != other.st_dev || status.st_ino != other.st_ino else { return }
+        throw StoreError(
+            message: "\(path) lies beside a symbolic link, and is looked for beside the file it leads to, as "
+                + "\(target). Put it back there if it belongs to that file, or move it away."
+        )
     }
 
     private static func paths(_ place: JournalPlace) -> [String] {

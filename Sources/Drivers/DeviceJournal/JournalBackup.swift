@@ -4,7 +4,7 @@ import SQLite
 
 /// Copies a journal while others commit to it.
 package enum JournalBackup {
-    /// Makes `copy`, a journal of its own that holds what was committed at one moment during the call.
+    /// Makes `copy`, a journal of its own, in one file, that holds what was committed at one moment during the call.
     ///
     /// The copy appears under its name when it is whole, checked and on the disk.
     ///
@@ -20,7 +20,7 @@ package enum JournalBackup {
             let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
             // The copy is a journal of its own, and what is later mixed up with its original does not fit.
-            _ = try JournalMarkFile(place, .first(number: 1, try JournalFile.verify(place)), isNew: true)
+            try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
             try self.sync(partial, copy)
         } catch {
             self.remove(place)
@@ -41,8 +41,7 @@ package enum JournalBackup {
     private static func sync(_ partial: String, _ copy: String) throws(StoreError) {
         let descriptor = unsafe open(partial, O_RDWR | O_CLOEXEC)
         let isSynced = descriptor >= 0 && fsync(descriptor) == 0
-        let marks = (JournalMarkFile.path(of: partial), JournalMarkFile.path(of: copy))
-        let isRenamed = unsafe isSynced && rename(marks.0, marks.1) == 0 && rename(partial, copy) == 0
+        let isRenamed = unsafe isSynced && rename(partial, copy) == 0
         let cause = isRenamed ? "" : unsafe String(cString: strerror(errno))
         if descriptor >= 0 { close(descriptor) }
         guard isRenamed else {

@@ -36,14 +36,18 @@ enum JournalFile {
         try self.checkIdentity(database)
         try self.prepareForCommits(database, place)
         try self.explain(place.path) { () throws(SQLiteError) in try self.settle(database) }
-        guard found.format == self.format, found.loss == nil, var mark = found.mark else {
+        guard found.format == self.format, found.loss == nil, !found.isCopy, var mark = found.mark else {
             let mark = JournalMark.first(number: (found.mark?.number ?? 0) + 1, found.newest)
             let markFile = try JournalMarkFile(place, mark, isNew: true)
             try place.syncFolder()
             try self.explain(place.path) { () throws(SQLiteError) in
+                try JournalNote.remove(database)
                 try database.execute("PRAGMA user_version = \(self.format)")
                 // In the file itself, so that a log that is missing together with its mark is missed.
-                _ = try database.checkpoint(.passive)
+                let (logPages, copiedPages) = try database.checkpoint(.passive)
+                guard copiedPages == logPages else {
+                    throw SQLiteError(kind: .busy, code: 0, message: "its log cannot be copied into it")
+                }
             }
             return (database, markFile, mark)
         }

@@ -31,20 +31,32 @@ enum JournalInspection {
         isAlone: Bool = true
     ) throws(StoreError) -> (found: JournalInspection, reader: SQLiteDatabase?) {
         // The mark first: while another process commits, a mark that is read later would be ahead of what is read.
-        let mark = try JournalMarkFile.read(place)
+        var mark = try JournalMarkFile.read(place)
         let file = place.size(place.path)
         if let file, 1..<512 ~= file { throw StoreError(damaged: place.path, "it is cut off after \(file) bytes") }
         let isLogEmpty = (place.size(place.logPath) ?? 0) == 0
         guard let file, file > 0 else {
             let log = isLogEmpty ? "" : ", and its log \(place.logPath) is not"
-            let fault = "it is \(file == nil ? "missing" : "empty")\(log)"
+            let follower = place.follower.flatMap { (place.size($0) ?? 0) > 0 ? $0 : nil }
+            let trace = follower.map { ", and \($0), which is written after it, is there" } ?? ""
+            let fault = "it is \(file == nil ? "missing" : "empty")\(log)\(trace)"
             // The log of a journal that is new is made after the file.
-            let isLost = !isLogEmpty || mark == nil && file != nil
+            let isLost = !isLogEmpty || mark == nil && (file != nil || follower != nil)
             return (.new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss)), nil)
         }
         // What was cut off while SQLite made the file, which it takes back when the file is opened for writing.
         let isBeingMade = file <= JournalFile.pageBytes && isLogEmpty && (mark?.row ?? 0) == 0
-        if isBeingMade, (place.size(place.rollbackPath) ?? 0) > 0 { return (.new(nil), nil) }
+        if (place.size(place.rollbackPath) ?? 0) > 0 {
+            if isBeingMade { return (.new(nil), nil) }
+            throw StoreError(stray: place.rollbackPath)
+        }
+        let note = JournalNote.read(place)
+        if let note {
+            // Beside the note of a copy lies nothing, or the mark that the first start on it has just made.
+            let isBegun = mark?.row == note.row && mark?.checksum == note.checksum
+            guard isBegun || mark == nil && isLogEmpty else { throw StoreError(mixed: place) }
+            mark = mark ?? note
+        }
         let database = try JournalFile.connect(place, isLogEmpty ? .fileAlone : .readOnly)
         if try JournalFile.explain(place.path, { () throws(SQLiteError) in try JournalFile.isEmpty(database) }) {
             let isLogDamaged = place.vfs == nil && JournalLog.unreadableCommits(place.logPath) > 1
@@ -56,7 +68,13 @@ enum JournalInspection {
         let comparison = try JournalComparison(database, place, mark, isLogEmpty: isLogEmpty)
         let loss = try comparison.missing(isAlone: isAlone)
         if let loss, !acceptsLoss { throw loss.refusal }
-        let found = FoundJournal(format: comparison.format, newest: comparison.newest, mark: mark, loss: loss)
+        let found = FoundJournal(
+            format: comparison.format,
+            newest: comparison.newest,
+            mark: mark,
+            isCopy: note != nil,
+            loss: loss
+        )
         return (.found(found), database)
     }
 
@@ -81,6 +99,8 @@ struct FoundJournal {
     /// Nil when there is no row.
     let newest: JournalPosition?
     let mark: JournalMark?
+    /// It is a backup on which no start has begun.
+    let isCopy: Bool
     /// What is given up.
     let loss: StoreLoss?
 }
@@ -138,9 +158,8 @@ private struct JournalComparison {
         if let noted, noted != mark.checksum { return self.loss(isAnother) }
         guard row > mark.row, self.format > 1, let newest else { return self.missingInLog(looksIntoLog) }
         guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
-        if self.isLogEmpty {
-            return self.loss("its mark is older than it is, and its log, \(self.place.logPath), is missing or empty")
-        }
+        // Without a log, too, which a program may have copied into the file and removed: a process that dies leaves the
+        // mark a commit behind at most, and what a loss of power leaves of it tells nothing of a log.
         return self.missingInLog(looksIntoLog)
     }
 

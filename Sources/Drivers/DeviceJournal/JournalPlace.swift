@@ -6,19 +6,28 @@ import SQLite
 struct JournalPlace {
     /// The journal's own file, behind all symbolic links: the log and the mark lie beside it.
     let path: String
+    /// The path by which it was named.
+    let name: String
     /// The name of SQLite's file system layer; nil for the machine's own.
     let vfs: String?
+    /// A file that is first written when the journal has begun; nil when there is none.
+    let follower: String?
     private let folderSync: ((String) throws(StoreError) -> Void)?
 
-    /// - Parameter syncFolder: makes the names in the folder of a file durable; nil for the machine's own way.
+    /// - Parameters:
+    ///   - follower: a file that is first written when the journal has begun.
+    ///   - syncFolder: makes the names in the folder of a file durable; nil for the machine's own way.
     /// - Throws: when the path is a link that leads nowhere.
     init(
         _ path: String,
         vfs: String? = nil,
+        follower: String? = nil,
         syncFolder: ((String) throws(StoreError) -> Void)? = nil
     ) throws(StoreError) {
         self.path = vfs == nil ? try Self.target(path) : path
+        self.name = path
         self.vfs = vfs
+        self.follower = follower
         self.folderSync = syncFolder
     }
 
@@ -36,9 +45,16 @@ struct JournalPlace {
         let cause = errno
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { return path }
+        let reason = unsafe String(cString: strerror(cause))
+        guard cause != EACCES else {
+            throw StoreError(
+                message: "\(path) is a symbolic link that cannot be followed (\(reason)). Let the user that runs "
+                    + "WakeGate into the folders it leads through (`namei -l` shows them), or put the file itself back."
+            )
+        }
         throw StoreError(
-            message: "\(path) is a symbolic link that leads to no file (\(unsafe String(cString: strerror(cause)))). "
-                + "Put back what it leads to, or remove the link to start with no state."
+            message: "\(path) is a symbolic link that leads to no file (\(reason)). Put back what it leads to, or "
+                + "remove the link and start once with --accept-loss to begin with no state."
         )
     }
 

@@ -75,11 +75,29 @@ extension StoreError {
         )
     }
 
+    /// - Parameter rollback: what another program keeps for going back; SQLite would lay it over the journal.
+    init(stray rollback: String) {
+        self.init(
+            message: "\(rollback) is not of WakeGate: a program that changed the journal was cut off, or the file "
+                + "belongs to another one. Have that program end its work, or move the file away; what is then wrong "
+                + "with the journal is found."
+        )
+    }
+
+    /// A backup lies beside the log or the mark of another journal.
+    init(mixed place: JournalPlace) {
+        self.init(
+            message: "\(place.path) is a backup, and what lies beside it is of another journal. Move "
+                + "\(place.logPath) and \(place.markPath) away; the backup is whole without them."
+        )
+    }
+
     /// - Parameter fault: what is wrong, as a clause.
     init(damaged path: String, _ fault: String) {
         self.init(
             message: "\(path) is damaged: \(fault). Start from a backup (`wakegate backup` makes them), or move the "
-                + "file and the ones beside it that begin with its name away to start with no state."
+                + "file and the ones beside it that begin with its name away, and start once with --accept-loss to "
+                + "begin with no state."
         )
     }
 }

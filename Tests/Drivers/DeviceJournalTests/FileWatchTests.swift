@@ -57,6 +57,85 @@ struct FileWatchTests {
         #expect(try other.refusal()?.contains("symbolic link that leads to no file") == true)
     }
 
+    @Test("A log or a mark beside a link, and not beside what it leads to, is refused by name", arguments: ["-wal", "-mark"])
+    func besideLink(end: String) throws {
+        let (folder, other) = (try JournalFolder(), try JournalFolder())
+        do {
+            let (journal, _) = try folder.open()
+            try journal.commit([(.device(1), [1])])
+        }
+        try FileManager.default.moveItem(atPath: folder.path, toPath: other.path)
+        try FileManager.default.moveItem(atPath: folder.path + end, toPath: other.path + end)
+        let rest = end == "-wal" ? "-mark" : "-wal"
+        try FileManager.default.createSymbolicLink(atPath: folder.path, withDestinationPath: other.path)
+        let message = try #require(try folder.refusal())
+        #expect(message.hasPrefix("\(folder.path)\(rest) lies beside a symbolic link"), "\(message)")
+        #expect(message.contains("\(other.path)\(rest). Put it back there"), "\(message)")
+        try FileManager.default.moveItem(atPath: folder.path + rest, toPath: other.path + rest)
+        #expect(try folder.open().1 == [.device(1): [1]])
+    }
+
+    @Test("A log or a mark that is a link itself is refused by name", arguments: ["-wal", "-mark"], [true, false])
+    func linked(end: String, isDangling: Bool) throws {
+        let (folder, other) = (try JournalFolder(), try JournalFolder())
+        do {
+            let (journal, _) = try folder.open()
+            try journal.commit([(.device(1), [1])])
+        }
+        try FileManager.default.moveItem(atPath: folder.path + end, toPath: other.path + end)
+        let target = other.path + (isDangling ? "-nothing" : end)
+        try FileManager.default.createSymbolicLink(atPath: folder.path + end, withDestinationPath: target)
+        let message = try #require(try folder.refusal())
+        #expect(message.hasPrefix("\(folder.path)\(end) is a symbolic link"), "\(message)")
+        #expect(message.contains("Put back the file in its place."), "\(message)")
+    }
+
+    @Test("What another program keeps for going back is refused by name, and the journal stays as it is")
+    func rollback() throws {
+        let folder = try JournalFolder()
+        do {
+            let (journal, _) = try folder.open()
+            try journal.commit([(.device(1), [1])])
+        }
+        try Data(repeating: 7, count: 600).write(to: URL(filePath: folder.path + "-journal"))
+        let before = try folder.contents()
+        let message = try #require(try folder.refusal())
+        #expect(message.hasPrefix("\(folder.path)-journal is not of WakeGate") && message.contains("move the file away"))
+        #expect(try folder.contents() == before)
+        try FileManager.default.removeItem(atPath: folder.path + "-journal")
+        #expect(try folder.open().1 == [.device(1): [1]])
+    }
+
+    @Test("A journal is new where nothing is, and missing where a file is there that is written after it")
+    func missing() throws {
+        let folder = try JournalFolder()
+        let follower = folder.path("history.sqlite")
+        func begin(acceptsLoss: Bool = false) throws -> StoreLoss? {
+            let journal = try Journal(path: folder.path, follower: follower, acceptsLoss: acceptsLoss)
+            try journal.load { _, _ in }
+            return try journal.begin()
+        }
+        // One that was made and not written is no trace.
+        try Data().write(to: URL(filePath: follower))
+        #expect(try begin() == nil)
+        try Data([1]).write(to: URL(filePath: follower))
+        #expect(try begin() == nil)
+        for name in folder.names where name.hasPrefix("journal") {
+            try FileManager.default.removeItem(atPath: folder.path(name))
+        }
+        #expect(Journal.fault(path: folder.path, follower: follower) != nil)
+        do {
+            _ = try begin()
+            Issue.record("a journal that is missing is made")
+        } catch let error as StoreError {
+            #expect(error.message.contains("it is missing, and \(follower)"), "\(error.message)")
+            #expect(error.message.contains("--accept-loss"), "\(error.message)")
+        }
+        #expect(folder.names == ["history.sqlite"])
+        #expect(try begin(acceptsLoss: true)?.file == folder.path)
+        #expect(try begin() == nil)
+    }
+
     @Test("A mark that is missing, damaged, or another journal's is refused, and nothing is changed")
     func mark() throws {
         let folder = try JournalFolder()

@@ -1,6 +1,7 @@
 import DeviceEngine
 import DeviceJournal
 import Foundation
+import SQLite
 import Testing
 import WakeGateTestKit
 
@@ -61,6 +62,18 @@ struct LogDamageTests {
             counts.insert(try copy.open().1.count)
         }
         #expect(counts == Set(0...Self.commits))
+    }
+
+    @Test("Another program may copy the log into the file and remove it, whatever the mark knows", arguments: 0...6)
+    func copiedByHand(marked: Int) throws {
+        let folder = try Self.folder(marked: marked)
+        do {
+            // Closed last, it does as the shell of SQLite does.
+            let database = try SQLiteDatabase(path: folder.path, mode: .readWrite)
+            _ = try database.integer("SELECT count(*) FROM rows")
+        }
+        #expect(!folder.names.contains("journal.sqlite-wal"))
+        #expect(try folder.open().1.count == Self.commits)
     }
 
     @Test("A log that lacks what the mark knows is refused with what is missing and since when, and stays as it is")

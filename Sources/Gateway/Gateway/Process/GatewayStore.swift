@@ -30,6 +30,8 @@ package struct GatewayStore: Sendable {
 
     var journalPath: String { "\(self.folder)/\(Self.journalName)" }
 
+    private var historyPath: String { "\(self.folder)/history.sqlite" }
+
     /// Opens the journal, with a thread beside it that makes its checkpoints and lives as long as the process; nil
     /// when nothing is kept.
     ///
@@ -38,7 +40,11 @@ package struct GatewayStore: Sendable {
     ///   - log: hears why a checkpoint failed, or which file is gone.
     func openJournal(_ retention: EventRetention, _ log: GatewayLog) throws(StoreError) -> (any RecordStore)? {
         guard self.kind == .sqlite else { return nil }
-        let journal = try Journal(path: self.journalPath, acceptsLoss: self.acceptsLoss)
+        let journal = try Journal(
+            path: self.journalPath,
+            follower: self.historyPath,
+            acceptsLoss: self.acceptsLoss
+        )
         journal.retention = retention
         _ = try CheckpointThread(journal) { log.write(.checkpointFailed, ["cause": $0.message]) }
         return journal
@@ -46,7 +52,7 @@ package struct GatewayStore: Sendable {
 
     /// What a start would refuse of the journal, found without reading all of it; nil when there is nothing.
     package var journalFault: String? {
-        self.kind == .sqlite ? Journal.fault(path: self.journalPath)?.message : nil
+        self.kind == .sqlite ? Journal.fault(path: self.journalPath, follower: self.historyPath)?.message : nil
     }
 
     /// What the history numbers devices and pushes with.
@@ -64,7 +70,7 @@ package struct GatewayStore: Sendable {
         let path: String? =
             switch self.kind {
             case .memory: nil
-            case .sqlite: "\(self.folder)/history.sqlite"
+            case .sqlite: self.historyPath
             }
         return HistoryFile(path: path, key: key, limits: self.historyLimits, onTrouble: onTrouble)
     }
