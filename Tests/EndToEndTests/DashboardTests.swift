@@ -55,6 +55,15 @@ struct DashboardTests {
         try self.play(["empty"], "http://\(gateway.admin)", push: "")
     }
 
+    @Test("It says what the gateway was started without")
+    func loss() throws {
+        let folder = try RestartFolder()
+        try folder.end(try folder.start(), SIGKILL)
+        try FileManager.default.removeItem(atPath: folder.journal.path + "-mark")
+        let gateway = try folder.start(["--accept-loss"])
+        try self.play(["loss"], "http://\(gateway.admin)", push: "")
+    }
+
     @Test("It says that the gateway is gone, keeps what it had, and comes back by itself")
     func gone() throws {
         let folder = try RestartFolder()

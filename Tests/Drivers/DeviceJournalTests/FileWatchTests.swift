@@ -57,7 +57,7 @@ struct FileWatchTests {
         #expect(try other.refusal()?.contains("symbolic link that leads to no file") == true)
     }
 
-    @Test("A log or a mark beside a link, and not beside what it leads to, is refused by name", arguments: ["-wal", "-mark"])
+    @Test("A log or mark beside a link, and not where that leads, is refused by name", arguments: ["-wal", "-mark"])
     func besideLink(end: String) throws {
         let (folder, other) = (try JournalFolder(), try JournalFolder())
         do {
@@ -100,7 +100,8 @@ struct FileWatchTests {
         try Data(repeating: 7, count: 600).write(to: URL(filePath: folder.path + "-journal"))
         let before = try folder.contents()
         let message = try #require(try folder.refusal())
-        #expect(message.hasPrefix("\(folder.path)-journal is not of WakeGate") && message.contains("move the file away"))
+        #expect(message.hasPrefix("\(folder.path)-journal is not of WakeGate"), "\(message)")
+        #expect(message.contains("move the file away"))
         #expect(try folder.contents() == before)
         try FileManager.default.removeItem(atPath: folder.path + "-journal")
         #expect(try folder.open().1 == [.device(1): [1]])

@@ -251,6 +251,16 @@ def empty(browser):
     return watcher.faults
 
 
+def loss(browser):
+    """A gateway that was started with --accept-loss says which file lacked what."""
+    page, watcher = open_page(browser)
+    wait_for_ready(page)
+    for words in ("The gateway was started without what is missing.", "journal.sqlite", "is missing or damaged"):
+        expect(page.locator("#notice")).to_contain_text(words)
+    check(page, watcher, "loss")
+    return watcher.faults
+
+
 # Renders one worker with a wake of so many milliseconds, from an event as the gateway sends it; whether it stands out.
 LATE = """
 async ([lag, executionWindow]) => {

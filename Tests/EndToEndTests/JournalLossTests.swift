@@ -1,0 +1,209 @@
+import Foundation
+import Glibc
+import Testing
+import WakeGateTestKit
+
+@Suite("A journal that lacks what was committed", .serialized, .timeLimit(.minutes(15)))
+struct JournalLossTests {
+    private let topic = "com.example.loss"
+
+    private static func token(_ number: Int) -> String { String(repeating: "a\(number)", count: 32) }
+
+    /// A folder on which a gateway was killed after pushes to eight devices, and the ids of those pushes.
+    private func killed() throws -> (folder: RestartFolder, identifiers: [String]) {
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        let identifiers = try (0..<8).map { number in
+            let pushed = try gateway.push(Self.token(number), topic: self.topic)
+            #expect(pushed.status == 200)
+            return try #require(pushed.headers["apns-id"])
+        }
+        try folder.end(gateway, SIGKILL)
+        let check = try self.check(folder)
+        #expect(check.status == 0, "\(check.errors)")
+        return (folder, identifiers)
+    }
+
+    /// The apns-ids of the pushes that wait, by device; nil for a device that is not known.
+    private func pending(_ gateway: RunningGateway) throws -> [String?] {
+        try (0..<8).map { try gateway.admin("/v1/devices/\(Self.token($0))").value("pending", "apnsID") as? String }
+    }
+
+    /// What each file of the journal and the history holds, but for the memory that connections share.
+    private static func contents(_ folder: RestartFolder) throws -> [String: Data] {
+        var contents: [String: Data] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.state.path)
+        where name.contains(".sqlite") && !name.hasSuffix("-shm") {
+            contents[name] = FileManager.default.contents(atPath: folder.state.appendingPathComponent(name).path)
+        }
+        return contents
+    }
+
+    /// Starts in vain, first with `serve --check`, and gives what the start says; no file changes.
+    private func refusal(_ folder: RestartFolder) throws -> String {
+        let before = try Self.contents(folder)
+        let check = try self.check(folder)
+        let ended = try folder.startInVain()
+        #expect(ended.status == 1 && ended.output.isEmpty, "\(ended.errors)")
+        #expect(check.status == 2, "\(check.errors)")
+        #expect(try Self.contents(folder) == before, "\(ended.errors)")
+        let said = ended.errors.trimmingCharacters(in: .whitespacesAndNewlines)
+        let cause = said.components(separatedBy: ". ").first?.components(separatedBy: "wakegate: ").last ?? ""
+        #expect(check.errors.contains(cause), "\(check.errors), \(said)")
+        return said
+    }
+
+    private func check(_ folder: RestartFolder) throws -> ChildProcess.Ended {
+        let listeners = ["--edge", "off", "--plain", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        let command = ["serve", "--check", "--state", folder.state.path] + listeners
+        return try ChildProcess.run(RunningGateway.program, command)
+    }
+
+    private func cutLog(_ folder: RestartFolder) throws {
+        let path = folder.journal.path + "-wal"
+        let log = try #require(FileManager.default.contents(atPath: path))
+        try log.prefix(log.count / 2).write(to: URL(fileURLWithPath: path))
+    }
+
+    @Test("With --accept-loss it goes on with what is there, and says so in log, statistics and metrics until the next")
+    func acceptedLoss() throws {
+        let (folder, identifiers) = try self.killed()
+        try self.cutLog(folder)
+        let refusal = try self.refusal(folder)
+        for word in ["\(folder.journal.path)-wal", "commits are missing", "since", "--accept-loss"] {
+            #expect(refusal.contains(word), "\(refusal)")
+        }
+        let gateway = try folder.start(["--accept-loss"])
+        let kept = try self.pending(gateway)
+        #expect(kept[0] == identifiers[0] && kept[7] == nil)
+        for (found, sent) in zip(kept, identifiers) where found != nil { #expect(found == sent) }
+        let stats = try gateway.stats()
+        #expect(stats.integer("pushes", "accepted") == kept.count { $0 != nil })
+        #expect(stats.value("acceptedLoss", "file") as? String == folder.journal.path)
+        #expect(try #require(stats.integer("acceptedLoss", "commits")) >= 8 - kept.count { $0 != nil })
+        #expect(stats.value("acceptedLoss", "since") != nil)
+        #expect(try gateway.admin("/metrics").body.contains("\nwakegate_loss_accepted 1\n"))
+        #expect(try gateway.wakegate("stats").output.contains("\nstarted without"))
+        let errors = gateway.process.errors
+        #expect(errors.contains("warning journalLossAccepted") && errors.contains("commits are missing"), "\(errors)")
+        #expect(try gateway.push(Self.token(7), topic: self.topic).status == 200)
+        try folder.end(gateway, SIGKILL)
+        let next = try folder.start()
+        #expect(try self.pending(next).dropLast() == kept.dropLast())
+        #expect(try next.stats().value("acceptedLoss") == nil)
+        #expect(try next.admin("/metrics").body.contains("\nwakegate_loss_accepted 0\n"))
+        #expect(!next.process.errors.contains("journalLossAccepted"))
+    }
+
+    @Test("Whichever of its files is gone or another's, start and --check refuse it by name and touch nothing")
+    func damaged() throws {
+        let (other, _) = try self.killed()
+        let files = FileManager.default
+        let damages: [(String, String, (RestartFolder) throws -> Void)] = [
+            ("no log", "commits are missing", { try files.removeItem(atPath: $0.journal.path + "-wal") }),
+            ("no mark", "its mark", { try files.removeItem(atPath: $0.journal.path + "-mark") }),
+            ("another mark", "of another journal", { try Self.take("-mark", from: other, to: $0) }),
+            ("another log", "journal.sqlite", { try Self.take("-wal", from: other, to: $0) }),
+            (
+                "no journal", "history.sqlite, which is written after it, is there",
+                { folder in
+                    for end in ["", "-wal", "-shm", "-mark"] {
+                        try? files.removeItem(atPath: folder.journal.path + end)
+                    }
+                }
+            ),
+            ("no file", "it is missing", { try files.removeItem(at: $0.journal) }),
+        ]
+        for (name, words, damage) in damages {
+            let (folder, _) = try self.killed()
+            try damage(folder)
+            let refusal = try self.refusal(folder)
+            #expect(refusal.contains(words) && refusal.contains(folder.journal.path), "\(name): \(refusal)")
+            guard refusal.contains("--accept-loss") else { continue }
+            let gateway = try folder.start(["--accept-loss"])
+            #expect(try gateway.stats().value("acceptedLoss", "cause") != nil, "\(name)")
+            try folder.end(gateway, SIGKILL)
+            try folder.end(try folder.start(), SIGKILL)
+        }
+    }
+
+    private static func take(_ end: String, from other: RestartFolder, to folder: RestartFolder) throws {
+        try? FileManager.default.removeItem(atPath: folder.journal.path + end)
+        try FileManager.default.copyItem(atPath: other.journal.path + end, toPath: folder.journal.path + end)
+    }
+
+    @Test(
+        "A file that is taken away while it runs fails the store: 503, and /readyz names it",
+        arguments: ["-wal", "-mark", ""]
+    )
+    func takenAway(end: String) throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        #expect(try gateway.push(Self.token(0), topic: self.topic).status == 200)
+        #expect(try gateway.admin("/readyz").status == 200)
+        try FileManager.default.removeItem(atPath: folder.journal.path + end)
+        try gateway.eventually("the file is missed") { try gateway.admin("/readyz").status == 503 }
+        let message = try #require(try gateway.admin("/readyz").value("message") as? String)
+        #expect(message.contains("\(folder.journal.path)\(end) is gone while WakeGate runs"), "\(message)")
+        let refused = try gateway.push(Self.token(1), topic: self.topic)
+        #expect(refused.status == 503 && refused.headers["retry-after"] != nil)
+        #expect(try gateway.admin("/metrics").body.contains("\nwakegate_store_failed 1\n"))
+        #expect(gateway.process.errors.contains("is gone while WakeGate runs"), "\(gateway.process.errors)")
+        #expect(try folder.end(gateway, SIGTERM).status == 0)
+        _ = try self.refusal(folder)
+    }
+
+    @Test("A journal of an older version is taken over with everything in it, once it was verified")
+    func olderFormat() throws {
+        let (folder, identifiers) = try self.killed()
+        try OldJournal.rewrite(folder.journal.path)
+        let gateway = try folder.start()
+        #expect(try self.pending(gateway) == identifiers)
+        #expect(FileManager.default.fileExists(atPath: folder.journal.path + "-mark"))
+        #expect(try gateway.push(Self.token(0), topic: self.topic).status == 200)
+        try folder.end(gateway, SIGKILL)
+        // From here on its log is missed.
+        let log = URL(fileURLWithPath: folder.journal.path + "-wal")
+        let content = try Data(contentsOf: log)
+        try FileManager.default.removeItem(at: log)
+        #expect(try self.refusal(folder).contains("commits are missing"))
+        try content.write(to: log)
+        #expect(try self.pending(try folder.start()).dropFirst() == identifiers.dropFirst())
+    }
+
+    @Test("The one file of a backup is a whole state; damaged, or beside what is not its own, it is refused")
+    func backup() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        for number in 0..<8 { #expect(try gateway.push(Self.token(number), topic: self.topic).status == 200) }
+        let identifiers = try self.pending(gateway)
+        let copy = try gateway.wakegate("backup", "copy").output.trimmingCharacters(in: .newlines)
+        for number in 0..<3 { #expect(try gateway.push(Self.token(number), topic: self.topic).status == 200) }
+        try folder.end(gateway, SIGKILL)
+        let whole = try Data(contentsOf: URL(fileURLWithPath: "\(copy)/journal.sqlite"))
+
+        let restored = try RestartFolder()
+        func restore(_ content: Data) throws {
+            try? FileManager.default.removeItem(at: restored.state)
+            try FileManager.default.createDirectory(at: restored.state, withIntermediateDirectories: true)
+            try content.write(to: restored.journal)
+        }
+        try restore(whole)
+        let next = try restored.start()
+        #expect(try self.pending(next) == identifiers)
+        try restored.end(next, SIGKILL)
+        for (offset, byte) in [(whole.count - 100, UInt8(0x5A)), (whole.count / 2, 0x5A), (40_000, 0xFF)] {
+            var content = whole
+            for place in offset..<min(offset + 64, whole.count) { content[place] ^= byte }
+            try restore(content)
+            _ = try self.refusal(restored)
+        }
+        try restore(whole.prefix(whole.count - 16_384))
+        _ = try self.refusal(restored)
+        // In the place of the journal of which it is a copy, and not of all that was beside that.
+        try whole.write(to: folder.journal)
+        #expect(try self.refusal(folder).contains("is a backup, and what lies beside it is of another journal"))
+        for end in ["-wal", "-mark"] { try FileManager.default.removeItem(atPath: folder.journal.path + end) }
+        #expect(try self.pending(try folder.start()) == identifiers)
+    }
+}
