@@ -153,7 +153,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "wakegate-history",
-            dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy"]
+            dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite"]
         ),
 
         .executableTarget(name: "wakegate-workers", dependencies: ["HTTPClient", "WakeWorker"]),

@@ -4,17 +4,24 @@ import Glibc
 import History
 import LaunchPolicy
 
-/// What the history costs: processor time an event, bytes an event, and how long a question takes.
+/// What the history costs, and beside it the same in ordinary tables of SQLite: processor time an event, bytes an event, and
+/// how long a question takes.
 ///
 /// A push of two events (it came, and launched), one in eight with a third that follows, goes to a device drawn at
 /// random; every lot, of 65,536 events as a rule, is flushed, and then all is tidied.
 @main
 struct Measurement {
+    /// What all lots of one store took.
+    private struct Costs {
+        /// Of the processor.
+        var microseconds = 0.0
+        var longest = Pieces(flush: 0, tidying: 0)
+    }
+
     static let questions = 2000
 
     private var state: UInt64 = 1
-    private let history: HistoryFile
-    private let path: String
+    private let folder: String
     private let lot: Int
 
     static func main() {
@@ -25,37 +32,35 @@ struct Measurement {
             exit(64)
         }
         var measurement = Measurement(folder: arguments[1], lot: numbers.count == 3 ? numbers[2] : 65_536)
-        measurement.run(events: numbers[0], devices: numbers[1])
+        do {
+            try measurement.run(events: numbers[0], devices: numbers[1])
+        } catch {
+            Self.write("wakegate-history: \(error)\n", to: STDERR_FILENO)
+            exit(1)
+        }
     }
 
     private init(folder: String, lot: Int) {
         self.lot = lot
-        self.path = folder + "/history.sqlite"
-        self.history = HistoryFile(path: self.path, key: HashKey((1, 2))) { Self.write("\($0)\n", to: STDERR_FILENO) }
+        self.folder = folder
     }
 
-    private mutating func run(events: Int, devices: Int) {
+    private mutating func run(events: Int, devices: Int) throws {
+        let stores: [any EventStore] = [
+            SortedRuns(path: self.folder + "/history.sqlite"),
+            try OrdinaryTables(path: self.folder + "/tables.sqlite"),
+        ]
+        var costs = stores.map { _ in Costs() }
         var written = 0
-        var microseconds = 0.0
-        var longestFlush = 0.0
-        var longestTidy = 0.0
-        var pieces = 0
         var last: [HistoryEvent] = []
         while written < events {
             last = self.makeLot(devices: devices, from: written)
-            let start = Self.clock(CLOCK_PROCESS_CPUTIME_ID)
-            self.history.append(last)
-            let flush = Self.clock(CLOCK_MONOTONIC)
-            self.history.flush()
-            longestFlush = max(longestFlush, Self.clock(CLOCK_MONOTONIC) - flush)
-            var isDone = false
-            while !isDone {
-                let piece = Self.clock(CLOCK_MONOTONIC)
-                isDone = !self.history.tidy()
-                longestTidy = max(longestTidy, Self.clock(CLOCK_MONOTONIC) - piece)
-                pieces += 1
+            for (index, store) in stores.enumerated() {
+                let start = Clock.microseconds(CLOCK_PROCESS_CPUTIME_ID)
+                let pieces = try store.write(last)
+                costs[index].microseconds += Clock.microseconds(CLOCK_PROCESS_CPUTIME_ID) - start
+                costs[index].longest.rise(to: pieces)
             }
-            microseconds += Self.clock(CLOCK_PROCESS_CPUTIME_ID) - start
             written += last.count
         }
         var writer = JSONWriter()
@@ -64,36 +69,42 @@ struct Measurement {
         writer.integer(written)
         writer.key("devices")
         writer.integer(devices)
-        writer.key("nanosecondsAnEvent")
-        writer.integer(Int(microseconds * 1000 / Double(written)))
-        writer.key("bytesAnEvent")
-        writer.integer(self.fileBytes() / written)
-        writer.key("fileMiB")
-        writer.integer(self.fileBytes() >> 20)
-        writer.key("runs")
-        writer.integer(self.history.runCount)
-        writer.key("longestFlushMicroseconds")
-        writer.integer(Int(longestFlush))
-        writer.key("longestPieceMicroseconds")
-        writer.integer(Int(longestTidy))
-        self.ask(devices: devices, last, &writer)
+        for (store, cost) in zip(stores, costs) {
+            writer.key(store.name)
+            writer.beginObject()
+            writer.key("nanosecondsAnEvent")
+            writer.integer(Int(cost.microseconds * 1000 / Double(written)))
+            writer.key("bytesAnEvent")
+            writer.integer(Self.fileBytes(store.path) / written)
+            writer.key("longestFlushMicroseconds")
+            writer.integer(Int(cost.longest.flush))
+            writer.key("longestPieceMicroseconds")
+            writer.integer(Int(cost.longest.tidying))
+            try self.ask(store, devices: devices, last, &writer)
+            writer.endObject()
+        }
         writer.endObject()
         Self.write(writer.buffer.view.string + "\n", to: STDOUT_FILENO)
     }
 
-    private mutating func ask(devices: Int, _ events: [HistoryEvent], _ writer: inout JSONWriter) {
+    private mutating func ask(
+        _ store: any EventStore,
+        devices: Int,
+        _ events: [HistoryEvent],
+        _ writer: inout JSONWriter
+    ) throws {
         var recent: [Double] = []
         var push: [Double] = []
         for _ in 0..<Self.questions {
             let device = self.device(devices)
-            var start = Self.clock(CLOCK_MONOTONIC)
-            let answer = self.history.recent(device: device, count: 32)
-            recent.append(Self.clock(CLOCK_MONOTONIC) - start)
-            precondition(answer.allSatisfy { $0.device == device }, "events of another device")
+            var start = Clock.microseconds(CLOCK_MONOTONIC)
+            _ = try store.recent(device: device, count: 32)
+            recent.append(Clock.microseconds(CLOCK_MONOTONIC) - start)
             guard let apnsID = events[Int(self.next() % UInt64(events.count))].apnsID else { continue }
-            start = Self.clock(CLOCK_MONOTONIC)
-            precondition(!self.history.push(apnsID).isEmpty, "a push is missing")
-            push.append(Self.clock(CLOCK_MONOTONIC) - start)
+            start = Clock.microseconds(CLOCK_MONOTONIC)
+            let found = try store.push(apnsID)
+            push.append(Clock.microseconds(CLOCK_MONOTONIC) - start)
+            precondition(found > 0, "a push is missing")
         }
         recent.sort()
         push.sort()
@@ -138,23 +149,16 @@ struct Measurement {
         return value ^ (value >> 31)
     }
 
-    private func fileBytes() -> Int {
+    private static func fileBytes(_ path: String) -> Int {
         var bytes = 0
-        for name in [self.path, self.path + "-wal"] {
+        for name in [path, path + "-wal"] {
             var status = stat()
             if unsafe stat(name, &status) == 0 { bytes += Int(status.st_size) }
         }
         return bytes
     }
 
-    /// Microseconds.
-    private static func clock(_ clock: clockid_t) -> Double {
-        var time = timespec()
-        unsafe clock_gettime(clock, &time)
-        return Double(time.tv_sec) * 1e6 + Double(time.tv_nsec) / 1e3
-    }
-
-    private static func write(_ text: String, to file: Int32) {
+    static func write(_ text: String, to file: Int32) {
         text.withByteView { view in _ = unsafe Glibc.write(file, view.buffer.baseAddress, view.count) }
     }
 }

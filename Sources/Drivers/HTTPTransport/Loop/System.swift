@@ -176,6 +176,18 @@ enum System {
         }
     }
 
+    /// Whether what is open is an ordinary file: no pipe, no folder, no device.
+    static func isOrdinaryFile(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    /// Whether what is at `path` is an ordinary file; nil when nothing is there or it cannot be looked at.
+    static func isOrdinaryFile(at path: String) -> Bool? {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 ? status.st_mode & S_IFMT == S_IFREG : nil
+    }
+
     private static func bindError(_ address: ListenAddress, _ error: Int32) -> TransportError {
         switch error {
         case EADDRINUSE:

@@ -19,8 +19,7 @@ package enum OrdinaryFile {
             let error = errno
             return self.isOther(path) ? .notOrdinary : .failed(error)
         }
-        var status = stat()
-        guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard System.isOrdinaryFile(descriptor) else {
             close(descriptor)
             return .notOrdinary
         }
@@ -29,7 +28,6 @@ package enum OrdinaryFile {
 
     /// Whether there is something at `path`, and no ordinary file.
     package static func isOther(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
+        System.isOrdinaryFile(at: path) == false
     }
 }
