@@ -157,7 +157,10 @@ let package = Package(
         ),
 
         .executableTarget(name: "wakegate-workers", dependencies: ["HTTPClient", "WakeWorker"]),
-        .executableTarget(name: "wakegate-journal", dependencies: ["Bytes", "DeviceEngine", "DeviceJournal"]),
+        .executableTarget(
+            name: "wakegate-journal",
+            dependencies: ["Bytes", "DeviceEngine", "DeviceJournal", "LaunchPolicy"]
+        ),
 
         // MARK: Tests
         .testTarget(name: "LaunchPolicyTests", dependencies: ["LaunchPolicy"]),
@@ -223,7 +226,7 @@ let package = Package(
         .testTarget(
             name: "WakeDispatchTests",
             dependencies: [
-                "Bytes", "DeviceEngine", "DeviceJournal", "LaunchPolicy", "Simulation", "WakeDispatch",
+                "Bytes", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy", "Simulation", "WakeDispatch",
                 "WakeGateTestKit",
             ]
         ),

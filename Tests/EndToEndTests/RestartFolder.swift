@@ -42,15 +42,48 @@ final class RestartFolder {
         return try ChildProcess.run(RunningGateway.program, command + free, folder: self.folder)
     }
 
+    /// What the journal's files hold, by name.
+    func journalFiles() throws -> [String: Data] {
+        var files: [String: Data] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: self.state.path)
+        where name.hasPrefix("journal.sqlite") && !name.hasSuffix("-shm") {
+            files[name] = try Data(contentsOf: self.state.appendingPathComponent(name))
+        }
+        return files
+    }
+
+    func removeJournal() throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: self.state.path)
+        where name.hasPrefix("journal.sqlite") {
+            try FileManager.default.removeItem(at: self.state.appendingPathComponent(name))
+        }
+    }
+
+    /// Moves the history, which nobody has open, with its log folded in.
+    func moveHistory(to url: URL) throws {
+        try self.changeHistory("")
+        try FileManager.default.moveItem(at: self.history, to: url)
+        for end in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: self.history.path + end) }
+    }
+
+    /// Does something to the history as another program would that knows SQLite; nobody has it open.
+    func changeHistory(_ statements: String) throws {
+        try self.change(self.history, statements)
+    }
+
     /// Does something to the journal as another program would that knows SQLite; nobody has it open.
     func changeJournal(_ statements: String) throws {
+        try self.change(self.journal, statements)
+    }
+
+    private func change(_ file: URL, _ statements: String) throws {
         let script = """
             import sqlite3, sys
             database = sqlite3.connect(sys.argv[1])
             database.executescript(sys.argv[2])
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             """
-        let ended = try ChildProcess.run("python3", ["-c", script, self.journal.path, statements])
+        let ended = try ChildProcess.run("python3", ["-c", script, file.path, statements])
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
     }
 }

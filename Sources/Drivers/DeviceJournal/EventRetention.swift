@@ -5,6 +5,7 @@ import Synchronization
 package final class EventRetention: Sendable {
     private let durable: Atomic<UInt64>
     private let held = Atomic(0)
+    private let firstRow = Atomic<Int64>(0)
     private let givenUp = Atomic(0)
 
     /// - Parameter durableSequence: the record up to which the history is durable at the start; 0 for none.
@@ -23,8 +24,14 @@ package final class EventRetention: Sendable {
     /// The bytes that the store keeps for the history.
     package var heldBytes: Int { self.held.load(ordering: .relaxed) }
 
-    /// The store keeps so many bytes for the history.
-    package func hold(bytes: Int) { self.held.store(bytes, ordering: .relaxed) }
+    /// The first row that the store keeps for the history; 0 while that is not known.
+    package var firstHeldRow: Int64 { self.firstRow.load(ordering: .relaxed) }
+
+    /// The store keeps so many bytes for the history, from a row on.
+    package func hold(bytes: Int, from row: Int64) {
+        self.held.store(bytes, ordering: .relaxed)
+        self.firstRow.store(row, ordering: .relaxed)
+    }
 
     /// The store has let go of so many events that are not durable in the history, as it keeps no more.
     package func giveUp(events: Int) { self.givenUp.add(events, ordering: .relaxed) }

@@ -236,8 +236,9 @@ package final class Journal: RecordStore {
         self.records.held.release(through: retention.durableSequence)
         let givenUp = self.records.held.giveUp(toBytes: self.limits.heldBytesMax)
         if givenUp > 0 { retention.giveUp(events: givenUp) }
-        retention.hold(bytes: self.records.held.bytes)
-        return self.records.held.first?.row ?? .max
+        let first = self.records.held.first?.row ?? .max
+        retention.hold(bytes: self.records.held.bytes, from: first)
+        return first
     }
 
     /// Copies what counts of the oldest rows, as far as this commit's turn goes; own rows begin at `newest`.

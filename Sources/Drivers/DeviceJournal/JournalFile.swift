@@ -43,8 +43,9 @@ enum JournalFile {
             try self.explain(place.path) { () throws(SQLiteError) in
                 try JournalNote.remove(database)
                 try database.execute("PRAGMA user_version = \(self.format)")
-                // In the file itself, so that a log that is missing together with its mark is missed.
-                let (logPages, copiedPages) = try database.checkpoint(.passive)
+                // In the file itself, so that a log that is missing together with its mark is missed. What was given up
+                // in the log goes with it: the next start would find it there, and miss it again.
+                let (logPages, copiedPages) = try database.checkpoint(found.loss == nil ? .passive : .truncate)
                 guard copiedPages == logPages else {
                     throw SQLiteError(kind: .busy, code: 0, message: "its log cannot be copied into it")
                 }

@@ -23,11 +23,14 @@ package final class HistoryFile {
     private var collected = CollectedEvents()
     /// What is in the file and not durable there: after a sync that failed the file may be without it.
     private var unsynced = CollectedEvents()
-    /// The newest record of events that was appended; 0 when none was.
-    private var appendedSequence: UInt64 = 0
+    /// The newest record of which the events were taken, or were found in the file; 0 when there is none, as after the
+    /// file was begun anew.
+    package private(set) var takenSequence: UInt64 = 0
+    /// How often the file was set aside, and one begun that has nothing of what was appended before.
+    package private(set) var beginnings = 0
     /// The events of all records up to this one are in the file for good, whatever happens to the machine.
     package private(set) var durableSequence: UInt64 = 0
-    /// What was found when the file was first opened; nil when it could not be.
+    /// What was found when the file was first opened; nil as long as it could not be.
     package private(set) var found: HistoryFound?
     /// The time of the newest event; age is counted from there.
     private var newest = Instant.distantPast
@@ -36,6 +39,12 @@ package final class HistoryFile {
     /// Why nothing can be written, as it was told; nil when all is well.
     private var failure: String?
     private var droppedWhileFailing = 0
+
+    /// Whether there is a file to write to and to read from; otherwise `flush` tries to open it.
+    package var isOpen: Bool { self.store != nil }
+
+    /// Tells the key that devices are numbered with from others.
+    package var keyMark: UInt64 { HistoryEvent.mark(of: self.key) }
 
     /// Events that were appended and never written.
     package private(set) var droppedEvents = 0
@@ -59,9 +68,6 @@ package final class HistoryFile {
         self.vfs = vfs
         self.tell = onTrouble
         self.open()
-        self.found = self.store.map {
-            HistoryFound(isNew: $0.table.isNew, sequence: $0.writtenSequence, newest: $0.newest)
-        }
     }
 
     /// Keeps to other bounds from now on; what is past them leaves as it does otherwise, in pieces.
@@ -79,31 +85,39 @@ package final class HistoryFile {
     /// The events of all records up to this one are in the file, though a loss of power may take them out again.
     package var writtenSequence: UInt64 { self.store?.writtenSequence ?? 0 }
 
-    /// Takes events, in the order they happened, and writes nothing before very many are collected.
+    /// Takes events, in the order they happened, and writes nothing before very many are collected; those make room
+    /// when they cannot be written.
     package func append(_ events: some Collection<HistoryEvent>) {
         for event in events { self.append(event) }
     }
 
     package func append(_ event: HistoryEvent) {
-        self.makeRoom(1)
+        // Trouble costs no more memory than none.
+        if !self.makeRoom(1) { self.dropCollected() }
         self.collect(event)
     }
 
     /// Takes all events of record `sequence`: in the file there will be all of them, or none. Those of a record that
     /// was taken before, or is in the file already, are not taken again.
-    package func append(_ events: some Collection<HistoryEvent>, ofRecord sequence: UInt64) {
-        guard sequence > max(self.appendedSequence, self.writtenSequence) else { return }
-        self.makeRoom(events.count)
+    ///
+    /// - Returns: false when none was taken, since there is no room as nothing can be written, or since the file was
+    ///   begun anew: then those of earlier records come first.
+    @discardableResult
+    package func append(_ events: some Collection<HistoryEvent>, ofRecord sequence: UInt64) -> Bool {
+        guard sequence > self.takenSequence else { return true }
+        let beginnings = self.beginnings
+        guard self.makeRoom(events.count), beginnings == self.beginnings else { return false }
         for event in events { self.collect(event) }
-        self.appendedSequence = sequence
+        self.takenSequence = sequence
         self.collected.endRecord(sequence)
+        return true
     }
 
-    private func makeRoom(_ count: Int) {
-        guard !self.collected.isEmpty, self.collected.count + count > self.limits.collectedMax else { return }
+    /// - Returns: whether there is room for so many events.
+    private func makeRoom(_ count: Int) -> Bool {
+        guard !self.collected.isEmpty, self.collected.count + count > self.limits.collectedMax else { return true }
         self.flush()
-        // What could not be written makes room, so that trouble costs no more memory than none.
-        if !self.collected.isEmpty { self.dropCollected() }
+        return self.collected.isEmpty
     }
 
     private func collect(_ event: HistoryEvent) {
@@ -119,7 +133,7 @@ package final class HistoryFile {
         self.attempt { () throws(SQLiteError) in
             // The bound holds also when nobody finds the time to tidy.
             while store.isFull, try store.tidy(now: self.newest) {}
-            try store.add(self.collected.events, upTo: self.appendedSequence)
+            try store.add(self.collected.events, upTo: self.takenSequence)
             if self.path != nil { self.unsynced.append(self.collected) }
             self.collected.removeAll()
             self.noteSuccess()
@@ -200,6 +214,10 @@ package final class HistoryFile {
             do throws(RunTable.OpeningFault) {
                 let store = try RunStore(path: self.path, key: self.key, limits: self.limits, vfs: self.vfs)
                 self.store = store
+                self.found =
+                    self.found
+                    ?? HistoryFound(isNew: store.table.isNew, sequence: store.writtenSequence, newest: store.newest)
+                self.takenSequence = max(self.takenSequence, store.writtenSequence)
                 self.durableSequence = max(self.durableSequence, store.writtenSequence)
                 self.collected.removeRecords(through: store.writtenSequence)
                 return
@@ -242,15 +260,17 @@ package final class HistoryFile {
         self.unsynced.removeAll()
     }
 
-    /// Gives the file another name, in place of one that was set aside before.
+    /// Gives the file another name, in place of one that was set aside before, and lets go of all records: those that
+    /// were in it come before the others.
     ///
     /// - Returns: whether the name is free now.
     private func setAside(_ reason: String) -> Bool {
         guard let path = self.path else {
-            self.tell(.setAside(path: "", reason: reason))
+            self.tell(.setAside(path: "", reason: reason, isInPlace: false))
             return true
         }
         let aside = path + ".set-aside"
+        let isInPlace = unsafe access(aside, F_OK) == 0
         // The log belongs to the file, and goes with it.
         unsafe unlink(aside + "-wal")
         unsafe rename(path + "-wal", aside + "-wal")
@@ -260,7 +280,11 @@ package final class HistoryFile {
             self.noteFailure("\(reason), and it cannot be renamed: \(unsafe String(cString: strerror(errno)))")
             return false
         }
-        self.tell(.setAside(path: aside, reason: reason))
+        self.collected.removeRecords(through: .max)
+        self.takenSequence = 0
+        self.durableSequence = 0
+        self.beginnings += 1
+        self.tell(.setAside(path: aside, reason: reason, isInPlace: isInPlace))
         return true
     }
 

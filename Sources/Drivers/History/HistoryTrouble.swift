@@ -1,7 +1,8 @@
 /// What befell the history and should be told to whoever runs the gateway; the gateway itself goes on.
 package enum HistoryTrouble: Hashable, Sendable {
-    /// The file could not be used; it now has another name, and the history begins anew.
-    case setAside(path: String, reason: String)
+    /// The file could not be used; it now has another name, and the history begins anew. `isInPlace`: a file that was
+    /// set aside before is gone.
+    case setAside(path: String, reason: String, isInPlace: Bool)
     /// Events cannot be written, or questions not be answered; told once, and tried again.
     case failing(reason: String)
     /// It works again; so many events were lost since the trouble began.
@@ -10,7 +11,9 @@ package enum HistoryTrouble: Hashable, Sendable {
     /// It, as a sentence without a full stop.
     package var message: String {
         switch self {
-        case .setAside(let path, let reason): "the history begins anew: \(reason); the old file is \(path)"
+        case .setAside(let path, let reason, let isInPlace):
+            "the history begins anew: \(reason); the old file is \(path)"
+                + (isInPlace ? ", in place of one that was set aside before" : "")
         case .failing(let reason): "the history cannot be kept for now: \(reason)"
         case .recovered(let droppedEvents): "the history is kept again; \(droppedEvents) events are missing from it"
         }

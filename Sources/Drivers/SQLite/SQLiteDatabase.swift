@@ -19,6 +19,8 @@ package final class SQLiteDatabase {
         case passive
         /// To the end, so that the next commit begins the log anew; waits for nobody, and is `busy` instead.
         case restart
+        /// The same, and nothing is left of the log.
+        case truncate
     }
 
     package let path: String
@@ -123,7 +125,12 @@ package final class SQLiteDatabase {
     package func checkpoint(_ mode: Checkpoint) throws(SQLiteError) -> (logPages: Int, copiedPages: Int) {
         var logPages: Int32 = 0
         var copiedPages: Int32 = 0
-        let mode = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_RESTART
+        let mode =
+            switch mode {
+            case .passive: SQLITE_CHECKPOINT_PASSIVE
+            case .restart: SQLITE_CHECKPOINT_RESTART
+            case .truncate: SQLITE_CHECKPOINT_TRUNCATE
+            }
         try unsafe self.check(
             sqlite3_wal_checkpoint_v2(self.connection, nil, mode, &logPages, &copiedPages)
         )

@@ -3,6 +3,7 @@ import DeviceEngine
 import DeviceJournal
 import Foundation
 import Glibc
+import LaunchPolicy
 
 /// What the journal costs: devices are written once, then random ones again and again, then all are loaded.
 @main
@@ -11,6 +12,11 @@ struct Measurement: ~Copyable {
     private var random: UInt64 = 1
     private var batch = RecordBatch()
     private let content: [UInt8]
+    private var events: [HistoryEvent] = []
+    /// The number of the last record of events.
+    private var sequence: UInt64 = 0
+    /// A history that makes everything durable at once.
+    private let retention = EventRetention()
     /// CPU that went into making the batches, which an engine would spend, not the journal.
     private var batchNanoseconds: Int64 = 0
 
@@ -45,13 +51,14 @@ struct Measurement: ~Copyable {
         do {
             let journal = try Journal(path: path)
             _ = try journal.begin()
+            journal.retention = self.retention
             let thread = try CheckpointThread(journal)
             defer { thread.stop() }
             try self.fill(journal)
             // The log of the first writing is copied, and rows of every age are there, before anything is measured.
             for _ in 0..<self.options.commits / 4 {
                 self.makeBatch()
-                try journal.commit(self.batch)
+                try self.commit(to: journal)
             }
             let start = Self.now(CLOCK_MONOTONIC)
             let startCPU = Self.now(CLOCK_PROCESS_CPUTIME_ID)
@@ -59,7 +66,7 @@ struct Measurement: ~Copyable {
             for _ in 0..<self.options.commits {
                 self.makeBatch()
                 let begin = Self.now(CLOCK_MONOTONIC)
-                try journal.commit(self.batch)
+                try self.commit(to: journal)
                 latencies.append(Self.now(CLOCK_MONOTONIC) - begin)
             }
             cpuNanoseconds = Self.now(CLOCK_PROCESS_CPUTIME_ID) - startCPU - self.batchNanoseconds
@@ -70,7 +77,7 @@ struct Measurement: ~Copyable {
         let journal = try Journal(path: path)
         let opened = Self.now(CLOCK_MONOTONIC)
         var found = 0
-        try journal.load { _, _ in found += 1 }
+        try journal.load { key, _ in found += key.kind == .device ? 1 : 0 }
         _ = try journal.begin()
         let loaded = Self.now(CLOCK_MONOTONIC)
         precondition(found == self.options.devices, "every device is loaded")
@@ -91,7 +98,8 @@ struct Measurement: ~Copyable {
         while device < self.options.devices {
             self.batch.removeAll()
             for index in device..<min(device + 4096, self.options.devices) { self.append(UInt32(index)) }
-            try journal.commit(self.batch)
+            self.appendEvents()
+            try self.commit(to: journal)
             device += 4096
         }
     }
@@ -105,12 +113,39 @@ struct Measurement: ~Copyable {
         for number in 0..<UInt64(min(self.options.batch, self.options.devices)) {
             self.append(UInt32((first + number * 2_147_483_647) % UInt64(self.options.devices)))
         }
+        self.appendEvents()
         self.batchNanoseconds += Self.now(CLOCK_THREAD_CPUTIME_ID) - begin
+    }
+
+    private mutating func commit(to journal: Journal) throws(StoreError) {
+        try journal.commit(self.batch)
+        self.retention.advance(to: self.sequence)
+    }
+
+    /// What happened to the devices of the batch, as the gateway keeps it for the history.
+    private mutating func appendEvents() {
+        var start = 0
+        while start < self.events.count {
+            self.sequence += 1
+            let (events, sequence) = (self.events, self.sequence)
+            self.batch.append(EventRecord.key(sequence)) {
+                start = EventRecord.write(events, from: start, sequence: sequence, keyMark: 1, to: &$0)
+            }
+        }
+        self.events.removeAll(keepingCapacity: true)
     }
 
     private mutating func append(_ device: UInt32) {
         let content = self.content
         self.batch.append(RecordKey(.device, device)) { $0.append(content) }
+        let apnsID = APNsID(random: (UInt64(device), self.random))
+        for number in 0..<self.options.events {
+            let kind: HistoryEvent.Kind =
+                number == 0 ? .push(.scheduled) : .launch(attempt: UInt16(number), coalesced: 0)
+            self.events.append(
+                HistoryEvent(device: UInt64(device), at: Instant(milliseconds: 1), kind: kind, apnsID: apnsID)
+            )
+        }
     }
 
     private func report(
@@ -126,6 +161,7 @@ struct Measurement: ~Copyable {
             ("devices", Double(self.options.devices)),
             ("batch", Double(self.options.batch)),
             ("recordBytes", Double(self.options.recordBytes)),
+            ("events", Double(self.options.events)),
             ("recordsPerSecond", records / seconds),
             ("cpuMicrosecondsPerRecord", Double(cpuNanoseconds) / 1000 / records),
             ("commitMicrosecondsP50", Double(latencies[latencies.count / 2]) / 1000),

@@ -1,11 +1,13 @@
 /// What is measured, from the command line.
 struct MeasurementOptions {
-    static let usage = "[--devices N] [--commits N] [--batch N] [--record-bytes N] [--folder DIR]"
+    static let usage = "[--devices N] [--commits N] [--batch N] [--record-bytes N] [--events N] [--folder DIR]"
 
     var devices = 1_000_000
     var commits = 10_000
     var batch = 256
     var recordBytes = 400
+    /// Events of each record that is written, as a push has one to three; 0 for none.
+    var events = 1
     var folder = "/tmp"
 
     /// - Returns: nil when an option is unknown, or its value makes no sense.
@@ -17,7 +19,12 @@ struct MeasurementOptions {
                 self.folder = value
                 continue
             }
-            guard let number = Int(value), 1...100_000_000 ~= number else { return nil }
+            guard let number = Int(value), 0...100_000_000 ~= number else { return nil }
+            if name == "--events", number <= 8 {
+                self.events = number
+                continue
+            }
+            guard number > 0 else { return nil }
             switch name {
             case "--devices": self.devices = number
             case "--commits": self.commits = number

@@ -24,8 +24,8 @@ struct DamageSweepTests {
         let (journal, _) = try folder.open(limits: limits)
         var records: [RecordKey: [UInt8]] = [:]
         var older: [String: Data] = [:]
-        for commit in 0..<40 {
-            if commit == 30 { older = try folder.contents() }
+        for commit in 0..<16 {
+            if commit == 12 { older = try folder.contents() }
             let batch = (0..<3).map { part in
                 let value = [UInt8](repeating: UInt8(commit), count: random.number(in: 100...3000))
                 return (RecordKey.device(part * 10 + random.number(below: 10)), value)
@@ -39,19 +39,17 @@ struct DamageSweepTests {
 
     @Test(
         "A damaged start holds everything that was committed, or is refused by name and leaves the files as they were",
-        arguments: [true, false],
-        [1, 2] as [UInt64]
+        arguments: [true, false]
     )
-    func sweep(isCheckpointed: Bool, seed: UInt64) throws {
+    func sweep(isCheckpointed: Bool) throws {
+        let seed: UInt64 = isCheckpointed ? 1 : 2
         let state = try Self.state(seed: seed, isCheckpointed: isCheckpointed)
         let other = try Self.state(seed: seed + 100, isCheckpointed: !isCheckpointed)
         var random = SeededGenerator(seed: seed)
         var refused = 0
         var exact = 0
-        let names = state.files.keys.sorted()
-        for _ in 0..<5 {
+        for name in state.files.keys.sorted() {
             for damage in FileDamage.allCases {
-                let name = names[random.number(below: names.count)]
                 let said: Comment = "seed \(seed), checkpoints \(isCheckpointed): \(damage) of \(name)"
                 let folder = try JournalFolder()
                 try folder.write(state.files)

@@ -95,6 +95,7 @@ struct LogDamageTests {
                     }
                 }
             ),
+            ("byte of an early frame", { $0[32 + 16_408 * 3 + 100] ^= 1 }),
             ("salt of the last frame", { $0[$0.count - 16_408 + 8] ^= 1 }),
         ]
         for (name, change) in changes {

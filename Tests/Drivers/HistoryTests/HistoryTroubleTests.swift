@@ -24,14 +24,14 @@ struct HistoryTroubleTests {
     }
 
     /// Expects that a history begins anew beside the old file, and is of use.
-    private func expectNewStart(_ rig: HistoryRig, _ reason: String) throws {
+    private func expectNewStart(_ rig: HistoryRig, _ reason: String, isInPlace: Bool = false) throws {
         rig.forget()
         rig.append(HistoryEvent(device: 5, at: rig.now, kind: .registered))
         rig.flush()
         rig.close()
         #expect(rig.open().recent(device: 5, count: 32) == rig.recent(5))
         #expect(rig.troubles.count == 1)
-        guard case .setAside(rig.asidePath, let told)? = rig.troubles.first else {
+        guard case .setAside(rig.asidePath, let told, isInPlace)? = rig.troubles.first else {
             Issue.record("told \(rig.troubles)")
             return
         }
@@ -57,12 +57,13 @@ struct HistoryTroubleTests {
         try self.expectNewStart(rig, "not a database")
     }
 
-    @Test("A file of a newer program is set aside, and one that was set aside before makes room")
+    @Test("A file of a newer program is set aside, and one that was set aside before makes room, which is said")
     func newerFile() throws {
         let rig = try self.filled()
         try Data().write(to: URL(filePath: rig.asidePath))
         try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("PRAGMA user_version = 3")
-        try self.expectNewStart(rig, "format is 3")
+        try self.expectNewStart(rig, "format is 3", isInPlace: true)
+        #expect(rig.troubles.first?.message.hasSuffix("in place of one that was set aside before") == true)
         #expect(try SQLiteDatabase(path: rig.asidePath, mode: .readOnly).integer("PRAGMA user_version") == 3)
     }
 
@@ -132,6 +133,43 @@ struct HistoryTroubleTests {
         try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
         #expect(rig.open().recent(device: 0, count: 32) == [])
         try self.expectNewStart(rig, "damaged")
+    }
+
+    @Test("A file that is begun anew while it runs lets go of all records, so that they can be appended in order again")
+    func recordsAgain() throws {
+        let rig = try self.filled()
+        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
+        let history = rig.open()
+        let event = HistoryEvent(device: 5, at: rig.now, kind: .conditions)
+        for record in 1...3 as ClosedRange<UInt64> { history.append([event], ofRecord: record) }
+        history.flush()
+        #expect(history.takenSequence == 3 && history.writtenSequence == 3 && history.beginnings == 0)
+        #expect(history.recent(device: 0, count: 1) == [])
+        history.append([event], ofRecord: 4)
+        history.flush()
+        #expect(history.takenSequence == 0 && history.writtenSequence == 0 && history.beginnings == 1)
+        #expect(history.recent(device: 5, count: 32) == [])
+        for record in 2...4 as ClosedRange<UInt64> { history.append([event, event], ofRecord: record) }
+        history.flush()
+        #expect(history.recent(device: 5, count: 32).count == 6)
+        #expect(history.writtenSequence == 4)
+    }
+
+    @Test("Records that find no room are refused, not dropped, and taken when they come again")
+    func noRoom() throws {
+        let rig = try HistoryRig()
+        rig.open().limitPages(to: 10)
+        let history = rig.open()
+        let event = HistoryEvent(device: 5, at: rig.now, kind: .conditions)
+        var record: UInt64 = 1
+        while history.append(Array(repeating: event, count: 500), ofRecord: record) { record += 1 }
+        #expect(history.droppedEvents == 0 && history.takenSequence == record - 1)
+        #expect(!history.append([event], ofRecord: record + 1), "room for less comes no sooner")
+        history.limitPages(to: 1 << 30)
+        #expect(history.append(Array(repeating: event, count: 500), ofRecord: record))
+        history.flush()
+        #expect(history.writtenSequence == record && history.droppedEvents == 0)
+        #expect(history.recent(device: 5, count: .max).count == Int(record) * 500)
     }
 
     @Test("A full disk drops events and counts them, is told of once, and is no more when there is room again")

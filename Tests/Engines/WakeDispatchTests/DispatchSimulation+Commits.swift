@@ -49,20 +49,20 @@ extension DispatchSimulation {
         batch.append(RecordKey(.clock)) { clock.store(to: &$0) }
         batch.append(RecordKey(.origin)) { $0.append(memoryOf: lives.commits.littleEndian) }
         self.rig.engine.takeStep(into: &batch)
+        var commit = SimulatedLives.Commit(number: lives.commits, sequence: lives.durable.sequence)
+        self.takeEvents(into: &batch, &commit)
+        commit.happened = lives.durable.happened + commit.events
         var records: SimulatedStore.Records = [:]
         func note(key: RecordKey, content: ByteView) {
             if records.updateValue(content.array, forKey: key) != nil { self.fail("a batch has \(key) twice") }
         }
         batch.forEach(note)
-        let commit = SimulatedLives.Commit(
-            number: lives.commits,
-            models: self.models,
-            devices: self.frozenDevices(self.rig),
-            books: self.rig.engine.totals,
-            clock: clock,
-            records: records,
-            effects: lives.staged
-        )
+        commit.models = self.models
+        commit.devices = self.frozenDevices(self.rig)
+        commit.books = self.rig.engine.totals
+        commit.clock = clock
+        commit.records = records
+        commit.effects = lives.staged
         lives.staged = []
         self.lives = lives
         return commit
@@ -79,6 +79,7 @@ extension DispatchSimulation {
             self.lives?.coverage.note(.commit)
             self.lives?.underWay = nil
             self.lives?.durable = commit
+            self.tellHistory(commit)
             self.release(commit.effects)
         } catch {
             if self.lives?.faultsEvery == 0 { return self.fail("a commit failed by itself: \(error.message)") }

@@ -64,6 +64,7 @@ extension DispatchSimulation {
         guard let medium = self.lives?.medium else { return }
         // Whoever restarts closes the old file first.
         self.lives?.store = nil
+        self.lives?.history = nil
         let store = try medium.open()
         let records = try store.loadAll()
         guard let found = self.foundCommit(records) else { return }
@@ -90,11 +91,13 @@ extension DispatchSimulation {
         self.models = found.models
         self.loseWakes()
         self.checkAnswered()
+        self.recoverHistory(records, as: found)
         let beginning = self.takeCommit()
         self.lives?.underWay = beginning
         try store.commit(beginning.records)
         self.lives?.durable = beginning
         self.lives?.underWay = nil
+        self.tellHistory(beginning)
     }
 
     /// The commit whose state was found: the last that returned, or the one that was under way, whole.

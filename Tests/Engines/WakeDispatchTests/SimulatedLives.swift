@@ -1,5 +1,6 @@
 import Bytes
 import DeviceEngine
+import History
 import LaunchPolicy
 import WakeGateTestKit
 
@@ -24,6 +25,11 @@ struct SimulatedLives {
         var clock: ClockRecord?
         var records: SimulatedStore.Records = [:]
         var effects: [Effect] = []
+        /// What happened since the commit before it, and the number of the newest record of events.
+        var events: [HistoryEvent] = []
+        var sequence: UInt64 = 0
+        /// What happened up to it.
+        var happened: [HistoryEvent] = []
     }
 
     struct Settled {
@@ -34,6 +40,8 @@ struct SimulatedLives {
 
     let medium: any SimulatedMedium
     var store: (any RecordStore)?
+    /// nil on a medium that has no room for it.
+    var history: HistoryFile?
     /// The newest commit that has returned.
     var durable = Commit()
     /// What the store was told to commit and has not yet.
@@ -70,6 +78,7 @@ struct CrashCoverage {
         case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
         case wakeLostAtRestart, wallJump, wallJumpBackAcrossRestart, answeredPushFound, unansweredPushFound
         case repeatedAnswer, forgottenAnswer, repeatedPush, repeatedPushAfterRestart, keptBackEffects, reload
+        case eventsRecovered
     }
 
     private var counts: [Event: Int] = [:]

@@ -1,5 +1,6 @@
 import DeviceEngine
 import DeviceJournal
+import History
 import WakeGateTestKit
 
 /// How a simulated gateway dies.
@@ -11,6 +12,12 @@ enum SimulatedDeath: CaseIterable {
 protocol SimulatedMedium: AnyObject {
     func open() throws(StoreError) -> any RecordStore
 
+    /// The history beside the records; nil when the medium has no room for it.
+    func openHistory() -> HistoryFile?
+
+    /// What the records need not keep any more for the history, since the store was opened.
+    var retention: EventRetention { get }
+
     /// One of the operations to come fails, which and how the generator decides.
     func planFault(_ generator: inout SeededGenerator)
 
@@ -18,6 +25,9 @@ protocol SimulatedMedium: AnyObject {
     func clearFaults()
 
     func die(_ death: SimulatedDeath, _ generator: inout SeededGenerator)
+
+    /// An operation met the planned fault.
+    var metFault: Bool { get }
 
     /// The planned fault was the death of whoever uses it.
     var isDead: Bool { get }
@@ -32,6 +42,10 @@ final class MemoryMedium: SimulatedMedium {
     private var isOpen = false
     private(set) var misuses: [String] = []
     let isDead = false
+    let metFault = false
+    let retention = EventRetention()
+
+    func openHistory() -> HistoryFile? { nil }
 
     func open() throws(StoreError) -> any RecordStore {
         // A store that could not be loaded was opened, too.
@@ -58,6 +72,7 @@ final class DiskMedium: SimulatedMedium {
     private let disk: SimulatedDisk
     private var fault = SimulatedDisk.Fault.ioError
     let misuses: [String] = []
+    private(set) var retention = EventRetention()
 
     init(seed: UInt64) {
         self.disk = SimulatedDisk(seed: seed)
@@ -71,10 +86,22 @@ final class DiskMedium: SimulatedMedium {
         limits.restartPages = 14
         limits.restPages = 4
         limits.logPagesMax = 60
-        return try Journal(path: "/journal.sqlite", vfs: self.disk.vfsName, limits: limits) {
+        let journal = try Journal(path: "/journal.sqlite", vfs: self.disk.vfsName, limits: limits) {
             [disk] _ throws(StoreError) in
             guard disk.syncFolder() else { throw StoreError(message: "The folder cannot be synced.") }
         }
+        self.retention = EventRetention()
+        journal.retention = self.retention
+        return journal
+    }
+
+    func openHistory() -> HistoryFile? {
+        HistoryFile(
+            path: "/history.sqlite",
+            key: EngineRig.historyKey,
+            limits: HistoryLimits(bytesMax: 4 << 20),
+            vfs: self.disk.vfsName
+        ) { _ in }
     }
 
     func planFault(_ generator: inout SeededGenerator) {
@@ -91,6 +118,8 @@ final class DiskMedium: SimulatedMedium {
     }
 
     func clearFaults() { self.disk.count(.changes) }
+
+    var metFault: Bool { self.disk.metFault }
 
     var isDead: Bool { self.disk.metFault && (self.fault == .kill || self.fault == .powerLoss) }
 

@@ -31,7 +31,9 @@ WARNING_SECONDS = 3
 # How much of what a gateway says is shown, and how many different things.
 SAID_MAX, SAID_KINDS_MAX = 300, 50
 # Of the messages that end a start.
-REMEDIES = re.compile(r"backup|--accept-loss|move |Install|chmod|put back|restore|remove|check|Use a|make it|see to", re.IGNORECASE)
+REMEDIES = re.compile(
+    r"backup|--accept-loss|move |Install|chmod|put (back|one)|restore|remove|check|Use a|make it|see to", re.IGNORECASE
+)
 EXACT, REFUSED, SET_ASIDE = "exact", "refused by name", "set aside with a warning"
 # What must not be, and the check that finds it.
 SILENT, DIED, HUNG, UNCLEAR = "lost without a word", "ended by a signal", "hung", "refused without name, remedy or care"
@@ -139,6 +141,7 @@ class Start:
     async def judge(self, with_check: bool) -> Outcome:
         """`with_check` has `serve --check` look at the state first, which must end and change nothing."""
         before = fingerprint(self.state)
+        is_journal_gone = not any(name.startswith(damage_catalogue.JOURNAL) for name in os.listdir(self.state))
         try:
             if with_check and (fault := await self.check(before)):
                 return fault
@@ -149,6 +152,8 @@ class Start:
             outcome = self.judge_refusal(before)
             return await self.judge_acceptance(outcome) if "--accept-loss" in outcome.said else outcome
         known = await asyncio.wait_for(ask(self.admin, self.scene), HANG_SECONDS)
+        if is_journal_gone:
+            return await self.judge_beginning(known)
         lost = difference(self.scene.known, known)
         if lost:
             return Outcome(SILENT, f"it came up with {lost}; it said: {self.warnings() or 'nothing'}")
@@ -156,12 +161,29 @@ class Start:
         if not untold:
             return Outcome(EXACT, self.warnings())
         # Books and devices are whole; the way of some pushes is not, which a warning must say.
-        for _ in range(WARNING_SECONDS * 20):
-            if "history" in self.warnings():
-                return Outcome(SET_ASIDE, self.warnings())
-            await asyncio.sleep(0.05)
+        if await self.warns("history"):
+            return Outcome(SET_ASIDE, self.warnings())
         what = f"the way of {len(untold)} of {len(known.ways)} pushes is gone or another, without a warning"
         return Outcome(SILENT, f"{what}: of {untold[0]} {known.ways[untold[0]]}, not {self.scene.known.ways[untold[0]]}")
+
+    async def judge_beginning(self, known: Known) -> Outcome:
+        """A start without any of the journal's files, which is how refusals say to begin with no state: it has none, and
+        the history that it finds says so."""
+        if known.books["pushes"]["accepted"] or any(known.devices.values()):
+            return Outcome(SILENT, "a journal that is not there has pushes or devices")
+        if not self.scene.has_history:
+            return Outcome(EXACT, self.warnings())
+        if await self.warns("the journal is new"):
+            return Outcome(SET_ASIDE, self.warnings())
+        return Outcome(SILENT, f"the journal is gone, and the history does not say so: {self.warnings() or 'nothing'}")
+
+    async def warns(self, words: str) -> bool:
+        """Whether a warning has these words, within a moment."""
+        for _ in range(WARNING_SECONDS * 20):
+            if words in self.warnings():
+                return True
+            await asyncio.sleep(0.05)
+        return False
 
     async def check(self, before: dict[str, str]) -> Outcome | None:
         if await self.launch("--check"):

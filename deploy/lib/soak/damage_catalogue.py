@@ -3,6 +3,7 @@
 None of them is what a crash leaves: every scene is quiet when its process ends, so all of it is acknowledged.
 """
 
+import itertools
 import os
 import random
 import shutil
@@ -434,12 +435,14 @@ def damages_of(name: str) -> tuple[Damage, ...]:
 
 
 def damage(place: Place, seed: int, number: int) -> str:
-    """Makes the damage of this number: first each of every file once, in an order of the seed's, then drawn ones.
+    """Makes the damage of this number: first each of every file once, the files in turn, in an order of the seed's, then
+    drawn ones.
 
     The file, and what was done to it.
     """
-    each = [(name, one) for name in place.names for one in damages_of(name)]
-    random.Random(seed).shuffle(each)
+    source = random.Random(seed)
+    rounds = [source.sample([(name, one) for one in damages_of(name)], len(damages_of(name))) for name in place.names]
+    each = [pair for turn in itertools.zip_longest(*rounds) for pair in turn if pair]
     if number < len(each):
         name, one = each[number]
     else:

@@ -20,7 +20,7 @@ POLICY = {"launchInterval": 86_400, "executionWindow": 900, "dailyLaunches": 100
 RESULTS = (None, "newData", "noData", "failed")
 WAITING = ("pending", "inFlight")
 # Of an explanation what goes by time, and what the ways of pushes tell better.
-PASSING = ("recent", "why", "nextEligibleAt", "windowEndsAt", "lastLaunchAt", "registeredAt")
+PASSING = ("recent", "why", "nextEligibleAt", "windowEndsAt", "lastLaunchAt", "registeredAt", "policySince")
 
 
 def memory_folder() -> str | None:

@@ -72,7 +72,6 @@ final class EngineCore {
     ///   - limitWatch: tells of bounds that were met.
     ///   - ring: wakes the engine's thread.
     ///   - onLossAccepted: called here when the store lacks what was committed, and the start goes on without it.
-    ///   - onHistoryFault: called here with what the history lacks that the store cannot give it, in words.
     ///   - onFailure: called once, when nothing can be stored any more.
     init(
         configuration: EngineConfiguration,
@@ -87,7 +86,6 @@ final class EngineCore {
         limitWatch: LimitWatch = LimitWatch(),
         ring: @escaping @Sendable () -> Void,
         onLossAccepted: (StoreLoss) -> Void = { _ in },
-        onHistoryFault: (String) -> Void = { _ in },
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
         let (wall, boot) = (SystemClock.wall, SystemClock.boot)
@@ -113,7 +111,7 @@ final class EngineCore {
         self.countingSince = stored.countingSince ?? wall
         self.rejections = stored.rejections
         self.offset = WallOffset(wall: wall, now: now)
-        self.numbers = events?.numbers
+        self.numbers = events?.numbers(wall: wall)
         self.outlet = outlet
         self.onFailure = onFailure
         self.stage = EffectStage(group: outlet.makeGroup(), offset: self.offset)
@@ -136,9 +134,8 @@ final class EngineCore {
             try store.commit(beginning)
         }
         if let events {
-            let faults = events.faults(isFirstStart: stored.clock == nil, now: now, self.offset)
-            for fault in faults { onHistoryFault(fault) }
-            self.stage.group.history.recovered = events.records
+            events.finish(at: EventRecovery.Start(isFirst: stored.clock == nil, now: now, offset: self.offset))
+            self.stage.group.history.recovery = events
             outlet.release(self.stage.group)
         }
         self.pipeline = store.map { CommitPipeline(store: $0, outlet: outlet, ring: ring) }
@@ -266,6 +263,7 @@ extension EngineCore {
     }
 
     private func takeHistory() {
+        self.stage.group.history.offset = self.engine.hasEvents ? self.offset : self.stage.group.history.offset
         self.engine.takeEvents(into: &self.stage.group.history.events)
     }
 

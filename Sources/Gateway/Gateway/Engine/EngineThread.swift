@@ -22,7 +22,6 @@ final class EngineThread: Sendable {
     ///   - limitWatch: tells of bounds that were met.
     ///   - openStore: opens the store; nil to keep nothing.
     ///   - onLossAccepted: called when the store lacks what was committed, and the start goes on without it.
-    ///   - onHistoryFault: called with what the history lacks that the store cannot give it, in words.
     ///   - onFailure: called once, when nothing can be stored any more.
     ///   - pulse: beats in each of the thread's turns.
     /// - Throws: `StoreError` when what was kept cannot be read, or nothing can be stored.
@@ -39,7 +38,6 @@ final class EngineThread: Sendable {
         limitWatch: LimitWatch,
         openStore: @escaping @Sendable () throws(StoreError) -> (any RecordStore)?,
         onLossAccepted: @escaping @Sendable (StoreLoss) -> Void,
-        onHistoryFault: @escaping @Sendable (String) -> Void,
         onFailure: @escaping @Sendable (StoreError) -> Void,
         pulse: Pulse
     ) throws(StoreError) {
@@ -62,7 +60,6 @@ final class EngineThread: Sendable {
                     limitWatch: limitWatch,
                     ring: { mailbox.ring() },
                     onLossAccepted: onLossAccepted,
-                    onHistoryFault: onHistoryFault,
                     onFailure: onFailure
                 )
                 begun.signal()

@@ -1,48 +1,69 @@
-import Bytes
-import DeviceEngine
-import History
-import LaunchPolicy
+package import Bytes
+package import DeviceEngine
+package import History
+package import LaunchPolicy
 
 /// The events that a journal keeps and the history does not have: found at a start, and handed over to the history
 /// before anybody is served.
-final class EventRecovery {
+package final class EventRecovery {
     /// A record of events as the journal keeps it.
-    struct Record {
-        let sequence: UInt64
+    package struct Record: Hashable {
+        package let sequence: UInt64
         let content: [UInt8]
     }
 
+    /// The start at which they were found.
+    package struct Start {
+        /// There was no state before: nothing can be missing.
+        let isFirst: Bool
+        /// Policy time.
+        let now: Instant
+        /// Wall clock minus policy time.
+        let offset: WallOffset
+
+        package init(isFirst: Bool, now: Instant, offset: WallOffset) {
+            self.isFirst = isFirst
+            self.now = now
+            self.offset = offset
+        }
+    }
+
     private let keyMark: UInt64
-    /// nil when the history cannot be opened; it then takes what it lacks, should it be opened later.
+    private(set) var start = Start(isFirst: true, now: .distantPast, offset: WallOffset(wall: 0, now: .distantPast))
+    /// nil as long as the history could not be opened.
     private var found: HistoryFound?
     private var contents: [UInt64: [UInt8]] = [:]
+    /// When the first event of each of those records happened.
+    private var times: [UInt64: Instant] = [:]
     /// How many events the records have that were numbered under another key, and are of no use.
     private var foreign: [UInt64: Int] = [:]
-    /// The newest record of the journal.
-    private var newest: UInt64 = 0
-    /// The oldest record of the journal that the history lacks, and the time of its first event.
-    private var oldest: (sequence: UInt64, at: Instant)?
 
-    init(_ key: HashKey) {
+    package init(_ key: HashKey) {
         self.keyMark = HistoryEvent.mark(of: key)
     }
 
     private var written: UInt64 { self.found?.sequence ?? 0 }
 
-    private var foreignEvents: Int { self.foreign.values.reduce(0, +) }
+    /// The numbers of all records, in ascending order.
+    private var sequences: [UInt64] { (Array(self.times.keys) + self.foreign.keys).sorted() }
+
+    /// The oldest record of the journal that the history lacks; nil when there is none.
+    private var oldestLacking: UInt64? { self.times.keys.lazy.filter { $0 > self.written }.min() }
 
     /// Takes a record of the journal; of one that comes twice the second is ignored.
-    func take(_ content: ByteView) throws(StoreError) {
+    package func take(_ content: ByteView) throws(StoreError) {
         do throws(EventRecord.Fault) {
             let record = try EventRecord(content)
-            self.newest = max(self.newest, record.sequence)
-            if record.keyMark == self.keyMark {
-                // Read once, so that it can be read when it is appended.
-                try record.read { _ in }
-                if self.contents[record.sequence] == nil { self.contents[record.sequence] = content.array }
-            } else {
+            guard record.keyMark == self.keyMark else {
                 self.foreign[record.sequence] = record.eventCount
+                return
             }
+            // Read once, so that it can be read when it is appended.
+            var first: Instant?
+            try record.read { first = first ?? $0.at }
+            guard let first, self.times[record.sequence] == nil else { return }
+            self.times[record.sequence] = first
+            self.contents[record.sequence] = content.array
         } catch {
             throw StoreError(
                 message: "The stored state does not hold together at the events: a record of them \(error.clause). "
@@ -51,67 +72,91 @@ final class EventRecovery {
         }
     }
 
-    /// Drops what the history has already; to be called once, when all records were taken.
-    func compare(with found: HistoryFound?) {
+    /// All records were taken.
+    package func finish(at start: Start) {
+        self.start = start
+    }
+
+    /// Notes what the history holds; nil when it cannot be opened.
+    package func compare(with found: HistoryFound?) {
         self.found = found
-        self.contents = self.contents.filter { $0.key > self.written }
-        self.foreign = self.foreign.filter { $0.key > self.written }
-        guard let sequence = self.contents.keys.min(), let content = self.contents[sequence] else { return }
-        content.withByteView { content in
-            var first: Instant?
-            try? EventRecord(content).read { first = first ?? $0.at }
-            if let first { self.oldest = (sequence, first) }
+    }
+
+    /// Gives away the records that the history lacks, the oldest first.
+    package func takeRecords() -> [Record] {
+        defer { self.contents = [:] }
+        return self.contents.filter { $0.key > self.written }.map { Record(sequence: $0.key, content: $0.value) }.sorted
+        {
+            $0.sequence < $1.sequence
         }
     }
 
-    /// The records that the history lacks, the oldest first.
-    var records: [Record] {
-        self.contents.map { Record(sequence: $0.key, content: $0.value) }.sorted { $0.sequence < $1.sequence }
+    /// What the records of the next commits are numbered with, `wall` being the wall clock in milliseconds since 1970.
+    ///
+    /// They are beyond all that is in the history, as it would take them for written otherwise. One that cannot be
+    /// opened may go on beyond the journal, when that is an older one: then they begin anew.
+    package func numbers(wall: Int64) -> EventNumbers {
+        let newest = max(self.sequences.last ?? 0, self.written)
+        let last = self.found == nil ? max(newest, EventNumbers.beginning(wall: wall)) : newest
+        return EventNumbers(after: last, keyMark: self.keyMark)
     }
 
-    /// What the records of the next commits are numbered with: beyond all that is in the history, too, as it would take
-    /// them for written otherwise.
-    var numbers: EventNumbers { EventNumbers(after: max(self.newest, self.written), keyMark: self.keyMark) }
-
-    /// What the history lacks and the journal cannot give it, in words.
-    ///
-    /// - Parameters:
-    ///   - isFirstStart: there was no state before: nothing can be missing.
-    ///   - now: policy time.
-    ///   - offset: wall clock minus policy time.
-    func faults(isFirstStart: Bool, now: Instant, _ offset: WallOffset) -> [String] {
+    /// What the history lacks and the journal cannot give it, in words; to be asked when it was opened.
+    package var faults: [String] {
         guard let found = self.found else { return [] }
-        func time(_ instant: Instant) -> String { WallTime.text(offset.wall(instant)) }
-        var faults: [String] = []
-        if found.isNew, !isFirstStart {
-            let since = time(self.oldest?.at ?? now)
+        package var faults: [String] = []
+        if found.isNew, !self.start.isFirst {
+            let since = self.time(self.oldestLacking.flatMap { self.times[$0] } ?? self.start.now)
             faults.append("it was not there: what happened before \(since) is not in it, what the journal kept is")
         }
-        if found.sequence > self.newest {
+        if found.sequence > self.newestBeforeBeginning {
+            let last = "record \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
             faults.append(
-                "it goes on to record \(found.sequence) of what happened, and the journal to \(self.newest): the "
-                    + "journal is an older one, or another; what the history has beyond it was undone"
+                self.start.isFirst
+                    ? "the journal is new, and the history goes on to \(last), of another"
+                    : "it goes on to \(last), and the journal to \(self.newestBeforeBeginning): the journal is an older "
+                        + "one, or another; what the history has beyond it was undone"
             )
         }
-        if self.foreignEvents > 0 {
-            faults.append("\(self.foreignEvents) events that the journal has are lost with the former history.key")
-        } else if let missing = self.missing(found) {
-            let since = found.newest.map { " since \(time($0))" } ?? ""
+        let foreignEvents = self.foreign.reduce(0) { $0 + ($1.key > self.written ? $1.value : 0) }
+        if foreignEvents > 0 {
+            faults.append("\(foreignEvents) events that the journal has are lost with the former history.key")
+        }
+        let missing = self.missing(found)
+        if missing > 0 {
+            let since = found.newest.map { " since \(self.time($0))" } ?? ""
+            let next = self.time(self.oldestLacking.flatMap { self.times[$0] } ?? self.start.now)
             faults.append(
                 "the events of \(missing) records\(since) are missing from it, and the journal has them no more: it "
-                    + "goes on with \(time(self.oldest?.at ?? now))"
+                    + "goes on with \(next)"
             )
         }
         return faults
     }
 
-    /// How many records are neither in the history nor in the journal; nil when there is none.
-    private func missing(_ found: HistoryFound) -> UInt64? {
-        guard self.newest > found.sequence else { return nil }
+    private func time(_ instant: Instant) -> String { WallTime.text(self.start.offset.wall(instant)) }
+
+    /// The newest record of the journal, of those that the history could have; numbers that begin anew behind it were
+    /// given while it could not be opened.
+    private var newestBeforeBeginning: UInt64 {
+        let sequences = self.sequences
+        guard let next = sequences.first(where: { $0 > self.written }),
+            EventNumbers.isBeginning(next, after: self.written)
+        else { return sequences.last ?? 0 }
+        // The newest record at a beginning is kept until the history has it.
+        return sequences.last { $0 <= self.written } ?? 0
+    }
+
+    /// How many records are neither in the history nor in the journal.
+    private func missing(_ found: HistoryFound) -> UInt64 {
+        let lacking = self.sequences.drop { $0 <= found.sequence }
         // A history that is new lacks whatever the journal has dropped, which was said.
-        let first = found.isNew ? self.oldest?.sequence ?? self.newest + 1 : found.sequence + 1
-        let expected = self.newest + 1 - first
-        let count = UInt64(self.contents.count)
-        return expected > count ? expected - count : nil
+        var last = found.isNew ? lacking.first.map { $0 - 1 } ?? 0 : found.sequence
+        var missing: UInt64 = 0
+        for sequence in lacking {
+            if !EventNumbers.isBeginning(sequence, after: last) { missing += sequence - last - 1 }
+            last = sequence
+        }
+        return missing
     }
 }

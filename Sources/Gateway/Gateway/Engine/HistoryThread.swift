@@ -23,12 +23,16 @@ final class HistoryThread: Sendable {
     /// - Parameters:
     ///   - loops: where answers go, by loop number.
     ///   - tally: hears of events that left the history.
+    ///   - journal: has the records of events that the history was without; nil when nothing is kept.
     ///   - onDropped: called, on the thread, with how many events were dropped because too many waited.
+    ///   - onFault: called, on the thread, with what the history lacks for good, in words.
     ///   - makeFile: opens the file, on the thread that will use it.
     init(
         loops: [LoopMailbox],
         tally: LimitTally<GatewayCountedLimit> = LimitTally(),
+        journal: JournalEvents? = nil,
         onDropped: @escaping @Sendable (Int) -> Void,
+        onFault: @escaping @Sendable (String) -> Void = { _ in },
         makeFile: @escaping @Sendable () -> HistoryFile
     ) {
         let mailbox = self.mailbox
@@ -44,7 +48,7 @@ final class HistoryThread: Sendable {
                 retention.advance(to: file.durableSequence)
                 opened.found.withLock { $0 = file.found }
                 opened.isKnown.signal()
-                return HistoryTurns(file, retention, loops, tally, onDropped)
+                return HistoryTurns(HistoryFeed(file, retention, journal, onFault), loops, tally, onDropped)
             }
         }
         thread.start()

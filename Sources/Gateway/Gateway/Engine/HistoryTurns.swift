@@ -15,28 +15,29 @@ final class HistoryTurns {
     /// Bytes that the journal keeps for the history at which it does not wait as long.
     private static let heldBytesMax = 32 << 20
 
+    private let feed: HistoryFeed
     private let file: HistoryFile
-    private let retention: EventRetention
     /// By loop number.
     private let loops: [LoopMailbox]
     private let tally: LimitTally<GatewayCountedLimit>
     private let onDropped: (Int) -> Void
     private var isTidy = false
-    /// When to write, and when to sync, on the monotonic clock; nil when there is nothing to.
+    /// When to write, when to sync, and when to read what the file was without, on the monotonic clock; nil when there
+    /// is nothing to.
     private var flushAt: Int64?
     private var syncAt: Int64?
+    private var catchUpAt: Int64?
     /// When the journal's need may hurry writing and syncing again.
     private var hurryAt: Int64 = 0
 
     init(
-        _ file: HistoryFile,
-        _ retention: EventRetention,
+        _ feed: HistoryFeed,
         _ loops: [LoopMailbox],
         _ tally: LimitTally<GatewayCountedLimit>,
         _ onDropped: @escaping (Int) -> Void
     ) {
-        self.file = file
-        self.retention = retention
+        self.feed = feed
+        self.file = feed.file
         self.loops = loops
         self.tally = tally
         self.onDropped = onDropped
@@ -45,39 +46,38 @@ final class HistoryTurns {
     /// How long to wait for somebody who wants something; ten minutes when nothing is to be done.
     var millisecondsToNext: Int64 {
         guard self.isTidy else { return 0 }
-        let next = min(self.flushAt ?? .max, self.syncAt ?? .max)
+        let next = min(self.flushAt ?? .max, self.syncAt ?? .max, self.catchUpAt ?? .max)
         return next == .max ? 600_000 : max(0, next - SystemClock.monotonic)
     }
 
     /// Takes everything of a batch.
     func take(_ batch: HistoryBatch) {
         if let limits = batch.limits { self.file.setLimits(limits) }
-        if !batch.recovered.isEmpty { self.recover(batch.recovered) }
-        if !batch.events.isEmpty {
-            var start = 0
-            for record in batch.records {
-                self.file.append(batch.events[start..<record.end], ofRecord: record.sequence)
-                start = record.end
-            }
-            self.file.append(batch.events[start...])
+        self.feed.take(batch)
+        for question in batch.questions { question.answer(from: self.file, self.loops) }
+        if self.file.collectedEvents > 0 || !self.file.isOpen {
             self.flushAt = self.flushAt ?? SystemClock.monotonic + Self.flushInterval
         }
-        for question in batch.questions { question.answer(from: self.file, self.loops) }
-        let droppedEvents = batch.droppedEvents + self.retention.takeGivenUp()
+        if self.file.writtenSequence > self.file.durableSequence {
+            self.syncAt = self.syncAt ?? SystemClock.monotonic + Self.syncInterval
+        }
+        let droppedEvents = self.feed.takeDropped()
         if droppedEvents > 0 { self.onDropped(droppedEvents) }
     }
 
-    /// Writes and syncs what is due, and does one piece of tidying.
+    /// Writes, syncs and reads what is due, and does one piece of tidying.
     func work() {
         let now = SystemClock.monotonic
-        let isHurried = now >= self.hurryAt && self.retention.heldBytes > Self.heldBytesMax
+        let isHurried = now >= self.hurryAt && self.feed.heldBytes > Self.heldBytesMax
         if isHurried { self.hurryAt = now + Self.flushInterval }
         if let flushAt = self.flushAt, now >= flushAt || isHurried {
-            self.file.flush()
+            self.feed.flush()
             // What could not be written is tried again.
-            self.flushAt = self.file.collectedEvents > 0 ? now + Self.flushInterval : nil
+            let isDone = self.file.collectedEvents == 0 && self.file.isOpen
+            self.flushAt = isDone ? nil : now + Self.flushInterval
             self.syncAt = self.syncAt ?? now + Self.syncInterval
         }
+        self.catchUp(now)
         if let syncAt = self.syncAt, now >= syncAt || isHurried { self.sync() }
         self.isTidy = !self.file.tidy()
         let left = self.file.takeDropped()
@@ -85,33 +85,25 @@ final class HistoryTurns {
         if left.byAge > 0 { self.tally.met(.historySeconds, times: left.byAge) }
     }
 
-    /// Writes and syncs what is left.
+    /// Writes and syncs what is left; what the file is still without the next process finds in the journal.
     func finish() {
-        self.file.flush()
-        self.sync()
+        self.feed.flush()
+        self.feed.sync()
     }
 
     private func sync() {
-        self.file.sync()
-        self.retention.advance(to: self.file.durableSequence)
+        self.feed.sync()
         let isDone = self.file.durableSequence >= self.file.writtenSequence
         self.syncAt = isDone ? nil : SystemClock.monotonic + Self.syncInterval
     }
 
-    /// Writes what a former process did not come to write.
-    private func recover(_ records: [EventRecovery.Record]) {
-        var events: [HistoryEvent] = []
-        for record in records {
-            record.content.withByteView { content in
-                // It was read before.
-                guard let record = try? EventRecord(content) else { return }
-                events.reserveCapacity(record.eventCount)
-                try? record.read { events.append($0) }
-            }
-            self.file.append(events, ofRecord: record.sequence)
-            events.removeAll(keepingCapacity: true)
+    /// Reads a piece of what the file was without; what cannot be done is tried again.
+    private func catchUp(_ now: Int64) {
+        if self.feed.isBehind, now >= self.catchUpAt ?? 0 {
+            let isGettingOn = self.feed.catchUp()
+            self.catchUpAt = isGettingOn ? now : now + Self.flushInterval
+            self.flushAt = self.flushAt ?? now + Self.flushInterval
         }
-        self.file.flush()
-        self.sync()
+        if !self.feed.isBehind { self.catchUpAt = nil }
     }
 }

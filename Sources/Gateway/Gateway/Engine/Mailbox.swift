@@ -1,7 +1,7 @@
 import Glibc
 
 /// What is collected for a thread until it comes to take it.
-protocol MailboxBatch: AnyObject {
+package protocol MailboxBatch: AnyObject {
     var isEmpty: Bool { get }
 
     init()

@@ -86,7 +86,6 @@ package final class Gateway: Sendable {
                 try store.openJournal(retention, log)
             },
             onLossAccepted: { log.write(.journalLossAccepted, ["file": $0.file, "cause": $0.summary]) },
-            onHistoryFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
             onFailure: { error in
                 log.write(.storeFailed, ["cause": error.message])
                 status.storeFailed(error.message)
@@ -114,7 +113,9 @@ package final class Gateway: Sendable {
         return HistoryThread(
             loops: context.loops,
             tally: context.tally,
+            journal: store.journalEvents,
             onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
+            onFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
             makeFile: { store.openHistory(key: key) { log.history($0) } }
         )
     }

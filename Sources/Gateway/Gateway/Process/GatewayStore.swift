@@ -50,6 +50,9 @@ package struct GatewayStore: Sendable {
         return journal
     }
 
+    /// Reads from the journal what the history was without; nil when nothing is kept.
+    var journalEvents: JournalEvents? { self.kind == .sqlite ? JournalEvents(path: self.journalPath) : nil }
+
     /// What a start would refuse of the journal, found without reading all of it; nil when there is nothing.
     package var journalFault: String? {
         self.kind == .sqlite ? Journal.fault(path: self.journalPath, follower: self.historyPath)?.message : nil

@@ -1,0 +1,127 @@
+import DeviceEngine
+import DeviceJournal
+import Foundation
+import Gateway
+import History
+import LaunchPolicy
+import SQLite
+import Testing
+import WakeGateTestKit
+
+@Suite("What the history is given again from the journal", .timeLimit(.minutes(15)))
+struct HistoryFeedTests {
+    /// A folder that is removed with the object.
+    private final class Folder {
+        private let url = FileManager.default.temporaryDirectory.appending(path: "wakegate-feed-\(UUID())")
+
+        init() throws { try FileManager.default.createDirectory(at: self.url, withIntermediateDirectories: true) }
+
+        deinit { try? FileManager.default.removeItem(at: self.url) }
+
+        var journal: String { self.url.appending(path: "journal.sqlite").path }
+        var history: String { self.url.appending(path: "history.sqlite").path }
+    }
+
+    /// A journal, a history and what feeds it.
+    private final class Rig {
+        let folder: Folder
+        let journal: Journal
+        let file: HistoryFile
+        let feed: HistoryFeed
+        private(set) var faults: [String] = []
+        private let retention = EventRetention()
+        private var numbers: EventNumbers
+
+        /// - Parameter last: the number of the newest record that the journal has.
+        init(_ folder: Folder, after last: UInt64 = 0, historyBytesMax: Int = 256 << 20) throws {
+            self.folder = folder
+            self.numbers = EventNumbers(after: last, keyMark: HistoryEvent.mark(of: EngineRig.historyKey))
+            self.journal = try Journal(path: folder.journal)
+            self.journal.retention = self.retention
+            try self.journal.load { _, _ in }
+            self.file = HistoryFile(
+                path: folder.history,
+                key: EngineRig.historyKey,
+                limits: HistoryLimits(bytesMax: historyBytesMax)
+            ) { _ in }
+            var told: (String) -> Void = { _ in }
+            self.feed = HistoryFeed(self.file, self.retention, JournalEvents(path: folder.journal)) { told($0) }
+            told = { [unowned self] in self.faults.append($0) }
+        }
+
+        /// Commits events of one device.
+        func commit(_ count: Int, device: UInt64) throws -> HistoryBatch {
+            let batch = HistoryBatch()
+            let event = HistoryEvent(device: device, at: Instant(milliseconds: Int64(device)), kind: .conditions)
+            batch.events = Array(repeating: event, count: count)
+            var records = RecordBatch()
+            self.numbers.write(batch, to: &records)
+            try self.journal.commit(records)
+            return batch
+        }
+
+        func catchUp() {
+            while self.feed.isBehind, self.feed.catchUp() {}
+        }
+
+        func count(device: UInt64) -> Int { self.file.recent(device: device, count: .max).count }
+    }
+
+    @Test("What was dropped since too many waited is read again, each event once and in order")
+    func tooMany() throws {
+        let rig = try Rig(Folder())
+        let waiting = try rig.commit(200_000, device: 1)
+        waiting.append(try rig.commit(100_000, device: 2))
+        waiting.append(try rig.commit(10, device: 3))
+        #expect(waiting.events.count == 200_010)
+        rig.feed.take(waiting)
+        #expect(rig.feed.isBehind)
+        rig.feed.take(try rig.commit(20, device: 4))
+        #expect(rig.count(device: 4) == 0, "those before it come first")
+        rig.catchUp()
+        #expect(!rig.feed.isBehind)
+        rig.feed.take(try rig.commit(30, device: 5))
+        #expect(!rig.feed.isBehind)
+        rig.feed.flush()
+        #expect((1...5).map { rig.count(device: $0) } == [200_000, 100_000, 10, 20, 30])
+        #expect(rig.feed.takeDropped() == 0)
+        #expect(rig.faults == [])
+    }
+
+    @Test("What could not be written for long is read again once it can")
+    func noRoom() throws {
+        let rig = try Rig(Folder(), historyBytesMax: 4 << 20)
+        rig.file.limitPages(to: 10)
+        for device in 1...20 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(500, device: device)) }
+        #expect(rig.feed.isBehind && !rig.feed.catchUp())
+        rig.file.limitPages(to: 1 << 30)
+        rig.catchUp()
+        rig.feed.flush()
+        rig.feed.sync()
+        #expect((1...20).map { rig.count(device: $0) } == Array(repeating: 500, count: 20))
+        #expect(rig.file.durableSequence == 20)
+        #expect(rig.feed.takeDropped() == 0)
+    }
+
+    @Test("A history that is begun anew while it runs has what the journal has still, and says since when")
+    func damaged() throws {
+        let folder = try Folder()
+        do {
+            let rig = try Rig(folder)
+            for device in 1...3 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(5, device: device)) }
+            rig.feed.flush()
+            rig.feed.sync()
+        }
+        try SQLiteDatabase(path: folder.history, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
+        let rig = try Rig(folder, after: 3)
+        #expect(rig.count(device: 1) == 0)
+        rig.feed.take(try rig.commit(5, device: 4))
+        rig.feed.flush()
+        rig.catchUp()
+        rig.feed.take(try rig.commit(5, device: 5))
+        rig.feed.flush()
+        #expect((1...5).map { rig.count(device: $0) } == Array(repeating: 5, count: 5))
+        #expect(rig.file.beginnings == 1)
+        #expect(rig.faults.count == 1 && rig.faults[0].contains("what happened before 1970-01-01T00:00:00"))
+    }
+}
