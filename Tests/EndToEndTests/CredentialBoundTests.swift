@@ -9,6 +9,15 @@ struct CredentialBoundTests {
     private let topic = "com.example.credentials"
     private let devices = ["01", "02", "03"].map { String(repeating: $0, count: 32) }
 
+    /// One more with this token is answered 429, with the limit that it is past.
+    private func expectRefused(_ path: String, of gateway: ServedGateway, _ token: String, _ limit: String) throws {
+        let refused = try gateway.ask(.edge, "GET", path, token: token)
+        #expect(refused.status == 429)
+        #expect(refused.reason == "TooManyRequests")
+        #expect(refused.headers["retry-after"] == "60")
+        #expect((refused.value("message") as? String)?.contains(limit) == true)
+    }
+
     @Test("A bearer token's connection too many is answered 429 and ends; other tokens, and the next, are good")
     func bearerToken() throws {
         let gateway = try ServedGateway(Self.one)
@@ -16,11 +25,7 @@ struct CredentialBoundTests {
         let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
         let (other, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
         let worker = try gateway.worker(self.topic, token: token)
-        let refused = try gateway.ask(.edge, "GET", path, token: token)
-        #expect(refused.status == 429)
-        #expect(refused.reason == "TooManyRequests")
-        #expect(refused.headers["retry-after"] == "60")
-        #expect((refused.value("message") as? String)?.contains("limits.connectionsPerCredentialMax") == true)
+        try self.expectRefused(path, of: gateway, token, "limits.connectionsPerCredentialMax")
         #expect(try gateway.ask(.plain, "GET", path, token: token).status == 429)
         #expect(try gateway.ask(.edge, "GET", path, token: other).reason == "BadQuery")
         let stats = try gateway.ask(.admin, "GET", "/v1/stats")
@@ -38,11 +43,7 @@ struct CredentialBoundTests {
         let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
         let (other, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
         let worker = try gateway.worker(self.topic, token: token)
-        let refused = try gateway.ask(.edge, "GET", path, token: token)
-        #expect(refused.status == 429)
-        #expect(refused.reason == "TooManyRequests")
-        #expect(refused.headers["retry-after"] == "60")
-        #expect((refused.value("message") as? String)?.contains("limits.streamsPerCredentialMax") == true)
+        try self.expectRefused(path, of: gateway, token, "limits.streamsPerCredentialMax")
         let another = try gateway.worker(self.topic, token: other)
         defer { another.process.send(SIGKILL) }
         #expect(try gateway.ask(.admin, "GET", "/v1/stats").integer("limits", "streamsPerCredentialMax") == 1)

@@ -33,6 +33,7 @@ enum BannedWords {
         ),
         Ban(word: "NSLog(", replacement: "write through the log", scope: .everywhere),
         Ban(word: "XCTest", replacement: "use Swift Testing", scope: .tests),
+        Ban(word: "@testable", replacement: "make what the test needs `package`, and document it", scope: .everywhere),
         Ban(word: "async", replacement: "keep the core synchronous; drivers wait", scope: .pure),
         Ban(word: "Date.now", replacement: "take `now` as a parameter", scope: .pure),
         Ban(word: "ContinuousClock", replacement: "take `now` as a parameter", scope: .pure),

@@ -1,9 +1,9 @@
-import Bytes
-import DeviceEngine
-import SQLite
+package import Bytes
+package import DeviceEngine
+package import SQLite
 
 /// Reads a journal from its newest row to its oldest, so that the first record of a key is its newest.
-struct JournalLoader: ~Copyable {
+package struct JournalLoader: ~Copyable {
     private(set) var records = LiveRecords()
     private let path: String
     /// From the newest to the oldest.
@@ -19,7 +19,12 @@ struct JournalLoader: ~Copyable {
     }
 
     /// Hands over the newest record of each key, and returns where they lie.
-    static func load(
+    ///
+    /// - Parameters:
+    ///   - database: a journal.
+    ///   - take: called with each key and its newest record, which is valid during the call; of events with every record.
+    /// - Throws: what `take` throws, and `StoreError`, with the file's name, for rows that are damaged or cannot be read.
+    package static func load(
         _ database: SQLiteDatabase,
         _ take: (RecordKey, ByteView) throws(StoreError) -> Void
     ) throws(StoreError) -> LiveRecords {

@@ -1,4 +1,4 @@
-import Bytes
+package import Bytes
 import DeviceEngine
 
 /// The content of a row: what this build writes first of all, and then records, one behind the other.
@@ -6,25 +6,35 @@ import DeviceEngine
 /// Byte 0 is the version, all numbers are little-endian: bytes 1...8 are the id of the oldest row when this one was
 /// written, 9...16 the checksum of the row before it, 17...24 the journal's number, 25...32 the number of its commit,
 /// 33...40 when that began, in milliseconds since 1970. Rows of version 1 have bytes 0...8 alone.
-enum JournalRow {
+package enum JournalRow {
     static let version: UInt8 = 2
-    static let headerBytes = 41
+    /// The bytes before the first record of a row of this version.
+    package static let headerBytes = 41
     private static let oldHeaderBytes = 9
 
     /// What the header of a row says of the row's place.
-    struct Stamp: Hashable {
+    package struct Stamp: Hashable {
         /// The checksum of the row before, so that rows of another journal, or of another past, do not fit; nil when it
         /// is not noted.
-        var previous: Int64?
+        package var previous: Int64?
         /// The journal's number; nil when it is not noted.
         var journal: UInt64?
         /// How many commits the journal has had since it counts them, this one included.
         var commits: Int64 = 0
         /// Milliseconds since 1970; nil when it is not noted.
         var time: Int64?
+
+        /// A stamp of what is noted; nothing else is.
+        package init(previous: Int64? = nil, journal: UInt64? = nil, commits: Int64 = 0, time: Int64? = nil) {
+            self.previous = previous
+            self.journal = journal
+            self.commits = commits
+            self.time = time
+        }
     }
 
-    static func appendHeader(_ stamp: Stamp, to buffer: inout ByteBuffer) {
+    /// Appends the header of a row whose oldest row is said later.
+    package static func appendHeader(_ stamp: Stamp, to buffer: inout ByteBuffer) {
         buffer.append(Self.version)
         buffer.append(memoryOf: UInt64(0))
         buffer.append(memoryOf: (stamp.previous ?? 0).littleEndian)
@@ -33,7 +43,8 @@ enum JournalRow {
         buffer.append(memoryOf: (stamp.time ?? 0).littleEndian)
     }
 
-    static func setFirst(_ first: Int64, in buffer: inout ByteBuffer) {
+    /// Writes into the header that `buffer` begins with the id of the oldest row.
+    package static func setFirst(_ first: Int64, in buffer: inout ByteBuffer) {
         buffer.overwrite(memoryOf: first.littleEndian, at: 1)
     }
 

@@ -1,11 +1,11 @@
 import DeviceEngine
 
 /// Where the newest record of each key lies.
-struct LiveRecords: ~Copyable {
+package struct LiveRecords: ~Copyable {
     /// The bytes of a record, header included, that a place can express.
     static let recordBytesMax = 1 << 20 - 1
     /// Indexes past this one would take more memory than a machine that keeps so many devices has: 2 GiB.
-    static let indexMax: UInt32 = 1 << 28
+    package static let indexMax: UInt32 = 1 << 28
 
     /// By kind and index: row id << 20 | record bytes; 0 for a key without a record.
     private var places: [[UInt64]]

@@ -1,11 +1,12 @@
-import Bytes
+package import Bytes
 
 /// The checksum in a chunk's first eight bytes, over all that follows: what disks and crashes mangle is noticed.
-enum ChunkSeal {
-    static let byteCount = 8
+package enum ChunkSeal {
+    /// The bytes of a seal.
+    package static let byteCount = 8
 
     /// Writes the checksum over the first eight bytes of `chunk`, which are there already.
-    static func close(_ chunk: inout ByteBuffer) {
+    package static func close(_ chunk: inout ByteBuffer) {
         let sum = self.checksum(chunk.view.dropFirst(self.byteCount))
         chunk.overwrite(memoryOf: sum.littleEndian, at: 0)
     }

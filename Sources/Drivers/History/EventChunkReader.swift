@@ -1,9 +1,9 @@
-import Bytes
-import DeviceEngine
+package import Bytes
+package import DeviceEngine
 import LaunchPolicy
 
 /// Reads what `EventChunkWriter` wrote.
-struct EventChunkReader {
+package struct EventChunkReader {
     private var reader: ByteReader
     private let base: Int64
     private var device: UInt64 = 0
@@ -11,7 +11,7 @@ struct EventChunkReader {
     private var named: APNsID?
 
     /// nil when the chunk is damaged.
-    init?(_ chunk: ByteView) {
+    package init?(_ chunk: ByteView) {
         guard let content = ChunkSeal.open(chunk) else { return nil }
         self.reader = ByteReader(content)
         self.base = Int64(bitPattern: self.reader.word())
@@ -20,7 +20,7 @@ struct EventChunkReader {
     /// Appends the events of `device`, or of all devices when it is nil, in the order they were written.
     ///
     /// - Returns: false when the chunk is damaged; some events may be there nevertheless.
-    mutating func read(_ device: UInt64?, into events: inout [HistoryEvent]) -> Bool {
+    package mutating func read(_ device: UInt64?, into events: inout [HistoryEvent]) -> Bool {
         var isFirst = true
         while !self.reader.isAtEnd {
             let group = self.reader.word()

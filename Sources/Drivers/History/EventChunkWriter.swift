@@ -1,5 +1,5 @@
-import Bytes
-import DeviceEngine
+package import Bytes
+package import DeviceEngine
 import LaunchPolicy
 
 /// Writes events, sorted by device, into one chunk.
@@ -10,20 +10,22 @@ import LaunchPolicy
 /// An event is a byte of code and flags (`EventFlags`), for some a second one, its time as a zigzag varint (against
 /// the device's event before it in this chunk; of the first one against the base), attempt and coalesced count of a
 /// launch as varints, and the identifiers that are not the one named last. All numbers are little-endian.
-struct EventChunkWriter: ~Copyable {
+package struct EventChunkWriter: ~Copyable {
     /// The most bytes one event takes: group, flags, time, two numbers, two identifiers.
     private static let eventBytesMax = 9 + 2 + 10 + 6 + 40
     /// The most bytes a group's count can say.
     private static let groupBytesMax = 255
 
     /// The identifiers an event named for the first time in its group; what the index of pushes has to know.
-    struct Names {
+    package struct Names {
         var apnsID = false
         var related = false
     }
 
-    private(set) var buffer = ByteBuffer()
-    private(set) var eventCount = 0
+    /// The chunk as far as it is written; whole once it is closed.
+    package private(set) var buffer = ByteBuffer()
+    /// How many events are in it.
+    package private(set) var eventCount = 0
     private var device: UInt64 = 0
     /// Where the group's byte count stands.
     private var countOffset = 0
@@ -31,10 +33,16 @@ struct EventChunkWriter: ~Copyable {
     private var base: Int64 = 0
     private var named: APNsID?
 
-    /// Whether another event fits, whatever it is.
-    var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.eventBytesMax }
+    /// An empty chunk.
+    package init() {}
 
-    mutating func append(_ event: HistoryEvent) -> Names {
+    /// Whether another event fits, whatever it is.
+    package var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.eventBytesMax }
+
+    /// Appends an event, for which there must be room; its device is that of the one before or sorts behind it.
+    ///
+    /// - Returns: which of its identifiers are new in its group.
+    package mutating func append(_ event: HistoryEvent) -> Names {
         if self.eventCount == 0 { self.begin(event) }
         if self.eventCount == 0 || self.device != event.device {
             self.beginGroup(event.device)
@@ -51,7 +59,7 @@ struct EventChunkWriter: ~Copyable {
     }
 
     /// Seals the chunk; `removeAll` makes ready for the next.
-    mutating func close() {
+    package mutating func close() {
         ChunkSeal.close(&self.buffer)
     }
 

@@ -1,11 +1,11 @@
-import Bytes
+package import Bytes
 import DeviceEngine
 import LaunchPolicy
 
 /// Events of one stretch of time, sorted by device, and what is needed to find one in it.
 ///
 /// What the chunks begin with is kept in memory: 12 bytes or 16 for each 8 KiB of events.
-struct HistoryRun {
+package struct HistoryRun {
     /// A chunk of events and the first device in it.
     struct EventChunk: Hashable {
         let device: UInt64
@@ -31,16 +31,16 @@ struct HistoryRun {
     var pushChunks: [PushChunk] = []
 
     /// Every chunk's row.
-    var rows: [Int64] { self.eventChunks.map(\.row) + self.pushChunks.map(\.row) }
+    package var rows: [Int64] { self.eventChunks.map(\.row) + self.pushChunks.map(\.row) }
 
     /// The number of the last chunk that may hold events of `device`; nil when there is none.
-    func lastEventChunk(of device: UInt64) -> Int? {
+    package func lastEventChunk(of device: UInt64) -> Int? {
         let end = self.eventChunks.boundary { $0.device > device }
         return end == 0 ? nil : end - 1
     }
 
     /// The numbers of the chunks of the index that may hold entries with this hash.
-    func pushChunks(of hash: UInt32) -> Range<Int> {
+    package func pushChunks(of hash: UInt32) -> Range<Int> {
         let start = self.pushChunks.boundary { $0.hash >= hash }
         let end = self.pushChunks.boundary { $0.hash > hash }
         return max(start - 1, 0)..<end
@@ -49,7 +49,7 @@ struct HistoryRun {
 
 extension HistoryRun {
     /// Appends the run's own row: seal, order, times, counts, and both lists of chunks.
-    func write(to buffer: inout ByteBuffer) {
+    package func write(to buffer: inout ByteBuffer) {
         buffer.append(word: 0)
         buffer.append(word: self.order)
         buffer.append(word: UInt64(bitPattern: self.oldest.milliseconds))
@@ -69,7 +69,7 @@ extension HistoryRun {
     }
 
     /// nil when the row is damaged.
-    init?(id: Int64, _ row: ByteView) {
+    package init?(id: Int64, _ row: ByteView) {
         guard let content = ChunkSeal.open(row) else { return nil }
         var reader = ByteReader(content)
         self.id = id

@@ -1,9 +1,9 @@
-import Bytes
+package import Bytes
 
 /// Where events that name a push stand within one run: 32 bits of the identifier's hash, and the event chunk's number.
 ///
 /// A few identifiers share their bits with others; whoever reads the chunk compares the whole identifier.
-struct PushEntry: Hashable {
+package struct PushEntry: Hashable {
     /// The hash above, the chunk below: sorted words are sorted entries.
     let word: UInt64
 
@@ -11,7 +11,8 @@ struct PushEntry: Hashable {
         self.word = UInt64(Self.hash(apnsID, key)) << 32 | UInt64(chunk)
     }
 
-    init(hash: UInt32, chunk: UInt64) {
+    /// An entry for the chunk of this number, of which 32 bits count.
+    package init(hash: UInt32, chunk: UInt64) {
         self.word = UInt64(hash) << 32 | chunk
     }
 
@@ -26,16 +27,23 @@ struct PushEntry: Hashable {
 
 /// Chunks of sorted entries: the seal, then for each entry the distance of its hash from the one before it (from 0
 /// for the first) and its chunk's number, both as varints.
-struct PushChunkWriter: ~Copyable {
+package struct PushChunkWriter: ~Copyable {
     private static let entryBytesMax = 5 + 5
 
-    private(set) var buffer = ByteBuffer()
+    /// The chunk as far as it is written; whole once it is closed.
+    package private(set) var buffer = ByteBuffer()
     private var previous: UInt32 = 0
 
-    var isEmpty: Bool { self.buffer.isEmpty }
-    var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.entryBytesMax }
+    /// An empty chunk.
+    package init() {}
 
-    mutating func append(_ entry: PushEntry) {
+    /// Whether no entry is in it.
+    package var isEmpty: Bool { self.buffer.isEmpty }
+    /// Whether another entry fits, whatever it is.
+    package var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.entryBytesMax }
+
+    /// Appends an entry, for which there must be room, and which sorts behind the one before.
+    package mutating func append(_ entry: PushEntry) {
         if self.isEmpty {
             self.buffer.append(word: 0)
             self.previous = 0
@@ -45,7 +53,8 @@ struct PushChunkWriter: ~Copyable {
         self.previous = entry.hash
     }
 
-    mutating func close() {
+    /// Seals the chunk; `removeAll` makes ready for the next.
+    package mutating func close() {
         ChunkSeal.close(&self.buffer)
     }
 
@@ -54,11 +63,12 @@ struct PushChunkWriter: ~Copyable {
     }
 }
 
-enum PushChunkReader {
+/// Reads what `PushChunkWriter` wrote.
+package enum PushChunkReader {
     /// Appends the numbers of the event chunks that may name a push with this hash.
     ///
     /// - Returns: false when the chunk is damaged.
-    static func read(_ chunk: ByteView, hash: UInt32, into chunks: inout [Int]) -> Bool {
+    package static func read(_ chunk: ByteView, hash: UInt32, into chunks: inout [Int]) -> Bool {
         guard let content = ChunkSeal.open(chunk) else { return false }
         var reader = ByteReader(content)
         var current: UInt64 = 0

@@ -1,11 +1,12 @@
-import Bytes
-import LaunchPolicy
+package import Bytes
+package import LaunchPolicy
 
 /// One row of the engine's table.
 @safe
-struct DeviceRecord {
+package struct DeviceRecord {
     var state = DeviceState()
-    var token: StoredDeviceToken
+    /// The token of the device.
+    package internal(set) var token: StoredDeviceToken
     var topic: TopicIndex
     /// When the window began in which its pushes are counted, in seconds of policy time. This and the count lie where
     /// alignment leaves room, so that they cost no memory.
@@ -29,7 +30,8 @@ struct DeviceRecord {
     /// When it came to wait in its topic's queue, in milliseconds of policy time without those above 32 bits.
     private var readySince: UInt32 = 0
 
-    init(token: DeviceToken, topic: TopicIndex, registeredAt: Instant) {
+    /// A device that registered at `registeredAt` for the topic, and has no pushes.
+    package init(token: DeviceToken, topic: TopicIndex, registeredAt: Instant) {
         self.token = StoredDeviceToken(token)
         self.topic = topic
         self.registrationChangedAt = registeredAt

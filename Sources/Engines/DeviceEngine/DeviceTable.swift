@@ -1,4 +1,4 @@
-import Bytes
+package import Bytes
 import LaunchPolicy
 
 /// All devices: rows that never move, and an index of them by token.
@@ -8,7 +8,7 @@ import LaunchPolicy
 /// each row that is added from five eighths on clears a few cells of the next one, and each that is added to the next
 /// one moves a few cells of the one before.
 @safe
-struct DeviceTable: ~Copyable {
+package struct DeviceTable: ~Copyable {
     private static let blockShift = 10
     private static let blockCount = 1 << 10
 
@@ -32,13 +32,17 @@ struct DeviceTable: ~Copyable {
     private static let clearsPerRow = 16
     /// Keeps strangers from choosing tokens that collide.
     private let key: HashKey
-    private(set) var count = 0
+    /// How many devices there are; their rows have the numbers below.
+    package private(set) var count = 0
     /// Which rows were placed, until all are.
     private var isPlaced: [Bool] = []
     /// More rows than any configuration allows.
     private static let placesMax = 1 << 30
 
-    init(key: HashKey) {
+    /// An empty table.
+    ///
+    /// - Parameter key: what tokens are hashed with.
+    package init(key: HashKey) {
         self.key = key
         unsafe self.olderCells = .init(start: nil, count: 0)
         unsafe self.nextCells = .init(start: nil, count: 0)
@@ -61,7 +65,8 @@ struct DeviceTable: ~Copyable {
         unsafe self.nextCells.deallocate()
     }
 
-    subscript(device: DeviceIndex) -> DeviceRecord {
+    /// The row of a device that is in the table.
+    package subscript(device: DeviceIndex) -> DeviceRecord {
         // Addresses, not coroutines: in debug builds Swift 6.3 reads a field of what `_read` yielded after it has
         // freed the coroutine's frame, which holds a copy.
         unsafeAddress {
@@ -77,7 +82,7 @@ struct DeviceTable: ~Copyable {
     /// The device with this token.
     ///
     /// - Parameter hash: the token's, under the key of the table.
-    func find(_ token: borrowing DeviceToken, hash: UInt64) -> DeviceIndex? {
+    package func find(_ token: borrowing DeviceToken, hash: UInt64) -> DeviceIndex? {
         if let device = unsafe self.find(token, hash, in: self.cells) { return device }
         return unsafe self.olderCells.isEmpty ? nil : self.find(token, hash, in: self.olderCells)
     }
@@ -101,7 +106,7 @@ struct DeviceTable: ~Copyable {
     }
 
     /// Adds a device whose token is not there yet.
-    mutating func insert(_ record: DeviceRecord) -> DeviceIndex {
+    package mutating func insert(_ record: DeviceRecord) -> DeviceIndex {
         if unsafe (self.count + 1) * 4 > self.cells.count * 3 { self.grow() }
         if unsafe self.count >> Self.blockShift == self.blocks.count {
             unsafe self.blocks.append(.allocate(capacity: Self.blockCount))

@@ -1,12 +1,15 @@
 /// The last four of something, the oldest first.
-struct Ring<Element> {
+package struct Ring<Element> {
     static var capacity: Int { 4 }
     private var slots = InlineArray<4, Element?>(repeating: nil)
+
+    /// An empty ring.
+    package init() {}
 
     /// Adds an element; the oldest makes room.
     ///
     /// - Returns: the element that made room.
-    mutating func append(_ element: Element) -> Element? {
+    package mutating func append(_ element: Element) -> Element? {
         for index in 0..<Self.capacity where self.slots[index] == nil {
             self.slots[index] = element
             return nil
@@ -15,7 +18,7 @@ struct Ring<Element> {
     }
 
     /// Takes the oldest out if it satisfies `condition`.
-    mutating func popFirst(where condition: (Element) -> Bool) -> Element? {
+    package mutating func popFirst(where condition: (Element) -> Bool) -> Element? {
         guard let first = self.slots[0], condition(first) else { return nil }
         return self.shift(nil)
     }
@@ -32,7 +35,7 @@ struct Ring<Element> {
     var first: Element? { self.slots[0] }
 
     /// The elements, the oldest first.
-    var elements: [Element] {
+    package var elements: [Element] {
         (0..<Self.capacity).compactMap { self.slots[$0] }
     }
 

@@ -1,17 +1,21 @@
-import Bytes
+package import Bytes
 
 /// Finds a topic by the bytes of its name, without making a string of them.
-struct TopicNames {
+package struct TopicNames {
     private var cells: [UInt32] = Array(repeating: 0, count: 64)
     private var names: [[UInt8]] = []
     /// Keeps strangers from choosing names that collide.
     private let key: HashKey
 
-    init(key: HashKey) {
+    /// No names.
+    ///
+    /// - Parameter key: what names are hashed with.
+    package init(key: HashKey) {
         self.key = key
     }
 
-    func find(_ name: ByteView) -> TopicIndex? {
+    /// The number of the topic with this name; nil when there is none.
+    package func find(_ name: ByteView) -> TopicIndex? {
         var place = self.place(name)
         while self.cells[place] != 0 {
             let topic = self.cells[place] - 1
@@ -26,7 +30,7 @@ struct TopicNames {
     }
 
     /// Adds a name that is not there yet; topics are numbered in the order of their adding.
-    mutating func insert(_ name: ByteView) -> TopicIndex {
+    package mutating func insert(_ name: ByteView) -> TopicIndex {
         self.names.append(name.array)
         if self.names.count * 2 > self.cells.count {
             self.cells = Array(repeating: 0, count: self.cells.count * 2)

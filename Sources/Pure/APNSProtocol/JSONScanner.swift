@@ -149,29 +149,8 @@ struct JSONScanner {
     /// Passes UTF-8 sequences of two bytes and more, at least one; false when one is ill-formed.
     private mutating func skipSequences() -> Bool {
         repeat {
-            let first = self.text[self.position]
-            // The bounds of the second byte rule out overlong forms, surrogates and numbers past U+10FFFF.
-            let count: Int
-            var low: UInt8 = 0x80
-            var high: UInt8 = 0xBF
-            switch first {
-            case 0xC2...0xDF: count = 2
-            case 0xE0...0xEF:
-                count = 3
-                if first == 0xE0 { low = 0xA0 }
-                if first == 0xED { high = 0x9F }
-            case 0xF0...0xF4:
-                count = 4
-                if first == 0xF0 { low = 0x90 }
-                if first == 0xF4 { high = 0x8F }
-            default: return false
-            }
-            guard self.position + count <= self.text.count else { return false }
-            let second = self.text[self.position + 1]
-            guard second >= low, second <= high else { return false }
-            for index in 2..<4 where index < count {
-                guard self.text[self.position + index] & 0xC0 == 0x80 else { return false }
-            }
+            let (count, isCharacter) = self.text.sequence(at: self.position)
+            guard isCharacter else { return false }
             self.position += count
         } while self.position < self.text.count && self.text[self.position] >= 0x80
         return true

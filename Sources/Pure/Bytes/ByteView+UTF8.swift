@@ -3,6 +3,7 @@ extension ByteView {
     /// completes, for which one U+FFFD stands (Unicode 16, 3.9: Substitution of Maximal Subparts).
     ///
     /// - Returns: how many there are, 1...4; and whether they are a character in UTF-8 (RFC 3629).
+    @inlinable
     package func sequence(at index: Int) -> (count: Int, isCharacter: Bool) {
         let first = self[index]
         // The bounds of the second byte rule out overlong forms, surrogates and numbers past U+10FFFF.

@@ -22,13 +22,10 @@ package struct OutcomeLine: Hashable, Sendable {
 
     /// The line as a JSON object, without a line end.
     package var json: String {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.key("t")
-        self.moment.seconds.withByteView { writer.raw($0) }
-        writer.key("device")
-        writer.string(self.device)
-        writer.key("event")
+        JSONWriter.line(at: self.moment, device: self.device) { self.writeEvent(&$0) }
+    }
+
+    private func writeEvent(_ writer: inout JSONWriter) {
         switch self.event {
         case .push(let disposition):
             writer.string("push")
@@ -53,8 +50,6 @@ package struct OutcomeLine: Hashable, Sendable {
             writer.key("reason")
             writer.string(reason.rawValue)
         }
-        writer.endObject()
-        return writer.buffer.view.string
     }
 
     private func writeName(_ writer: inout JSONWriter) {

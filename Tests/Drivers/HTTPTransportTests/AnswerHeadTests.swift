@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 @Suite("The heads of answers", .timeLimit(.minutes(15)))
 struct AnswerHeadTests {

@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 @Suite("Pieces of field blocks are cut out of what a peer sends")
 struct FrameCutterTests {

@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 @Suite(.timeLimit(.minutes(15)))
 struct HTTP2SessionTests {

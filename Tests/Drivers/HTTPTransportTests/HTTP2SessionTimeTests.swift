@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 /// The limits of time of one session, by a clock that the test sets.
 @Suite

@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 /// What a handler asks of a connection besides answers.
 @Suite(.timeLimit(.minutes(15)))

@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 /// Each bound of one session: kept to, it costs nothing; one past it the offender pays, and it is counted once.
 @Suite("The bounds of one HTTP/2 connection")

@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 /// One HTTP/2 session without socket, thread or clock: bytes in, frames and events out.
 final class SessionFixture {

@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 @Suite("The sessions of a loop pack their frames into one buffer")
 struct SharedFrameBufferTests {

@@ -1,6 +1,5 @@
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 @Suite(.timeLimit(.minutes(15)))
 struct StreamLimitTests {

@@ -1,9 +1,8 @@
 import Bytes
+import DeviceEngine
 import LaunchPolicy
 import Testing
 import WakeGateTestKit
-
-@testable import DeviceEngine
 
 @Suite("Tables of the engine", .timeLimit(.minutes(15)))
 struct TablesTests {

@@ -1,7 +1,6 @@
 import Bytes
 import CNghttp2
-
-@testable import HTTPTransport
+import HTTPTransport
 
 /// The decoder of field blocks, beside libnghttp2's: the same fields, the same faults, whole and in pieces.
 ///

@@ -1,6 +1,5 @@
 import Bytes
-
-@testable import HTTPTransport
+import HTTPTransport
 
 /// One HTTP/2 session: what the peer sends, what the handler does and what time does, all told by the input.
 ///

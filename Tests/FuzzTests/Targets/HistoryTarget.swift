@@ -1,8 +1,7 @@
 import Bytes
 import DeviceEngine
+import History
 import LaunchPolicy
-
-@testable import History
 
 /// Rows and chunks of the history, under a seal that is right: the first byte says which kind follows.
 enum HistoryTarget {

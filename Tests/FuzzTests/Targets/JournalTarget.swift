@@ -1,8 +1,7 @@
 import Bytes
 import DeviceEngine
+import DeviceJournal
 import SQLite
-
-@testable import DeviceJournal
 
 /// The rows of a journal, as a file may hold them: each in turn two bytes of length and its records.
 ///

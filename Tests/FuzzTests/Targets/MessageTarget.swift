@@ -1,6 +1,5 @@
 import Bytes
-
-@testable import HTTPTransport
+import HTTPTransport
 
 /// One session of HTTP/1: the peer's bytes, the whole of them and in pieces.
 ///

@@ -1,8 +1,7 @@
 import Bytes
+import Gateway
 import Text
 import WakeDispatch
-
-@testable import Gateway
 
 /// Paths and queries of the worker and admin API: `METHOD path?query`.
 enum PathTarget {

@@ -1,6 +1,5 @@
 import Bytes
-
-@testable import HTTPTransport
+import HTTPTransport
 
 /// Takes the requests of a session, answers them when it is told to, and notes every promise that is broken on the way.
 final class ScriptedRequests: RequestHandler {

@@ -31,7 +31,7 @@ struct CoreHistoryTests {
         try rig.ask(3) { $0.push(3, other, topic: 2) }
         #expect(try rig.ask(4) { $0.explain(4, own) }.recent.map { $0[0] } == ["registered"])
         #expect(try rig.ask(5) { $0.devicePushes(5, own) }.value(["pushes"]) as? [String] == [])
-        #expect(try rig.ask(6) { $0.way(6, of: 3, token: own) }.status == 404)
+        #expect(try rig.ask(6) { $0.way(6, of: 3, device: own) }.status == 404)
         #expect(try rig.ask(7) { $0.explain(7, other) }.recent.map { $0[0] } == ["push", "registered"])
     }
 

@@ -176,6 +176,19 @@ final class CoreRig {
     }
 }
 
+/// A device: its token, or the number that the rig makes one of.
+protocol RigDevice {
+    var token: DeviceToken { get }
+}
+
+extension Int: RigDevice {
+    var token: DeviceToken { EngineRig.token(self) }
+}
+
+extension DeviceToken: RigDevice {
+    var token: DeviceToken { self }
+}
+
 /// Requests as loops hand them over, in one batch.
 final class Requests {
     fileprivate let batch = CommandBatch()
@@ -189,32 +202,7 @@ final class Requests {
     ///   - clientID: what the client's apns-id is made of; nil when the gateway makes one.
     func push(
         _ request: Int,
-        _ device: Int,
-        topic: Int = 0,
-        _ priority: Priority = .considerate,
-        expiration: Int64? = nil,
-        wakes: Bool = true,
-        isDryRun: Bool = false,
-        clientID: Int? = nil,
-        collapseID: [UInt8] = []
-    ) {
-        let token = EngineRig.token(device)
-        self.push(
-            request,
-            token,
-            topic: topic,
-            priority,
-            expiration: expiration,
-            wakes: wakes,
-            isDryRun: isDryRun,
-            clientID: clientID,
-            collapseID: collapseID
-        )
-    }
-
-    func push(
-        _ request: Int,
-        _ token: DeviceToken,
+        _ device: some RigDevice,
         topic: Int = 0,
         _ priority: Priority = .considerate,
         expiration: Int64? = nil,
@@ -227,7 +215,7 @@ final class Requests {
         let payload = "{\"aps\":{\"content-available\":1},\"n\":\(request)}"
         let push = PushCommand(
             reply: Self.address(request),
-            token: token,
+            token: device.token,
             apnsID: EngineRig.apnsID(UInt64(clientID ?? request)),
             isNamedByClient: clientID != nil,
             expiration: expiration ?? PushCommand.expirationAbsent,
@@ -256,52 +244,40 @@ final class Requests {
         self.batch.append(.report(reply: Self.address(request), wake, result))
     }
 
-    func register(_ request: Int, _ device: Int, topic: Int = 0) {
-        self.register(request, EngineRig.token(device), topic: topic)
+    func register(_ request: Int, _ device: some RigDevice, topic: Int = 0) {
+        self.batch.append(.register(reply: Self.address(request), device.token, topic: Self.topic(topic)))
     }
 
-    func register(_ request: Int, _ token: DeviceToken, topic: Int = 0) {
-        self.batch.append(.register(reply: Self.address(request), token, topic: Self.topic(topic)))
+    func unregister(_ request: Int, _ device: some RigDevice) {
+        self.batch.append(.unregister(reply: Self.address(request), device.token))
     }
 
-    func unregister(_ request: Int, _ device: Int) {
-        self.batch.append(.unregister(reply: Self.address(request), EngineRig.token(device)))
-    }
-
-    func conditions(_ request: Int, _ device: Int, _ change: (inout ConditionsReport) -> Void) {
+    func conditions(_ request: Int, _ device: some RigDevice, _ change: (inout ConditionsReport) -> Void) {
         var report = ConditionsReport()
         change(&report)
-        self.batch.append(.conditions(reply: Self.address(request), EngineRig.token(device), report))
+        self.batch.append(.conditions(reply: Self.address(request), device.token, report))
     }
 
-    func simulateLaunch(_ request: Int, _ device: Int) {
-        self.batch.append(.simulateLaunch(reply: Self.address(request), EngineRig.token(device)))
+    func simulateLaunch(_ request: Int, _ device: some RigDevice) {
+        self.batch.append(.simulateLaunch(reply: Self.address(request), device.token))
     }
 
-    func simulateExpiration(_ request: Int, _ device: Int) {
-        self.batch.append(.simulateExpiration(reply: Self.address(request), EngineRig.token(device)))
+    func simulateExpiration(_ request: Int, _ device: some RigDevice) {
+        self.batch.append(.simulateExpiration(reply: Self.address(request), device.token))
     }
 
-    func explain(_ request: Int, _ device: Int) { self.explain(request, EngineRig.token(device)) }
-
-    func explain(_ request: Int, _ token: DeviceToken) {
-        self.batch.append(.explain(reply: Self.address(request), token))
+    func explain(_ request: Int, _ device: some RigDevice) {
+        self.batch.append(.explain(reply: Self.address(request), device.token))
     }
 
-    func devicePushes(_ request: Int, _ device: Int) { self.devicePushes(request, EngineRig.token(device)) }
-
-    func devicePushes(_ request: Int, _ token: DeviceToken) {
-        self.batch.append(.devicePushes(reply: Self.address(request), token))
+    func devicePushes(_ request: Int, _ device: some RigDevice) {
+        self.batch.append(.devicePushes(reply: Self.address(request), device.token))
     }
 
     /// Asks for the way of the push that request `number` sent.
-    func way(_ request: Int, of number: Int, device: Int? = nil) {
-        self.way(request, of: number, token: device.map { EngineRig.token($0) })
-    }
-
-    func way(_ request: Int, of number: Int, token: DeviceToken?) {
+    func way(_ request: Int, of number: Int, device: (some RigDevice)? = Int?.none) {
         self.batch.append(
-            .push(reply: Self.address(request), EngineRig.apnsID(UInt64(number)), device: token)
+            .push(reply: Self.address(request), EngineRig.apnsID(UInt64(number)), device: device?.token)
         )
     }
 

@@ -1,10 +1,9 @@
 import Bytes
 import DeviceEngine
 import Foundation
+import Gateway
 import Testing
 import WakeDispatch
-
-@testable import Gateway
 
 @Suite("The samples that charts are made of")
 struct SampleHistoryTests {

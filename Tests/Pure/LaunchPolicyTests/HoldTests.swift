@@ -3,22 +3,9 @@ import Testing
 
 @Suite("Holds")
 struct HoldTests {
-    struct Row: CustomTestStringConvertible {
-        let name: String
-        let conditions: Conditions
-        /// The first hold for priorities 1, 5 and 10.
-        let holds: [Hold?]
-        var testDescription: String { self.name }
+    typealias Row = HoldRow<Hold>
 
-        init(_ name: String, _ holds: [Hold?], _ change: (inout Conditions) -> Void) {
-            var conditions = Conditions()
-            change(&conditions)
-            self.name = name
-            self.conditions = conditions
-            self.holds = holds
-        }
-    }
-
+    /// The first hold for priorities 1, 5 and 10.
     static let rows = [
         Row("unreported", [.priority, nil, nil]) { _ in },
         Row("active", [nil, nil, nil]) { $0.appState = .active },
@@ -67,7 +54,9 @@ struct HoldTests {
 
     @Test("The first hold that applies is found, for each priority", arguments: Self.rows)
     func first(_ row: Row) {
-        let holds = Priority.allCases.map { row.conditions.firstHold($0, criticalBattery: 0.2) }
+        var conditions = Conditions()
+        conditions.apply(row.report)
+        let holds = Priority.allCases.map { conditions.firstHold($0, criticalBattery: 0.2) }
         #expect(holds == row.holds)
     }
 

@@ -3,24 +3,10 @@ import Testing
 
 @Suite("Holds of background tasks")
 struct TaskHoldTests {
-    struct Row: CustomTestStringConvertible {
-        let name: String
-        let report: ConditionsReport
-        /// The first hold for a refresh, a processing task that needs network and power, one that needs nothing, a
-        /// continued task, and a session.
-        let holds: [TaskHold?]
-        var testDescription: String { self.name }
+    typealias Row = HoldRow<TaskHold>
 
-        init(_ name: String, _ holds: [TaskHold?], _ change: (inout ConditionsReport) -> Void) {
-            var report = ConditionsReport()
-            report.charging = true
-            change(&report)
-            self.name = name
-            self.report = report
-            self.holds = holds
-        }
-    }
-
+    /// The first hold for a refresh, a processing task that needs network and power, one that needs nothing, a
+    /// continued task, and a session; the device is charging where a row does not say otherwise.
     static let rows = [
         Row("charging", [nil, nil, nil, nil, nil]) { _ in },
         Row("force quit", [.forceQuit, .forceQuit, .forceQuit, nil, .forceQuit]) { $0.appState = .forceQuit },
@@ -65,7 +51,9 @@ struct TaskHoldTests {
     @Test("Each kind has the first of its own holds", arguments: Self.rows)
     func first(_ row: Row) throws {
         var lanes = DeviceLanes()
-        _ = lanes.conditionsReported(row.report, at: LanesDriver.at(0), Parameters())
+        var report = row.report
+        report.charging = report.charging ?? true
+        _ = lanes.conditionsReported(report, at: LanesDriver.at(0), Parameters())
         let tasks = [
             Self.task(.appRefresh, .network), Self.task(.processing, [.network, .externalPower]),
             Self.task(.processing, []), Self.task(.continued, []), Self.task(.urlSession, []),

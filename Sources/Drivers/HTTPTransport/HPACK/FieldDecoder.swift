@@ -1,12 +1,15 @@
-internal import Bytes
+package import Bytes
 
 /// What the decoders of one loop share, none of which is at work while another is.
 @safe
-struct FieldDecoderMemory: ~Copyable {
+package struct FieldDecoderMemory: ~Copyable {
     /// The name and the value of the literal field that is being read.
     var literal = ByteBuffer()
     /// What is noted of the entries of the static table, from 1 on.
     var staticNotes = InlineArray<62, UInt32>(repeating: 0)
+
+    /// Memory of which nothing is used yet.
+    package init() {}
 }
 
 /// Reads the field blocks of one connection: RFC 7541.
@@ -17,9 +20,9 @@ struct FieldDecoderMemory: ~Copyable {
 ///
 /// A block may come in pieces. What is left of a piece, less than one field, is kept until the next.
 @safe
-struct FieldDecoder: ~Copyable {
+package struct FieldDecoder: ~Copyable {
     /// Why a connection cannot go on: COMPRESSION_ERROR.
-    struct Fault: Error {}
+    package struct Fault: Error {}
 
     private enum Stop: Error {
         case fault
@@ -28,7 +31,7 @@ struct FieldDecoder: ~Copyable {
     }
 
     /// The size of the dynamic table that we announce, which is that of before any announcement.
-    static let tableBytesMax = 4096
+    package static let tableBytesMax = 4096
     /// What of the memory for a literal is kept for the next.
     private static let keptBytesMax = 16_384
 
@@ -43,7 +46,10 @@ struct FieldDecoder: ~Copyable {
     /// Whether no field of the block has been read, so that the table may change its size.
     private var isAtStart = true
 
-    init(literalBytesMax: Int = 32_000) {
+    /// A decoder for a connection that begins: its table is empty.
+    ///
+    /// - Parameter literalBytesMax: the most bytes of a literal name and its value, the latter as it is coded.
+    package init(literalBytesMax: Int = 32_000) {
         self.literalBytesMax = literalBytesMax
     }
 
@@ -55,7 +61,7 @@ struct FieldDecoder: ~Copyable {
     ///
     /// - Throws: when the block is not well-formed; then no other can be read.
     @inline(__always)
-    mutating func decode(
+    package mutating func decode(
         _ piece: ByteView,
         isLast: Bool,
         in memory: inout FieldDecoderMemory,

@@ -1,15 +1,15 @@
-internal import Bytes
+package import Bytes
 
 /// Writes field blocks that refer to nothing but the static table, so that there is nothing to keep for a connection.
 ///
 /// No Huffman code: it would make the answer to a push ten bytes shorter, and takes libnghttp2 a twelfth of the push.
-enum FieldEncoder {
+package enum FieldEncoder {
     /// Literals that are not indexed: RFC 7541 §6.2.2.
     private static let literal: UInt8 = 0
     private static let literalStatus: UInt8 = 8
 
     /// Appends the fields of a response, its status first.
-    static func encode(_ response: Response, to block: inout ByteBuffer) {
+    package static func encode(_ response: Response, to block: inout ByteBuffer) {
         self.encode(status: response.status, to: &block)
         for index in 1..<response.fieldCount {
             let field = response.field(at: index)

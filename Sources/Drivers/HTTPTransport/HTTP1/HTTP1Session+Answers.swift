@@ -1,4 +1,4 @@
-internal import Bytes
+package import Bytes
 
 /// From the handler's answers to bytes.
 extension HTTP1Session {
@@ -13,7 +13,7 @@ extension HTTP1Session {
     /// Answers a waiting request with a head and, unless it is nil or empty, one body.
     ///
     /// - Returns: false when the request is gone or was answered before.
-    func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
+    package func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
         guard let slot = self.slot(number, .waiting) else { return false }
         self.answer(slot, .sending)
         self.writeHead(response, bodyBytes: body?.count ?? 0)
@@ -22,7 +22,7 @@ extension HTTP1Session {
     }
 
     /// Answers a waiting request with a head; the body follows through `write` and `finish`.
-    func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
+    package func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
         guard let slot = self.slot(number, .waiting) else { return false }
         self.answer(slot, .streaming)
         self.writeHead(response, bodyBytes: nil)
@@ -37,7 +37,7 @@ extension HTTP1Session {
     }
 
     /// - Returns: the bytes that wait, these included; nil when the request is gone or its answer finished.
-    func write(_ number: Int32, _ bytes: ByteView) -> Int? {
+    package func write(_ number: Int32, _ bytes: ByteView) -> Int? {
         guard let slot = self.slot(number, .streaming) else { return nil }
         guard !self.isAnswerBare else { return 0 }
         slot.state.output.append(bytes)
@@ -46,14 +46,14 @@ extension HTTP1Session {
     }
 
     /// Ends a streaming answer after what was written.
-    func finish(_ number: Int32) {
+    package func finish(_ number: Int32) {
         guard let slot = self.slot(number, .streaming) else { return }
         slot.state.phase = .sending
         slot.state.since = self.core.now
     }
 
     /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
-    func produce(into output: inout ByteBuffer, bytesMax: Int) {
+    package func produce(into output: inout ByteBuffer, bytesMax: Int) {
         while true {
             self.closeHead()
             output.append(self.output.view)

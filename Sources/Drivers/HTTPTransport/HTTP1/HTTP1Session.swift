@@ -1,4 +1,4 @@
-internal import Bytes
+package import Bytes
 
 /// The server's end of one HTTP/1 connection, without its socket: bytes in; bytes and calls of the handler out.
 ///
@@ -6,7 +6,7 @@ internal import Bytes
 /// does not allow is answered with its fault, and the connection ends: where one recipient saw the end of a request
 /// and another did not, what follows could be taken for a request that nobody made.
 @safe
-final class HTTP1Session {
+package final class HTTP1Session {
     /// What the next bytes of the peer's are.
     private enum Expected {
         case head
@@ -56,7 +56,14 @@ final class HTTP1Session {
     private var awaitedSince: Int64
     private(set) var hasCarriedRequest = false
 
-    init(core: HTTP2Core, handler: any RequestHandler, id: ConnectionID, listener: Int) {
+    /// A connection that begins.
+    ///
+    /// - Parameters:
+    ///   - core: what it shares with the other sessions of its loop.
+    ///   - handler: hears of its requests.
+    ///   - id: the name of the connection on the loop.
+    ///   - listener: the place in the server's list of listeners.
+    package init(core: HTTP2Core, handler: any RequestHandler, id: ConnectionID, listener: Int) {
         self.core = core
         self.handler = handler
         self.id = id
@@ -67,16 +74,16 @@ final class HTTP1Session {
     // MARK: Bytes
 
     /// Whether everything is sent, and nothing more is read.
-    var isFinished: Bool {
+    package var isFinished: Bool {
         guard case .end = self.expected else { return false }
         return self.slot == nil && self.output.isEmpty
     }
 
     /// Whether `produce` has something besides the bytes of an answer that the handler gives.
-    var wantsToWrite: Bool { !self.output.isEmpty }
+    package var wantsToWrite: Bool { !self.output.isEmpty }
 
     /// Whether more of what the peer sends has room: a request, or little behind one that is not answered.
-    var wantsToRead: Bool {
+    package var wantsToRead: Bool {
         switch self.expected {
         case .head, .body, .chunks: true
         case .answer: self.input.isEmpty && !self.isStreaming
@@ -85,7 +92,7 @@ final class HTTP1Session {
     }
 
     /// Takes what the peer sent.
-    func receive(_ bytes: ByteView) {
+    package func receive(_ bytes: ByteView) {
         if self.input.isEmpty {
             var rest = bytes
             self.take(&rest)
@@ -346,7 +353,7 @@ final class HTTP1Session {
     }
 
     /// Ends the connection after the answer to the request that is on it, or now when there is none.
-    func closeAfterAnswer() {
+    package func closeAfterAnswer() {
         self.isLast = true
         if self.slot == nil || self.isAnswerSent { self.readNoMore() }
     }
@@ -354,7 +361,7 @@ final class HTTP1Session {
     /// The peer sends nothing more.
     ///
     /// - Returns: whether an answer is still on its way to it.
-    func peerEnded() -> Bool {
+    package func peerEnded() -> Bool {
         let isAnswering = self.slot?.state.phase == .sending || !self.output.isEmpty
         if self.slot == nil || isAnswering { self.readNoMore() }
         return isAnswering
@@ -362,7 +369,7 @@ final class HTTP1Session {
 
     /// Forgets the request, telling the handler if it waits for it. Whatever the handler asks of the session from then
     /// on comes to nothing.
-    func end() {
+    package func end() {
         self.expected = .end
         self.input.free()
         self.output.free()
@@ -381,7 +388,7 @@ final class HTTP1Session {
     /// Lets time pass: a request that takes too long to arrive is answered so, and the connection ends.
     ///
     /// - Returns: false when the connection is to end as it is: its peer asks nothing, or does not take its answer.
-    func secondPassed() -> Bool {
+    package func secondPassed() -> Bool {
         guard self.core.now >= self.isQuietUntil, !self.isFinished else { return true }
         if let slot, slot.state.phase == .sending, !self.isAnswerSent {
             self.core.tally.met(.responseSeconds)

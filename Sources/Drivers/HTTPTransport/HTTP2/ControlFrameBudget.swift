@@ -1,5 +1,5 @@
 /// How many frames that cost us work and carry no request a peer may still send: a bucket that fills with time.
-struct ControlFrameBudget {
+package struct ControlFrameBudget {
     private let burst: Int
     private let perSecond: Int
     private var left: Int
@@ -9,7 +9,7 @@ struct ControlFrameBudget {
     ///   - burst: frames that may come at once.
     ///   - perSecond: frames added a second.
     ///   - now: monotonic milliseconds.
-    init(burst: Int, perSecond: Int, now: Int64) {
+    package init(burst: Int, perSecond: Int, now: Int64) {
         self.burst = burst
         self.perSecond = perSecond
         self.left = burst
@@ -23,7 +23,7 @@ struct ControlFrameBudget {
     }
 
     /// - Returns: false when the budget is spent.
-    mutating func frameReceived(now: Int64) -> Bool {
+    package mutating func frameReceived(now: Int64) -> Bool {
         let earned = Int(now - self.filledAt) * self.perSecond / 1000
         if earned > 0 {
             self.left = min(self.burst, self.left + earned)

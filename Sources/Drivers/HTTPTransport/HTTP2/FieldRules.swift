@@ -1,10 +1,10 @@
-internal import Bytes
+package import Bytes
 
 /// Judges the fields of one header block of a request by RFC 9113 §8.2 and §8.3, one after the other.
 ///
 /// libnghttp2 would do the same, byte by byte and on the way of every push; these rules look at sixteen bytes at a
 /// time, and leave alone what nothing depends on.
-struct FieldRules {
+package struct FieldRules {
     fileprivate struct Seen: OptionSet {
         let rawValue: UInt16
 
@@ -25,7 +25,7 @@ struct FieldRules {
     }
 
     /// What the server keeps a field as.
-    enum Kind {
+    package enum Kind {
         case method
         case path
         case authority
@@ -40,7 +40,7 @@ struct FieldRules {
     private(set) var contentLength: UInt64?
 
     /// The rules for the block that begins a request.
-    static let head = FieldRules()
+    package static let head = FieldRules()
     /// The rules for the block that ends one: there are no pseudo-header fields in it.
     static let trailers = FieldRules(seen: .regular)
 
@@ -54,7 +54,7 @@ struct FieldRules {
     ///   work.
     /// - Returns: what kind of field it is; nil when it makes its request malformed.
     @inline(__always)
-    mutating func admit(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) -> Kind? {
+    package mutating func admit(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) -> Kind? {
         if note == 0 {
             guard let judged = Judgement(name, value) else { return nil }
             note = judged.note

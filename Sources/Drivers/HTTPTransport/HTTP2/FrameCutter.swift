@@ -1,13 +1,15 @@
-internal import Bytes
+package import Bytes
 
 /// Cuts the pieces of field blocks out of what a peer sends, and says where DATA begins.
 ///
 /// A block is in a HEADERS frame and those that continue it: RFC 9113 §6.2 and §6.10.
 @safe
-struct FrameCutter: ~Copyable {
-    enum Part {
+package struct FrameCutter: ~Copyable {
+    /// What the next bytes are.
+    package enum Part {
         /// Bytes of other frames, of the preface, or of a frame that is at fault.
         case other(ByteView)
+        /// What has come of a piece of a block.
         case block(Piece)
         /// DATA that is not within a block, or HEADERS that are too short: their head, and what has come of the whole
         /// frame.
@@ -15,13 +17,16 @@ struct FrameCutter: ~Copyable {
     }
 
     /// What has come of the piece of a block that one frame carries.
-    struct Piece {
+    package struct Piece {
         let head: FrameHead
         /// The five bytes of it that are no part of the block, or none.
-        let priority: ByteView
-        let bytes: ByteView
-        let beginsFrame: Bool
-        let endsFrame: Bool
+        package let priority: ByteView
+        /// The bytes of the block, without priority and padding; valid as long as those that were cut.
+        package let bytes: ByteView
+        /// Whether it is the first of its frame.
+        package let beginsFrame: Bool
+        /// Whether it is the last of its frame.
+        package let endsFrame: Bool
 
         var endsBlock: Bool { self.endsFrame && self.head.endsBlock }
     }
@@ -49,20 +54,23 @@ struct FrameCutter: ~Copyable {
 
     /// Which frame has begun and not ended, or has begun a block that has not: the same number as long as it is the
     /// same one; 0 when the next byte begins a frame. The preface counts as a frame.
-    var unfinishedFrame: Int {
+    package var unfinishedFrame: Int {
         if self.isWithinBlock { return self.blockBegun }
         if !self.partial.isEmpty { return self.framesBegun + 1 }
         return self.otherBytes > 0 || self.padding > 0 ? max(1, self.framesBegun) : 0
     }
 
-    init(frameBytesMax: Int) {
+    /// A cutter for a connection whose preface is to come.
+    ///
+    /// - Parameter frameBytesMax: the most bytes of a frame's payload; longer ones are left to the library.
+    package init(frameBytesMax: Int) {
         self.frameBytesMax = frameBytesMax
     }
 
     /// The next part of what has come, which is taken off `bytes`, and is valid until the next call; nil when nothing
     /// is left.
     @inline(__always)
-    mutating func next(_ bytes: inout ByteView) -> Part? {
+    package mutating func next(_ bytes: inout ByteView) -> Part? {
         if let cut = self.cut { return self.goOn(cut, &bytes) }
         if self.padding > 0 { self.padding -= bytes.takeFirst(min(self.padding, bytes.count)).count }
         guard self.partial.isEmpty else { return self.nextOfPartial(&bytes) }

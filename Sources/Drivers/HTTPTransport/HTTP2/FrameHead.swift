@@ -1,7 +1,7 @@
 internal import Bytes
 
 /// The first nine bytes of a frame: RFC 9113 §4.1.
-struct FrameHead {
+package struct FrameHead {
     static let bytes = 9
     private static let data: UInt8 = 0
     private static let headers: UInt8 = 1
@@ -12,7 +12,7 @@ struct FrameHead {
     private static let priority: UInt8 = 0x20
 
     /// The bytes of the payload.
-    private(set) var length: Int
+    package private(set) var length: Int
     private var type: UInt8
     private var flags: UInt8
     /// The stream, and a bit that means nothing.
@@ -30,7 +30,8 @@ struct FrameHead {
 
     var isData: Bool { self.type == Self.data }
     var isHeaders: Bool { self.type == Self.headers }
-    var streamNumber: Int32 { Int32(truncatingIfNeeded: self.stream & 0x7FFF_FFFF) }
+    /// The number of the stream, without the reserved bit; 0 for the connection.
+    package var streamNumber: Int32 { Int32(truncatingIfNeeded: self.stream & 0x7FFF_FFFF) }
     /// Whether no CONTINUATION follows.
     var endsBlock: Bool { self.flags & Self.endHeaders != 0 }
     /// Whether DATA or HEADERS are the last frame of their stream, but for those that continue its block.
@@ -38,7 +39,7 @@ struct FrameHead {
     /// Whether the payload of HEADERS begins with a byte that says how many of its last are to be thrown away.
     var isPadded: Bool { self.isHeaders && self.flags & Self.padded != 0 }
     /// Whether DATA or HEADERS have no room for the byte that says how much padding they have.
-    var isTooShortForPadding: Bool {
+    package var isTooShortForPadding: Bool {
         self.length == 0 && self.flags & Self.padded != 0 && (self.isData || self.isHeaders)
     }
     /// Whether five bytes come before the block that once gave the stream a place among others.

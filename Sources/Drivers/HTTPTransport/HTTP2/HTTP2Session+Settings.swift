@@ -3,7 +3,7 @@ internal import Bytes
 /// What the session tells its peer of itself, and asks of it.
 extension HTTP2Session {
     /// - Parameter seconds: the time from one PING to the next; nil for none.
-    func setPing(everySeconds seconds: Int?) {
+    package func setPing(everySeconds seconds: Int?) {
         self.ping.set(everySeconds: seconds, now: self.core.now)
     }
 

@@ -4,7 +4,7 @@ extension HTTP2Session {
     /// Lets time pass: refuses what took too long, sends PINGs.
     ///
     /// - Returns: false when the peer is gone.
-    func secondPassed() -> Bool {
+    package func secondPassed() -> Bool {
         let now = self.core.now
         let limits = self.core.limits
         if now >= self.frameDueAt { self.endByLimit(.requestSeconds) }
@@ -51,7 +51,7 @@ extension HTTP2Session {
     }
 
     /// When `secondPassed` will next have something to do, if nothing is read or written before.
-    var isQuietUntil: Int64 {
+    package var isQuietUntil: Int64 {
         guard self.hasReceivedFrame, self.open.receiving.first == nil, self.open.sending.first == nil,
             self.farewell == nil
         else { return 0 }

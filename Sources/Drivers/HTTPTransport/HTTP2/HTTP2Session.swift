@@ -1,25 +1,26 @@
-internal import Bytes
+package import Bytes
 // The one file that knows libnghttp2.
 internal import CNghttp2
 
 /// What the sessions of one loop share: libnghttp2's callbacks, options and memory, and the stream states.
 @safe
-final class HTTP2Core {
+package final class HTTP2Core {
     /// Those that a peer is told of, or that libnghttp2 knows, never change.
-    var limits: TransportLimits
-    let streams: StreamPool
+    package var limits: TransportLimits
+    /// The states of the loop's streams.
+    package let streams: StreamPool
     /// What has arrived in part on all loops.
-    let requestBytes: RequestBytes
+    package let requestBytes: RequestBytes
     /// How often the bounds were met on this loop.
-    let tally = LimitTally<TransportLimit>()
+    package let tally = LimitTally<TransportLimit>()
     let response = Response()
     var fieldMemory = FieldDecoderMemory()
     /// The head of a frame as the library is to see it.
     var frameHead = ByteBuffer()
     /// Monotonic milliseconds; the driver sets it once a turn.
-    var now: Int64
+    package var now: Int64
     /// Seconds since 1970; the driver sets it once a second.
-    var wallSeconds: Int64 = 0
+    package var wallSeconds: Int64 = 0
     /// The `date` of HTTP/1's answers.
     var date = HTTPDate()
     /// Memory for the request that comes next. A request is over for us once the handler has had it, while its stream
@@ -33,7 +34,14 @@ final class HTTP2Core {
     fileprivate let memory: UnsafeMutablePointer<nghttp2_mem>
     fileprivate let pool = MemoryPool()
 
-    init(limits: TransportLimits, streams: StreamPool, requestBytes: RequestBytes? = nil, now: Int64) {
+    /// What the sessions of a loop that begins share.
+    ///
+    /// - Parameters:
+    ///   - limits: those that the sessions keep to.
+    ///   - streams: the states of the loop's streams.
+    ///   - requestBytes: what has arrived in part on all loops; nil for a loop that is alone.
+    ///   - now: monotonic milliseconds.
+    package init(limits: TransportLimits, streams: StreamPool, requestBytes: RequestBytes? = nil, now: Int64) {
         self.limits = limits
         self.streams = streams
         self.requestBytes = requestBytes ?? RequestBytes(bytesMax: limits.requestBytesMax)
@@ -85,7 +93,7 @@ final class HTTP2Core {
 ///
 /// A class because libnghttp2 keeps a pointer to it; one a connection, none a request.
 @safe
-final class HTTP2Session {
+package final class HTTP2Session {
     let core: HTTP2Core
     let handler: any RequestHandler
     let id: ConnectionID
@@ -122,10 +130,10 @@ final class HTTP2Session {
     /// The CONTINUATION frames of the present header block.
     var continuations = 0
     /// The bytes of the requests that have arrived in part, and what of them is counted with all others'.
-    var heldBytes = 0
+    package internal(set) var heldBytes = 0
     var countedBytes = 0
     /// The bytes of answers that have not left their streams.
-    var queuedBytes = 0
+    package internal(set) var queuedBytes = 0
     var idleSince: Int64
     /// The frames that waited when the SETTINGS frame that is being read began, or went on.
     var pendingBeforeSettings = 0
@@ -141,11 +149,11 @@ final class HTTP2Session {
     private(set) var hasReceivedFrame = false
     var hasCarriedRequest = false
     /// Whether the connection has to end as soon as what is ready has been sent.
-    private(set) var hasFailed = false
+    package private(set) var hasFailed = false
     var isEndedByLimit = false
 
     /// - Parameter streamsAtFirst: what the first SETTINGS frame says; nil for `streamsPerConnectionMax`.
-    init(
+    package init(
         core: HTTP2Core,
         handler: any RequestHandler,
         id: ConnectionID,
@@ -192,18 +200,18 @@ final class HTTP2Session {
     }
 
     /// Whether both sides are done: nothing to read, nothing to write.
-    var isFinished: Bool {
+    package var isFinished: Bool {
         unsafe nghttp2_session_want_read(self.session) == 0 && nghttp2_session_want_write(self.session) == 0
     }
 
     /// Whether `produce` may have something.
-    var wantsToWrite: Bool {
+    package var wantsToWrite: Bool {
         unsafe nghttp2_session_want_write(self.session) != 0 || !self.resetsPending.isEmpty
             || self.farewell.map { $0.mayLeave(self.open, now: self.core.now) } ?? false
     }
 
     /// Frames made and not yet produced.
-    var framesPending: Int {
+    package var framesPending: Int {
         unsafe nghttp2_session_get_outbound_queue_size(self.session)
     }
 
@@ -211,7 +219,7 @@ final class HTTP2Session {
 
     /// Takes what the peer sent. Every fault is answered with the error that the protocol names; after one that ends
     /// the connection `isFinished` or `hasFailed` becomes true.
-    func receive(_ bytes: ByteView) {
+    package func receive(_ bytes: ByteView) {
         guard !self.hasFailed, bytes.count > 0 else { return }
         // A SETTINGS frame may have begun in bytes that came before.
         self.pendingBeforeSettings = self.framesPending
@@ -244,7 +252,7 @@ final class HTTP2Session {
     }
 
     /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
-    func produce(into output: inout ByteBuffer, bytesMax: Int) {
+    package func produce(into output: inout ByteBuffer, bytesMax: Int) {
         while true {
             guard output.count < bytesMax else {
                 self.core.tally.met(.outputBytesMax)
@@ -282,7 +290,7 @@ final class HTTP2Session {
     ///
     /// - Parameter limit: from 0 to `streamsPerConnectionMax`.
     /// - Returns: false when the peer has left so many of them unacknowledged that nothing more is announced.
-    func setStreamLimit(_ limit: Int) -> Bool {
+    package func setStreamLimit(_ limit: Int) -> Bool {
         guard unsafe self.session != nil, self.streamLimit.change(to: limit) else { return false }
         let name = Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
         let setting = nghttp2_settings_entry(settings_id: name, value: UInt32(self.streamsToldToLibrary))
@@ -311,7 +319,7 @@ final class HTTP2Session {
     /// Answers a waiting stream with a head and, unless it is nil or empty, one body.
     ///
     /// - Returns: false when the stream is gone or was answered before.
-    func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
+    package func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         self.open.move(slot, to: .sending, now: self.core.now)
         if let body, !slot.state.hasHeadMethod {
@@ -324,7 +332,7 @@ final class HTTP2Session {
     }
 
     /// Answers a waiting stream with a head; the body follows through `write` and `finish`, but for HEAD.
-    func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
+    package func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         slot.state.dropRequest(keepingBytesMax: 0)
         self.open.move(slot, to: .streaming, now: self.core.now)
@@ -333,7 +341,7 @@ final class HTTP2Session {
     }
 
     /// - Returns: the bytes that wait on the stream, these included; nil when it is gone or finished.
-    func write(_ number: Int32, _ bytes: ByteView) -> Int? {
+    package func write(_ number: Int32, _ bytes: ByteView) -> Int? {
         guard let slot = self.slot(number), slot.state.phase == .streaming else { return nil }
         slot.state.output.append(bytes)
         self.queuedBytes += bytes.count
@@ -344,7 +352,7 @@ final class HTTP2Session {
     }
 
     /// Ends a streaming answer after what was written.
-    func finish(_ number: Int32) {
+    package func finish(_ number: Int32) {
         guard let slot = self.slot(number), slot.state.phase == .streaming else { return }
         self.open.move(slot, to: .sending, now: self.core.now)
         if !slot.state.hasRequestEnded { self.resetsPending.append(number) }
@@ -372,7 +380,11 @@ final class HTTP2Session {
     ///
     /// - Returns: the last stream of which the peer may believe that it was taken.
     @discardableResult
-    func goAway(debugData: ByteView, code: HTTP2ErrorCode = .noError, inFlight: StreamsInFlight = .finished) -> Int32 {
+    package func goAway(
+        debugData: ByteView,
+        code: HTTP2ErrorCode = .noError,
+        inFlight: StreamsInFlight = .finished
+    ) -> Int32 {
         guard unsafe self.session != nil else { return 0 }
         var last = unsafe min(self.lastTaken, nghttp2_session_get_last_proc_stream_id(self.session))
         if inFlight == .answeredFirst {
@@ -389,7 +401,7 @@ final class HTTP2Session {
     }
 
     /// Resets a stream that the handler has not answered to its end.
-    func reset(_ number: Int32, code: HTTP2ErrorCode) {
+    package func reset(_ number: Int32, code: HTTP2ErrorCode) {
         guard let slot = self.slot(number), slot.state.phase == .waiting || slot.state.phase == .streaming else {
             return
         }
@@ -407,7 +419,7 @@ final class HTTP2Session {
 
     /// Forgets every stream, telling the handler of those it waits for, and frees the session. Whatever the handler
     /// asks of the session from then on comes to nothing.
-    func end() {
+    package func end() {
         guard let session = unsafe self.session else { return }
         unsafe self.session = nil
         while let slot = self.open.first { self.close(slot) }

@@ -11,7 +11,7 @@ internal import Glibc
 /// work, share one such buffer. Buffers that a session asks for later, to continue a head that is larger than one, are
 /// its own.
 @safe
-final class MemoryPool {
+package final class MemoryPool {
     private static let headBytes = 16
     private static let stepBytes = 32
     private static let classCount = 64
@@ -32,7 +32,8 @@ final class MemoryPool {
     /// Whether a session is being made, which gets the shared frame buffer.
     private var lendsFrameBuffer = false
 
-    init() {
+    /// A pool that has nothing to hand out again yet.
+    package init() {
         unsafe self.lists.initialize(repeating: nil, count: MemoryPool.classCount)
         unsafe self.frameBuffer.storeBytes(of: MemoryPool.sharedClass, as: Int.self)
         unsafe self.frameBuffer.storeBytes(of: MemoryPool.frameBufferBytes, toByteOffset: 8, as: Int.self)
@@ -51,8 +52,11 @@ final class MemoryPool {
         return make()
     }
 
+    /// Hands out a piece of at least so many bytes, aligned to sixteen.
+    ///
+    /// - Returns: nil when the system has no more memory.
     @inline(__always)
-    func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
+    package func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
         let sizeClass = (count + MemoryPool.stepBytes - 1) / MemoryPool.stepBytes
         guard sizeClass < MemoryPool.classCount else { return unsafe self.allocateLarge(count) }
         if let piece = unsafe self.lists[sizeClass] {
@@ -62,8 +66,9 @@ final class MemoryPool {
         return unsafe self.carve(sizeClass)
     }
 
+    /// Takes back a piece that `allocate` or `reallocate` handed out.
     @inline(__always)
-    func free(_ piece: UnsafeMutableRawPointer) {
+    package func free(_ piece: UnsafeMutableRawPointer) {
         let sizeClass = unsafe (piece - MemoryPool.headBytes).load(as: Int.self)
         guard sizeClass >= 0 else {
             if sizeClass == MemoryPool.systemClass { unsafe Glibc.free(piece - MemoryPool.headBytes) }
@@ -73,7 +78,10 @@ final class MemoryPool {
         unsafe self.lists[sizeClass] = unsafe piece
     }
 
-    func reallocate(_ piece: UnsafeMutableRawPointer, _ count: Int) -> UnsafeMutableRawPointer? {
+    /// Makes a piece hold at least so many bytes, in its place where it can; the bytes it had stay.
+    ///
+    /// - Returns: where it is now, or nil when the system has no more memory: then the piece is as it was.
+    package func reallocate(_ piece: UnsafeMutableRawPointer, _ count: Int) -> UnsafeMutableRawPointer? {
         let head = unsafe piece - MemoryPool.headBytes
         let held = unsafe self.capacity(sizeClass: head.load(as: Int.self), head: head)
         if count <= held { return unsafe piece }

@@ -1,6 +1,7 @@
 /// When a connection's next PING is due, and whether its peer has answered the last one.
-struct PingTimer {
-    enum Action: Equatable {
+package struct PingTimer {
+    /// What is to be done when time has passed.
+    package enum Action: Equatable {
         case wait
         case send
         /// The answer is overdue.
@@ -15,17 +16,18 @@ struct PingTimer {
     private var isUnanswered = false
 
     /// - Parameter now: monotonic milliseconds, as everywhere here.
-    init(now: Int64) {
+    package init(now: Int64) {
         self.sentAt = now
     }
 
     /// - Parameter seconds: the time from one PING to the next; nil for none. The first is due that long after `now`.
-    mutating func set(everySeconds seconds: Int?, now: Int64) {
+    package mutating func set(everySeconds seconds: Int?, now: Int64) {
         if self.everyMilliseconds == nil && !self.isUnanswered { self.sentAt = now }
         self.everyMilliseconds = seconds.map { Int64($0) * 1000 }
     }
 
-    mutating func answered() {
+    /// The peer has answered the PING.
+    package mutating func answered() {
         self.isUnanswered = false
     }
 
@@ -33,7 +35,7 @@ struct PingTimer {
     /// that are kept alive, each is then written to once where it would be twice.
     ///
     /// - Returns: whether to send one.
-    mutating func otherBytesLeave(now: Int64) -> Bool {
+    package mutating func otherBytesLeave(now: Int64) -> Bool {
         guard !self.isUnanswered, let everyMilliseconds, now - self.sentAt >= everyMilliseconds - Self.nearMilliseconds
         else { return false }
         self.sentAt = now
@@ -50,7 +52,7 @@ struct PingTimer {
     }
 
     /// - Parameter answerSeconds: the time the peer has for its answer.
-    mutating func timePassed(now: Int64, answerSeconds: Int) -> Action {
+    package mutating func timePassed(now: Int64, answerSeconds: Int) -> Action {
         if self.isUnanswered { return now - self.sentAt <= Int64(answerSeconds) * 1000 ? .wait : .peerIsGone }
         guard let everyMilliseconds, now - self.sentAt >= everyMilliseconds else { return .wait }
         self.sentAt = now

@@ -2,14 +2,14 @@
 ///
 /// A peer must keep to a number once it has acknowledged it (RFC 9113 §6.5.3); until then the larger of two holds. The
 /// first number holds from the start, as peers do well to wait for it.
-struct StreamLimit {
+package struct StreamLimit {
     /// The most numbers that may wait for their acknowledgement; then no other is announced.
-    static let unacknowledgedMax = 32
+    package static let unacknowledgedMax = 32
 
     /// The streams beyond which others are refused.
-    private(set) var enforced: Int
+    package private(set) var enforced: Int
     /// Whether a number waits to be sent.
-    private(set) var isUnsent = true
+    package private(set) var isUnsent = true
 
     private var acknowledgedLimit: Int
     /// What the peer was told, or will be, and has not acknowledged, oldest first.
@@ -20,10 +20,10 @@ struct StreamLimit {
     /// has one in it.
     private var earlyCount = 0
     /// Since when the peer owes an acknowledgement and has sent none, in monotonic milliseconds; nil when it owes none.
-    private(set) var owedSince: Int64?
+    package private(set) var owedSince: Int64?
 
     /// - Parameter limit: what the first SETTINGS frame says.
-    init(_ limit: Int) {
+    package init(_ limit: Int) {
         self.enforced = limit
         self.acknowledgedLimit = limit
         self.unacknowledged = [limit]
@@ -32,7 +32,7 @@ struct StreamLimit {
     /// Announces another number with a SETTINGS frame of its own.
     ///
     /// - Returns: false when too many numbers are not acknowledged.
-    mutating func change(to limit: Int) -> Bool {
+    package mutating func change(to limit: Int) -> Bool {
         guard self.unacknowledged.count < Self.unacknowledgedMax else { return false }
         self.unacknowledged.append(limit)
         self.unsentCount += 1
@@ -44,7 +44,7 @@ struct StreamLimit {
     /// A SETTINGS frame of ours leaves.
     ///
     /// - Returns: the number that it has to carry; nil when none waits.
-    mutating func sent(now: Int64) -> Int? {
+    package mutating func sent(now: Int64) -> Int? {
         guard self.unsentCount > 0 else { return nil }
         let limit = self.unacknowledged[self.unacknowledged.count - self.unsentCount]
         self.unsentCount -= 1
@@ -58,7 +58,7 @@ struct StreamLimit {
     }
 
     /// The peer has acknowledged the oldest SETTINGS frame that it had not.
-    mutating func acknowledged(now: Int64) {
+    package mutating func acknowledged(now: Int64) {
         guard self.unacknowledged.count > self.unsentCount else {
             self.earlyCount = min(self.earlyCount + 1, self.unsentCount)
             return

@@ -2,9 +2,9 @@
 ///
 /// libnghttp2 ignores HEADERS and DATA on every stream that is gone, since more of a request may be under way to one
 /// that we have reset. Where that cannot be, they are a fault.
-struct StreamNumbers {
+package struct StreamNumbers {
     /// How many streams that were cut short are remembered one by one.
-    static let cutShortMax = 64
+    package static let cutShortMax = 64
 
     private var newest: Int32 = -1
     private var newestResetByPeer: Int32 = 0
@@ -17,13 +17,17 @@ struct StreamNumbers {
     /// The highest number that has left the ring: of those up to it nothing more is known, and all are let pass.
     private var forgotten: Int32 = 0
 
-    mutating func opened(_ number: Int32) {
+    /// The numbers of a connection on which no stream was opened.
+    package init() {}
+
+    /// A stream was opened, whose number is higher than any before it.
+    package mutating func opened(_ number: Int32) {
         if number != self.newest + 2 { self.unbrokenFrom = number }
         self.newest = number
     }
 
     /// The stream was closed before its request had ended: more of it may still come, unless the peer closed it.
-    mutating func cutShort(_ number: Int32) {
+    package mutating func cutShort(_ number: Int32) {
         guard number != self.newestResetByPeer else { return }
         guard self.cutShort.count == Self.cutShortMax else { return self.cutShort.append(number) }
         self.forgotten = max(self.forgotten, self.cutShort[self.oldestCutShort])
@@ -32,7 +36,7 @@ struct StreamNumbers {
     }
 
     /// The peer has sent RST_STREAM, and so sends nothing more on the stream.
-    mutating func resetByPeer(_ number: Int32) {
+    package mutating func resetByPeer(_ number: Int32) {
         self.newestResetByPeer = number
         guard !self.cutShort.isEmpty, let place = self.cutShort.firstIndex(of: number) else { return }
         // No stream has this number.
@@ -43,11 +47,11 @@ struct StreamNumbers {
     func isUsed(_ number: Int32) -> Bool { number <= self.newest }
 
     /// Whether more of a request may be under way on `number`, whose stream is gone.
-    func mayGoOn(_ number: Int32) -> Bool { number <= self.forgotten || self.cutShort.contains(number) }
+    package func mayGoOn(_ number: Int32) -> Bool { number <= self.forgotten || self.cutShort.contains(number) }
 
     /// - Returns: the rule that HEADERS on `number` break unless that stream is open; nil when they break none, or more
     ///   of a request may be under way.
-    func faultUnlessOpen(_ number: Int32) -> HTTP2ErrorCode? {
+    package func faultUnlessOpen(_ number: Int32) -> HTTP2ErrorCode? {
         guard self.isUsed(number), !self.mayGoOn(number) else { return nil }
         // A number that was skipped, or is not a client's, never was a stream.
         return number >= self.unbrokenFrom && number & 1 == 1 ? .streamClosed : .protocolError

@@ -1,6 +1,6 @@
 /// The stream states of one loop, made in chunks and used again and again.
 @safe
-final class StreamPool {
+package final class StreamPool {
     private static let chunkCount = 64
 
     /// The most bytes a free state keeps in each of its buffers.
@@ -10,10 +10,10 @@ final class StreamPool {
     private var chunks: [UnsafeMutablePointer<StreamState>] = unsafe []
     private var free: StreamSlot?
     /// The states handed out and not given back.
-    private(set) var usedCount = 0
+    package private(set) var usedCount = 0
 
     /// - Parameter streamsMax: the most states handed out at a time.
-    init(streamsMax: Int) {
+    package init(streamsMax: Int) {
         self.streamsMax = streamsMax
     }
 
@@ -25,7 +25,7 @@ final class StreamPool {
     }
 
     /// - Returns: an empty state in phase `receiving`, or nil when all are in use.
-    func take(number: Int32, now: Int64) -> StreamSlot? {
+    package func take(number: Int32, now: Int64) -> StreamSlot? {
         guard self.usedCount < self.streamsMax else { return nil }
         if self.free == nil { self.grow() }
         guard let slot = self.free else { return nil }
@@ -38,7 +38,8 @@ final class StreamPool {
         return slot
     }
 
-    func giveBack(_ slot: StreamSlot) {
+    /// Takes back a state that `take` handed out; its memory is kept unless it is of extraordinary size.
+    package func giveBack(_ slot: StreamSlot) {
         precondition(slot.state.phase != .free, "a stream state was given back twice")
         slot.state.reset(keepingBytesMax: Self.keptBytesMax)
         slot.state.phase = .free

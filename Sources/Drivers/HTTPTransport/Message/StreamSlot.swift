@@ -2,15 +2,17 @@
 ///
 /// Safe because slabs live as long as their loop, and a slot is only used by the loop's thread.
 @safe
-struct StreamSlot: Equatable {
+package struct StreamSlot: Equatable {
     let pointer: UnsafeMutablePointer<StreamState>
 
-    var state: StreamState {
+    /// The state that lies there.
+    package var state: StreamState {
         @inline(__always) _read { yield unsafe self.pointer.pointee }
         @inline(__always) nonmutating _modify { yield unsafe &self.pointer.pointee }
     }
 
-    static func == (left: StreamSlot, right: StreamSlot) -> Bool {
+    /// Whether both are the same place.
+    package static func == (left: StreamSlot, right: StreamSlot) -> Bool {
         unsafe left.pointer == right.pointer
     }
 }

@@ -1,9 +1,10 @@
-internal import Bytes
+package import Bytes
 
 /// What is known of one request and its answer: lives in a slab, and keeps its memory when it is used again.
 @safe
-struct StreamState: ~Copyable {
-    enum Phase: UInt8 {
+package struct StreamState: ~Copyable {
+    /// How far the request and its answer have come.
+    package enum Phase: UInt8 {
         /// In the slab's free list. Can move to: receiving.
         case free
         /// The request has not ended. Can move to: waiting, free.
@@ -16,28 +17,36 @@ struct StreamState: ~Copyable {
         case streaming
     }
 
-    var number: Int32 = 0
-    var phase = Phase.free
-    var isBodyTooLarge = false
-    var isHeaderListTooLarge = false
-    var hasRequestEnded = false
+    /// The stream's number on its connection.
+    package var number: Int32 = 0
+    /// How far the request and its answer have come.
+    package var phase = Phase.free
+    /// Whether the body has passed `bodyBytesMax`.
+    package var isBodyTooLarge = false
+    /// Whether the header list has passed its limit; what came after that is not kept.
+    package var isHeaderListTooLarge = false
+    /// Whether the peer will send nothing more on the stream.
+    package var hasRequestEnded = false
     /// Its method is HEAD: no answer to it has content (RFC 9110 §9.3.2).
     var hasHeadMethod = false
     /// Its request is among those that have arrived in part.
     var isHeld = false
     var shortage = RequestShortage.none
-    var isAboveStreamingLimit = false
+    /// Whether `output` has grown past the bound after which the handler hears that it is taken.
+    package var isAboveStreamingLimit = false
 
     /// The values and names of all header fields; after them the body, from `bodyStart`.
-    var received = ByteBuffer()
+    package var received = ByteBuffer()
     var bodyStart = 0
     var bodyBytesMax = 0
     /// The bytes of the body that are to come by `content-length`; nil when that was not said.
     var bodyBytesMissing: UInt64?
-    var headerListBytes = 0
+    /// The size of the header list as HTTP/2 counts it: 32 bytes a field besides its name and value.
+    package var headerListBytes = 0
 
     var fields: UnsafeMutablePointer<HeaderField>?
-    var fieldCount = 0
+    /// How many regular fields there are.
+    package var fieldCount = 0
     private var fieldCapacity = 0
     var method = HeaderField.none
     var path = HeaderField.none
@@ -45,13 +54,13 @@ struct StreamState: ~Copyable {
     var host = HeaderField.none
 
     /// The bytes of the answer's body that have not been sent.
-    var output = ByteBuffer()
+    package var output = ByteBuffer()
 
     /// Neighbours in the list of the phase, oldest first; `next` also links the free list.
     var previous: StreamSlot?
     var next: StreamSlot?
     /// When the phase began, in monotonic milliseconds.
-    var since: Int64 = 0
+    package var since: Int64 = 0
 
     init() {}
 
@@ -74,7 +83,7 @@ struct StreamState: ~Copyable {
 
     /// Takes a field of HTTP/2, whose name and value `FieldRules` has admitted; of a list over the limit, none.
     @inline(__always)
-    mutating func fieldReceived(
+    package mutating func fieldReceived(
         _ name: ByteView,
         _ value: ByteView,
         _ kind: FieldRules.Kind,

@@ -3,7 +3,7 @@ internal import Synchronization
 /// The bytes of all requests that have arrived in part, on all loops together.
 ///
 /// A request that arrives within one read, as nearly all do, is never counted here.
-final class RequestBytes: Sendable {
+package final class RequestBytes: Sendable {
     private let bytesMax: Atomic<Int>
     private let count = Atomic<Int>(0)
 
@@ -25,5 +25,6 @@ final class RequestBytes: Sendable {
         self.count.add(bytes, ordering: .relaxed)
     }
 
-    var held: Int { self.count.load(ordering: .relaxed) }
+    /// The bytes of requests that have arrived in part.
+    package var held: Int { self.count.load(ordering: .relaxed) }
 }

@@ -1,11 +1,13 @@
-import Bytes
+package import Bytes
 import DeviceEngine
 
 /// An error of the worker and admin API: `{"reason": "<Code>", "message": "<what to do>"}`.
-struct APIError: Error, Hashable, Sendable {
+package struct APIError: Error, Hashable, Sendable {
     let status: Int
-    let reason: String
-    let message: String
+    /// What programs go by, such as `BadQuery`.
+    package let reason: String
+    /// What people read: what is wrong, and what to do about it.
+    package let message: String
     /// How a wake ended that was answered again; written beside the reason.
     var outcome: String?
     /// When a wake ends that is given no more time, in milliseconds since 1970; written beside the reason.
@@ -23,7 +25,8 @@ struct APIError: Error, Hashable, Sendable {
         self.message = message
     }
 
-    func write(to writer: inout JSONWriter) {
+    /// Appends the body of the answer: an object of `reason` and `message`, and what else the error has to say.
+    package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("reason")
         writer.string(self.reason)

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// It is `Sendable` without the compiler's proof: `lock` guards every field that changes, for the sake of the thread
 /// sanitizer.
-final class LiveDesk: @unchecked Sendable {
+package final class LiveDesk: @unchecked Sendable {
     private let lock = NSLock()
     private var history = SampleHistory()
     private var snapshot: LiveSnapshot?
@@ -18,14 +18,14 @@ final class LiveDesk: @unchecked Sendable {
     private let readersMax: Int
 
     /// - Parameter readersMax: the most streams that are open at once.
-    init(readersMax: Int = GatewayLimits().liveStreamsMax) {
+    package init(readersMax: Int = GatewayLimits().liveStreamsMax) {
         self.readersMax = readersMax
     }
 
     // MARK: The engine's side
 
     /// Whether anybody watches, so that a snapshot is worth its while.
-    var isWatched: Bool { self.readers.load(ordering: .relaxed) > 0 }
+    package var isWatched: Bool { self.readers.load(ordering: .relaxed) > 0 }
 
     /// Takes the sample of a second, and what there is besides when somebody watches.
     func take(_ sample: LiveSample, _ snapshot: LiveSnapshot?) {
@@ -40,13 +40,14 @@ final class LiveDesk: @unchecked Sendable {
     /// One more stream is open.
     ///
     /// - Returns: false when there are as many as there may be.
-    func readerCame() -> Bool {
+    package func readerCame() -> Bool {
         let count = self.readers.add(1, ordering: .relaxed).newValue
         if count > self.readersMax { self.readerWent() }
         return count <= self.readersMax
     }
 
-    func readerWent() {
+    /// Somebody who watched has gone.
+    package func readerWent() {
         self.readers.subtract(1, ordering: .relaxed)
     }
 

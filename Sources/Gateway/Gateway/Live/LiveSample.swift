@@ -1,11 +1,11 @@
-import DeviceEngine
+package import DeviceEngine
 import LaunchPolicy
-import WakeDispatch
+package import WakeDispatch
 
 /// What the counters and gauges of all topics were at one moment: what charts are made of.
-struct LiveSample {
+package struct LiveSample {
     /// The names of `values`, in their order.
-    static let fields: [String] =
+    package static let fields: [String] =
         [
             "at", "accepted", "noWake", "rejected", "completed", "coalesced", "discarded", "launched", "pending",
             "inFlight", "connected", "slots", "busy",
@@ -17,7 +17,7 @@ struct LiveSample {
     /// - Parameters:
     ///   - at: in milliseconds since 1970.
     ///   - rejected: pushes refused, for whatever reason.
-    init(at: Int64, _ books: Books, rejected: Int64, _ workers: Dispatcher.WorkerCounts) {
+    package init(at: Int64, _ books: Books, rejected: Int64, _ workers: Dispatcher.WorkerCounts) {
         self.values =
             [
                 at, books.accepted, books.noWake, rejected, books.completed, books.coalesced, books.discarded.sum,

@@ -1,7 +1,7 @@
-import Bytes
+package import Bytes
 
 /// The last samples at one distance from each other, as many as there may be.
-struct SampleSeries {
+package struct SampleSeries {
     /// How many seconds lie between two of them.
     let seconds: Int
     /// The most that are kept.
@@ -29,7 +29,7 @@ struct SampleSeries {
     }
 
     /// Appends an object: the distance, the names of the values, and the samples, the oldest first.
-    func write(to writer: inout JSONWriter) {
+    package func write(to writer: inout JSONWriter) {
         let width = LiveSample.fields.count
         writer.beginObject()
         writer.key("every")
@@ -52,15 +52,18 @@ struct SampleSeries {
 }
 
 /// The samples of the last five minutes, hour and day, each as fine as a chart can show.
-struct SampleHistory {
+package struct SampleHistory {
     /// Seconds between samples, and how many of those: 200 KB in all.
-    static let spans: [(seconds: Int, countMax: Int)] = [(1, 300), (10, 360), (300, 288)]
+    package static let spans: [(seconds: Int, countMax: Int)] = [(1, 300), (10, 360), (300, 288)]
 
     private var series = Self.spans.map { SampleSeries(seconds: $0.seconds, countMax: $0.countMax) }
     private var taken = 0
 
+    /// No samples.
+    package init() {}
+
     /// Takes the sample of one more second.
-    mutating func append(_ sample: LiveSample) {
+    package mutating func append(_ sample: LiveSample) {
         for index in self.series.indices where self.taken.isMultiple(of: self.series[index].seconds) {
             self.series[index].append(sample)
         }
@@ -68,7 +71,7 @@ struct SampleHistory {
     }
 
     /// The series with so many seconds between two samples.
-    subscript(seconds seconds: Int) -> SampleSeries? {
+    package subscript(seconds seconds: Int) -> SampleSeries? {
         self.series.first { $0.seconds == seconds }
     }
 }

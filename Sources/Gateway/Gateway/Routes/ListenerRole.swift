@@ -1,5 +1,5 @@
 /// Whom a listener serves.
-enum ListenerRole: CaseIterable, Sendable {
+package enum ListenerRole: CaseIterable, Sendable {
     /// Providers and workers over TLS.
     case edge
     /// Providers and workers in cleartext.

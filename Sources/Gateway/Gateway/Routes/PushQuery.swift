@@ -1,12 +1,12 @@
-import Bytes
+package import Bytes
 
 /// The query of a question about one push: nothing, or `device=<token>`.
-struct PushQuery {
+package struct PushQuery {
     /// The device whose push of this name is meant; nil for the one that had it last.
-    let device: DeviceToken?
+    package let device: DeviceToken?
 
     /// - Throws: `APIError` that says what the query takes.
-    init(_ query: ByteView) throws(APIError) {
+    package init(_ query: ByteView) throws(APIError) {
         guard !query.isEmpty else {
             self.device = nil
             return

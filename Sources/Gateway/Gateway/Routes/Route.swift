@@ -1,8 +1,8 @@
-import Bytes
+package import Bytes
 import Dashboard
 
 /// A request of the worker or admin API, its path taken apart; tokens and topics are not checked yet.
-enum Route: Hashable {
+package enum Route: Hashable {
     case subscribe(topic: String)
     case report(wake: String)
     case extend(wake: String)
@@ -48,7 +48,7 @@ extension Route {
 }
 
 /// What is asked of the fault rules.
-enum FaultRoute: Hashable {
+package enum FaultRoute: Hashable {
     case list
     case replace
     case add
@@ -58,7 +58,7 @@ enum FaultRoute: Hashable {
 }
 
 /// What a method and a path come to.
-enum RouteMatch: Hashable {
+package enum RouteMatch: Hashable {
     case found(Route)
     /// The path exists, for this method.
     case methodNotAllowed(allow: String)
@@ -67,7 +67,7 @@ enum RouteMatch: Hashable {
     /// - Parameters:
     ///   - path: without its query.
     ///   - role: the listener's; each serves its own routes.
-    init(method: ByteView, path: ByteView, role: ListenerRole) {
+    package init(method: ByteView, path: ByteView, role: ListenerRole) {
         let segments = path.string.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         // Before the first slash there is nothing.
         let known = segments[0].isEmpty ? Self.routes(Array(segments.dropFirst())) : []

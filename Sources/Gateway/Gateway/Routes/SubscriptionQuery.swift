@@ -1,22 +1,22 @@
-import Bytes
+package import Bytes
 import Foundation
 import Text
-import WakeDispatch
+package import WakeDispatch
 
 /// The query of a subscription: `slots=16&name=<label>&device=<token>&device=<token>`.
-struct SubscriptionQuery {
+package struct SubscriptionQuery {
     /// The most unanswered wakes a stream may hold.
-    static let slotsMax = 4096
+    package static let slotsMax = 4096
     /// The most devices a stream may name.
-    static let devicesMax = 64
+    package static let devicesMax = 64
     /// The most bytes of a stream's label.
     static let nameBytesMax = 128
 
     /// One slot for every device, unless the query says otherwise.
-    var request: SubscriptionRequest
+    package var request: SubscriptionRequest
 
     /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
-    init(_ query: ByteView) throws(APIError) {
+    package init(_ query: ByteView) throws(APIError) {
         var slots: Int?
         var name: String?
         var devices: [DeviceToken] = []

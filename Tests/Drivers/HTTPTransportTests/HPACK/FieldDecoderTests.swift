@@ -1,8 +1,7 @@
 import Bytes
+import HTTPTransport
 import Testing
 import WakeGateTestKit
-
-@testable import HTTPTransport
 
 @Suite("The decoder of field blocks")
 struct FieldDecoderTests {

@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 @Suite("The encoder of field blocks")
 struct FieldEncoderTests {
@@ -42,5 +41,17 @@ struct FieldEncoderTests {
         var block = ByteBuffer()
         FieldEncoder.encode(response, to: &block)
         #expect(block.view.array == [0x08, 3, 0x34, 0x30, 0x33, 0x00, 1, 0x61, 2, 0x62, 0x63])
+    }
+
+    @Test("A response is filled anew, with constants, bytes and numbers")
+    func filledAnew() throws {
+        let response = Response()
+        response.begin(status: 200)
+        response.add("a", "constant")
+        response.begin(status: 413)
+        response.add("b", ByteView("bytes"))
+        response.add("c", Int64(-42))
+        response.add("d", "constant")
+        #expect(try Self.fields(response) == [":status=413", "b=bytes", "c=-42", "d=constant"])
     }
 }

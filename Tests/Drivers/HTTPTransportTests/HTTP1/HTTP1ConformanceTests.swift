@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 @Suite("HTTP/1.1 by RFC 9112, to the letter", .timeLimit(.minutes(15)))
 struct HTTP1ConformanceTests {

@@ -1,7 +1,6 @@
 import Bytes
+import HTTPTransport
 import Testing
-
-@testable import HTTPTransport
 
 /// One HTTP/1 session without socket, thread or clock: bytes in, answers and requests out.
 final class HTTP1Fixture {

@@ -36,6 +36,12 @@ extension HTTP1Case {
         .last("HTTP/1.0, whose connection ends", "GET /a HTTP/1.0\r\n\(host)\r\n\(smuggled)", "GET /a h "),
         .last("HTTP/1.0 without a host", "GET /a HTTP/1.0\r\n\r\n", "GET /a  "),
         .last(
+            "no host behind a request with one",
+            "GET /a HTTP/1.1\r\n\(host)\r\nGET /b HTTP/1.0\r\n\r\n",
+            "GET /a h ",
+            "GET /b  "
+        ),
+        .last(
             "HTTP/1.0 that would keep its connection",
             "GET /a HTTP/1.0\r\n\(host)Connection: keep-alive\r\n\r\n",
             "GET /a h "
