@@ -21,9 +21,10 @@ let layers: [String: [String]] = [
     "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text"],
     "Engines": ["DeviceEngine", "WakeDispatch"],
     "Drivers": [
-        "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "SQLite", "ServiceManager",
+        "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "Platform", "SQLite",
+        "ServiceManager",
     ],
-    "Gateway": ["Dashboard", "Gateway"],
+    "Gateway": ["Access", "Answers", "Dashboard", "EventLog", "Gateway", "Settings"],
     "SDK": ["WakeWorker"],
     "Tools": ["CommandLineTool", "wakegate"],
     "Measurements": ["wakegate-history", "wakegate-journal", "wakegate-memory", "wakegate-workers"],
@@ -49,9 +50,9 @@ let layersOfTests: [String: [String]] = [
 ]
 
 let fuzzDependencies: [Target.Dependency] = [
-    "APNSProtocol", "Bytes", "CNghttp2", "CommandLineTool", "DeviceEngine", "DeviceJournal", "Gateway", "HTTPClient",
-    "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Simulation", "Text", "WakeDispatch",
-    "WakeWorker",
+    "APNSProtocol", "Access", "Answers", "Bytes", "CNghttp2", "CommandLineTool", "DeviceEngine", "DeviceJournal",
+    "Gateway", "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Settings", "Simulation", "Text",
+    "WakeDispatch", "WakeWorker",
 ]
 
 /// The fuzz targets: in every build the tests that replay what fuzzing found, and for `deploy/fuzz`, which sets the
@@ -108,6 +109,9 @@ let package = Package(
         .target(name: "DeviceJournal", dependencies: ["Bytes", "CXXHash", "DeviceEngine", "SQLite"]),
         .target(name: "History", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "SQLite"]),
 
+        // MARK: Drivers: clocks, random bits, and ways for threads to meet
+        .target(name: "Platform"),
+
         // MARK: Drivers: sockets, TLS, HTTP
         .target(
             name: "HTTPTransport",
@@ -127,21 +131,37 @@ let package = Package(
         // MARK: The dashboard's page, which the program carries within itself
         .target(name: "Dashboard", resources: [.embedInCode("Page")]),
 
+        // MARK: What the gateway knows: its log, its answers, who may do what, what is set
+        .target(name: "EventLog", dependencies: ["Bytes", "Platform", "ServiceManager"]),
+        .target(name: "Answers", dependencies: ["Bytes", "DeviceEngine", "FaultInjection", "Text"]),
+        .target(
+            name: "Access",
+            dependencies: ["APNSProtocol", "Answers", "Bytes", "DeviceEngine", "HTTPTransport", "Platform", "Text"]
+        ),
+        .target(
+            name: "Settings",
+            dependencies: [
+                "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "EventLog", "FaultInjection",
+                "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "Platform", "ServiceManager", "Text",
+                "WakeDispatch",
+            ]
+        ),
+
         // MARK: Composition
         .target(
             name: "Gateway",
             dependencies: [
-                "APNSProtocol", "Bytes", "CLinux", "Dashboard", "DeviceEngine", "DeviceJournal", "FaultInjection",
-                "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "ServiceManager", "Simulation", "Text",
-                "WakeDispatch",
+                "APNSProtocol", "Access", "Answers", "Bytes", "Dashboard", "DeviceEngine", "DeviceJournal", "EventLog",
+                "FaultInjection", "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "Platform",
+                "ServiceManager", "Settings", "Simulation", "Text", "WakeDispatch",
             ],
             resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "CProcess", "FaultInjection", "Gateway", "HTTPClient", "LaunchPolicy", "ServiceManager", "Simulation",
-                "Text", "WakeWorker",
+                "Access", "Answers", "CProcess", "FaultInjection", "Gateway", "HTTPClient", "HTTPTransport",
+                "LaunchPolicy", "ServiceManager", "Settings", "Simulation", "Text", "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -184,26 +204,26 @@ let package = Package(
         .testTarget(
             name: "GatewayConfigurationTests",
             dependencies: [
-                "DeviceEngine", "Gateway", "HTTPTransport", "LaunchPolicy", "ServiceManager", "Text",
-                "WakeGateTestKit",
+                "Answers", "DeviceEngine", "EventLog", "Gateway", "HTTPTransport", "LaunchPolicy", "Platform",
+                "ServiceManager", "Settings", "Text", "WakeGateTestKit",
             ]
         ),
         .testTarget(
             name: "GatewayEngineTests",
             dependencies: [
-                "APNSProtocol", "Bytes", "DeviceEngine", "DeviceJournal", "Gateway", "History", "LaunchPolicy",
-                "WakeDispatch", "WakeGateTestKit",
+                "APNSProtocol", "Bytes", "DeviceEngine", "DeviceJournal", "Gateway", "History", "LaunchPolicy", "Platform",
+                "Settings", "WakeDispatch", "WakeGateTestKit",
             ]
         ),
         .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),
         .testTarget(
             name: "GatewayFaultTests",
-            dependencies: ["APNSProtocol", "Bytes", "FaultInjection", "Gateway", "HTTPTransport"]
+            dependencies: ["APNSProtocol", "Answers", "Bytes", "FaultInjection", "Gateway", "Settings"]
         ),
-        .testTarget(name: "GatewayCredentialTests", dependencies: ["Gateway"]),
+        .testTarget(name: "GatewayCredentialTests", dependencies: ["Access", "Platform"]),
         .testTarget(
             name: "GatewayProviderTests",
-            dependencies: ["APNSProtocol", "Bytes", "Gateway", "HTTPTransport"]
+            dependencies: ["APNSProtocol", "Access", "Bytes", "HTTPTransport", "Settings"]
         ),
         .testTarget(
             name: "GatewayWebhookTests",
@@ -215,7 +235,7 @@ let package = Package(
         .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions"]),
         .testTarget(
             name: "CommandLineToolTests",
-            dependencies: ["CommandLineTool", "Gateway", "HTTPClient", "Text", "WakeWorker"]
+            dependencies: ["Access", "CommandLineTool", "Gateway", "HTTPClient", "Settings", "Text", "WakeWorker"]
         ),
         // Depends on the programs so that they lie, built, beside the tests.
         .testTarget(

@@ -4,6 +4,9 @@ import LaunchPolicy
 
 /// What a worker asks for when it subscribes.
 package struct SubscriptionRequest: Sendable {
+    /// The most unanswered wakes a worker may hold.
+    package static let slotsMax = 4096
+
     /// How many unanswered wakes the stream may hold.
     package let slots: Int
     /// The devices it takes wakes of; empty for every device of the topic.

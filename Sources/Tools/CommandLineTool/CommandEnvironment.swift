@@ -1,4 +1,4 @@
-package import Gateway
+package import Settings
 
 /// What the commands use of the rest of the program.
 package struct CommandEnvironment: Sendable {

@@ -1,4 +1,4 @@
-import Gateway
+import Settings
 
 /// The program `wakegate`: reads a command line, runs the command, and says how it ended.
 package enum CommandLineTool {

@@ -1,6 +1,6 @@
+import Access
 import Bytes
 import Foundation
-import Gateway
 import HTTPTransport
 
 /// The bearer tokens of workers and operators.

@@ -1,7 +1,8 @@
+import Answers
 import Bytes
 import Foundation
-import Gateway
 import HTTPTransport
+import Settings
 import Text
 
 /// The configuration file and `--set`.

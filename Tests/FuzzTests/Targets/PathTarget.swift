@@ -1,5 +1,7 @@
+import Answers
 import Bytes
 import Gateway
+import Settings
 import Text
 import WakeDispatch
 
@@ -41,7 +43,7 @@ enum PathTarget {
         do throws(APIError) {
             request = try SubscriptionQuery(query).request
         } catch { return try self.checkAnswer(error) }
-        try promise((1...SubscriptionQuery.slotsMax).contains(request.slots), "a stream has \(request.slots) slots")
+        try promise((1...SubscriptionRequest.slotsMax).contains(request.slots), "a stream has \(request.slots) slots")
         try promise(request.devices.count <= SubscriptionQuery.devicesMax, "a stream names too many devices")
         let text = "slots=\(request.slots)" + request.devices.map { "&device=\($0.hex)" }.joined()
         let again = text.withByteView { query in try? SubscriptionQuery(query).request }

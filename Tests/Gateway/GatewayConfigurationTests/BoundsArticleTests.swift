@@ -1,6 +1,6 @@
 import Foundation
-import Gateway
 import HTTPTransport
+import Settings
 import Testing
 import WakeGateTestKit
 

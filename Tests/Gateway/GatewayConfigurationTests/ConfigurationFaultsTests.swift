@@ -1,6 +1,7 @@
+import Answers
 import Foundation
-import Gateway
 import HTTPTransport
+import Settings
 import Testing
 import WakeGateTestKit
 

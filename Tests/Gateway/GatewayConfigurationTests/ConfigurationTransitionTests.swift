@@ -1,6 +1,6 @@
 import Foundation
-import Gateway
 import LaunchPolicy
+import Settings
 import Testing
 import Text
 

@@ -1,7 +1,8 @@
+import Answers
 import DeviceEngine
 import Foundation
-import Gateway
 import HTTPTransport
+import Settings
 import Testing
 
 @Suite("The bounds of the gateway")

@@ -1,5 +1,6 @@
-import Gateway
+import Answers
 import ServiceManager
+import Settings
 import Testing
 
 @Suite("Sockets that the service manager opened")

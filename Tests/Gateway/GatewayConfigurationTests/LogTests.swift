@@ -1,6 +1,7 @@
+import EventLog
 import Foundation
-import Gateway
 import Glibc
+import Settings
 import Testing
 import WakeGateTestKit
 
@@ -24,7 +25,7 @@ struct LogTests {
 
         func fail(_ fails: Bool) { self.condition.withLock { self.fails = fails } }
 
-        func write(_ line: LogLine, _: GatewayConfiguration.LogFormat) -> Bool {
+        func write(_ line: LogLine, _: LogFormat) -> Bool {
             self.condition.withLock {
                 while self.isHeld { self.condition.wait() }
                 if !self.fails { self.taken.append(line) }

@@ -1,6 +1,7 @@
 import DeviceEngine
 import Foundation
-import Gateway
+import Platform
+import Settings
 import Testing
 
 @Suite("How much memory there is")

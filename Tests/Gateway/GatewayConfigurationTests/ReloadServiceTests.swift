@@ -1,6 +1,8 @@
+import EventLog
 import Foundation
 import Gateway
 import LaunchPolicy
+import Settings
 import Synchronization
 import Testing
 import WakeGateTestKit
@@ -12,7 +14,7 @@ struct ReloadServiceTests {
         private let condition = NSCondition()
         private var taken: [LogLine] = []
 
-        func write(_ line: LogLine, _: GatewayConfiguration.LogFormat) -> Bool {
+        func write(_ line: LogLine, _: LogFormat) -> Bool {
             self.condition.withLock {
                 self.taken.append(line)
                 self.condition.broadcast()

@@ -1,6 +1,7 @@
+import Answers
 import Foundation
-import Gateway
 import LaunchPolicy
+import Settings
 import Testing
 
 @Suite("The configuration of webhooks")

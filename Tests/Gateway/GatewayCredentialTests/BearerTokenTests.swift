@@ -1,4 +1,4 @@
-import Gateway
+import Access
 import Testing
 
 @Suite("Bearer tokens")

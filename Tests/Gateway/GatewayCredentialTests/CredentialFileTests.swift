@@ -1,5 +1,5 @@
+import Access
 import Foundation
-import Gateway
 import Testing
 
 @Suite("The files that credentials hang on")

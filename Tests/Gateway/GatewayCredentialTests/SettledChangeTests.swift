@@ -1,4 +1,4 @@
-import Gateway
+import Platform
 import Testing
 
 @Suite("Changes that have settled")

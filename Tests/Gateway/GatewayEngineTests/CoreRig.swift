@@ -4,6 +4,8 @@ import DeviceEngine
 import Foundation
 import History
 import LaunchPolicy
+import Platform
+import Settings
 import WakeDispatch
 import WakeGateTestKit
 

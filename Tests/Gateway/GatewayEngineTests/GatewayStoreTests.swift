@@ -1,5 +1,6 @@
 import Gateway
 import History
+import Settings
 import Testing
 
 @Suite("Where a gateway keeps what it keeps")

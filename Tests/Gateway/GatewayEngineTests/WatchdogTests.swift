@@ -1,5 +1,6 @@
 import Foundation
 import Gateway
+import Platform
 import Testing
 
 @Suite("The watchdog", .timeLimit(.minutes(15)))

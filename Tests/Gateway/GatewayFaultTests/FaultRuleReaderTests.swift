@@ -1,8 +1,10 @@
 import APNSProtocol
+import Answers
 import Bytes
 import FaultInjection
 import Foundation
 import Gateway
+import Settings
 import Testing
 
 @Suite("Reading fault rules")

@@ -1,5 +1,5 @@
+import Access
 import Foundation
-import Gateway
 import Testing
 
 @Suite("Files of providers' keys that are written while they are read")

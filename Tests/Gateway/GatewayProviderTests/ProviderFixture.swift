@@ -1,8 +1,9 @@
 import APNSProtocol
+import Access
 import Bytes
 import Foundation
-import Gateway
 import HTTPTransport
+import Settings
 
 /// Keys in a folder of their own, tokens signed with them, and a gate that asks for those.
 final class ProviderFixture {
@@ -20,7 +21,7 @@ final class ProviderFixture {
     ///   - connectionsMax: the most connections of each key; 0 for no limit.
     init(
         _ known: [(keyID: String, team: String, topics: [String])] = [("K1", ProviderFixture.team, [])],
-        environment: GatewayConfiguration.Environment? = nil,
+        environment: APNSEnvironment? = nil,
         connectionsMax: Int = 0
     ) throws {
         self.folder = NSTemporaryDirectory() + "wakegate-keys-" + UUID().uuidString
@@ -44,7 +45,7 @@ final class ProviderFixture {
         _ keyID: String,
         team: String = ProviderFixture.team,
         topics: [String] = [],
-        environment: GatewayConfiguration.Environment? = nil
+        environment: APNSEnvironment? = nil
     ) throws -> ProviderKeyFile {
         let pem = Array(try Data(contentsOf: URL(fileURLWithPath: self.privateKey)))
         let key = try ProviderPublicKey(pem: pem, file: self.privateKey)

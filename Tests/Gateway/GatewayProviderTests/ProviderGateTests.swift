@@ -1,6 +1,7 @@
 import APNSProtocol
+import Access
 import Foundation
-import Gateway
+import Settings
 import Testing
 
 @Suite("Asking providers for proof")
@@ -116,10 +117,10 @@ struct ProviderGateTests {
 
     @Test(
         "A key that is good in one environment is refused where the gateway stands for the other",
-        arguments: GatewayConfiguration.Environment.allCases + [nil],
-        GatewayConfiguration.Environment.allCases + [nil]
+        arguments: APNSEnvironment.allCases + [nil],
+        APNSEnvironment.allCases + [nil]
     )
-    func environment(own: GatewayConfiguration.Environment?, ofKey: GatewayConfiguration.Environment?) throws {
+    func environment(own: APNSEnvironment?, ofKey: APNSEnvironment?) throws {
         let fixture = try ProviderFixture(environment: own)
         fixture.keys.replace(with: [try fixture.file("K1", environment: ofKey), try fixture.file("K2")])
         let isForeign = own != nil && ofKey != nil && own != ofKey

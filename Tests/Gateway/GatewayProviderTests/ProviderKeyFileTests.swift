@@ -1,8 +1,9 @@
+import Access
 import Bytes
 import Foundation
-import Gateway
 import Glibc
 import HTTPTransport
+import Settings
 import Testing
 
 @Suite("Providers' keys in a folder", .timeLimit(.minutes(15)))

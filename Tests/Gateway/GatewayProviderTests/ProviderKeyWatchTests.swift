@@ -1,5 +1,5 @@
+import Access
 import Foundation
-import Gateway
 import Testing
 
 @Suite("Watching the folder of providers' keys", .timeLimit(.minutes(15)))

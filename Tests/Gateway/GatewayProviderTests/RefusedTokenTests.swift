@@ -1,5 +1,5 @@
 import APNSProtocol
-import Gateway
+import Access
 import Testing
 
 /// Counted by verifications: what they cost is no figure that a test could hold on to.

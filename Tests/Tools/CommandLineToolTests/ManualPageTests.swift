@@ -1,5 +1,5 @@
 import CommandLineTool
-import Gateway
+import Settings
 import Testing
 
 @Suite("Manual pages made from the definitions")

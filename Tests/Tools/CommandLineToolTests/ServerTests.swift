@@ -1,7 +1,8 @@
+import Access
 import CommandLineTool
 import Foundation
-import Gateway
 import Glibc
+import Settings
 import Testing
 
 @Suite("What servers leave for others")

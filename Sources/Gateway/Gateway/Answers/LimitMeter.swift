@@ -1,5 +1,6 @@
 import DeviceEngine
 import HTTPTransport
+import Settings
 
 /// How often each bound was met since the gateway started, from everywhere where bounds are counted.
 struct LimitMeter: Sendable {

@@ -1,5 +1,6 @@
 import DeviceEngine
 import LaunchPolicy
+import Platform
 import Text
 
 /// Says in one sentence why a device is or is not being woken, and what would change that.

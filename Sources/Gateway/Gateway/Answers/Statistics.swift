@@ -3,6 +3,7 @@ import Bytes
 import DeviceEngine
 import DeviceJournal
 import LaunchPolicy
+import Platform
 import WakeDispatch
 
 /// The counters of one topic, or of all, as `GET /v1/stats` answers them.

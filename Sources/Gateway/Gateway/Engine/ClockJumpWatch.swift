@@ -1,5 +1,8 @@
 import DeviceEngine
+import EventLog
 import LaunchPolicy
+import Platform
+import Settings
 
 /// What becomes of a wall clock that stands far from where it stood at the last commit.
 struct ClockJumpWatch: Sendable {

@@ -1,4 +1,5 @@
 import Bytes
+import Platform
 import WakeDispatch
 
 /// What one loop has for the engine from one turn, in order.

@@ -1,5 +1,6 @@
 import DeviceEngine
 import Foundation
+import Platform
 
 /// Makes groups durable on a thread of its own, one at a time, and lets out what they have to tell.
 ///

@@ -1,4 +1,6 @@
 import APNSProtocol
+import Access
+import Answers
 import Bytes
 import DeviceEngine
 import LaunchPolicy

@@ -1,3 +1,5 @@
+import Access
+import Answers
 import Bytes
 import DeviceEngine
 import WakeDispatch

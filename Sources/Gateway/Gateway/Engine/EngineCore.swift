@@ -1,7 +1,11 @@
 import APNSProtocol
+import Access
+import Answers
 import Bytes
 import DeviceEngine
 import LaunchPolicy
+import Platform
+import Settings
 import WakeDispatch
 
 /// What the engine's thread owns: engine, dispatcher, and what the next commit will let out.

@@ -1,4 +1,5 @@
 import DeviceEngine
+import Settings
 
 /// What the engine's thread goes on with after a reload.
 struct EngineSettings: Sendable {

@@ -1,6 +1,8 @@
+import Access
 import Bytes
 import DeviceEngine
 import Foundation
+import Platform
 import Synchronization
 
 /// Runs the engine on a thread of its own.

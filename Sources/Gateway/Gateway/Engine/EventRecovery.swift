@@ -2,6 +2,7 @@ package import Bytes
 package import DeviceEngine
 package import History
 package import LaunchPolicy
+import Platform
 
 /// The events that a journal keeps and the history does not have: found at a start, and handed over to the history
 /// before anybody is served.

@@ -1,5 +1,6 @@
 package import DeviceEngine
 import History
+import Platform
 
 /// What a group has for the history: what happened, and who asks what happened.
 ///

@@ -2,6 +2,8 @@ import DeviceJournal
 import Foundation
 import HTTPTransport
 import History
+import Platform
+import Settings
 import Synchronization
 
 /// Writes the history, and answers from it, on a thread of its own.

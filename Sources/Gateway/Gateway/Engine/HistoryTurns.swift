@@ -3,6 +3,8 @@ import DeviceEngine
 import DeviceJournal
 import HTTPTransport
 import History
+import Platform
+import Settings
 
 /// What the history's thread does in its turns: takes events, answers, writes, syncs, tidies.
 final class HistoryTurns {

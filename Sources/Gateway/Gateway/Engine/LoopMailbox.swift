@@ -1,4 +1,5 @@
 import Foundation
+import Settings
 
 /// Where the engine leaves what it has for one loop.
 ///

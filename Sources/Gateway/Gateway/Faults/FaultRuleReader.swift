@@ -1,5 +1,7 @@
+import Answers
 package import FaultInjection
 package import Foundation
+package import Settings
 import Text
 
 /// Reads fault rules from JSON5, and finds every fault in them, not only the first.

@@ -1,7 +1,9 @@
+import Answers
 import Bytes
 import FaultInjection
 import Foundation
 import HTTPTransport
+import Settings
 
 /// The routes of `/v1/faults`.
 extension LoopHandler {

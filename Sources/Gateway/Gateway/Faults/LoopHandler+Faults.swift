@@ -3,6 +3,8 @@ import Bytes
 import DeviceEngine
 import FaultInjection
 import HTTPTransport
+import Platform
+import Settings
 import WakeDispatch
 
 /// Where fault rules act: behind every check of a push and before the engine, and on the way of its answer.

@@ -1,5 +1,7 @@
 import Bytes
 import Foundation
+import Platform
+import Settings
 import Synchronization
 
 /// Where the engine leaves what it has for those who watch, and where the loops take it from.

@@ -1,5 +1,6 @@
 import Bytes
 import DeviceEngine
+import Settings
 import WakeDispatch
 
 /// One event of `GET /v1/live`: how the gateway is at one moment.

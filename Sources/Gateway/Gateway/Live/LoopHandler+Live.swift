@@ -1,5 +1,8 @@
+import Access
+import Answers
 import Bytes
 import HTTPTransport
+import Settings
 
 /// The streams of those who watch: one event a second, the same for all.
 extension LoopHandler {

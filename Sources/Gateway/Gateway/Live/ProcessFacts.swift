@@ -1,3 +1,5 @@
+import Platform
+
 /// How the gateway's process is, as those who watch are told each second.
 struct ProcessFacts: Sendable {
     /// Connections open on all listeners.

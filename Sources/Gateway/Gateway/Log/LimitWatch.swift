@@ -1,4 +1,6 @@
+import EventLog
 import LaunchPolicy
+import Settings
 
 /// Logs which bounds were met, from the counts alone, once a second.
 struct LimitWatch {

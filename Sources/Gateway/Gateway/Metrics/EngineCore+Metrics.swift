@@ -3,6 +3,8 @@ import Bytes
 import DeviceEngine
 import HTTPTransport
 import LaunchPolicy
+import Platform
+import Settings
 import WakeDispatch
 
 extension EngineCore {

@@ -1,3 +1,6 @@
+import Platform
+import Settings
+
 /// What metrics show that the engine does not know.
 struct GatewayFigures: Sendable {
     let process: ProcessFigures

@@ -1,4 +1,6 @@
 import Dispatch
+import Platform
+import Settings
 import Synchronization
 import WakeDispatch
 

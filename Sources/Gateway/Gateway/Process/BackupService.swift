@@ -1,8 +1,11 @@
+import Access
+import Answers
 import Bytes
 import DeviceEngine
 import DeviceJournal
 import Foundation
 import Glibc
+import Settings
 import WakeDispatch
 
 /// Copies the state, while the gateway goes on, into folders that a gateway can be started on: the journal, and the

@@ -1,10 +1,15 @@
 import APNSProtocol
+import Access
 import Bytes
 import DeviceEngine
 import DeviceJournal
+package import EventLog
 import HTTPClient
 import HTTPTransport
+import History
+import Platform
 import ServiceManager
+package import Settings
 
 /// A gateway: listeners, loops, and the engine behind them.
 package final class Gateway: Sendable {
@@ -101,7 +106,7 @@ package final class Gateway: Sendable {
         _ configuration: GatewayConfiguration,
         _ log: GatewayLog
     ) throws(CredentialError) -> TokenCheck {
-        var tokens = TokenCheck(configuration) { log.write(.tokensUnreadable, ["cause": $0]) }
+        var tokens = configuration.tokenCheck { log.write(.tokensUnreadable, ["cause": $0]) }
         try tokens.refresh()
         // What it comes to is for the state; loops tell of a key that comes later.
         _ = tokens.takeFirstKey()
@@ -116,7 +121,7 @@ package final class Gateway: Sendable {
             journal: store.journalEvents,
             onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
             onFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
-            makeFile: { store.openHistory(key: key) { log.history($0) } }
+            makeFile: { store.openHistory(key: key) { log.write(.history, ["trouble": $0.message]) } }
         )
     }
 

@@ -1,5 +1,9 @@
 import APNSProtocol
+import Access
+import EventLog
 import HTTPTransport
+import Platform
+import Settings
 import Synchronization
 
 /// What every loop's handler shares; nothing in it changes but the flag.

@@ -1,7 +1,9 @@
 import DeviceEngine
+import EventLog
 import Foundation
 import HTTPTransport
 import ServiceManager
+package import Settings
 
 /// Runs a gateway in this process.
 package enum GatewayProcess {

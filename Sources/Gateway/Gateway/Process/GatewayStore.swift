@@ -1,7 +1,10 @@
+import Access
 import Bytes
 import DeviceEngine
 import DeviceJournal
+import EventLog
 package import History
+package import Settings
 
 /// The files a gateway keeps in its state folder.
 package struct GatewayStore: Sendable {

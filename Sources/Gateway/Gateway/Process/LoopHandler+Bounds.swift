@@ -1,6 +1,9 @@
 import APNSProtocol
+import Access
+import Answers
 import Bytes
 import HTTPTransport
+import Settings
 
 /// What is refused because somebody has too much of it.
 extension LoopHandler {

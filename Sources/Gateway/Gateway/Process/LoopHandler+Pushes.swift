@@ -1,7 +1,10 @@
 import APNSProtocol
+import Access
 import Bytes
 import DeviceEngine
 import HTTPTransport
+import Platform
+import Settings
 import WakeDispatch
 
 extension LoopHandler {

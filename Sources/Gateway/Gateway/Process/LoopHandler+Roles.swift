@@ -1,6 +1,11 @@
 import APNSProtocol
+import Access
+import Answers
 import Bytes
+import EventLog
 import HTTPTransport
+import Platform
+import Settings
 
 extension LoopHandler {
     /// What the caller of a route showed; nil when nobody is asked, and everything may be reached.

@@ -1,8 +1,11 @@
 import APNSProtocol
+import Access
+import Answers
 import Bytes
 import DeviceEngine
 import HTTPTransport
 import LaunchPolicy
+import Settings
 import Text
 import WakeDispatch
 
@@ -246,16 +249,5 @@ extension LoopHandler: EffectTaker {
         self.streams[stream]?.wakes -= 1
         self.workerConnections[stream.connection]?.wakes -= 1
         if self.workerConnections[stream.connection]?.wakes == 0 { self.updatePing(stream.connection) }
-    }
-}
-
-/// How this binary was built.
-enum BuildKind {
-    static var name: String {
-        #if DEBUG
-            "debug"
-        #else
-            "release"
-        #endif
     }
 }

@@ -1,4 +1,5 @@
 import HTTPTransport
+import Settings
 
 extension LoopHandler {
     /// Lets a connection that began with one stream, as those of APNs do, have as many as any: whoever speaks on it was

@@ -1,7 +1,11 @@
 import APNSProtocol
+import Access
 import Bytes
 import DeviceEngine
+import EventLog
 import HTTPTransport
+import Platform
+import Settings
 import WakeDispatch
 
 /// Takes the requests of one loop: checks them, hands them to the engine in one batch a turn, and brings the engine's

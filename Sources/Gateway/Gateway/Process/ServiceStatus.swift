@@ -1,4 +1,7 @@
+import EventLog
+import Platform
 import ServiceManager
+import Settings
 import Synchronization
 
 /// What the service manager hears of a gateway: how far it is, and how it is, in a line that `systemctl status` shows.

@@ -1,4 +1,5 @@
 import Foundation
+package import Platform
 
 /// Says again and again that the gateway is alive, as long as every watched thread turns.
 ///

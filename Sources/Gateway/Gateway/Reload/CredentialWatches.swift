@@ -1,5 +1,9 @@
+import Access
+import Answers
 import DeviceEngine
+import EventLog
 import HTTPTransport
+import Settings
 
 /// What watches the files of credentials that a configuration names, each of them for the process's whole life or
 /// until another file is named.
@@ -33,7 +37,7 @@ struct CredentialWatches: Sendable {
             configuration.clientCAFile == before?.clientCAFile && configuration.clientCRLFile == before?.clientCRLFile
         if let watches, isSame {
             self.clientTrust = watches.clientTrust
-        } else if let files = ClientTrustFiles(configuration) {
+        } else if let files = configuration.clientTrustFiles {
             do throws(CredentialError) {
                 self.clientTrust = try ClientTrustWatch(files) { log.write(.clientTrust, ["cause": $0]) }
             } catch {

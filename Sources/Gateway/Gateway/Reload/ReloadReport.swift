@@ -1,4 +1,5 @@
 import Bytes
+import Settings
 
 /// What a reload came to.
 struct ReloadReport: Sendable {

@@ -1,7 +1,12 @@
+import Access
+import Answers
 import Bytes
 import Dispatch
+import EventLog
 import HTTPTransport
 import History
+import Platform
+import Settings
 import Synchronization
 import WakeDispatch
 

@@ -1,5 +1,7 @@
 import Foundation
 import HTTPTransport
+import Platform
+import Settings
 import Text
 
 /// What the edge shows in its TLS handshakes, with the contents of the certificate's file, which tell whether it has

@@ -1,3 +1,4 @@
+package import Answers
 package import Bytes
 
 /// The query of a question about one push: nothing, or `device=<token>`.

@@ -1,4 +1,5 @@
 import APNSProtocol
+import Answers
 import Bytes
 import Text
 

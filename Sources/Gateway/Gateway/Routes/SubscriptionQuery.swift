@@ -1,3 +1,4 @@
+package import Answers
 package import Bytes
 import Foundation
 import Text
@@ -5,8 +6,6 @@ package import WakeDispatch
 
 /// The query of a subscription: `slots=16&name=<label>&device=<token>&device=<token>`.
 package struct SubscriptionQuery {
-    /// The most unanswered wakes a stream may hold.
-    package static let slotsMax = 4096
     /// The most devices a stream may name.
     package static let devicesMax = 64
     /// The most bytes of a stream's label.
@@ -56,8 +55,13 @@ package struct SubscriptionQuery {
     }
 
     private static func slots(_ text: String) throws(APIError) -> Int {
-        guard let slots = text.withByteView({ $0.decimal }), slots >= 1, slots <= UInt64(self.slotsMax) else {
-            throw APIError(400, "BadQuery", "slots is a whole number from 1 to \(self.slotsMax), not \"\(text)\".")
+        guard let slots = text.withByteView({ $0.decimal }), slots >= 1, slots <= UInt64(SubscriptionRequest.slotsMax)
+        else {
+            throw APIError(
+                400,
+                "BadQuery",
+                "slots is a whole number from 1 to \(SubscriptionRequest.slotsMax), not \"\(text)\"."
+            )
         }
         return Int(slots)
     }

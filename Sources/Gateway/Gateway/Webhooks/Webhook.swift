@@ -1,4 +1,6 @@
+import Access
 import HTTPClient
+import Settings
 import WakeDispatch
 
 /// One topic's webhook at work.

@@ -1,7 +1,10 @@
 import Bytes
 import DeviceEngine
+import EventLog
 import HTTPClient
 import LaunchPolicy
+import Platform
+import Settings
 import WakeDispatch
 
 /// Posts wakes to webhooks, all of them over one client, on a thread of its own.

@@ -1,4 +1,6 @@
+import Access
 import HTTPClient
+import Settings
 import Synchronization
 
 /// The webhooks there are, and their thread from the first one on.

@@ -1,4 +1,5 @@
 import Bytes
+import Platform
 
 /// How a webhook is, for operators.
 struct WebhookStatus: Hashable, Sendable {

@@ -1,5 +1,7 @@
+import EventLog
 import Foundation
 import HTTPClient
+import Platform
 import Synchronization
 
 /// Runs the webhooks on a thread of their own.

@@ -1,5 +1,6 @@
 package import HTTPClient
 package import LaunchPolicy
+import Settings
 import Text
 
 /// What an answer, or the lack of one, says about a wake.
@@ -16,7 +17,6 @@ package enum WebhookVerdict: Hashable, Sendable {
     case undelivered(cause: String, retryAfter: Int64?)
 
     /// The most bytes an answer may have.
-    package static let bodyBytesMax = 65_536
 
     package init(_ result: Result<HTTPResponse, HTTPClientError>) {
         switch result {
@@ -59,7 +59,9 @@ package enum WebhookVerdict: Hashable, Sendable {
     }
 
     private static func verdict(on error: HTTPClientError) -> WebhookVerdict {
-        if error.code == .tooLarge { return .refused(cause: "it answered more than \(self.bodyBytesMax) bytes") }
+        if error.code == .tooLarge {
+            return .refused(cause: "it answered more than \(WebhookConfiguration.answerBytesMax) bytes")
+        }
         if error.code == .headTooLarge {
             let fault = "it answered with header fields of more than \(HTTPResponse.headBytesMax) bytes"
             return .refused(cause: "\(fault); let it send fewer or shorter ones")

@@ -1,4 +1,4 @@
-import Gateway
+import Settings
 
 /// The help, made from the definitions.
 package enum HelpText {

@@ -1,4 +1,4 @@
-import Gateway
+import Settings
 
 extension OptionDefinition {
     /// Options of every command that talks to a gateway.

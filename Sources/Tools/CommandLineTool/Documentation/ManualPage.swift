@@ -1,5 +1,5 @@
-import Gateway
 import LaunchPolicy
+import Settings
 
 /// A page of the manual, made from the definitions.
 package struct ManualPage: Sendable {

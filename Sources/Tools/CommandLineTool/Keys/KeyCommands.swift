@@ -1,4 +1,5 @@
-import Gateway
+import Access
+import Settings
 
 extension CommandDefinition {
     private static let folderOptions = [
@@ -18,7 +19,7 @@ extension CommandDefinition {
                 "--environment",
                 "NAME",
                 "development or production, if it is good in one alone",
-                words: GatewayConfiguration.Environment.allCases.map(\.rawValue)
+                words: APNSEnvironment.allCases.map(\.rawValue)
             ),
         ] + folderOptions,
         example:
@@ -103,10 +104,9 @@ package enum KeyCommands {
         return "\(key.keyID)  team \(key.team)  \(topics)\(environment)\n"
     }
 
-    private static func environment(_ parsed: ParsedCommand) throws(CommandFailure) -> GatewayConfiguration.Environment?
-    {
+    private static func environment(_ parsed: ParsedCommand) throws(CommandFailure) -> APNSEnvironment? {
         guard let name = parsed.text("--environment") else { return nil }
-        guard let environment = GatewayConfiguration.Environment(rawValue: name) else {
+        guard let environment = APNSEnvironment(rawValue: name) else {
             throw .usage("--environment is \"\(name)\"; write development or production")
         }
         return environment

@@ -1,6 +1,7 @@
 import FaultInjection
 package import Gateway
 import Glibc
+package import Settings
 
 extension CommandDefinition {
     package static let dev = CommandDefinition(

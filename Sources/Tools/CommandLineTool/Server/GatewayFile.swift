@@ -1,6 +1,6 @@
 import Foundation
-package import Gateway
 import Glibc
+package import Settings
 
 /// `gateway.json` in the state folder of a running `wakegate dev`: how client commands find it.
 package struct GatewayFile: Codable, Hashable, Sendable {

@@ -1,4 +1,4 @@
-package import Gateway
+package import Settings
 
 /// The line on standard output that tells whoever started the server that it accepts.
 package enum ReadyLine {

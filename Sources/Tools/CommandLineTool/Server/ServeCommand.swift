@@ -1,7 +1,9 @@
+import Answers
 import Gateway
 import Glibc
 import HTTPTransport
 import ServiceManager
+import Settings
 
 extension CommandDefinition {
     package static let serve = CommandDefinition(

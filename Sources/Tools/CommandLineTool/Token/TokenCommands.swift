@@ -1,6 +1,7 @@
+import Access
 import Foundation
-import Gateway
 import Glibc
+import Settings
 import Text
 
 extension CommandDefinition {

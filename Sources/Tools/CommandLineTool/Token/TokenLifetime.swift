@@ -1,4 +1,4 @@
-import Gateway
+import Access
 
 /// How long a token is good, as `--expires` says it: a whole number and one of d, h, m and s.
 package enum TokenLifetime {

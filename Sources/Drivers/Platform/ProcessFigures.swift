@@ -1,0 +1,55 @@
+import Foundation
+import Glibc
+
+/// What the system says of this process.
+package struct ProcessFigures: Sendable {
+    /// Bytes that are not swapped out.
+    package let residentBytes: Int64
+    package let openDescriptors: Int64
+    /// How many descriptors there may be.
+    package let descriptorsMax: Int64
+    /// Seconds of processor time, in the program and in the system.
+    package let processorSeconds: Double
+
+    /// Reads them. Where the system does not say how many descriptors are open it lists them, which takes milliseconds
+    /// when there are thousands: not for the engine's thread, nor for a loop's.
+    package static func read() -> ProcessFigures {
+        ProcessFigures(
+            residentBytes: self.residentBytes,
+            openDescriptors: self.openDescriptors,
+            descriptorsMax: self.descriptorsMax,
+            processorSeconds: self.processorSeconds
+        )
+    }
+
+    /// Bytes that are not swapped out, as of now; 0 where the system does not say.
+    package static var residentBytes: Int64 {
+        let pages = self.text("/proc/self/statm").split(separator: " ").dropFirst().first.flatMap { Int64($0) }
+        return (pages ?? 0) * Int64(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    private static var openDescriptors: Int64 {
+        var status = stat()
+        // Since Linux 6.2 the size of the folder is their number.
+        if unsafe stat("/proc/self/fd", &status) == 0, status.st_size > 0 { return Int64(status.st_size) }
+        // The one that lists them is among them.
+        let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+        return Int64(max(0, (names?.count ?? 0) - 1))
+    }
+
+    private static var descriptorsMax: Int64 {
+        let line = self.text("/proc/self/limits").split(separator: "\n").first { $0.hasPrefix("Max open files") }
+        return line?.split(separator: " ").dropFirst(3).first.flatMap { Int64($0) } ?? 0
+    }
+
+    /// Seconds of processor time until now.
+    package static var processorSeconds: Double {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec / 1_000_000) / 1000
+    }
+
+    private static func text(_ path: String) -> String {
+        (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+    }
+}

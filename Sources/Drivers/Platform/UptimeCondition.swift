@@ -1,0 +1,50 @@
+import Glibc
+
+/// A lock with a condition, whose waits go by the clock that never steps: those of Foundation go by the wall clock, and
+/// trap where that stands after 2262.
+///
+/// It is `Sendable` without the compiler's proof: what it holds is made for any thread, and never moves.
+@safe
+package final class UptimeCondition: @unchecked Sendable {
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    package init() {
+        unsafe pthread_mutex_init(self.mutex, nil)
+        var attributes = pthread_condattr_t()
+        unsafe pthread_condattr_init(&attributes)
+        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        unsafe pthread_cond_init(self.condition, &attributes)
+        unsafe pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        unsafe pthread_cond_destroy(self.condition)
+        unsafe pthread_mutex_destroy(self.mutex)
+        unsafe self.condition.deallocate()
+        unsafe self.mutex.deallocate()
+    }
+
+    package func lock() { unsafe pthread_mutex_lock(self.mutex) }
+
+    package func unlock() { unsafe pthread_mutex_unlock(self.mutex) }
+
+    package func withLock<Result>(_ body: () throws -> Result) rethrows -> Result {
+        self.lock()
+        defer { self.unlock() }
+        return try body()
+    }
+
+    package func signal() { unsafe pthread_cond_signal(self.condition) }
+
+    package func broadcast() { unsafe pthread_cond_broadcast(self.condition) }
+
+    /// Lets go of the lock until somebody signals.
+    ///
+    /// - Parameter moment: milliseconds of `SystemClock.monotonic`.
+    /// - Returns: false when the moment came first.
+    package func wait(until moment: Int64) -> Bool {
+        var time = timespec(tv_sec: Int(moment / 1000), tv_nsec: Int(moment % 1000) * 1_000_000)
+        return unsafe pthread_cond_timedwait(self.condition, self.mutex, &time) != ETIMEDOUT
+    }
+}

@@ -1,0 +1,62 @@
+import Bytes
+import Glibc
+import Platform
+
+/// A secret of 32 bytes in a file of the state folder, made once with mode 0600: one line of 64 hexadecimal digits.
+struct SecretFile {
+    static let bytesMax = 4096
+
+    private let path: String
+    private let folder: String
+    /// What becomes of things when the file is removed, as a clause.
+    private let removal: String
+
+    /// - Parameters:
+    ///   - folder: a folder that is there.
+    ///   - removal: what becomes of things when the file is removed, as a clause.
+    init(_ name: String, in folder: String, removal: String) {
+        self.path = "\(folder)/\(name)"
+        self.folder = folder
+        self.removal = removal
+    }
+
+    /// The secret, made when there is none.
+    ///
+    /// - Throws: when others may use the file, when it holds no secret, and when it cannot be made.
+    func make() throws(CredentialError) -> [UInt8] {
+        if try CredentialFile.stamp(self.path) == nil { try self.write() }
+        return try self.read()
+    }
+
+    func read() throws(CredentialError) -> [UInt8] {
+        let lines = try CredentialFile.lines(self.path, bytesMax: Self.bytesMax)
+        let digits = lines.first.map { $0.utf8.compactMap(\.hexDigitValue) } ?? []
+        guard lines.count == 1, lines[0].utf8.count == 64, digits.count == 64 else {
+            throw CredentialError(
+                message: "\(self.path) is no key; put back the one that was there, or remove it, \(self.removal)."
+            )
+        }
+        return stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+    }
+
+    /// Writes beside the file first, so that a secret that exists is whole; one that is there by then stays.
+    private func write() throws(CredentialError) {
+        let draft = "\(self.path).\(getpid())"
+        unsafe unlink(draft)
+        let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw CredentialFile.error(self.path, "cannot be written") }
+        defer { unsafe unlink(draft) }
+        var random = RandomBits()
+        var bytes: [UInt8] = []
+        for _ in 0..<2 {
+            let (first, second) = random.next()
+            for word in [first, second] { bytes += (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+        }
+        let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        try CredentialFile.finish(descriptor, writing: digits, self.path)
+        guard unsafe link(draft, self.path) == 0 || errno == EEXIST else {
+            throw CredentialFile.error(self.path, "cannot be written")
+        }
+        try CredentialFile.sync(folder: self.folder)
+    }
+}

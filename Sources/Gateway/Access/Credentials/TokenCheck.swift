@@ -1,0 +1,182 @@
+package import Answers
+import Bytes
+import DeviceEngine
+package import HTTPTransport
+import Platform
+
+/// Checks the bearer tokens of workers and operators. Each loop has its own.
+///
+/// Before each answer it looks whether the key's file or that of the revocations has changed, which takes two system
+/// calls: a revocation is in force from the next request on, and nobody has to tell the gateway.
+package struct TokenCheck: Sendable {
+    /// The most verified tokens that are remembered.
+    private static let verifiedMax = 1024
+
+    /// Asked for whatever the state folder holds, since other machines reach the edge, or there are certificates.
+    private let alwaysAsksWorkers: Bool
+    private let asksAnybody: Bool
+    private let asksForCertificates: Bool
+    private let mayWorkersGoUnasked: Bool
+    private let folder: String
+    private let keyFile: String
+    private let revokedFile: String
+    private let onTrouble: @Sendable (String) -> Void
+
+    private var keyStamp: CredentialFile.Stamp?
+    private var key: TokenKey?
+    private var revokedStamp: CredentialFile.Stamp?
+    private var revoked: Set<String> = []
+    /// There was a key once: taking it away ends every token, but opens no door.
+    private var hasHadKey = false
+    private var isFirstKeyNew = false
+    /// By what was shown.
+    private var verified: [[UInt8]: BearerToken] = [:]
+    private var trouble: String?
+
+    /// - Parameters:
+    ///   - folder: the state folder.
+    ///   - asksAnybody: whether anybody is asked for a token at all.
+    ///   - asksForCertificates: whether those who connect may show a client certificate instead.
+    ///   - isReachable: whether other machines reach the listeners of workers.
+    ///   - mayWorkersGoUnasked: whether workers may go unasked on a state whose workers were asked.
+    ///   - onTrouble: hears, once, why tokens cannot be checked.
+    package init(
+        folder: String,
+        asksAnybody: Bool,
+        asksForCertificates: Bool,
+        isReachable: Bool,
+        mayWorkersGoUnasked: Bool,
+        onTrouble: @escaping @Sendable (String) -> Void
+    ) {
+        self.asksAnybody = asksAnybody
+        self.asksForCertificates = asksForCertificates
+        self.mayWorkersGoUnasked = mayWorkersGoUnasked
+        self.alwaysAsksWorkers = asksForCertificates || isReachable
+        self.folder = folder
+        self.keyFile = "\(folder)/\(TokenKey.name)"
+        self.revokedFile = "\(folder)/\(RevokedTokens.name)"
+        self.onTrouble = onTrouble
+    }
+
+    /// Reads what has changed of the two files.
+    package mutating func refresh() throws(CredentialError) {
+        guard self.asksAnybody else { return }
+        let keyStamp = try CredentialFile.stamp(self.keyFile)
+        if keyStamp != self.keyStamp {
+            self.key = try keyStamp.map { _ throws(CredentialError) in try TokenKey.read(in: self.folder) }
+            self.keyStamp = keyStamp
+            self.verified.removeAll()
+            if self.key != nil, !self.hasHadKey {
+                self.hasHadKey = true
+                self.isFirstKeyNew = true
+            }
+        }
+        let revokedStamp = try CredentialFile.stamp(self.revokedFile)
+        // A list that is gone, or empty as it is being written anew, revokes what it did.
+        if revokedStamp != self.revokedStamp, revokedStamp != nil {
+            let revoked = try RevokedTokens.read(self.revokedFile)
+            if !revoked.isEmpty { self.revoked = revoked }
+            self.revokedStamp = revokedStamp
+        }
+    }
+
+    /// Reads what has changed, as far as it can be read.
+    package mutating func refreshIfPossible() {
+        _ = try? self.refreshed()
+    }
+
+    /// Whether workers are asked, for the state to remember.
+    package var workersAsked: WorkersAsked {
+        guard self.asksAnybody else { return .unrecorded }
+        if self.hasHadKey || self.asksForCertificates { return .asked }
+        return self.asksWorkers || self.mayWorkersGoUnasked ? .unrecorded : .notAsked(folder: self.folder)
+    }
+
+    /// Whether there is a key since the last call, and was none before.
+    package mutating func takeFirstKey() -> Bool {
+        defer { self.isFirstKeyNew = false }
+        return self.isFirstKeyNew
+    }
+
+    /// What the worker that sent the request showed; nil when workers are not asked.
+    package mutating func worker(_ request: Request) throws(APIError) -> ShownToken? {
+        guard self.asksAnybody else { return nil }
+        try self.refreshed()
+        return self.asksWorkers ? try self.shown(request) : nil
+    }
+
+    /// What the operator that sent the request showed.
+    package mutating func operatorAfar(_ request: Request) throws(APIError) -> ShownToken {
+        try self.refreshed()
+        let shown = try self.shown(request)
+        guard shown.token.role == .operator else { throw .operatorsOnly }
+        return shown
+    }
+
+    /// Whether a stream that was opened with a token, or with nothing, may go on.
+    package mutating func admits(_ shown: ShownToken?) -> Bool {
+        guard self.asksAnybody, self.asksWorkers else { return true }
+        guard let shown else { return false }
+        return (try? self.token(shown.text)) != nil
+    }
+
+    /// Whether the stream of an operator may go on, who showed this, or nothing where nobody asks.
+    package mutating func admitsOperator(_ shown: ShownProof?) -> Bool {
+        guard case .token(let shown)? = shown else { return true }
+        self.refreshIfPossible()
+        return (try? self.token(shown.text)) != nil
+    }
+
+    private var asksWorkers: Bool { self.alwaysAsksWorkers || self.hasHadKey }
+
+    /// `refresh`, with the fault told and turned into an answer.
+    private mutating func refreshed() throws(APIError) {
+        do throws(CredentialError) {
+            try self.refresh()
+            self.trouble = nil
+        } catch {
+            if self.trouble != error.message { self.onTrouble(error.message) }
+            self.trouble = error.message
+            throw .tokensUnreadable
+        }
+    }
+
+    private mutating func shown(_ request: Request) throws(APIError) -> ShownToken {
+        guard let text = try Self.text(request)?.array else { throw .missingToken }
+        return ShownToken(text: text, token: try self.token(text))
+    }
+
+    /// The token that `text` is, if it is good now.
+    private mutating func token(_ text: [UInt8]) throws(APIError) -> BearerToken {
+        let token: BearerToken
+        if let known = self.verified[text] {
+            token = known
+        } else {
+            guard let key = self.key,
+                let read = BearerToken(text: String(decoding: text, as: UTF8.self), signedWith: key)
+            else { throw .invalidToken }
+            if self.verified.count >= Self.verifiedMax { self.verified.removeAll(keepingCapacity: true) }
+            self.verified[text] = read
+            token = read
+        }
+        if self.revoked.contains(token.id) { throw .revokedToken }
+        guard SystemClock.wall / 1000 < token.expiresAt else { throw .expiredToken }
+        return token
+    }
+
+    /// What stands behind `bearer` in the field authorization; nil when there is no such field.
+    private static func text(_ request: Request) throws(APIError) -> ByteView? {
+        var found: ByteView?
+        for index in 0..<request.headerCount {
+            let field = request.header(at: index)
+            guard field.name == "authorization" else { continue }
+            guard found == nil else { throw .invalidToken }
+            found = field.value
+        }
+        guard let value = found else { return nil }
+        guard let space = value.firstIndex(of: UInt8(ascii: " ")), value[0..<space].equalsIgnoringCase("bearer") else {
+            throw .invalidToken
+        }
+        return value.dropFirst(space + 1)
+    }
+}

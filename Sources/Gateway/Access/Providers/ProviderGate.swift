@@ -1,0 +1,114 @@
+package import APNSProtocol
+package import Bytes
+package import HTTPTransport
+
+/// Asks the providers of one loop for proof.
+///
+/// A good token is verified once; afterwards it costs a comparison with the connection's last one, or one look-up. One
+/// that is no good is verified once a connection.
+package struct ProviderGate {
+    /// The most verified tokens kept; when there are more, all are forgotten and verified again.
+    private static let tokensMax = 4096
+
+    /// How many tokens were read and verified.
+    package private(set) var verificationCount = 0
+
+    private let source: ProviderKeys
+    private let environment: APNSEnvironment?
+    private let credentials: ConnectionCounts<Credential>
+    private var generation: UInt64
+    private var keys: [String: ProviderKeyFile]
+    /// By the hash of their bytes, whose seed nobody outside knows.
+    private var tokens: [Int: VerifiedToken] = [:]
+    private var connections: [ConnectionID: ProviderConnection] = [:]
+
+    /// A gate that has seen no provider yet.
+    ///
+    /// - `environment`: the gateway's own, which keys that have one must share; nil to take all.
+    /// - `credentials`: the connections of each key.
+    package init(
+        _ keys: ProviderKeys,
+        environment: APNSEnvironment? = nil,
+        credentials: ConnectionCounts<Credential> = ConnectionCounts(connectionsMax: 0)
+    ) {
+        self.credentials = credentials
+        self.source = keys
+        self.environment = environment
+        (self.generation, self.keys) = keys.current()
+    }
+
+    /// Asks for the token of a request.
+    ///
+    /// - `authorization`: the value of the header field; nil when it is absent.
+    /// - `now`: milliseconds since 1970.
+    /// - Returns: the token, which says where it may push to.
+    /// - Throws: the reason for which the request is refused.
+    package mutating func token(
+        _ authorization: ByteView?,
+        on connection: ConnectionID,
+        now: Int64
+    ) throws(APNSReason) -> VerifiedToken {
+        if self.source.generation != self.generation {
+            (self.generation, self.keys) = self.source.current()
+            self.tokens.removeAll()
+        }
+        let known = self.connections[connection]
+        if let known, known.isUnusable { throw .expiredProviderToken }
+        let text = try ProviderToken.text(inAuthorization: authorization)
+        if let last = known?.token, last.generation == self.generation, last.isText(text), !last.isExpired(now: now) {
+            return last
+        }
+        let shown = known ?? ProviderConnection()
+        self.connections[connection] = shown
+        let token = try self.verified(text, on: shown, now: now)
+        guard !token.isExpired(now: now) else {
+            shown.isUnusable = true
+            throw .expiredProviderToken
+        }
+        if let own = self.environment, let other = token.key.environment, own != other {
+            throw .badEnvironmentKeyIdInToken
+        }
+        try self.count(token.key, on: shown)
+        try shown.tokenShown(token, now: now)
+        return token
+    }
+
+    package mutating func connectionClosed(_ connection: ConnectionID) {
+        let closed = self.connections.removeValue(forKey: connection)
+        if let credential = closed?.credential { self.credentials.end(credential) }
+    }
+
+    /// Counts a connection under the key it shows; one that shows several in turn counts under the last.
+    ///
+    /// - Throws: `tooManyRequests` when there are as many of that key as there may be.
+    private func count(_ key: ProviderKeyFile, on connection: ProviderConnection) throws(APNSReason) {
+        let credential = Credential.providerKey(team: key.team, keyID: key.keyID)
+        guard connection.credential != credential else { return }
+        guard self.credentials.begin(credential) else { throw .tooManyRequests }
+        if let before = connection.credential { self.credentials.end(before) }
+        connection.credential = credential
+    }
+
+    private mutating func verified(
+        _ text: ByteView,
+        on connection: ProviderConnection,
+        now: Int64
+    ) throws(APNSReason) -> VerifiedToken {
+        var hasher = Hasher()
+        unsafe hasher.combine(bytes: text.buffer)
+        let hash = hasher.finalize()
+        if let token = self.tokens[hash], token.isText(text) { return token }
+        try connection.refused.admit(hash, generation: self.generation, now: now)
+        self.verificationCount += 1
+        let token: VerifiedToken
+        do throws(APNSReason) {
+            token = try VerifiedToken(text, keys: self.keys, generation: self.generation)
+        } catch {
+            connection.refused.append(hash, now: now)
+            throw error
+        }
+        if self.tokens.count >= Self.tokensMax { self.tokens.removeAll(keepingCapacity: true) }
+        self.tokens[hash] = token
+        return token
+    }
+}

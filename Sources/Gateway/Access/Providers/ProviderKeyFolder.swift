@@ -1,0 +1,126 @@
+import Foundation
+
+/// The folder `providerKeys`: one file a key. Names that begin with a dot are skipped.
+package struct ProviderKeyFolder: Sendable {
+    /// What a reading of the folder found.
+    package struct Contents: Sendable {
+        /// In the order of their ids.
+        package var keys: [ProviderKeyFile] = []
+        /// Files that hold no key, each with the cause.
+        package var faults: [ProviderKeyError] = []
+        /// The ids of keys whose files hold none; the cause is one of `faults`, and nil for an empty file, which
+        /// somebody is still writing.
+        package var unusable: [(keyID: String, fault: ProviderKeyError?)] = []
+    }
+
+    /// The most files that are read.
+    static let filesMax = 4096
+
+    package let path: String
+
+    package init(_ path: String) {
+        self.path = path
+    }
+
+    /// Reads every file.
+    ///
+    /// - Throws: `ProviderKeyError` when the folder cannot be read.
+    package func read() throws(ProviderKeyError) -> Contents {
+        var contents = Contents()
+        for name in try self.names() where !name.hasPrefix(".") {
+            let file = "\(self.path)/\(name)"
+            do throws(ProviderKeyError) {
+                guard contents.keys.count < Self.filesMax else {
+                    throw ProviderKeyError(message: "\(self.path) has more than \(Self.filesMax) keys; remove some.")
+                }
+                guard name.hasSuffix(ProviderKeyFile.nameEnd) else {
+                    throw ProviderKeyError(message: "\(file) is not named KEYID\(ProviderKeyFile.nameEnd); rename it.")
+                }
+            } catch {
+                contents.faults.append(error)
+                continue
+            }
+            let keyID = String(name.dropLast(ProviderKeyFile.nameEnd.count))
+            do throws(ProviderKeyError) {
+                let bytes = try Self.bytes(of: file)
+                if bytes.isEmpty {
+                    contents.unusable.append((keyID, nil))
+                } else {
+                    contents.keys.append(try ProviderKeyFile(keyID: keyID, contents: bytes, path: file))
+                }
+            } catch {
+                contents.unusable.append((keyID, error))
+                contents.faults.append(error)
+            }
+        }
+        return contents
+    }
+
+    /// Adds a key; of `keyFile`, a .p8 or any PEM, only the public half is kept.
+    ///
+    /// The folder is made when it is missing. The file appears whole, under its name, or not at all.
+    /// - Throws: `ProviderKeyError` when the file holds no key, a name is none, or a key of that id is there.
+    package func add(
+        keyFile: String,
+        team: String,
+        keyID: String,
+        topics: [String],
+        environment: APNSEnvironment? = nil
+    ) throws(ProviderKeyError) {
+        let key = try ProviderKeyFile.key(in: try Self.bytes(of: keyFile), path: keyFile)
+        let file = try ProviderKeyFile(keyID: keyID, team: team, topics: topics, environment: environment, key: key)
+        let draft = "\(self.path)/.\(keyID).new"
+        let path = self.file(of: keyID)
+        if unsafe mkdir(self.path, 0o755) != 0, errno != EEXIST { throw Self.error(self.path, "made") }
+        unsafe unlink(draft)
+        let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw Self.error(draft, "written") }
+        let bytes = file.contents
+        let isWritten = unsafe write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
+        close(descriptor)
+        defer { unsafe unlink(draft) }
+        guard isWritten else { throw Self.error(draft, "written") }
+        guard unsafe link(draft, path) == 0 else {
+            guard errno == EEXIST else { throw Self.error(path, "written") }
+            throw ProviderKeyError(message: "\(path) is there already; remove that key first.")
+        }
+    }
+
+    /// Removes a key; a gateway that watches the folder takes its tokens no more.
+    package func remove(keyID: String) throws(ProviderKeyError) {
+        guard ProviderKeyFile.isName(keyID), unsafe unlink(self.file(of: keyID)) == 0 else {
+            throw ProviderKeyError(message: "\(self.path) has no key \"\(keyID)\"; see `wakegate key list`.")
+        }
+    }
+
+    private func file(of keyID: String) -> String {
+        "\(self.path)/\(keyID)\(ProviderKeyFile.nameEnd)"
+    }
+
+    private func names() throws(ProviderKeyError) -> [String] {
+        do {
+            return try FileManager.default.contentsOfDirectory(atPath: self.path).sorted()
+        } catch {
+            throw ProviderKeyError(message: "\(self.path) is no folder that can be read; name one as providerKeys.")
+        }
+    }
+
+    /// The bytes of a file; only of an ordinary one, since a pipe would keep us waiting.
+    private static func bytes(of file: String) throws(ProviderKeyError) -> [UInt8] {
+        var status = stat()
+        guard unsafe stat(file, &status) == 0 else { throw Self.error(file, "read") }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw ProviderKeyError(message: "\(file) is no ordinary file; name a key in PEM.")
+        }
+        guard status.st_size <= ProviderKeyFile.bytesMax else {
+            throw ProviderKeyError(message: "\(file) is larger than \(ProviderKeyFile.bytesMax) bytes; name a key.")
+        }
+        guard let data = FileManager.default.contents(atPath: file) else { throw Self.error(file, "read") }
+        return Array(data)
+    }
+
+    private static func error(_ path: String, _ what: String) -> ProviderKeyError {
+        let cause = unsafe String(cString: strerror(errno))
+        return ProviderKeyError(message: "\(path) cannot be \(what) (\(cause)); see to its permissions.")
+    }
+}

@@ -1,0 +1,290 @@
+package import Bytes
+package import DeviceEngine
+
+/// An error of the worker and admin API: `{"reason": "<Code>", "message": "<what to do>"}`.
+package struct APIError: Error, Hashable, Sendable {
+    package let status: Int
+    /// What programs go by, such as `BadQuery`.
+    package let reason: String
+    /// What people read: what is wrong, and what to do about it.
+    package let message: String
+    /// How a wake ended that was answered again; written beside the reason.
+    var outcome: String?
+    /// When a wake ends that is given no more time, in milliseconds since 1970; written beside the reason.
+    var deadline: Int64?
+    /// When a token was removed, in milliseconds since 1970; written beside the reason.
+    var timestamp: Int64?
+    /// It asks for another bearer token, in a header beside the body.
+    package var isChallenge = false
+    /// What is wrong with a configuration; written beside the reason.
+    package var faults: [ConfigurationFault] = []
+
+    package init(_ status: Int, _ reason: String, _ message: String) {
+        self.status = status
+        self.reason = reason
+        self.message = message
+    }
+
+    /// Appends the body of the answer: an object of `reason` and `message`, and what else the error has to say.
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("reason")
+        writer.string(self.reason)
+        writer.key("message")
+        writer.string(self.message)
+        if let outcome = self.outcome {
+            writer.key("outcome")
+            writer.string(outcome)
+        }
+        if let deadline = self.deadline {
+            writer.key("deadline")
+            writer.integer(deadline)
+        }
+        if let timestamp = self.timestamp {
+            writer.key("timestamp")
+            writer.integer(timestamp)
+        }
+        if !self.faults.isEmpty {
+            writer.key("faults")
+            writer.beginArray()
+            for fault in self.faults {
+                writer.beginObject()
+                for (name, text) in [("key", fault.key), ("problem", fault.problem), ("remedy", fault.remedy)] {
+                    writer.key(name)
+                    writer.string(text)
+                }
+                writer.endObject()
+            }
+            writer.endArray()
+        }
+        writer.endObject()
+    }
+}
+
+extension APIError {
+    package static let badPath = APIError(
+        404,
+        "BadPath",
+        "There is no such route; the routes are listed in the README."
+    )
+    package static let badDeviceToken = APIError(
+        400,
+        "BadDeviceToken",
+        "A device token is an even number of hexadecimal digits, 32 to 200 of them."
+    )
+    package static let badTopic = APIError(
+        400,
+        "BadTopic",
+        "A topic is 1 to 255 characters out of A-Z, a-z, 0-9, '.', '_' and '-'."
+    )
+    package static let unknownDevice = APIError(
+        404,
+        "UnknownDevice",
+        "No device has this token; register it with POST /v1/topics/<topic>/devices."
+    )
+    package static let otherTopic = APIError(
+        409,
+        "DeviceTokenNotForTopic",
+        "The token belongs to another topic; remove it there first, or use the topic it has."
+    )
+    package static let full = APIError(
+        503,
+        "ServiceUnavailable",
+        "The gateway keeps as many devices or topics as its limits allow; GET /v1/stats says which of "
+            + "limits.devicesMax, limits.devicesPerTopicMax and limits.topicsMax to raise."
+    )
+    package static let tooManyRequests = APIError(
+        429,
+        "TooManyRequests",
+        "The connection has begun more requests than limits.requestBytesPerConnectionMax holds; finish some first."
+    )
+    package static let overloaded = APIError(
+        503,
+        "ServiceUnavailable",
+        "More requests have been begun than limits.requestBytesMax holds; send this one again."
+    )
+    package static let tooManyConnections = APIError(
+        429,
+        "TooManyRequests",
+        "As many connections show this token as limits.connectionsPerCredentialMax allows; close some, or use another."
+    )
+    package static let tooManyStreams = APIError(
+        429,
+        "TooManyRequests",
+        "As many streams are open with this token or certificate, or from this address, as "
+            + "limits.streamsPerCredentialMax allows; end some, or use another."
+    )
+    package static let tooManyStreamsOfDevice = APIError(
+        429,
+        "TooManyRequests",
+        "As many streams name a device of this query as limits.streamsPerDeviceMax allows; end some of them, or "
+            + "leave it out."
+    )
+    package static let tooManyLiveStreams = APIError(
+        503,
+        "ServiceUnavailable",
+        "As many dashboards are open as limits.liveStreamsMax allows; close one, or raise it."
+    )
+    package static let unknownWake = APIError(
+        404,
+        "UnknownWake",
+        "No wake of the last ten minutes has this id; ids are those of the event stream."
+    )
+    package static let unknownStream = APIError(
+        404,
+        "UnknownStream",
+        "No stream that is open has this name; names are those of the header wakegate-stream of a subscription."
+    )
+    package static let unknownPush = APIError(
+        404,
+        "UnknownPush",
+        "The history knows no push with this apns-id; it keeps the last days, and refused pushes are not in it."
+    )
+    package static let unknownTopic = APIError(404, "UnknownTopic", "No device and no worker ever named this topic.")
+    package static let shutdown = APIError(
+        503,
+        "Shutdown",
+        "The gateway is shutting down; connect again in a few seconds."
+    )
+    package static let wakeInFlight = APIError(
+        409,
+        "WakeInFlight",
+        "A wake of this device is in flight already; wait for its result, or end it with simulate-expiration."
+    )
+    package static let noWorker = APIError(
+        409,
+        "NoWorker",
+        "No worker subscribed to the topic has a free slot for this device; start one, or wait."
+    )
+    package static let badName = APIError(
+        400,
+        "BadName",
+        "name is 1 to 64 characters out of A-Z, a-z, 0-9, '.', '_' and '-', and begins with no '.'."
+    )
+    package static let nothingStored = APIError(
+        409,
+        "NothingStored",
+        "The gateway keeps its state in memory alone; start it with store: \"sqlite\" to have something to copy."
+    )
+    package static let noWakeInFlight = APIError(409, "NoWakeInFlight", "No wake of this device is in flight.")
+
+    package static let noFaultsHere = APIError(
+        403,
+        "Forbidden",
+        "Fault rules are for tests: `wakegate dev` alone takes them, and this gateway was started otherwise."
+    )
+    package static let unknownFaultRule = APIError(
+        404,
+        "UnknownFaultRule",
+        "No fault rule has this id; GET /v1/faults shows them all."
+    )
+    package static let tooManyFaultRules = APIError(
+        409,
+        "TooManyFaultRules",
+        "There are as many fault rules as there may be; remove some with DELETE /v1/faults/<id>."
+    )
+
+    package static let missingToken = challenge(
+        401,
+        "MissingToken",
+        "A bearer token is asked for here; send authorization: bearer TOKEN, which `wakegate token issue` made, or "
+            + "connect with a worker's client certificate where tls.clientCA is set."
+    )
+    package static let invalidToken = challenge(
+        401,
+        "InvalidToken",
+        "The field authorization is no bearer token of this gateway; send one that `wakegate token issue` made."
+    )
+    package static let expiredToken = challenge(
+        401,
+        "ExpiredToken",
+        "The token has expired; have another made by `wakegate token issue`."
+    )
+    package static let revokedToken = challenge(
+        401,
+        "RevokedToken",
+        "The token was revoked; have another made by `wakegate token issue`."
+    )
+    package static let operatorsOnly = challenge(
+        403,
+        "Forbidden",
+        "The token's role is worker; this takes one of `wakegate token issue --role operator`."
+    )
+    package static let foreignTopic = challenge(
+        403,
+        "Forbidden",
+        "The token does not name this topic; have one made by `wakegate token issue --topic` that does."
+    )
+    package static let foreignTopicOfCertificate = APIError(
+        403,
+        "Forbidden",
+        "The client certificate does not name this topic; have one made that has it as UID of its subject."
+    )
+    package static let providersCertificate = APIError(
+        403,
+        "Forbidden",
+        "The client certificate is a provider's, which may push alone; a worker's has OU=worker in its subject."
+    )
+    package static let everyTopicOnly = challenge(
+        403,
+        "Forbidden",
+        "The token is bound to topics, and this is about all; it takes an operator's token made without --topic."
+    )
+    package static let tokensUnreadable = APIError(
+        503,
+        "ServiceUnavailable",
+        "Tokens cannot be checked; the gateway's log names the file and the remedy."
+    )
+
+    private static func challenge(_ status: Int, _ reason: String, _ message: String) -> APIError {
+        var error = APIError(status, reason, message)
+        error.isChallenge = true
+        return error
+    }
+
+    package static func unregistered(at timestamp: Int64) -> APIError {
+        var error = APIError(410, "Unregistered", "The device was removed; register it again first.")
+        error.timestamp = timestamp
+        return error
+    }
+
+    package static func wakeEnded(_ outcome: String) -> APIError {
+        var error = APIError(409, "WakeEnded", "The wake had ended before this answer: \(outcome).")
+        error.outcome = outcome
+        return error
+    }
+
+    package static func extensionLimitReached(_ deadline: Int64) -> APIError {
+        var error = APIError(
+            409,
+            "ExtensionLimitReached",
+            "The wake has all the time that policy.maxExtension gives; finish by its deadline."
+        )
+        error.deadline = deadline
+        return error
+    }
+
+    package static let nothingToReload = APIError(
+        409,
+        "NothingToReload",
+        "The gateway was started with a configuration that cannot be read again; restart it to change something."
+    )
+
+    package static func faultRuleExists(_ id: String) -> APIError {
+        APIError(409, "FaultRuleExists", "There is a fault rule \(id) already; remove it first, or use another id.")
+    }
+
+    package static func backupExists(_ name: String) -> APIError {
+        APIError(409, "BackupExists", "There is a backup \(name) already; choose another name.")
+    }
+
+    package static func backupFailed(_ cause: StoreError) -> APIError {
+        APIError(500, "BackupFailed", cause.message)
+    }
+
+    /// Nothing can be stored any more, for this cause.
+    package static func storeFailed(_ cause: StoreError?) -> APIError {
+        let message = "The gateway takes nothing more until it is restarted, because it cannot store anything."
+        return APIError(503, "ServiceUnavailable", cause.map { "\(message) \($0.message)" } ?? message)
+    }
+}

@@ -1,0 +1,51 @@
+/// Everything that is logged, by the names that stay as they are; the article "Logs" says of each what to do.
+package enum GatewayEvent: String, CaseIterable, Sendable {
+    case ready, draining, drainTimedOut, stopped
+    case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
+    case providerKeys, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
+    case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, history, historyEventsDropped
+    case limitMet, routineLimitMet
+    case webhookResting, webhookRecovered, webhookRefused
+    case logLinesLost
+
+    /// How much it matters, always the same.
+    package var level: LogLevel {
+        switch self {
+        case .ready, .draining, .stopped, .reloaded, .configurationChanged, .webhookRecovered: .info
+        case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .clientTrust, .clientCertificate, .clockJumped,
+            .journalLossAccepted, .history, .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused,
+            .logLinesLost:
+            .warning
+        case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed: .error
+        case .handshakeFailed, .routineLimitMet: .debug
+        }
+    }
+
+    /// Whether strangers, or a fault that lasts, can bring about as many as they like.
+    var isThrottled: Bool {
+        switch self {
+        case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
+            .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped, .journalLossAccepted:
+            false
+        case .providerKeys, .tokensUnreadable, .clientTrust, .clientCertificate, .handshakeFailed, .storeFailed,
+            .checkpointFailed, .history, .historyEventsDropped, .limitMet, .routineLimitMet, .webhookResting,
+            .webhookRecovered, .webhookRefused, .logLinesLost:
+            true
+        }
+    }
+
+    /// The field that tells causes apart, each of which has its own share of lines; nil where there is one cause.
+    var causeField: String? {
+        switch self {
+        case .limitMet, .routineLimitMet: "limit"
+        case .webhookResting, .webhookRecovered, .webhookRefused: "topic"
+        case .clientCertificate: "reason"
+        case .providerKeys: "cause"
+        case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
+            .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,
+            .handshakeFailed, .clockJumped, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
+            .journalLossAccepted, .logLinesLost:
+            nil
+        }
+    }
+}

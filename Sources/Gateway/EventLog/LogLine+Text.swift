@@ -1,0 +1,73 @@
+import Bytes
+import Platform
+
+extension LogLine {
+    /// The line for people: time, level, event, and the fields in the order of their names, a value in quotation marks
+    /// wherever it could be taken for something else.
+    package var text: String {
+        "\(WallTime.text(self.time)) \(self.event.level.rawValue) \(self.message)"
+    }
+
+    /// Event and fields.
+    package var message: String {
+        self.fields.sorted { $0.key < $1.key }.reduce(self.event.rawValue) { line, field in
+            "\(line) \(field.key)=\(Self.quoted(field.value))"
+        }
+    }
+
+    /// The line for programs: one JSON object.
+    package var json: String {
+        var members = self.fields
+        members["time"] = WallTime.text(self.time)
+        members["level"] = self.event.level.rawValue
+        members["event"] = self.event.rawValue
+        var writer = JSONWriter()
+        writer.beginObject()
+        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+            writer.key(name)
+            writer.string(value)
+        }
+        writer.endObject()
+        return writer.buffer.view.string
+    }
+
+    /// What may stand without quotation marks, besides letters and digits of ASCII.
+    private static let plain = Set("-_.:/,+@%[]()".unicodeScalars)
+
+    /// The value as it is, or, where that could be misread, in quotation marks with the escapes of JSON: a line feed in
+    /// what strangers send begins no new line, and a terminal is told nothing.
+    package static func quoted(_ value: String) -> String {
+        let isPlain = value.unicodeScalars.allSatisfy { scalar in
+            switch scalar {
+            case "a"..."z", "A"..."Z", "0"..."9": true
+            default: Self.plain.contains(scalar)
+            }
+        }
+        guard !isPlain || value.isEmpty else { return value }
+        var text = "\""
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\"", "\\": text += "\\\(scalar)"
+            case "\n": text += "\\n"
+            case "\r": text += "\\r"
+            case "\t": text += "\\t"
+            default: text += self.isShown(scalar) ? String(scalar) : self.escaped(scalar)
+            }
+        }
+        return text + "\""
+    }
+
+    private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: false
+        default: true
+        }
+    }
+
+    private static func escaped(_ scalar: Unicode.Scalar) -> String {
+        String(scalar).utf16.map { unit in
+            let digits = String(unit, radix: 16)
+            return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }.joined()
+    }
+}

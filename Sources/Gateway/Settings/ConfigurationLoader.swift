@@ -1,0 +1,242 @@
+import Answers
+package import Foundation
+import HTTPTransport
+import LaunchPolicy
+import Text
+
+/// Reads a configuration and finds every fault in it, not only the first.
+package struct ConfigurationLoader {
+    /// The largest configuration file, in bytes.
+    package static let fileBytesMax = 4 << 20
+    /// The sections other than topics; a section holds keys and is no key itself.
+    private static let sections: Set<String> = ["tls", "policy", "limits", "log"]
+    private static let keys = Dictionary(uniqueKeysWithValues: ConfigurationKey.all.map { ($0.name, $0) })
+
+    private var configuration: GatewayConfiguration
+    private var faults: [ConfigurationFault] = []
+    /// Applied after every other key, because a topic starts from the policy that is set for all.
+    private var topicAssignments: [ConfigurationAssignment] = []
+
+    private init(base: GatewayConfiguration) {
+        self.configuration = base
+    }
+
+    /// Reads the file at `path`, if any, and then `settings`, each `KEY=VALUE`, which win.
+    ///
+    /// - Throws: `ConfigurationError` with every fault of the file's and the settings' keys.
+    package static func load(
+        file path: String?,
+        settings: [String] = [],
+        base: GatewayConfiguration = GatewayConfiguration()
+    ) throws(ConfigurationError) -> GatewayConfiguration {
+        var text: Data?
+        if let path { text = try self.contents(of: path, bytesMax: self.fileBytesMax, option: "--config") }
+        return try self.load(text: text, name: path ?? "configuration", settings: settings, base: base)
+    }
+
+    /// Reads JSON5 `text`, if any, and then `settings`; `name` stands for the text in messages.
+    package static func load(
+        text: Data?,
+        name: String,
+        settings: [String] = [],
+        base: GatewayConfiguration = GatewayConfiguration()
+    ) throws(ConfigurationError) -> GatewayConfiguration {
+        var loader = ConfigurationLoader(base: base)
+        if let text { loader.read(text, name: name) }
+        for setting in settings { loader.read(setting: setting) }
+        loader.assignTopics()
+        guard loader.faults.isEmpty else { throw ConfigurationError(faults: loader.faults, rest: loader.configuration) }
+        return loader.configuration
+    }
+
+    /// Reads a whole file.
+    ///
+    /// - Parameter option: what names the file on the command line, for messages.
+    package static func contents(of path: String, bytesMax: Int, option: String) throws(ConfigurationError) -> Data {
+        guard !OrdinaryFile.isOther(path) else {
+            let fault = ConfigurationFault(
+                key: path,
+                problem: "is no ordinary file",
+                remedy: "name a readable file with \(option)"
+            )
+            throw ConfigurationError(faults: [fault])
+        }
+        do {
+            let data = try Data(contentsOf: URL(fileURLWithPath: path))
+            if data.count <= bytesMax { return data }
+        } catch {
+            let fault = ConfigurationFault(
+                key: path,
+                problem: "cannot be read (\(self.reason(error)))",
+                remedy: "name a readable file with \(option)"
+            )
+            throw ConfigurationError(faults: [fault])
+        }
+        let fault = ConfigurationFault(
+            key: path,
+            problem: "is larger than \(bytesMax) bytes",
+            remedy: "name another file with \(option)"
+        )
+        throw ConfigurationError(faults: [fault])
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        switch (error as? CocoaError)?.code {
+        case .some(.fileReadNoSuchFile), .some(.fileNoSuchFile): "no such file"
+        case .some(.fileReadNoPermission): "permission denied"
+        default: error.localizedDescription
+        }
+    }
+}
+
+extension ConfigurationLoader {
+    private mutating func read(_ text: Data, name: String) {
+        do {
+            let value = try JSONValue.json5(text)
+            guard case .object = value else {
+                return self.fault(name, "holds \(value.described)", "write an object: { edge: \"127.0.0.1:2197\" }")
+            }
+            self.visit(ConfigurationAssignment(path: [], value: value))
+        } catch {
+            self.fault(name, "is not JSON5\(Self.place(of: error))", "mend the syntax there")
+        }
+    }
+
+    private mutating func read(setting: String) {
+        guard let assignment = ConfigurationAssignment(setting: setting) else {
+            return self.fault("--set \(setting)", "has no value", "write --set KEY=VALUE")
+        }
+        self.visit(assignment)
+    }
+
+    /// Where the decoder stumbled, as ` (…)`, or nothing when it does not say.
+    package static func place(of error: any Error) -> String {
+        guard case .dataCorrupted(let context)? = error as? DecodingError else { return "" }
+        guard let underlying = context.underlyingError as NSError? else { return " (\(context.debugDescription))" }
+        let detail = underlying.userInfo["NSDebugDescription"] as? String ?? String(describing: underlying)
+        return " (\(detail.hasSuffix(".") ? String(detail.dropLast()) : detail))"
+    }
+
+    private mutating func fault(_ key: String, _ problem: String, _ remedy: String) {
+        self.faults.append(ConfigurationFault(key: key, problem: problem, remedy: remedy))
+    }
+
+    /// Goes down to the keys of a section, in the order of their names.
+    private mutating func visit(_ assignment: ConfigurationAssignment) {
+        guard Self.isSection(assignment.path) else { return self.assign(assignment) }
+        guard case .object(let members) = assignment.value else {
+            let example =
+                assignment.path.first == "topics"
+                ? "write { policy: { launchInterval: 300 } }, or set topics.TOPIC.policy.PARAMETER"
+                : "write an object: { ... }"
+            return self.fault(assignment.name, "is \(assignment.value.described)", example)
+        }
+        for member in members {
+            self.visit(ConfigurationAssignment(path: assignment.path + [member.name], value: member.value))
+        }
+        // A topic without a parameter of its own is known all the same, and so is a webhook's section.
+        if assignment.path.count == 2 || Self.isWebhook(assignment.path) { self.topicAssignments.append(assignment) }
+    }
+
+    private static func isSection(_ path: [String]) -> Bool {
+        guard let first = path.first else { return true }
+        guard first == "topics" else { return path.count == 1 && self.sections.contains(first) }
+        return path.count <= 2 || (path.count == 3 && ConfigurationAssignment.topicSections.contains(path[2]))
+    }
+
+    /// Whether a path leads to a topic's webhook, or into its section.
+    private static func isWebhook(_ path: [String]) -> Bool {
+        path.count >= 3 && path[0] == "topics" && path[2] == "webhook"
+    }
+
+    private mutating func assign(_ assignment: ConfigurationAssignment) {
+        if assignment.path.first == "topics" {
+            self.topicAssignments.append(assignment)
+            return
+        }
+        guard let key = Self.keys[assignment.name] else { return self.unknown(assignment.path) }
+        let value = self.textual(assignment, isText: key.isText)
+        if !key.assign(&self.configuration, value) {
+            self.fault(key.name, "is \(value.described)", "write \(key.requirement)")
+        }
+    }
+
+    /// The value; for a key of text as it was written on the command line, whatever else it could be.
+    private func textual(_ assignment: ConfigurationAssignment, isText: Bool) -> JSONValue {
+        guard isText, let written = assignment.written, assignment.value != .null else { return assignment.value }
+        if case .string = assignment.value { return assignment.value }
+        return .string(written)
+    }
+}
+
+extension ConfigurationLoader {
+    private mutating func assignTopics() {
+        for assignment in self.topicAssignments {
+            let topic = assignment.path[1]
+            guard !topic.isEmpty, topic.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+                self.fault("topics.\(topic)", "is no topic", "write a name such as com.example.app")
+                continue
+            }
+            guard !Self.isWebhook(assignment.path) else {
+                self.assignWebhook(assignment)
+                continue
+            }
+            var policy = self.configuration.policy(forTopic: topic)
+            if assignment.path.count == 4 {
+                guard let name = Parameters.Name(rawValue: assignment.path[3]) else {
+                    self.unknown(assignment.path)
+                    continue
+                }
+                self.set(name, of: &policy, to: assignment)
+            } else if assignment.path.count > 2 {
+                self.unknown(assignment.path)
+                continue
+            }
+            self.configuration.topicPolicies[topic] = policy
+        }
+    }
+
+    private mutating func assignWebhook(_ assignment: ConfigurationAssignment) {
+        let topic = assignment.path[1]
+        var webhook = self.configuration.webhooks[topic] ?? WebhookConfiguration()
+        defer { self.configuration.webhooks[topic] = webhook }
+        guard assignment.path.count == 4 else { return }
+        guard let key = WebhookKey.all.first(where: { $0.name == assignment.path[3] }) else {
+            return self.unknown(assignment.path)
+        }
+        if !key.assign(&webhook, self.textual(assignment, isText: key.isText)) {
+            self.fault(assignment.name, "is \(assignment.value.described)", "write \(key.requirement)")
+        }
+    }
+
+    private mutating func set(
+        _ name: Parameters.Name,
+        of policy: inout Parameters,
+        to assignment: ConfigurationAssignment
+    ) {
+        if case .number(let number) = assignment.value {
+            do throws(Parameters.OutOfRange) { return try policy.set(name, to: number.double) } catch {}
+        }
+        self.fault(assignment.name, "is \(assignment.value.described)", "write \(name.requirement)")
+    }
+
+    /// Refuses a key by its full name and says which one was probably meant.
+    private mutating func unknown(_ path: [String]) {
+        let name = path.joined(separator: ".")
+        var candidates = Self.keys.keys.sorted() + ["limits", "log", "policy", "tls", "topics"]
+        if path.first == "topics", path.count > 2 {
+            let topic = "topics.\(path[1])"
+            candidates =
+                ConfigurationAssignment.topicSections.map { "\(topic).\($0)" }
+                + Parameters.Name.allCases.map { "\(topic).policy.\($0.rawValue)" }
+                + WebhookKey.all.map { "\(topic).webhook.\($0.name)" }
+        }
+        // A known name in the wrong section is the likelier slip than a misspelt one.
+        let moved = candidates.first { $0.split(separator: ".").last.map(String.init) == path.last }
+        if let meant = moved ?? NearestMatch.find(name, in: candidates) {
+            self.fault(name, "is not a key", "did you mean \(meant)?")
+        } else {
+            self.fault(name, "is not a key", "remove it; `wakegate serve --help` lists the keys")
+        }
+    }
+}
