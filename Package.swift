@@ -204,15 +204,15 @@ let package = Package(
         .testTarget(
             name: "GatewayConfigurationTests",
             dependencies: [
-                "Answers", "DeviceEngine", "EventLog", "Gateway", "HTTPTransport", "LaunchPolicy", "Platform",
-                "ServiceManager", "Settings", "Text", "WakeGateTestKit",
+                "Access", "Answers", "DeviceEngine", "EventLog", "Gateway", "HTTPTransport", "LaunchPolicy",
+                "Platform", "ServiceManager", "Settings", "Text", "WakeGateTestKit",
             ]
         ),
         .testTarget(
             name: "GatewayEngineTests",
             dependencies: [
-                "APNSProtocol", "Bytes", "DeviceEngine", "DeviceJournal", "Gateway", "History", "LaunchPolicy", "Platform",
-                "Settings", "WakeDispatch", "WakeGateTestKit",
+                "APNSProtocol", "Access", "Bytes", "DeviceEngine", "DeviceJournal", "Gateway", "History",
+                "LaunchPolicy", "Platform", "SQLite", "Settings", "WakeDispatch", "WakeGateTestKit",
             ]
         ),
         .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),

@@ -45,6 +45,39 @@ struct RuleTests {
         #expect(found.map(\.path) == ["Sources/LaunchPolicy/A.swift", "Sources/HTTPTransport/A.swift"])
     }
 
+    @Test("A module that the table of imports does not name is found, once")
+    func unnamedModule() {
+        let found = ModuleImports.violations(in: [
+            SourceText(path: "Sources/Pure/Bytes/A.swift", text: "let a = 1\n"),
+            SourceText(path: "Sources/Gateway/Sample/A.swift", text: "import Bytes\n"),
+            SourceText(path: "Sources/Gateway/Sample/B.swift", text: "let b = 1\n"),
+        ])
+        #expect(found.map(\.path) == ["Sources/Gateway/Sample/A.swift"])
+    }
+
+    @Test("Folders of a module that need each other are found, at the lines that make them")
+    func folderCycle() {
+        let files = [
+            SourceText(path: "Sources/Gateway/Sample/Root.swift", text: "package enum Root {}\n"),
+            SourceText(path: "Sources/Gateway/Sample/One/A.swift", text: "struct A {\n    var b: [B] = []\n}\n"),
+            SourceText(path: "Sources/Gateway/Sample/Two/B.swift", text: "// A\nstruct B {}\nfinal class C {}\n"),
+            SourceText(path: "Sources/Gateway/Sample/Three/D.swift", text: "let c = C(\"A\")\nlet r = Root.self\n"),
+        ]
+        #expect(FolderCycles.violations(in: files, known: [:]).isEmpty, "arrows that go one way are none")
+
+        let back = SourceText(path: "Sources/Gateway/Sample/Two/E.swift", text: "func e() {\n    _ = A(b: [])\n}\n")
+        let found = FolderCycles.violations(in: files + [back], known: [:])
+        #expect(found.map { "\($0.path):\($0.line)" } == ["\(files[1].path):2", "\(back.path):2"])
+        let known = ["Sample": Set(["One", "Two", "Three"])]
+        #expect(FolderCycles.violations(in: files + [back], known: known).isEmpty)
+        #expect(FolderCycles.unneeded(for: files + [back], known: known) == ["Sample/Three"])
+        #expect(FolderCycles.violations(in: files + [back], known: ["Sample": ["One"]]).count == 2)
+
+        let root = SourceText(path: "Sources/Gateway/Sample/Root+A.swift", text: "extension Root { typealias T = A }\n")
+        let down = SourceText(path: "Sources/Gateway/Sample/One/F.swift", text: "let f = Root.self\n")
+        #expect(FolderCycles.violations(in: files + [root, down], known: [:]).map(\.path) == [down.path, root.path])
+    }
+
     @Test("A second importer of a C library is found")
     func importers() {
         let found = ModuleImports.violations(in: [

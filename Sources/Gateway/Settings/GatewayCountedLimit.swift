@@ -1,4 +1,4 @@
-package import HTTPTransport
+import HTTPTransport
 
 /// The bounds that are neither the transport's nor the engine's, by their names in the configuration.
 package enum GatewayCountedLimit: String, CountedLimit {

@@ -1,6 +1,6 @@
 import DeviceEngine
 package import HTTPTransport
-package import History
+import History
 
 /// Every bound of the gateway that an operator can set, with its value.
 package struct GatewayLimits: Sendable {

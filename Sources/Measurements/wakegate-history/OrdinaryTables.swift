@@ -1,6 +1,7 @@
 import Bytes
 import DeviceEngine
 import Glibc
+import LaunchPolicy
 import SQLite
 
 /// The history as one would write it with SQLite alone: a row for each event, in the order of devices, and an index of the

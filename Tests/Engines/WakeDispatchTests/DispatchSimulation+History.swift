@@ -47,7 +47,6 @@ extension DispatchSimulation {
             return
         }
         let written = history.writtenSequence
-        self.lives?.coverage.note(.eventsRecovered, sorted.count { $0.key > written })
         for (sequence, events) in sorted { history.append(events, ofRecord: sequence) }
         history.flush()
         history.sync()
@@ -65,5 +64,6 @@ extension DispatchSimulation {
                 self.fail("the history tells of \(told.count) events of a device, and others happened")
             }
         }
+        self.lives?.coverage.note(.eventsRecovered, sorted.count { $0.key > written })
     }
 }

@@ -1,4 +1,6 @@
+import Access
 import Answers
+import EventLog
 import Foundation
 import LaunchPolicy
 import Settings

@@ -1,4 +1,5 @@
 import APNSProtocol
+import Access
 import Bytes
 import DeviceEngine
 import Foundation

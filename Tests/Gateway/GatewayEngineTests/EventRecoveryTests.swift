@@ -123,15 +123,15 @@ struct EventRecoveryTests {
         #expect(restored.takeRecords().map(\.sequence) == [beginning, beginning + 2])
     }
 
-    /// The number that the next record has.
-    private static func next(_ numbers: EventNumbers) -> UInt64? {
+    /// The number that the next record has; 0 when it is none.
+    private static func next(_ numbers: EventNumbers) -> UInt64 {
         var numbers = numbers
         let history = HistoryBatch()
         history.events = [HistoryEvent(device: 1, at: Instant(milliseconds: 1), kind: .conditions)]
         var records = RecordBatch()
         numbers.write(history, to: &records)
-        var next: UInt64?
-        func note(key: RecordKey, content: ByteView) { next = (try? EventRecord(content))?.sequence }
+        var next: UInt64 = 0
+        func note(key: RecordKey, content: ByteView) { next = (try? EventRecord(content))?.sequence ?? 0 }
         records.forEach(note)
         return next
     }

@@ -105,7 +105,7 @@ package final class EventRecovery {
     /// What the history lacks and the journal cannot give it, in words; to be asked when it was opened.
     package var faults: [String] {
         guard let found = self.found else { return [] }
-        package var faults: [String] = []
+        var faults: [String] = []
         if found.isNew, !self.start.isFirst {
             let since = self.time(self.oldestLacking.flatMap { self.times[$0] } ?? self.start.now)
             faults.append("it was not there: what happened before \(since) is not in it, what the journal kept is")

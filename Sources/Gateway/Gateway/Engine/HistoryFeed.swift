@@ -3,6 +3,7 @@ import DeviceEngine
 package import DeviceJournal
 package import History
 import LaunchPolicy
+import Platform
 
 /// Gives the history every event of every record, in order and once: as they come, and from the journal what it was
 /// without, since too many waited, nothing could be written, or its file was begun anew.

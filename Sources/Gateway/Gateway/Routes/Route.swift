@@ -1,6 +1,6 @@
 package import Bytes
 import Dashboard
-import Settings
+package import Settings
 
 /// A request of the worker or admin API, its path taken apart; tokens and topics are not checked yet.
 package enum Route: Hashable {

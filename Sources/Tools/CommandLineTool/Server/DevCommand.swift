@@ -1,5 +1,5 @@
 import FaultInjection
-package import Gateway
+import Gateway
 import Glibc
 package import Settings
 
