@@ -40,16 +40,18 @@ struct JournalLossTests {
     }
 
     /// Starts in vain, first with `serve --check`, and gives what the start says; no file changes.
-    private func refusal(_ folder: RestartFolder) throws -> String {
+    ///
+    /// - Parameter isDeep: The damage lies within a row, of which a check reads the newest alone.
+    private func refusal(_ folder: RestartFolder, isDeep: Bool = false) throws -> String {
         let before = try Self.contents(folder)
         let check = try self.check(folder)
         let ended = try folder.startInVain()
         #expect(ended.status == 1 && ended.output.isEmpty, "\(ended.errors)")
-        #expect(check.status == 2, "\(check.errors)")
+        #expect(check.status == 78 || isDeep && check.status == 0, "\(check.errors)")
         #expect(try Self.contents(folder) == before, "\(ended.errors)")
         let said = ended.errors.trimmingCharacters(in: .whitespacesAndNewlines)
         let cause = said.components(separatedBy: ". ").first?.components(separatedBy: "wakegate: ").last ?? ""
-        #expect(check.errors.contains(cause), "\(check.errors), \(said)")
+        #expect(check.errors.contains(cause) || check.status == 0, "\(check.errors), \(said)")
         return said
     }
 
@@ -185,18 +187,23 @@ struct JournalLossTests {
         let restored = try RestartFolder()
         func restore(_ content: Data) throws {
             try? FileManager.default.removeItem(at: restored.state)
-            try FileManager.default.createDirectory(at: restored.state, withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(
+                at: restored.state,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
             try content.write(to: restored.journal)
         }
         try restore(whole)
         let next = try restored.start()
         #expect(try self.pending(next) == identifiers)
         try restored.end(next, SIGKILL)
-        for (offset, byte) in [(whole.count - 100, UInt8(0x5A)), (whole.count / 2, 0x5A), (40_000, 0xFF)] {
+        // In a row: what lies in no use of a page may change.
+        for options in [[], .backwards] as [Data.SearchOptions] {
             var content = whole
-            for place in offset..<min(offset + 64, whole.count) { content[place] ^= byte }
+            content[try #require(whole.range(of: Data(self.topic.utf8), options: options)).lowerBound] ^= 1
             try restore(content)
-            _ = try self.refusal(restored)
+            #expect(try self.refusal(restored, isDeep: true).contains("the checksum of row"))
         }
         try restore(whole.prefix(whole.count - 16_384))
         _ = try self.refusal(restored)

@@ -1,4 +1,5 @@
-/// Whether the folders of a module lie in layers as modules do: no two may need each other, directly or by way of others.
+/// Whether the folders of a module lie in layers as modules do: no two may need each other, directly or by way of
+/// others.
 ///
 /// A folder needs another one when a file of it names a type that is declared, outside of all types, in the other. What
 /// an extension in another folder adds to a type is not seen.

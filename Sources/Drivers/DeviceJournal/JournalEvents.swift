@@ -20,7 +20,7 @@ package struct JournalEvents: Sendable {
     private let path: String
     private let vfs: String?
 
-    /// - Parameter vfs: the name of SQLite's file system layer; nil for the machine's own.
+    /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
     package init(path: String, vfs: String? = nil) {
         self.path = path
         self.vfs = vfs
@@ -29,7 +29,7 @@ package struct JournalEvents: Sendable {
     /// Hands over records from `position` on, in the order of their numbers, until `take` refuses one or there is none
     /// left, and moves `position` behind the last that was taken.
     ///
-    /// - Parameter take: takes a record, which is valid during the call, or returns false.
+    /// - `take`: takes a record, which is valid during the call, or returns false.
     /// - Returns: whether there is none left.
     /// - Throws: `StoreError` when the journal cannot be read.
     package func read(

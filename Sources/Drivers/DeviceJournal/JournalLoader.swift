@@ -22,8 +22,10 @@ package struct JournalLoader: ~Copyable {
     ///
     /// - Parameters:
     ///   - database: a journal.
-    ///   - take: called with each key and its newest record, which is valid during the call; of events with every record.
-    /// - Throws: what `take` throws, and `StoreError`, with the file's name, for rows that are damaged or cannot be read.
+    ///   - take: called with each key and its newest record, which is valid during the call; of events with every
+    ///     record.
+    /// - Throws: what `take` throws, and `StoreError`, with the file's name, for rows that are damaged or cannot be
+    ///   read.
     package static func load(
         _ database: SQLiteDatabase,
         _ take: (RecordKey, ByteView) throws(StoreError) -> Void

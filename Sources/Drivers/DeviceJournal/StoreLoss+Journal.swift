@@ -34,7 +34,7 @@ extension StoreLoss {
         guard let rows, let commits else { return self.fault }
         var text = "\(self.fault): \(rows) rows of \(commits) commits are missing"
         if let since { text += ", all since \(Self.date(since))" }
-        if let until { text += "\(self.since == nil ? ", the newest" : " until") of \(Self.date(until))" }
+        if let until { text += "\(self.since == nil ? ", the newest of" : " until") \(Self.date(until))" }
         return text
     }
 

@@ -81,7 +81,7 @@ package struct DeviceTable: ~Copyable {
 
     /// The device with this token.
     ///
-    /// - Parameter hash: the token's, under the key of the table.
+    /// - `hash`: the token's, under the key of the table.
     package func find(_ token: borrowing DeviceToken, hash: UInt64) -> DeviceIndex? {
         if let device = unsafe self.find(token, hash, in: self.cells) { return device }
         return unsafe self.olderCells.isEmpty ? nil : self.find(token, hash, in: self.olderCells)

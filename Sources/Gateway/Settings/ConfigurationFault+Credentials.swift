@@ -2,7 +2,7 @@ package import Access
 package import Answers
 
 extension ConfigurationFault {
-    /// - Parameter error: its message says what is wrong, and behind a semicolon what to do.
+    /// - `error`: its message says what is wrong, and behind a semicolon what to do.
     package init(key: String, _ error: CredentialError) {
         let sentence = error.message.hasSuffix(".") ? error.message.dropLast() : error.message[...]
         let parts = sentence.split(separator: "; ", maxSplits: 1)

@@ -4,8 +4,8 @@ import Glibc
 import History
 import LaunchPolicy
 
-/// What the history costs, and beside it the same in ordinary tables of SQLite: processor time an event, bytes an event, and
-/// how long a question takes.
+/// What the history costs, and beside it the same in ordinary tables of SQLite: processor time an event, bytes an
+/// event, and how long a question takes.
 ///
 /// A push of two events (it came, and launched), one in eight with a third that follows, goes to a device drawn at
 /// random; every lot, of 65,536 events as a rule, is flushed, and then all is tidied.

@@ -4,8 +4,8 @@ import Glibc
 import LaunchPolicy
 import SQLite
 
-/// The history as one would write it with SQLite alone: a row for each event, in the order of devices, and an index of the
-/// pushes. What the history's sorted runs are measured against.
+/// The history as one would write it with SQLite alone: a row for each event, in the order of devices, and an index of
+/// the pushes. What the history's sorted runs are measured against.
 final class OrdinaryTables: EventStore {
     private let database: SQLiteDatabase
     private let insert: SQLiteStatement

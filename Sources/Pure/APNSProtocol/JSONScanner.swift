@@ -149,8 +149,9 @@ struct JSONScanner {
     /// Passes UTF-8 sequences of two bytes and more, at least one; false when one is ill-formed.
     private mutating func skipSequences() -> Bool {
         repeat {
+            // Of one byte there are only control characters here, which a string writes as escapes.
             let (count, isCharacter) = self.text.sequence(at: self.position)
-            guard isCharacter else { return false }
+            guard isCharacter, count > 1 else { return false }
             self.position += count
         } while self.position < self.text.count && self.text[self.position] >= 0x80
         return true

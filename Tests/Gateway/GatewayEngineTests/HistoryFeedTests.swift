@@ -93,14 +93,14 @@ struct HistoryFeedTests {
     func noRoom() throws {
         let rig = try Rig(Folder(), historyBytesMax: 4 << 20)
         rig.file.limitPages(to: 10)
-        for device in 1...20 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(500, device: device)) }
+        for device in 1...60 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(500, device: device)) }
         #expect(rig.feed.isBehind && !rig.feed.catchUp())
         rig.file.limitPages(to: 1 << 30)
         rig.catchUp()
         rig.feed.flush()
         rig.feed.sync()
-        #expect((1...20).map { rig.count(device: $0) } == Array(repeating: 500, count: 20))
-        #expect(rig.file.durableSequence == 20)
+        #expect((1...60).map { rig.count(device: $0) } == Array(repeating: 500, count: 60))
+        #expect(rig.file.durableSequence == 60)
         #expect(rig.feed.takeDropped() == 0)
     }
 

@@ -50,8 +50,7 @@ package struct FieldRules {
 
     /// Takes the next field.
     ///
-    /// - Parameter note: 0, or what this left in it for a field with the same name and value, which spares most of the
-    ///   work.
+    /// - `note`: 0, or what this left in it for a field with the same name and value, which spares most of the work.
     /// - Returns: what kind of field it is; nil when it makes its request malformed.
     @inline(__always)
     package mutating func admit(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) -> Kind? {

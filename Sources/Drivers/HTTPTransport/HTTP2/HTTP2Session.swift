@@ -36,11 +36,8 @@ package final class HTTP2Core {
 
     /// What the sessions of a loop that begins share.
     ///
-    /// - Parameters:
-    ///   - limits: those that the sessions keep to.
-    ///   - streams: the states of the loop's streams.
-    ///   - requestBytes: what has arrived in part on all loops; nil for a loop that is alone.
-    ///   - now: monotonic milliseconds.
+    /// - `requestBytes`: what has arrived in part on all loops; nil for a loop that is alone.
+    /// - `now`: monotonic milliseconds.
     package init(limits: TransportLimits, streams: StreamPool, requestBytes: RequestBytes? = nil, now: Int64) {
         self.limits = limits
         self.streams = streams
@@ -152,7 +149,10 @@ package final class HTTP2Session {
     package private(set) var hasFailed = false
     var isEndedByLimit = false
 
-    /// - Parameter streamsAtFirst: what the first SETTINGS frame says; nil for `streamsPerConnectionMax`.
+    /// A connection that begins; our settings are ready to be sent.
+    ///
+    /// - `listener`: the place in the server's list of listeners.
+    /// - `streamsAtFirst`: what the first SETTINGS frame says; nil for `streamsPerConnectionMax`.
     package init(
         core: HTTP2Core,
         handler: any RequestHandler,

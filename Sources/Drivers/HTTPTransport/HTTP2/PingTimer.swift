@@ -20,7 +20,9 @@ package struct PingTimer {
         self.sentAt = now
     }
 
-    /// - Parameter seconds: the time from one PING to the next; nil for none. The first is due that long after `now`.
+    /// Sets how often PINGs are due.
+    ///
+    /// - `seconds`: the time from one PING to the next; nil for none. The first is due that long after `now`.
     package mutating func set(everySeconds seconds: Int?, now: Int64) {
         if self.everyMilliseconds == nil && !self.isUnanswered { self.sentAt = now }
         self.everyMilliseconds = seconds.map { Int64($0) * 1000 }
@@ -51,7 +53,9 @@ package struct PingTimer {
         return self.everyMilliseconds.map { self.sentAt + $0 } ?? .max
     }
 
-    /// - Parameter answerSeconds: the time the peer has for its answer.
+    /// Time has passed.
+    ///
+    /// - `answerSeconds`: the time the peer has for its answer.
     package mutating func timePassed(now: Int64, answerSeconds: Int) -> Action {
         if self.isUnanswered { return now - self.sentAt <= Int64(answerSeconds) * 1000 ? .wait : .peerIsGone }
         guard let everyMilliseconds, now - self.sentAt >= everyMilliseconds else { return .wait }

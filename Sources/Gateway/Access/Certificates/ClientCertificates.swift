@@ -14,7 +14,7 @@ package struct ClientCertificates {
     /// No certificate expires before.
     private var nextExpiry = Int64.max
 
-    /// - Parameter environment: the gateway's own; nil when it takes certificates of both.
+    /// - `environment`: the gateway's own; nil when it takes certificates of both.
     package init(_ trusts: ClientTrusts, environment: APNSEnvironment?) {
         self.trusts = trusts
         self.environment = environment

@@ -10,7 +10,7 @@ package struct EventNumbers {
     /// The mark of the key that devices are numbered with.
     private let keyMark: UInt64
 
-    /// - Parameter last: the number of the newest record there is, in the journal or in the history; 0 for none.
+    /// - `last`: the number of the newest record there is, in the journal or in the history; 0 for none.
     package init(after last: UInt64, keyMark: UInt64) {
         self.next = last + 1
         self.keyMark = keyMark

@@ -115,8 +115,8 @@ package final class EventRecovery {
             faults.append(
                 self.start.isFirst
                     ? "the journal is new, and the history goes on to \(last), of another"
-                    : "it goes on to \(last), and the journal to \(self.newestBeforeBeginning): the journal is an older "
-                        + "one, or another; what the history has beyond it was undone"
+                    : "it goes on to \(last), and the journal to \(self.newestBeforeBeginning): the journal is an "
+                        + "older one, or another; what the history has beyond it was undone"
             )
         }
         let foreignEvents = self.foreign.reduce(0) { $0 + ($1.key > self.written ? $1.value : 0) }

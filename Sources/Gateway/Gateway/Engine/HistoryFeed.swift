@@ -30,7 +30,7 @@ package final class HistoryFeed {
     private var offset = WallOffset(wall: 0, now: Instant(milliseconds: 0))
     private var droppedEvents = 0
 
-    /// - Parameter onFault: called with what the history lacks for good, in words.
+    /// - `onFault`: called with what the history lacks for good, in words.
     package init(
         _ file: HistoryFile,
         _ retention: EventRetention,

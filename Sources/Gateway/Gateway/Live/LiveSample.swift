@@ -14,9 +14,10 @@ package struct LiveSample {
     /// The moment in milliseconds since 1970, then counters since the counting began, and gauges.
     let values: [Int64]
 
-    /// - Parameters:
-    ///   - at: in milliseconds since 1970.
-    ///   - rejected: pushes refused, for whatever reason.
+    /// What the figures are at a moment.
+    ///
+    /// - `at`: in milliseconds since 1970.
+    /// - `rejected`: pushes refused, for whatever reason.
     package init(at: Int64, _ books: Books, rejected: Int64, _ workers: Dispatcher.WorkerCounts) {
         self.values =
             [

@@ -65,9 +65,10 @@ package enum RouteMatch: Hashable {
     case methodNotAllowed(allow: String)
     case notFound
 
-    /// - Parameters:
-    ///   - path: without its query.
-    ///   - role: the listener's; each serves its own routes.
+    /// What a request comes to on a listener.
+    ///
+    /// - `path`: without its query.
+    /// - `role`: the listener's; each serves its own routes.
     package init(method: ByteView, path: ByteView, role: ListenerRole) {
         let segments = path.string.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         // Before the first slash there is nothing.
