@@ -23,16 +23,18 @@ final class OrdinaryTables: EventStore {
             PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192;
             CREATE TABLE event(
                 device INTEGER NOT NULL, number INTEGER NOT NULL, at INTEGER NOT NULL, code INTEGER NOT NULL,
-                attempt INTEGER NOT NULL, coalesced INTEGER NOT NULL, push BLOB, PRIMARY KEY(device, number)
+                attempt INTEGER NOT NULL, coalesced INTEGER NOT NULL, push BLOB NOT NULL, PRIMARY KEY(device, number)
             ) WITHOUT ROWID;
-            CREATE INDEX push ON event(push) WHERE push IS NOT NULL;
+            CREATE INDEX push ON event(push) WHERE push <> x'';
             """
         )
         self.insert = try self.database.prepare("INSERT INTO event VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")
         self.ofDevice = try self.database.prepare(
             "SELECT number, at, code, push FROM event WHERE device = ?1 ORDER BY number DESC LIMIT ?2"
         )
-        self.ofPush = try self.database.prepare("SELECT device, number, at, code FROM event WHERE push = ?1")
+        self.ofPush = try self.database.prepare(
+            "SELECT device, number, at, code FROM event WHERE push = ?1 AND push <> x''"
+        )
     }
 
     /// Writes the events in one transaction, sorted by device as the runs are, and copies the log when it is long.
@@ -47,10 +49,11 @@ final class OrdinaryTables: EventStore {
             try self.insert.bind(4, Int64(event.code))
             try self.insert.bind(5, Int64(event.attempt))
             try self.insert.bind(6, Int64(event.coalesced))
-            if let push = event.apnsID {
-                try Self.bytes(push).withByteView { try self.insert.bind(7, $0) }
+            // A statement reads what was bound when it runs.
+            try Self.bytes(event.apnsID).withByteView { push in
+                try self.insert.bind(7, push)
+                try self.insert.run()
             }
-            try self.insert.run()
         }
         try self.database.execute("COMMIT")
         let written = Clock.microseconds(CLOCK_MONOTONIC)
@@ -79,7 +82,9 @@ final class OrdinaryTables: EventStore {
         return count
     }
 
-    private static func bytes(_ id: APNsID) -> [UInt8] {
-        [id.first, id.second].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+    /// The bytes of an identifier; none for none.
+    private static func bytes(_ id: APNsID?) -> [UInt8] {
+        guard let id else { return [] }
+        return [id.first, id.second].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
     }
 }
