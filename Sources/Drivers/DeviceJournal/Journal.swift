@@ -98,6 +98,10 @@ package final class Journal: RecordStore {
         self.isLoaded = true
     }
 
+    package var loss: StoreLoss? { self.found?.loss }
+
+    package var beginsAnother: Bool { self.found?.beginsAnother ?? false }
+
     package func begin() throws(StoreError) -> StoreLoss? {
         guard let found = self.found, self.isLoaded else {
             preconditionFailure("a journal begins once, when what it holds was loaded")
@@ -106,13 +110,10 @@ package final class Journal: RecordStore {
         // It would keep the log from being copied into the file.
         self.reader = nil
         switch found {
-        case .new(let loss):
-            try self.open(try JournalFile.make(self.place))
-            return loss
-        case .found(let journal):
-            try self.open(try JournalFile.takeOver(self.place, journal))
-            return journal.loss
+        case .new(let loss): try self.open(try JournalFile.make(self.place, isInsteadOfLost: loss != nil))
+        case .found(let journal): try self.open(try JournalFile.takeOver(self.place, journal))
         }
+        return found.loss
     }
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {

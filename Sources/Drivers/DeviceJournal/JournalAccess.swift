@@ -15,7 +15,7 @@ enum JournalAccess {
     /// - Throws: `StoreError` that names the file that is no ordinary one: a pipe would keep whoever opens it waiting;
     ///   or the one that lies where no start looks for it.
     static func checkKinds(_ place: JournalPlace) throws(StoreError) {
-        for path in self.paths(place) {
+        for path in self.paths(place) + [place.rollbackPath] {
             var status = stat()
             guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { continue }
             if status.st_mode & S_IFMT == S_IFLNK {

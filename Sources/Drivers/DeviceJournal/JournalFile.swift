@@ -13,18 +13,28 @@ enum JournalFile {
 
     /// Makes a journal without rows, where there is none or one whose making was cut off, and its mark.
     ///
-    /// The mark is durable before the file is made, so that a file without rows is known for a new one.
-    static func make(_ place: JournalPlace) throws(StoreError) -> (SQLiteDatabase, JournalMarkFile, JournalMark) {
+    /// The mark is durable before the file is made, so that a file without rows is known for a new one; but where the
+    /// journal is made instead of one that is lost, the mark that misses it stays until all is done.
+    static func make(
+        _ place: JournalPlace,
+        isInsteadOfLost: Bool
+    ) throws(StoreError) -> (SQLiteDatabase, JournalMarkFile, JournalMark) {
         let number = try JournalMarkFile.read(place).map { $0.number + 1 } ?? 1
         let mark = JournalMark.first(number: number, nil)
-        let markFile = try JournalMarkFile(place, mark, isNew: true)
-        try place.syncFolder()
+        let early = isInsteadOfLost ? nil : try self.makeMark(mark, place)
         let database = try self.connect(place, .create)
         let isEmpty = try self.explain(place.path) { () throws(SQLiteError) in try self.isEmpty(database) }
         if isEmpty { try self.explain(place.path) { () throws(SQLiteError) in try self.create(database) } }
         try self.checkIdentity(database)
         try self.prepareForCommits(database, place)
-        return (database, markFile, mark)
+        if let early { return (database, early, mark) }
+        return (database, try self.makeMark(mark, place), mark)
+    }
+
+    private static func makeMark(_ mark: JournalMark, _ place: JournalPlace) throws(StoreError) -> JournalMarkFile {
+        let file = try JournalMarkFile(place, mark, isNew: true)
+        try place.syncFolder()
+        return file
     }
 
     /// A connection that commits to a journal that was read and verified; makes durable what is there.
@@ -38,8 +48,8 @@ enum JournalFile {
         try self.explain(place.path) { () throws(SQLiteError) in try self.settle(database) }
         guard found.format == self.format, found.loss == nil, !found.isCopy, var mark = found.mark else {
             let mark = JournalMark.first(number: (found.mark?.number ?? 0) + 1, found.newest)
-            let markFile = try JournalMarkFile(place, mark, isNew: true)
-            try place.syncFolder()
+            // What is given up is missed until it is gone: whoever is cut off in between finds it missing again.
+            let early = found.loss == nil ? try self.makeMark(mark, place) : nil
             try self.explain(place.path) { () throws(SQLiteError) in
                 try JournalNote.remove(database)
                 try database.execute("PRAGMA user_version = \(self.format)")
@@ -50,7 +60,8 @@ enum JournalFile {
                     throw SQLiteError(kind: .busy, code: 0, message: "its log cannot be copied into it")
                 }
             }
-            return (database, markFile, mark)
+            if let early { return (database, early, mark) }
+            return (database, try self.makeMark(mark, place), mark)
         }
         if let newest = found.newest {
             mark.row = newest.row

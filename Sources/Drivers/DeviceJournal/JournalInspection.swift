@@ -16,6 +16,22 @@ enum JournalInspection {
         }
     }
 
+    /// What is given up.
+    var loss: StoreLoss? {
+        switch self {
+        case .new(let loss): loss
+        case .found(let journal): journal.loss
+        }
+    }
+
+    /// What begins on it goes on beside another journal.
+    var beginsAnother: Bool {
+        switch self {
+        case .new(let loss): loss != nil
+        case .found(let journal): journal.isCopy || journal.loss != nil
+        }
+    }
+
     /// Reads what is there, and compares it with the mark; no file is changed or made but the memory that connections
     /// share.
     ///
@@ -35,20 +51,20 @@ enum JournalInspection {
         let file = place.size(place.path)
         if let file, 1..<512 ~= file { throw StoreError(damaged: place.path, "it is cut off after \(file) bytes") }
         let isLogEmpty = (place.size(place.logPath) ?? 0) == 0
+        let follower = place.follower.flatMap { (place.size($0) ?? 0) > 0 ? $0 : nil }
         guard let file, file > 0 else {
             let log = isLogEmpty ? "" : ", and its log \(place.logPath) is not"
-            let follower = place.follower.flatMap { (place.size($0) ?? 0) > 0 ? $0 : nil }
             let trace = follower.map { ", and \($0), which is written after it, is there" } ?? ""
             let fault = "it is \(file == nil ? "missing" : "empty")\(log)\(trace)"
             // The log of a journal that is new is made after the file.
             let isLost = !isLogEmpty || mark == nil && (file != nil || follower != nil)
             return (.new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss)), nil)
         }
-        // What was cut off while SQLite made the file, which it takes back when the file is opened for writing.
-        let isBeingMade = file <= JournalFile.pageBytes && isLogEmpty && (mark?.row ?? 0) == 0
         if (place.size(place.rollbackPath) ?? 0) > 0 {
-            if isBeingMade { return (.new(nil), nil) }
-            throw StoreError(stray: place.rollbackPath)
+            guard file <= JournalFile.pageBytes, isLogEmpty else { throw StoreError(stray: place.rollbackPath) }
+            // What was cut off while SQLite made the file, which it takes back when the file is opened for writing.
+            let isLost = mark == nil && follower != nil
+            return (.new(try Self.loss(place, mark, "it holds nothing", isLost: isLost, acceptsLoss)), nil)
         }
         let note = JournalNote.read(place)
         if let note {

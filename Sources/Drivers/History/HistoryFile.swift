@@ -210,6 +210,7 @@ package final class HistoryFile {
             guard self.setAside(reason) else { return }
             self.damage = nil
         }
+        if let other = self.otherThanFile { return self.noteFailure("\(other) is no ordinary file; move it away") }
         for _ in 0..<2 {
             do throws(RunTable.OpeningFault) {
                 let store = try RunStore(path: self.path, key: self.key, limits: self.limits, vfs: self.vfs)
@@ -227,6 +228,16 @@ package final class HistoryFile {
                 case .unusable(let reason): guard self.setAside(reason) else { return }
                 }
             }
+        }
+    }
+
+    /// What is in the place of the file, or of one that SQLite keeps beside it, and none: a pipe would keep whoever
+    /// opens it waiting.
+    private var otherThanFile: String? {
+        guard let path = self.path, self.vfs == nil else { return nil }
+        return ["", "-wal", "-shm", "-journal"].lazy.map { path + $0 }.first { path in
+            var status = stat()
+            return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
         }
     }
 

@@ -12,6 +12,13 @@ package protocol RecordStore: AnyObject {
     /// - Throws: `StoreError` when what is kept cannot be read whole; then nothing that was handed over may be used.
     func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
 
+    /// What was lost of what was once committed, and is given up by `begin`; nil when nothing was. Known until then.
+    var loss: StoreLoss? { get }
+
+    /// What `begin` makes goes on beside another store from what both have in common: it is a copy, or something is
+    /// given up. Numbers that either gives could be given by the other, too. Known until then.
+    var beginsAnother: Bool { get }
+
     /// Takes over what was loaded, when its user has verified what it means: it is durable from here on, and commits
     /// may follow. Called once, before the first commit; until then every file is as it was.
     ///
@@ -33,5 +40,7 @@ package protocol RecordStore: AnyObject {
 }
 
 extension RecordStore {
+    package var beginsAnother: Bool { self.loss != nil }
+
     package var failure: StoreError? { nil }
 }

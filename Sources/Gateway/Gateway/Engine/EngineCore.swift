@@ -105,8 +105,10 @@ final class EngineCore {
         let now = self.clock.now(boot: boot)
         try self.engine.finishRestoring(now: now, losingWakes: true)
         // A start that is refused leaves the store as it is, and the history.
+        let beginsAnother = store?.beginsAnother ?? false
+        // Told before it is given up: a start that is cut off in between must not have done it without a word.
+        if let loss = store?.loss { onLossAccepted(loss) }
         self.acceptedLoss = try store?.begin()
-        if let acceptedLoss { onLossAccepted(acceptedLoss) }
         outlet.history.open()
         events?.compare(with: outlet.history.waitUntilOpened())
         var policies = stored.policies
@@ -115,7 +117,7 @@ final class EngineCore {
         self.countingSince = stored.countingSince ?? wall
         self.rejections = stored.rejections
         self.offset = WallOffset(wall: wall, now: now)
-        self.numbers = events?.numbers(wall: wall)
+        self.numbers = events?.numbers(wall: wall, beginsAnother: beginsAnother)
         self.outlet = outlet
         self.onFailure = onFailure
         self.stage = EffectStage(group: outlet.makeGroup(), offset: self.offset)

@@ -95,10 +95,11 @@ package final class EventRecovery {
     /// What the records of the next commits are numbered with, `wall` being the wall clock in milliseconds since 1970.
     ///
     /// They are beyond all that is in the history, as it would take them for written otherwise. One that cannot be
-    /// opened may go on beyond the journal, when that is an older one: then they begin anew.
-    package func numbers(wall: Int64) -> EventNumbers {
+    /// opened may go on beyond the journal, when that is an older one: then they begin anew. So do those of a journal
+    /// that goes on beside another one, which may give the next numbers itself, or has done so.
+    package func numbers(wall: Int64, beginsAnother: Bool = false) -> EventNumbers {
         let newest = max(self.sequences.last ?? 0, self.written)
-        let last = self.found == nil ? max(newest, EventNumbers.beginning(wall: wall)) : newest
+        let last = self.found == nil || beginsAnother ? max(newest, EventNumbers.beginning(wall: wall)) : newest
         return EventNumbers(after: last, keyMark: self.keyMark)
     }
 
