@@ -9,7 +9,7 @@ struct DamageTests {
         // Each file of each state once.
         let arguments = ["soak.damage", "--program", RunningGateway.program, "--starts", "28"]
         // Its output names every check, what it found, and the seed that makes the same damages again.
-        let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 240)
+        let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
         #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
     }
 }
