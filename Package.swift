@@ -16,7 +16,8 @@ let swiftSettings: [SwiftSetting] = [
 /// The targets of each layer, which lie in `Sources/LAYER/TARGET`.
 let layers: [String: [String]] = [
     "Libraries": [
-        "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CProcess", "CSQLite", "CSystemd", "CXXHash",
+        "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CProcess", "CSQLite", "CSystemd",
+        "CThreads", "CXXHash",
     ],
     "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text"],
     "Engines": ["DeviceEngine", "WakeDispatch"],
@@ -39,7 +40,7 @@ let layersOfTests: [String: [String]] = [
     "Engines": ["DeviceEngineTests", "WakeDispatchTests"],
     "Drivers": [
         "DeviceJournalTests", "HTTPClientTests", "HTTPTransportTests", "HistoryTests", "LinuxConditionsTests",
-        "SQLiteTests", "ServiceManagerTests",
+        "PlatformTests", "SQLiteTests", "ServiceManagerTests",
     ],
     "Gateway": [
         "GatewayConfigurationTests", "GatewayCredentialTests", "GatewayEngineTests", "GatewayFaultTests",
@@ -89,6 +90,7 @@ let package = Package(
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CNetlink"),
+        .systemLibrary(name: "CThreads"),
         .target(name: "CProcess"),
 
         // MARK: Pure: the standard library alone
@@ -106,18 +108,18 @@ let package = Package(
 
         // MARK: Drivers: storage
         .target(name: "SQLite", dependencies: ["Bytes", "CSQLite"]),
-        .target(name: "DeviceJournal", dependencies: ["Bytes", "CXXHash", "DeviceEngine", "SQLite"]),
+        .target(name: "DeviceJournal", dependencies: ["Bytes", "CXXHash", "DeviceEngine", "Platform", "SQLite"]),
         .target(name: "History", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "SQLite"]),
 
         // MARK: Drivers: clocks, random bits, and ways for threads to meet
-        .target(name: "Platform"),
+        .target(name: "Platform", dependencies: ["CThreads"]),
 
         // MARK: Drivers: sockets, TLS, HTTP
         .target(
             name: "HTTPTransport",
-            dependencies: ["Bytes", "CLinux", "CNghttp2", "COpenSSL"]
+            dependencies: ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Platform"]
         ),
-        .target(name: "HTTPClient", dependencies: ["CLibcurl"]),
+        .target(name: "HTTPClient", dependencies: ["CLibcurl", "Platform"]),
 
         // MARK: Drivers: the machine that a worker runs on
         .target(name: "LinuxConditions", dependencies: ["CNetlink"]),
@@ -161,7 +163,7 @@ let package = Package(
             name: "CommandLineTool",
             dependencies: [
                 "Access", "Answers", "CProcess", "FaultInjection", "Gateway", "HTTPClient", "HTTPTransport",
-                "LaunchPolicy", "ServiceManager", "Settings", "Simulation", "Text", "WakeWorker",
+                "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation", "Text", "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -176,7 +178,7 @@ let package = Package(
             dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite"]
         ),
 
-        .executableTarget(name: "wakegate-workers", dependencies: ["HTTPClient", "WakeWorker"]),
+        .executableTarget(name: "wakegate-workers", dependencies: ["HTTPClient", "Platform", "WakeWorker"]),
         .executableTarget(
             name: "wakegate-journal",
             dependencies: ["Bytes", "DeviceEngine", "DeviceJournal", "LaunchPolicy"]
@@ -231,6 +233,7 @@ let package = Package(
         ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "WakeWorkerTests", dependencies: ["HTTPClient", "WakeGateTestKit", "WakeWorker"]),
+        .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
         .testTarget(name: "ServiceManagerTests", dependencies: ["ServiceManager"]),
         .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions"]),
         .testTarget(

@@ -1,5 +1,6 @@
 package import DeviceEngine
 import Foundation
+import Platform
 import Synchronization
 
 /// Makes a journal's checkpoints on a thread of its own, and looks after its files each second. `stop` ends it.
@@ -17,12 +18,14 @@ package final class CheckpointThread: Sendable {
         onFailure: @escaping @Sendable (StoreError) -> Void = { _ in }
     ) throws(StoreError) {
         let checkpointer = journal.makeCheckpointer()
-        let thread = Thread { [self] in
-            self.run(checkpointer, onFailure)
-            self.ended.signal()
+        do throws(ThreadFailure) {
+            try NamedThread("checkpoint") { [self] in
+                self.run(checkpointer, onFailure)
+                self.ended.signal()
+            }
+        } catch {
+            throw StoreError(message: error.message)
         }
-        thread.name = "checkpoint"
-        thread.start()
         journal.onCheckpointDue = { [isDue = self.isDue] in isDue.signal() }
     }
 

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// One thread that makes the requests of everybody in this process who awaits or streams answers.
 ///
@@ -31,8 +32,10 @@ package final class HTTPThread: @unchecked Sendable {
         nonisolated(unsafe) let client = try HTTPClient()
         self.waker = unsafe client.waker
         unsafe pthread_mutex_init(self.lock, nil)
-        let start = ThreadStart { [self] in unsafe self.run(HTTPLoop(client)) }
-        guard start.detach() else {
+        do throws(ThreadFailure) {
+            // Signals are for the threads that expect them.
+            try NamedThread("network", signals: .blocked) { [self] in unsafe self.run(HTTPLoop(client)) }
+        } catch {
             throw HTTPClientError(.unavailable, "no thread can be made for the network; raise the limit of threads")
         }
     }
@@ -88,42 +91,4 @@ package final class HTTPThread: @unchecked Sendable {
             loop.turn()
         }
     }
-}
-
-/// What a new thread begins with.
-private final class ThreadStart: Sendable {
-    private let run: @Sendable () -> Void
-
-    init(_ run: @escaping @Sendable () -> Void) {
-        self.run = run
-    }
-
-    /// Begins the thread.
-    ///
-    /// - Returns: false when none can be made.
-    func detach() -> Bool {
-        var thread = pthread_t()
-        let context = unsafe Unmanaged.passRetained(self)
-        let code = unsafe pthread_create(&thread, nil, runThread, context.toOpaque())
-        guard code == 0 else {
-            unsafe context.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
-    }
-
-    fileprivate func begin() {
-        // Signals are for the threads that expect them.
-        var all = sigset_t()
-        unsafe sigfillset(&all)
-        unsafe pthread_sigmask(SIG_BLOCK, &all, nil)
-        self.run()
-    }
-}
-
-private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let context = unsafe context else { return nil }
-    unsafe Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue().begin()
-    return nil
 }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 
 /// How much memory this process may have.
@@ -21,7 +21,7 @@ package enum MachineMemory {
             let folder = ([root + "/sys/fs/cgroup"] + parts.map(String.init)).joined(separator: "/")
             // A group without a limit says "max", and the outermost has no file.
             let text = try? String(contentsOfFile: "\(folder)/memory.max", encoding: .utf8)
-            if let limit = text.flatMap({ Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) }) {
+            if let limit = text.flatMap({ $0.split(whereSeparator: \.isWhitespace).first.flatMap { Int($0) } }) {
                 limits.append(limit)
             }
             guard parts.popLast() != nil else { return limits }

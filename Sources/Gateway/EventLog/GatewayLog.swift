@@ -95,11 +95,15 @@ package final class GatewayLog: @unchecked Sendable {
         if self.hasThread {
             self.condition.signal()
         } else {
-            self.hasThread = true
-            self.isWriting = true
-            let thread = Thread { self.run() }
-            thread.name = "log"
-            thread.start()
+            do throws(ThreadFailure) {
+                try NamedThread("log") { self.run() }
+                self.hasThread = true
+                self.isWriting = true
+            } catch {
+                // The next line has another try.
+                self.waiting.removeAll()
+                self.lost += 1
+            }
         }
     }
 

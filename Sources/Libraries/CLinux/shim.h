@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -68,9 +67,6 @@ static inline void wakegate_no_blocking(int descriptor) {
     int flags = fcntl(descriptor, F_GETFL);
     if (flags >= 0) fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
 }
-
-// Names the calling thread, for whoever looks at the process; at most 15 bytes of it are kept.
-static inline void wakegate_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 // How many processors this process may run on; 0 where the system does not say. The call is a GNU extension that
 // Glibc's module hides, and Foundation's count is the machine's.

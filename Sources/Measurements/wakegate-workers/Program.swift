@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import Platform
 import Synchronization
 import WakeWorker
 
@@ -51,7 +52,10 @@ struct Program {
             }
         }
         let commands = Commands(workers: workers)
-        commands.read()
+        do throws(ThreadFailure) { try commands.read() } catch {
+            Line.show("failed", 0, [("message", .text(error.message))])
+            exit(1)
+        }
         let signals = commands.stopAtSignals()
         let isGood = await self.run(workers, usingDelegate: options["--form"] == "delegate")
         signals.cancel()
@@ -148,11 +152,12 @@ struct Commands: Sendable {
     }
 
     /// Reads on a thread of its own.
-    func read() {
-        let thread = Thread {
+    ///
+    /// - Throws: when the system has no room for it.
+    func read() throws(ThreadFailure) {
+        try NamedThread("input") {
             while let line = readLine() { self.perform(line.split(separator: " ").map(String.init)) }
         }
-        thread.start()
     }
 
     private func perform(_ words: [String]) {

@@ -81,7 +81,7 @@ struct CoreHistoryTests {
 
     @Test("Too many events that wait are dropped, and that is said; questions are answered, later events are kept")
     func dropped() throws {
-        let rig = HistoryRig()
+        let rig = try HistoryRig()
         func events(_ count: Int, device: UInt64) -> [HistoryEvent] {
             let event = HistoryEvent(device: device, at: Instant(milliseconds: 1), kind: .conditions)
             return Array(repeating: event, count: count)

@@ -35,7 +35,7 @@ final class CoreRig {
         let (gate, bell) = (self.gate, self.bell)
         store.whileCommitting = { _ in gate.pass { bell.deliver() } }
         self.loop.attach { bell.deliver() }
-        self.history = HistoryThread(
+        self.history = try HistoryThread(
             loops: [self.loop],
             onDropped: { bell.drop($0) },
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
@@ -57,9 +57,9 @@ final class CoreRig {
     }
 
     /// Why a core does not start on `store` where workers are not asked who they are; nil when it does.
-    static func refusal(of store: any RecordStore) -> StoreError? {
+    static func refusal(of store: any RecordStore) throws -> StoreError? {
         let loop = LoopMailbox()
-        let history = HistoryThread(
+        let history = try HistoryThread(
             loops: [loop],
             onDropped: { _ in },
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
@@ -372,10 +372,10 @@ final class HistoryRig {
     private let mayOpen = DispatchSemaphore(value: 0)
     private let thread: HistoryThread
 
-    init() {
+    init() throws {
         let (bell, mayOpen) = (self.bell, self.mayOpen)
         self.loop.attach { bell.deliver() }
-        self.thread = HistoryThread(
+        self.thread = try HistoryThread(
             loops: [self.loop],
             onDropped: { bell.drop($0) },
             makeFile: {

@@ -22,10 +22,10 @@ struct WatchdogTests {
     }
 
     @Test("It tells at once, and again after each turn of the thread it watches")
-    func tells() {
+    func tells() throws {
         let pulse = Pulse()
         let told = DispatchSemaphore(value: 0)
-        let watchdog = Watchdog(microseconds: 4000, [Watchdog.Watched(pulse) { pulse.beat() }]) { told.signal() }
+        let watchdog = try Watchdog(microseconds: 4000, [Watchdog.Watched(pulse) { pulse.beat() }]) { told.signal() }
         for _ in 0..<3 { #expect(told.wait(timeout: .now() + 30) == .success) }
         watchdog.stop()
     }

@@ -243,7 +243,7 @@ enum System {
         _ = unsafe eventfd_read(event, &value)
     }
 
-    // MARK: Threads
+    // MARK: Locks
 
     /// A lock of the system's; the thread sanitizer sees it.
     @safe
@@ -263,49 +263,6 @@ enum System {
 
         func release() { unsafe pthread_mutex_unlock(self.mutex) }
     }
-
-    /// A thread that can be waited for.
-    struct Thread: Sendable {
-        fileprivate let handle: pthread_t
-
-        func join() {
-            _ = pthread_join(self.handle, nil)
-        }
-    }
-
-    private final class ThreadBody {
-        let run: @Sendable () -> Void
-
-        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-    }
-
-    /// Starts a thread that the system shows under `name`.
-    static func startThread(
-        _ name: String,
-        _ run: @escaping @Sendable () -> Void
-    ) throws(TransportError) -> Thread {
-        let named: @Sendable () -> Void = {
-            unsafe wakegate_name_thread(name)
-            run()
-        }
-        let body = unsafe Unmanaged.passRetained(ThreadBody(named))
-        var handle = pthread_t()
-        let error = unsafe pthread_create(&handle, nil, runThreadBody, body.toOpaque())
-        guard error == 0 else {
-            unsafe body.release()
-            throw TransportError(.system, "A thread cannot be started: \(Self.message(error)).")
-        }
-        return Thread(handle: handle)
-    }
-
-    fileprivate static func runBody(_ context: UnsafeMutableRawPointer) {
-        unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
-    }
-}
-
-private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    unsafe System.runBody(context.unsafelyUnwrapped)
-    return nil
 }
 
 /// An epoll descriptor and room for what it reports.

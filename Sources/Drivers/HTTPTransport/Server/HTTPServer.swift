@@ -1,3 +1,4 @@
+internal import Platform
 internal import Synchronization
 
 /// Listens on some addresses and serves them from one thread a loop.
@@ -7,7 +8,7 @@ package final class HTTPServer: Sendable {
     package let loops: [EventLoop]
 
     private let state: ServerState
-    private let threads = Mutex<[System.Thread]>([])
+    private let threads = Mutex<[NamedThread]>([])
 
     /// Descriptors left to the rest of the process.
     private static let descriptorsReserved = 128
@@ -100,8 +101,12 @@ package final class HTTPServer: Sendable {
     /// Starts the loops' threads.
     package func start() throws(TransportError) {
         for loop in self.loops {
-            let thread = try System.startThread("loop-\(loop.index)") { loop.run() }
-            self.threads.withLock { $0.append(thread) }
+            do throws(ThreadFailure) {
+                let thread = try NamedThread("loop-\(loop.index)") { loop.run() }
+                self.threads.withLock { $0.append(thread) }
+            } catch {
+                throw TransportError(.system, error.message)
+            }
         }
     }
 

@@ -29,15 +29,17 @@ final class CommitPipeline: @unchecked Sendable {
     private var hasEnded = false
     private var times = CommitTimes()
 
-    init(store: any RecordStore, outlet: GroupOutlet, ring: @escaping @Sendable () -> Void) {
+    /// - Throws: `StoreError` when the system has no room for its thread.
+    init(store: any RecordStore, outlet: GroupOutlet, ring: @escaping @Sendable () -> Void) throws(StoreError) {
         self.store = store
         self.outlet = outlet
         self.ring = ring
         self.group = outlet.makeGroup()
-        let thread = Thread { self.run() }
-        thread.start()
-        // The system learns the name of a thread that runs.
-        thread.name = "store"
+        do throws(ThreadFailure) {
+            try NamedThread("store") { self.run() }
+        } catch {
+            throw StoreError(message: error.message)
+        }
     }
 
     /// What the store is at.

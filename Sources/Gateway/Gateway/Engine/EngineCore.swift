@@ -144,7 +144,9 @@ final class EngineCore {
             self.stage.group.history.recovery = events
             outlet.release(self.stage.group)
         }
-        self.pipeline = store.map { CommitPipeline(store: $0, outlet: outlet, ring: ring) }
+        self.pipeline = try store.map { store throws(StoreError) in
+            try CommitPipeline(store: store, outlet: outlet, ring: ring)
+        }
     }
 
     private static func resumeClock(_ stored: ClockRecord?, wall: Int64, _ jumpWatch: ClockJumpWatch) -> PolicyClock {

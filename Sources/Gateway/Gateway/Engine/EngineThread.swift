@@ -8,7 +8,7 @@ import Synchronization
 /// Runs the engine on a thread of its own.
 final class EngineThread: Sendable {
     private let mailbox: Mailbox<CommandBatch>
-    private let ended = DispatchSemaphore(value: 0)
+    private let thread: NamedThread
 
     /// Waits until the engine has everything that was kept.
     ///
@@ -44,10 +44,9 @@ final class EngineThread: Sendable {
         pulse: Pulse
     ) throws(StoreError) {
         self.mailbox = mailbox
-        let ended = self.ended
         let begun = DispatchSemaphore(value: 0)
         let error = SharedError()
-        let thread = Thread {
+        let run: @Sendable () -> Void = {
             do throws(StoreError) {
                 let core = try EngineCore(
                     configuration: configuration,
@@ -70,11 +69,10 @@ final class EngineThread: Sendable {
                 error.value.withLock { $0 = found }
                 begun.signal()
             }
-            ended.signal()
         }
-        thread.start()
-        // The system learns the name of a thread that runs.
-        thread.name = "engine"
+        do throws(ThreadFailure) { self.thread = try NamedThread("engine", run) } catch {
+            throw StoreError(message: error.message)
+        }
         begun.wait()
         if let found = error.value.withLock({ $0 }) { throw found }
     }
@@ -82,7 +80,7 @@ final class EngineThread: Sendable {
     /// Ends the thread after what was left for it, and waits for that.
     func stop() {
         self.mailbox.close()
-        self.ended.wait()
+        self.thread.join()
     }
 
     private static func run(_ core: EngineCore, _ mailbox: Mailbox<CommandBatch>, _ pulse: Pulse) {

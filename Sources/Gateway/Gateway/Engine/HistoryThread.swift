@@ -11,8 +11,8 @@ final class HistoryThread: Sendable {
     /// Says to the journal what it need not keep any more.
     let retention = EventRetention()
     private let mailbox = Mailbox<HistoryBatch>()
-    private let ended = DispatchSemaphore(value: 0)
     private let opened = Opened()
+    private let thread: NamedThread
 
     /// Whether the file is to be opened, and what it held then.
     private final class Opened: Sendable {
@@ -29,6 +29,7 @@ final class HistoryThread: Sendable {
     ///   - onDropped: called, on the thread, with how many events were dropped because too many waited.
     ///   - onFault: called, on the thread, with what the history lacks for good, in words.
     ///   - makeFile: opens the file, on the thread that will use it.
+    /// - Throws: `ThreadFailure` when the system has no room for its thread.
     init(
         loops: [LoopMailbox],
         tally: LimitTally<GatewayCountedLimit> = LimitTally(),
@@ -36,13 +37,11 @@ final class HistoryThread: Sendable {
         onDropped: @escaping @Sendable (Int) -> Void,
         onFault: @escaping @Sendable (String) -> Void = { _ in },
         makeFile: @escaping @Sendable () -> HistoryFile
-    ) {
+    ) throws(ThreadFailure) {
         let mailbox = self.mailbox
-        let ended = self.ended
         let opened = self.opened
         let retention = self.retention
-        let thread = Thread {
-            defer { ended.signal() }
+        self.thread = try NamedThread("history") {
             opened.isDecided.wait()
             guard opened.isAsked.withLock({ $0 }) else { return }
             Self.run(mailbox) {
@@ -53,9 +52,6 @@ final class HistoryThread: Sendable {
                 return HistoryTurns(HistoryFeed(file, retention, journal, onFault), loops, tally, onDropped)
             }
         }
-        thread.start()
-        // The system learns the name of a thread that runs.
-        thread.name = "history"
     }
 
     /// Takes over everything of `batch`, which is empty afterwards.
@@ -74,7 +70,7 @@ final class HistoryThread: Sendable {
     func stop() {
         self.opened.isDecided.signal()
         self.mailbox.close()
-        self.ended.wait()
+        self.thread.join()
     }
 
     /// Has the file opened, which is neither looked at nor made before.

@@ -75,7 +75,7 @@ package final class Gateway: Sendable {
         try self.webhooks.prepare(self.hooks)
         let store = GatewayStore(configuration)
         let historyKey = try store.historyKey()
-        self.history = Self.history(store, historyKey, context)
+        self.history = try Self.history(store, historyKey, context)
         self.engine = try EngineThread(
             configuration: configuration.engine,
             historyKey: historyKey,
@@ -113,9 +113,11 @@ package final class Gateway: Sendable {
         return tokens
     }
 
-    private static func history(_ store: GatewayStore, _ key: HashKey, _ context: GatewayContext) -> HistoryThread {
+    private static func history(_ store: GatewayStore, _ key: HashKey, _ context: GatewayContext) throws(ThreadFailure)
+        -> HistoryThread
+    {
         let log = context.log
-        return HistoryThread(
+        return try HistoryThread(
             loops: context.loops,
             tally: context.tally,
             journal: store.journalEvents,

@@ -40,8 +40,8 @@ package enum GatewayProcess {
         let status = ServiceStatus()
         let gateway = try self.start(configuration, source, log, status) { happened.yield(.idle) }
         onReady(gateway.addresses)
-        let watchdog = Systemd.watchdogMicroseconds.map { microseconds in
-            Watchdog(microseconds: microseconds, gateway.watched) { Systemd.notify(.alive) }
+        let watchdog = try Systemd.watchdogMicroseconds.map { microseconds in
+            try Watchdog(microseconds: microseconds, gateway.watched) { Systemd.notify(.alive) }
         }
         log.write(.ready, ["edge": gateway.addresses.edge.text, "admin": gateway.addresses.admin.text])
 

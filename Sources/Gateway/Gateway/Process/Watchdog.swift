@@ -22,30 +22,31 @@ package final class Watchdog: Sendable {
     private static let looksPerInterval: UInt64 = 4
 
     private let stopping = DispatchSemaphore(value: 0)
-    private let ended = DispatchSemaphore(value: 0)
+    private let thread: NamedThread
 
     /// Begins to watch.
     ///
     /// - `microseconds`: how long the manager waits before it ends the process.
     /// - `tell`: called on a thread of its own when every thread has made a turn since it was last called.
-    package init(microseconds: UInt64, _ watched: [Watched], tell: @escaping @Sendable () -> Void) {
-        let (stopping, ended) = (self.stopping, self.ended)
+    /// - Throws: `ThreadFailure` when the system has no room for its thread.
+    package init(
+        microseconds: UInt64,
+        _ watched: [Watched],
+        tell: @escaping @Sendable () -> Void
+    ) throws(ThreadFailure) {
+        let stopping = self.stopping
         let wait = DispatchTimeInterval.microseconds(Int(max(1, microseconds / Self.looksPerInterval)))
-        let thread = Thread {
+        self.thread = try NamedThread("watchdog") {
             repeat {
                 if Self.look(at: watched) { tell() }
             } while stopping.wait(timeout: .now() + wait) == .timedOut
-            ended.signal()
         }
-        thread.start()
-        // The system learns the name of a thread that runs.
-        thread.name = "watchdog"
     }
 
     /// Ends it, and waits for that.
     package func stop() {
         self.stopping.signal()
-        self.ended.wait()
+        self.thread.join()
     }
 
     /// Asks every thread anew, unless one has not made a turn since it was last asked.

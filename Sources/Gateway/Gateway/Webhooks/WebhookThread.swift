@@ -8,17 +8,22 @@ import Synchronization
 final class WebhookThread: Sendable {
     private let waker: HTTPWaker
     private let hasStarted = Atomic(false)
-    private let isStopping = Atomic(false)
-    private let ended = DispatchSemaphore(value: 0)
-    private let begin: @Sendable (WebhookThread) -> Void
-    /// What the driver is to go on with; nil for what it has.
-    private let replacement = Mutex<[Webhook]?>(nil)
+    private let orders = Orders()
+    private let thread: NamedThread
+
+    /// What the thread is told from others.
+    private final class Orders: Sendable {
+        let mayBegin = DispatchSemaphore(value: 0)
+        let isStopping = Atomic(false)
+        /// What the driver is to go on with; nil for what it has.
+        let replacement = Mutex<[Webhook]?>(nil)
+    }
 
     /// - Parameters:
     ///   - hooks: those to begin with.
     ///   - loop: the number of its mailbox among the loops'.
     ///   - onDrained: called once, during a shutdown, when no webhook holds a wake.
-    /// - Throws: `HTTPClientError` when libcurl cannot be set up.
+    /// - Throws: `HTTPClientError` when libcurl cannot be set up, or no thread can be made.
     init(
         _ hooks: [Webhook],
         loop: Int,
@@ -41,7 +46,12 @@ final class WebhookThread: Sendable {
         mailbox.attach { waker.wake() }
         // The driver moves to the thread, and nobody else keeps it.
         nonisolated(unsafe) let moved = driver
-        self.begin = { thread in unsafe thread.run(moved) }
+        let orders = self.orders
+        do throws(ThreadFailure) {
+            self.thread = try NamedThread("webhooks") { unsafe Self.run(moved, orders) }
+        } catch {
+            throw HTTPClientError(.unavailable, error.message)
+        }
     }
 
     /// Subscribes the webhooks, the first time.
@@ -49,32 +59,31 @@ final class WebhookThread: Sendable {
     /// - Returns: whether it was the first time.
     func start() -> Bool {
         guard !self.hasStarted.exchange(true, ordering: .acquiringAndReleasing) else { return false }
-        let thread = Thread { self.begin(self) }
-        thread.name = "webhooks"
-        thread.start()
+        self.orders.mayBegin.signal()
         return true
     }
 
     /// Gives up what is under way, ends the thread, and waits for that.
     func stop() {
-        guard self.hasStarted.load(ordering: .acquiring) else { return }
-        self.isStopping.store(true, ordering: .releasing)
+        self.orders.isStopping.store(true, ordering: .releasing)
+        self.orders.mayBegin.signal()
         self.waker.wake()
-        self.ended.wait()
+        self.thread.join()
     }
 
     /// Has the driver go on with other webhooks; from any thread.
     func replace(with hooks: [Webhook]) {
-        self.replacement.withLock { $0 = hooks }
+        self.orders.replacement.withLock { $0 = hooks }
         self.waker.wake()
     }
 
-    private func run(_ driver: WebhookDriver) {
+    private static func run(_ driver: WebhookDriver, _ orders: Orders) {
+        orders.mayBegin.wait()
+        guard !orders.isStopping.load(ordering: .acquiring) else { return }
         driver.begin()
-        while !self.isStopping.load(ordering: .acquiring) {
-            if let hooks = self.replacement.withLock({ $0.take() }) { driver.replace(with: hooks) }
+        while !orders.isStopping.load(ordering: .acquiring) {
+            if let hooks = orders.replacement.withLock({ $0.take() }) { driver.replace(with: hooks) }
             driver.turn()
         }
-        self.ended.signal()
     }
 }

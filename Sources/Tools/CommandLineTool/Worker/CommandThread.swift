@@ -1,4 +1,4 @@
-import Foundation
+import Platform
 import Synchronization
 import WakeWorker
 
@@ -23,11 +23,13 @@ final class CommandThread: Sendable {
     }
 
     /// Starts the thread.
-    func start(_ handlers: CommandLoop.SignalHandlers) {
+    ///
+    /// - Throws: when the system has no room for it.
+    func start(_ handlers: CommandLoop.SignalHandlers) throws(CommandFailure) {
         self.submit { $0.begin(handlers) }
-        let thread = Thread { self.begin(self) }
-        thread.name = "commands"
-        thread.start()
+        do throws(ThreadFailure) { try NamedThread("commands") { self.begin(self) } } catch {
+            throw CommandFailure(.failed, error.message)
+        }
     }
 
     /// Runs the command of a wake to its end. When the task is cancelled, the command is told to stop.

@@ -85,7 +85,7 @@ package enum WorkerCommand {
                 return CommandFailure(.failed, log.explain(error))
             }
         }
-        commands.start(CommandLoop.SignalHandlers(stop: { running.cancel() }, cancel: { worker.cancelHandlers() }))
+        try commands.start(CommandLoop.SignalHandlers(stop: { running.cancel() }, cancel: { worker.cancelHandlers() }))
         let failure = await running.value
         for report in reports { report.cancel() }
         for report in reports { await report.value }

@@ -1,0 +1,95 @@
+// The one file that knows the system's threads.
+internal import CThreads
+internal import Glibc
+private import Synchronization
+
+/// A thread of this process, shown by the system under a name.
+///
+/// Nobody need keep it: it runs on when this is gone.
+package final class NamedThread: Sendable {
+    /// Which signals of the process the thread may be given.
+    package enum Signals: Sendable {
+        /// Those that the thread takes which starts it.
+        case inherited
+        /// None: signals are for the threads that expect them.
+        case blocked
+    }
+
+    private let handle: pthread_t
+    private let isJoined = Atomic(false)
+
+    /// Starts a thread that ends when `run` returns.
+    ///
+    /// - Parameters:
+    ///   - name: what the system shows; at most 15 bytes of it are kept.
+    ///   - signals: which signals it may be given.
+    ///   - run: called once, on the thread.
+    /// - Throws: `ThreadFailure` when the system has no room for one more.
+    @discardableResult
+    package init(
+        _ name: String,
+        signals: Signals = .inherited,
+        _ run: @escaping @Sendable () -> Void
+    ) throws(ThreadFailure) {
+        let body = unsafe Unmanaged.passRetained(ThreadBody(name: name, signals: signals, run: run))
+        var handle = pthread_t()
+        let error = unsafe pthread_create(&handle, nil, runThreadBody, body.toOpaque())
+        guard error == 0 else {
+            unsafe body.release()
+            throw ThreadFailure(cause: unsafe String(cString: strerror(error)))
+        }
+        self.handle = handle
+    }
+
+    deinit {
+        if !self.isJoined.load(ordering: .relaxed) { pthread_detach(self.handle) }
+    }
+
+    /// Waits for the end of the thread; by one caller, once.
+    package func join() {
+        let wasJoined = self.isJoined.exchange(true, ordering: .relaxed)
+        precondition(!wasJoined, "a thread was waited for twice")
+        _ = pthread_join(self.handle, nil)
+    }
+}
+
+/// Why a thread could not be started.
+package struct ThreadFailure: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The cause in the system's words, such as `Resource temporarily unavailable`.
+    package let cause: String
+
+    /// A sentence for whoever runs the process, with what to do about it.
+    package var message: String {
+        "A thread cannot be started: \(self.cause). Raise the limit of threads (ulimit -u, or TasksMax= of the unit)."
+    }
+
+    package var description: String { self.message }
+}
+
+/// What a new thread begins with.
+private final class ThreadBody: Sendable {
+    let name: String
+    let signals: NamedThread.Signals
+    let run: @Sendable () -> Void
+
+    init(name: String, signals: NamedThread.Signals, run: @escaping @Sendable () -> Void) {
+        self.name = name
+        self.signals = signals
+        self.run = run
+    }
+
+    func begin() {
+        unsafe wakegate_name_thread(self.name)
+        if self.signals == .blocked {
+            var all = sigset_t()
+            unsafe sigfillset(&all)
+            unsafe pthread_sigmask(SIG_BLOCK, &all, nil)
+        }
+        self.run()
+    }
+}
+
+private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    unsafe Unmanaged<ThreadBody>.fromOpaque(context.unsafelyUnwrapped).takeRetainedValue().begin()
+    return nil
+}
