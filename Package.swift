@@ -25,7 +25,7 @@ let layers: [String: [String]] = [
         "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "Platform", "SQLite",
         "ServiceManager",
     ],
-    "Gateway": ["Access", "Answers", "Dashboard", "EventLog", "Gateway", "Settings"],
+    "Gateway": ["Access", "Answers", "Dashboard", "Edge", "EngineRoom", "EventLog", "Gateway", "Settings", "Webhooks"],
     "SDK": ["WakeWorker"],
     "Tools": ["CommandLineTool", "wakegate"],
     "Measurements": ["wakegate-history", "wakegate-journal", "wakegate-memory", "wakegate-workers"],
@@ -52,8 +52,8 @@ let layersOfTests: [String: [String]] = [
 
 let fuzzDependencies: [Target.Dependency] = [
     "APNSProtocol", "Access", "Answers", "Bytes", "CNghttp2", "CommandLineTool", "DeviceEngine", "DeviceJournal",
-    "Gateway", "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Settings", "Simulation", "Text",
-    "WakeDispatch", "WakeWorker",
+    "Edge", "EngineRoom", "Gateway", "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Settings",
+    "Simulation", "Text", "WakeDispatch", "WakeWorker",
 ]
 
 /// The fuzz targets: in every build the tests that replay what fuzzing found, and for `deploy/fuzz`, which sets the
@@ -149,21 +149,48 @@ let package = Package(
             ]
         ),
 
+        // MARK: The engine at work
+        .target(
+            name: "EngineRoom",
+            dependencies: [
+                "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "DeviceJournal", "EventLog",
+                "HTTPTransport", "History", "LaunchPolicy", "Platform", "Settings", "Simulation", "Text",
+                "WakeDispatch",
+            ]
+        ),
+
+        // MARK: What takes requests, and what makes them
+        .target(
+            name: "Webhooks",
+            dependencies: [
+                "Access", "Bytes", "DeviceEngine", "EngineRoom", "EventLog", "HTTPClient", "HTTPTransport",
+                "LaunchPolicy", "Platform", "Settings", "Text", "WakeDispatch",
+            ]
+        ),
+        .target(
+            name: "Edge",
+            dependencies: [
+                "APNSProtocol", "Access", "Answers", "Bytes", "Dashboard", "DeviceEngine", "EngineRoom", "EventLog",
+                "FaultInjection", "HTTPTransport", "LaunchPolicy", "Platform", "Settings", "Text", "WakeDispatch",
+            ],
+            resources: [.embedInCode("OpenAPI/openapi.json")]
+        ),
+
         // MARK: Composition
         .target(
             name: "Gateway",
             dependencies: [
-                "APNSProtocol", "Access", "Answers", "Bytes", "Dashboard", "DeviceEngine", "DeviceJournal", "EventLog",
-                "FaultInjection", "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "Platform",
-                "ServiceManager", "Settings", "Simulation", "Text", "WakeDispatch",
-            ],
-            resources: [.embedInCode("OpenAPI/openapi.json")]
+                "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "DeviceJournal", "Edge", "EngineRoom",
+                "EventLog", "HTTPClient", "HTTPTransport", "History", "Platform", "ServiceManager", "Settings", "Text",
+                "WakeDispatch", "Webhooks",
+            ]
         ),
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "Access", "Answers", "CProcess", "FaultInjection", "Gateway", "HTTPClient", "HTTPTransport",
-                "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation", "Text", "WakeWorker",
+                "Access", "Answers", "CProcess", "EngineRoom", "FaultInjection", "Gateway", "HTTPClient",
+                "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation", "Text",
+                "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -206,21 +233,21 @@ let package = Package(
         .testTarget(
             name: "GatewayConfigurationTests",
             dependencies: [
-                "Access", "Answers", "DeviceEngine", "EventLog", "Gateway", "HTTPTransport", "LaunchPolicy",
-                "Platform", "ServiceManager", "Settings", "Text", "WakeGateTestKit",
+                "Access", "Answers", "DeviceEngine", "EngineRoom", "EventLog", "Gateway", "HTTPTransport",
+                "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Text", "WakeGateTestKit",
             ]
         ),
         .testTarget(
             name: "GatewayEngineTests",
             dependencies: [
-                "APNSProtocol", "Access", "Bytes", "DeviceEngine", "DeviceJournal", "Gateway", "History",
+                "APNSProtocol", "Access", "Bytes", "DeviceEngine", "DeviceJournal", "EngineRoom", "Gateway", "History",
                 "LaunchPolicy", "Platform", "SQLite", "Settings", "WakeDispatch", "WakeGateTestKit",
             ]
         ),
         .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),
         .testTarget(
             name: "GatewayFaultTests",
-            dependencies: ["APNSProtocol", "Answers", "Bytes", "FaultInjection", "Gateway", "Settings"]
+            dependencies: ["APNSProtocol", "Answers", "Bytes", "Edge", "FaultInjection", "Settings"]
         ),
         .testTarget(name: "GatewayCredentialTests", dependencies: ["Access", "Platform"]),
         .testTarget(
@@ -229,7 +256,9 @@ let package = Package(
         ),
         .testTarget(
             name: "GatewayWebhookTests",
-            dependencies: ["Bytes", "DeviceEngine", "Gateway", "HTTPClient", "LaunchPolicy", "WakeGateTestKit"]
+            dependencies: [
+                "Bytes", "DeviceEngine", "EngineRoom", "HTTPClient", "LaunchPolicy", "WakeGateTestKit", "Webhooks",
+            ]
         ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(name: "WakeWorkerTests", dependencies: ["HTTPClient", "WakeGateTestKit", "WakeWorker"]),

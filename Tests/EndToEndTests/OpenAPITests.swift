@@ -74,7 +74,7 @@ struct OpenAPITests {
                 #expect(allowed.contains(operation.method) == isServed, "\(operation) on \(listener): \(allowed)")
             }
         }
-        let table = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway/Routes/Route.swift")
+        let table = RunningGateway.root.appendingPathComponent("Sources/Gateway/Edge/Routes/Route.swift")
         let source = try String(contentsOf: table, encoding: .utf8)
         #expect(source.matches(of: /\("[A-Z]+", \./).count == operations.count)
     }
@@ -85,7 +85,7 @@ struct OpenAPITests {
     )
     func conformance(listener: Listener) throws {
         let gateway = try RunningGateway()
-        let document = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway/OpenAPI/openapi.json").path
+        let document = RunningGateway.root.appendingPathComponent("Sources/Gateway/Edge/OpenAPI/openapi.json").path
         let settings = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/schemathesis.toml").path
         let tags = listener.tags.flatMap { ["--include-tag", $0] }
         let ended = try ChildProcess(

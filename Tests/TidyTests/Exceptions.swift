@@ -9,15 +9,10 @@ enum Exceptions {
 
     static let all: [Exception] = [
         Exception(
-            path: "Tests/Gateway/GatewayEngineTests/CoreRig.swift",
-            rule: "@testable",
-            reason: "it steps the engine's core as its thread does, and stands in for the loops"
-        ),
-        Exception(
             path: "Tests/FuzzTests/Targets/RecordTarget.swift",
             rule: "@testable",
             reason: "it reads the engine's records one by one, which nobody but the engine is to do"
-        ),
+        )
     ]
 
     /// The violations no exception covers.

@@ -51,7 +51,7 @@ package struct ConfigurationLoader {
 
     /// Reads a whole file.
     ///
-    /// - `option`: what names the file on the command line, for messages.
+    /// - Parameter option: what names the file on the command line, for messages.
     package static func contents(of path: String, bytesMax: Int, option: String) throws(ConfigurationError) -> Data {
         guard !OrdinaryFile.isOther(path) else {
             let fault = ConfigurationFault(
@@ -110,7 +110,7 @@ extension ConfigurationLoader {
     }
 
     /// Where the decoder stumbled, as ` (…)`, or nothing when it does not say.
-    package static func place(of error: any Error) -> String {
+    static func place(of error: any Error) -> String {
         guard case .dataCorrupted(let context)? = error as? DecodingError else { return "" }
         guard let underlying = context.underlyingError as NSError? else { return " (\(context.debugDescription))" }
         let detail = underlying.userInfo["NSDebugDescription"] as? String ?? String(describing: underlying)

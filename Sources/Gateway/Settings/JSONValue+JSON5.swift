@@ -1,5 +1,5 @@
-package import Foundation
-package import Text
+import Foundation
+import Text
 
 extension JSONValue {
     /// Reads JSON5: JSON with comments, unquoted keys, single quotes and trailing commas.
@@ -7,7 +7,7 @@ extension JSONValue {
     /// An object's members come in the order of their names.
     ///
     /// - Throws: `DecodingError` with the place of the first fault.
-    package static func json5(_ text: Data) throws -> JSONValue {
+    static func json5(_ text: Data) throws -> JSONValue {
         // Foundation's reader of JSON5 traps on what is not UTF-8.
         guard String(validating: text, as: UTF8.self) != nil else {
             let line = self.firstLineOutsideUTF8(text)

@@ -1,6 +1,6 @@
 import Answers
 import Bytes
-import Gateway
+import Edge
 import Settings
 import Text
 import WakeDispatch

@@ -1,8 +1,8 @@
 import Bytes
+import EngineRoom
 import LaunchPolicy
 
 @testable import DeviceEngine
-@testable import Gateway
 
 /// The records of the store: a run of them, as a commit holds it.
 enum RecordTarget {

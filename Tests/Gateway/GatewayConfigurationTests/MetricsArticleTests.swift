@@ -1,5 +1,5 @@
+import EngineRoom
 import Foundation
-import Gateway
 import Testing
 import WakeGateTestKit
 

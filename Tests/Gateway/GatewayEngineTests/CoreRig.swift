@@ -2,6 +2,7 @@ import APNSProtocol
 import Access
 import Bytes
 import DeviceEngine
+import EngineRoom
 import Foundation
 import History
 import LaunchPolicy
@@ -9,8 +10,6 @@ import Platform
 import Settings
 import WakeDispatch
 import WakeGateTestKit
-
-@testable import Gateway
 
 /// The gateway's core over a store that waits and fails on command, stepped by the thread of the test.
 ///

@@ -1,5 +1,6 @@
 import Bytes
 import DeviceEngine
+import EngineRoom
 import Gateway
 import History
 import LaunchPolicy

@@ -1,4 +1,4 @@
-import Gateway
+import EngineRoom
 import History
 import Settings
 import Testing

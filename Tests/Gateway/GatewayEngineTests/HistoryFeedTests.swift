@@ -1,5 +1,6 @@
 import DeviceEngine
 import DeviceJournal
+import EngineRoom
 import Foundation
 import Gateway
 import History

@@ -1,6 +1,6 @@
 import DeviceEngine
+import EngineRoom
 import Foundation
-import Gateway
 import LaunchPolicy
 import Testing
 import WakeGateTestKit

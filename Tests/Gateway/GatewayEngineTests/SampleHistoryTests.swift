@@ -1,5 +1,6 @@
 import Bytes
 import DeviceEngine
+import EngineRoom
 import Foundation
 import Gateway
 import Testing

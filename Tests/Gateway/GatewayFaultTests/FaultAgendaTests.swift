@@ -1,4 +1,4 @@
-import Gateway
+import Edge
 import Testing
 
 @Suite("What fault rules put off")

@@ -3,7 +3,6 @@ import Answers
 import Bytes
 import FaultInjection
 import Foundation
-import Gateway
 import Settings
 import Testing
 

@@ -1,6 +1,7 @@
-import Gateway
+import EngineRoom
 import Testing
 import WakeGateTestKit
+import Webhooks
 
 @Suite("The circuit breaker of a webhook")
 struct WebhookBreakerTests {

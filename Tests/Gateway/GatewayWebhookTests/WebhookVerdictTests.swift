@@ -1,9 +1,9 @@
 import Bytes
 import DeviceEngine
-import Gateway
 import HTTPClient
 import LaunchPolicy
 import Testing
+import Webhooks
 
 @Suite("What a webhook's answer says")
 struct WebhookVerdictTests {

@@ -3,6 +3,8 @@ import Access
 import Bytes
 import DeviceEngine
 import DeviceJournal
+import Edge
+import EngineRoom
 package import EventLog
 import HTTPClient
 import HTTPTransport
@@ -10,6 +12,7 @@ import History
 import Platform
 import ServiceManager
 package import Settings
+import Webhooks
 
 /// A gateway: listeners, loops, and the engine behind them.
 package final class Gateway: Sendable {
@@ -19,6 +22,7 @@ package final class Gateway: Sendable {
     private let engine: EngineThread
     private let history: HistoryThread
     private let context: GatewayContext
+    private let reloads: ReloadService
     private let webhooks: WebhookService
     /// The webhooks to begin with.
     private let hooks: [Webhook]
@@ -44,6 +48,7 @@ package final class Gateway: Sendable {
         let tokens = try Self.tokens(configuration, log)
         let loopCount = HTTPServer.processorCount
         let watches = try CredentialWatches(configuration, log: log)
+        let reloads = ReloadService(configuration, source: source, log: log, onStage: { status.reloaded($0) })
         let context = GatewayContext(
             configuration: configuration,
             roles: roles,
@@ -52,10 +57,11 @@ package final class Gateway: Sendable {
             loopCount: loopCount,
             providerKeys: watches.providerKeys?.keys,
             clientTrusts: watches.clientTrust?.trusts,
-            reloads: ReloadService(configuration, source: source, log: log, onStage: { status.reloaded($0) }),
+            reloads: reloads,
             log: log,
             onIdle: onIdle
         )
+        self.reloads = reloads
         self.context = context
         let server = try HTTPServer(
             listeners: listeners,
@@ -69,7 +75,7 @@ package final class Gateway: Sendable {
         defer { if !isReady { server.removeSocketFiles() } }
         self.server = server
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
-        context.metrics.attach(Self.metricSources(context.reloads, roles, self.server))
+        context.metrics.attach(Self.metricSources(reloads, roles, self.server))
         self.webhooks = Self.webhooks(context, loop: loopCount, log)
         self.hooks = try WebhookService.webhooks(configuration)
         try self.webhooks.prepare(self.hooks)
@@ -135,7 +141,7 @@ package final class Gateway: Sendable {
             certificate: certificate,
             watches: watches
         )
-        self.context.reloads.attach(target, self.context)
+        self.reloads.attach(target, self.context)
     }
 
     /// Starts accepting.
@@ -154,11 +160,11 @@ package final class Gateway: Sendable {
 
     /// Reads the configuration again, and brings it into force; what that came to is logged.
     package func reload() {
-        self.context.reloads.start()
+        self.reloads.start()
     }
 
     /// How long a shutdown waits for wakes in flight, as of now.
-    package var drainTimeoutMilliseconds: Int64 { self.context.reloads.drainTimeoutMilliseconds }
+    package var drainTimeoutMilliseconds: Int64 { self.reloads.drainTimeoutMilliseconds }
 
     /// A shutdown has begun.
     package var isDraining: Bool { self.context.isDraining }
@@ -173,7 +179,7 @@ package final class Gateway: Sendable {
     /// The engine first: that the gateway ends its workers' streams is no end of a stream to the policy. Wakes that are
     /// still in flight are lost at the next start, which takes their attempt back.
     package func stop() {
-        self.context.reloads.stop()
+        self.reloads.stop()
         self.engine.stop()
         self.server.stop()
         self.webhooks.stop()

@@ -1,6 +1,7 @@
 import Access
 import Answers
 import DeviceEngine
+import Edge
 import EventLog
 import HTTPTransport
 import Settings

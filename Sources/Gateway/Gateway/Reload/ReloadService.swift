@@ -2,6 +2,8 @@ import Access
 import Answers
 import Bytes
 import Dispatch
+import Edge
+import EngineRoom
 import EventLog
 import HTTPTransport
 import History
@@ -9,12 +11,13 @@ import Platform
 import Settings
 import Synchronization
 import WakeDispatch
+import Webhooks
 
 /// Brings a configuration that was read anew into force, all of it or nothing, while the gateway goes on.
 ///
 /// One reload at a time, on a queue of its own. It is `Sendable` without the compiler's proof: everything mutable is
 /// touched on `queue` alone once `attach` was called.
-final class ReloadService: @unchecked Sendable {
+final class ReloadService: Reloads, @unchecked Sendable {
     /// What a reload reaches into.
     struct Target: Sendable {
         let server: HTTPServer
@@ -96,7 +99,7 @@ final class ReloadService: @unchecked Sendable {
     /// Reloads, and answers `reply` once the new configuration is in force, or why it is not.
     ///
     /// - Throws: `APIError` when there is nothing to read again.
-    func start(reply: StreamAddress) throws(APIError) {
+    package func start(reply: StreamAddress) throws(APIError) {
         guard self.source != nil else { throw .nothingToReload }
         self.queue.async {
             self.reload { result in

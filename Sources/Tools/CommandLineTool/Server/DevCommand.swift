@@ -1,5 +1,4 @@
 import FaultInjection
-import Gateway
 import Glibc
 package import Settings
 

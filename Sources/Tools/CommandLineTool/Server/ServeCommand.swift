@@ -1,5 +1,5 @@
 import Answers
-import Gateway
+import EngineRoom
 import Glibc
 import HTTPTransport
 import ServiceManager

@@ -1,0 +1,106 @@
+import APNSProtocol
+package import Access
+package import EngineRoom
+package import EventLog
+package import HTTPTransport
+package import Platform
+package import Settings
+import Synchronization
+
+/// What every loop's handler shares; nothing in it changes but the flag.
+package final class GatewayContext: Sendable {
+    /// By listener number.
+    let roles: [ListenerRole]
+    /// By listener number: whether only this machine reaches it.
+    let areLocal: [Bool]
+    /// What each loop begins with.
+    let tokens: TokenCheck
+    /// What each loop begins with, until a reload gives it others.
+    let settings: LoopSettings
+    /// What the gateway was started with. What a reload may change is asked of `settings` alone.
+    let configuration: GatewayConfiguration
+    package let engine: Mailbox<CommandBatch>
+    /// By loop number; behind them that of the webhooks.
+    package let loops: [LoopMailbox]
+    package let backups: BackupService
+    package let metrics: MetricsDesk
+    let reloads: any Reloads
+    /// Which of the threads turn: the loops, by number, and the engine.
+    package let loopPulses: [Pulse]
+    package let enginePulse = Pulse()
+    /// How often bounds were met that no other part counts.
+    package let tally = LimitTally<GatewayCountedLimit>()
+    /// What those who watch are shown.
+    package let live: LiveDesk
+    /// The connections of each credential, of all loops together.
+    package let credentials: ConnectionCounts<Credential>
+    /// The workers' streams of each credential, of all loops together.
+    package let workerStreams: ConnectionCounts<StreamHolder>
+    /// What providers' tokens are verified with; nil when nobody asks for them.
+    package let providerKeys: ProviderKeys?
+    /// Whose client certificates are trusted; nil when nobody asks for them.
+    package let clientTrusts: ClientTrusts?
+    package let log: GatewayLog
+    /// The fault rules; nil where there are none, which is everywhere but in `wakegate dev`.
+    let faults: FaultDesk?
+    private let draining = Atomic(false)
+    /// Connections open on all loops, as of their last turns.
+    private let connections = Atomic(0)
+    private let onIdle: @Sendable () -> Void
+
+    /// - Parameter onIdle: called during a shutdown when the last connection has ended; more than once, perhaps.
+    package init(
+        configuration: GatewayConfiguration,
+        roles: [ListenerRole],
+        areLocal: [Bool],
+        tokens: TokenCheck,
+        loopCount: Int,
+        providerKeys: ProviderKeys?,
+        clientTrusts: ClientTrusts?,
+        reloads: any Reloads,
+        log: GatewayLog,
+        onIdle: @escaping @Sendable () -> Void
+    ) {
+        self.onIdle = onIdle
+        self.roles = roles
+        self.areLocal = areLocal
+        self.tokens = tokens
+        self.settings = LoopSettings(configuration)
+        self.reloads = reloads
+        self.configuration = configuration
+        self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
+        self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
+        self.workerStreams = ConnectionCounts(connectionsMax: configuration.limits.streamsPerCredentialMax)
+        // Whoever shows no certificate where they are asked for needs a token, although there may be no key for any.
+        self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
+        self.clientTrusts = clientTrusts
+        self.log = log
+        self.faults = configuration.faultRules.map { FaultDesk($0) }
+        self.engine = Mailbox<CommandBatch>()
+        self.loops = (0..<loopCount + 1).map { _ in LoopMailbox() }
+        self.metrics = MetricsDesk(engine: self.engine)
+        self.loopPulses = (0..<loopCount).map { _ in Pulse() }
+        self.backups = BackupService(store: GatewayStore(configuration), loops: self.loops)
+    }
+
+    /// The gateway is shutting down.
+    package var isDraining: Bool { self.draining.load(ordering: .acquiring) }
+
+    /// How many connections are open, as of the loops' last turns.
+    var connectionCount: Int { self.connections.load(ordering: .relaxed) }
+
+    /// A loop's count of connections has changed, or a loop has taken note of the shutdown.
+    package func connectionsChanged(by change: Int) {
+        let count = self.connections.add(change, ordering: .acquiringAndReleasing).newValue
+        if count == 0, self.isDraining { self.onIdle() }
+    }
+
+    /// Starts the shutdown: nothing new is launched. The loops hear of it from the engine, behind the last wakes it
+    /// launched, and then say goodbye to their connections.
+    package func drain() {
+        self.draining.store(true, ordering: .releasing)
+        var batch = CommandBatch()
+        batch.append(.drain)
+        self.engine.submit(&batch)
+    }
+}

@@ -1,0 +1,85 @@
+import Access
+import Answers
+import Bytes
+import EngineRoom
+import HTTPTransport
+import Settings
+
+/// The streams of those who watch: one event a second, the same for all.
+extension LoopHandler {
+    /// The bytes that may wait for somebody who watches, some ten events; whoever reads more slowly is dropped, as the
+    /// past is worth less to them than the present.
+    static let liveBytesMax = 262_144
+
+    /// A stream of somebody who watches.
+    struct LiveStream {
+        /// What its operator showed; nil when nobody asked.
+        let caller: ShownProof?
+        /// The moment of the event it was sent last, in milliseconds since 1970.
+        var lastAt: Int64 = 0
+    }
+
+    /// Opens a stream; its first event comes within a second.
+    ///
+    /// - Throws: `tooManyLiveStreams` when there are as many as there may be.
+    func openLive(_ stream: StreamID, _ caller: ShownProof?) throws(APIError) {
+        guard !self.context.isDraining else { throw .shutdown }
+        guard self.context.live.readerCame() else {
+            self.context.tally.met(.liveStreamsMax)
+            throw .tooManyLiveStreams
+        }
+        self.response.begin(status: 200)
+        self.response.add("content-type", "text/event-stream")
+        self.response.add("cache-control", "no-store")
+        guard self.loop.beginStreaming(stream, self.response) else { return self.context.live.readerWent() }
+        self.liveStreams[stream] = LiveStream(caller: caller)
+        _ = self.loop.write(stream, ByteView(": samples follow, one a second\n\n"))
+    }
+
+    /// Answers with the samples of the past that lie as far apart as the query says.
+    func samples(_ stream: StreamID, _ query: ByteView) throws(APIError) {
+        let known = SampleHistory.spans.map { "\($0.seconds)" }
+        let text = query.isEmpty ? "every=1" : query.string
+        guard text.hasPrefix("every="), let seconds = Int(text.dropFirst("every=".count)),
+            let samples = self.context.live.samples(seconds: seconds)
+        else {
+            let seconds = known.joined(separator: ", ")
+            throw APIError(400, "BadQuery", "Samples take the parameter every=<seconds> alone, one of \(seconds).")
+        }
+        samples.withByteView { self.answer(stream, status: 200, $0) }
+    }
+
+    /// Sends every stream what is new.
+    func writeLive() {
+        for (stream, state) in self.liveStreams {
+            guard self.tokens.admitsOperator(state.caller) else {
+                self.liveStreamClosed(stream)
+                self.loop.finish(stream)
+                continue
+            }
+            let facts = {
+                ProcessFacts(connections: self.context.connectionCount, startedAt: self.context.live.startedAt)
+            }
+            guard let event = self.context.live.event(after: state.lastAt, facts) else { continue }
+            self.liveStreams[stream]?.lastAt = event.at
+            let queued = event.bytes.withByteView { self.loop.write(stream, $0) }
+            guard let queued, queued > Self.liveBytesMax else { continue }
+            self.liveStreamClosed(stream)
+            self.loop.reset(stream, code: .cancel)
+        }
+    }
+
+    /// Forgets a stream, if it is one of these.
+    func liveStreamClosed(_ stream: StreamID) {
+        guard self.liveStreams.removeValue(forKey: stream) != nil else { return }
+        self.context.live.readerWent()
+    }
+
+    /// Ends the streams of a connection that is to end.
+    func endLive(on connection: ConnectionID) {
+        for stream in self.liveStreams.keys where stream.connection == connection {
+            self.liveStreamClosed(stream)
+            self.loop.finish(stream)
+        }
+    }
+}

@@ -1,0 +1,100 @@
+package import DeviceJournal
+import Foundation
+package import HTTPTransport
+package import History
+package import Platform
+package import Settings
+import Synchronization
+
+/// Writes the history, and answers from it, on a thread of its own.
+package final class HistoryThread: Sendable {
+    /// Says to the journal what it need not keep any more.
+    package let retention = EventRetention()
+    private let mailbox = Mailbox<HistoryBatch>()
+    private let opened = Opened()
+    private let thread: NamedThread
+
+    /// Whether the file is to be opened, and what it held then.
+    private final class Opened: Sendable {
+        let isAsked = Mutex(false)
+        let isDecided = DispatchSemaphore(value: 0)
+        let found = Mutex<HistoryFound?>(nil)
+        let isKnown = DispatchSemaphore(value: 0)
+    }
+
+    /// - Parameters:
+    ///   - loops: where answers go, by loop number.
+    ///   - tally: hears of events that left the history.
+    ///   - journal: has the records of events that the history was without; nil when nothing is kept.
+    ///   - onDropped: called, on the thread, with how many events were dropped because too many waited.
+    ///   - onFault: called, on the thread, with what the history lacks for good, in words.
+    ///   - makeFile: opens the file, on the thread that will use it.
+    /// - Throws: `ThreadFailure` when the system has no room for its thread.
+    package init(
+        loops: [LoopMailbox],
+        tally: LimitTally<GatewayCountedLimit> = LimitTally(),
+        journal: JournalEvents? = nil,
+        onDropped: @escaping @Sendable (Int) -> Void,
+        onFault: @escaping @Sendable (String) -> Void = { _ in },
+        makeFile: @escaping @Sendable () -> HistoryFile
+    ) throws(ThreadFailure) {
+        let mailbox = self.mailbox
+        let opened = self.opened
+        let retention = self.retention
+        self.thread = try NamedThread("history") {
+            opened.isDecided.wait()
+            guard opened.isAsked.withLock({ $0 }) else { return }
+            Self.run(mailbox) {
+                let file = makeFile()
+                retention.advance(to: file.durableSequence)
+                opened.found.withLock { $0 = file.found }
+                opened.isKnown.signal()
+                return HistoryTurns(HistoryFeed(file, retention, journal, onFault), loops, tally, onDropped)
+            }
+        }
+    }
+
+    /// Takes over everything of `batch`, which is empty afterwards.
+    package func submit(_ batch: inout HistoryBatch) {
+        self.mailbox.submit(&batch)
+    }
+
+    /// Keeps to other bounds from now on.
+    package func setLimits(_ limits: HistoryLimits) {
+        var batch = HistoryBatch()
+        batch.limits = limits
+        self.mailbox.submit(&batch)
+    }
+
+    /// Writes what it was given, ends the thread, and waits for that.
+    package func stop() {
+        self.opened.isDecided.signal()
+        self.mailbox.close()
+        self.thread.join()
+    }
+
+    /// Has the file opened, which is neither looked at nor made before.
+    package func open() {
+        self.opened.isAsked.withLock { $0 = true }
+        self.opened.isDecided.signal()
+    }
+
+    /// What the file held when it was opened, waited for; nil when it could not be opened.
+    func waitUntilOpened() -> HistoryFound? {
+        self.opened.isKnown.wait()
+        self.opened.isKnown.signal()
+        return self.opened.found.withLock { $0 }
+    }
+
+    /// The file is closed when this returns.
+    private static func run(_ mailbox: Mailbox<HistoryBatch>, _ open: () -> HistoryTurns) {
+        let turns = open()
+        var batch = HistoryBatch()
+        while mailbox.take(into: &batch, waitingAtMost: turns.millisecondsToNext) {
+            turns.take(batch)
+            batch.removeAll()
+            turns.work()
+        }
+        turns.finish()
+    }
+}

@@ -1,0 +1,83 @@
+package import Access
+package import Bytes
+package import DeviceEngine
+package import DeviceJournal
+package import EventLog
+package import History
+package import Settings
+
+/// The files a gateway keeps in its state folder.
+package struct GatewayStore: Sendable {
+    let folder: String
+    let kind: GatewayConfiguration.Store
+    private let acceptsLoss: Bool
+    /// Those of memory when nothing is kept, whatever is configured for the file.
+    package let historyLimits: HistoryLimits
+
+    package init(_ configuration: GatewayConfiguration) {
+        self.folder = configuration.stateFolder
+        self.kind = configuration.store
+        self.acceptsLoss = configuration.acceptsLoss
+        self.historyLimits =
+            switch configuration.store {
+            case .memory: .inMemory
+            case .sqlite:
+                HistoryLimits(
+                    bytesMax: configuration.limits.historyBytesMax,
+                    ageMillisecondsMax: Int64(configuration.limits.historySeconds) * 1000
+                )
+            }
+    }
+
+    static let journalName = "journal.sqlite"
+
+    var journalPath: String { "\(self.folder)/\(Self.journalName)" }
+
+    private var historyPath: String { "\(self.folder)/history.sqlite" }
+
+    /// Opens the journal, with a thread beside it that makes its checkpoints and lives as long as the process; nil
+    /// when nothing is kept.
+    ///
+    /// - Parameters:
+    ///   - retention: what the history has made durable, and the journal need not keep any more.
+    ///   - log: hears why a checkpoint failed, or which file is gone.
+    package func openJournal(_ retention: EventRetention, _ log: GatewayLog) throws(StoreError) -> (any RecordStore)? {
+        guard self.kind == .sqlite else { return nil }
+        let journal = try Journal(
+            path: self.journalPath,
+            follower: self.historyPath,
+            acceptsLoss: self.acceptsLoss
+        )
+        journal.retention = retention
+        _ = try CheckpointThread(journal) { log.write(.checkpointFailed, ["cause": $0.message]) }
+        return journal
+    }
+
+    /// Reads from the journal what the history was without; nil when nothing is kept.
+    package var journalEvents: JournalEvents? { self.kind == .sqlite ? JournalEvents(path: self.journalPath) : nil }
+
+    /// What a start would refuse of the journal, found without reading all of it; nil when there is nothing.
+    package var journalFault: String? {
+        self.kind == .sqlite ? Journal.fault(path: self.journalPath, follower: self.historyPath)?.message : nil
+    }
+
+    /// What the history numbers devices and pushes with.
+    ///
+    /// - Throws: when the file that keeps it cannot be used or made.
+    package func historyKey() throws(CredentialError) -> HashKey {
+        switch self.kind {
+        case .memory: HistoryKey.passing()
+        case .sqlite: try HistoryKey.make(in: self.folder)
+        }
+    }
+
+    /// Opens the history, in memory when nothing is kept.
+    package func openHistory(key: HashKey, onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
+        let path: String? =
+            switch self.kind {
+            case .memory: nil
+            case .sqlite: self.historyPath
+            }
+        return HistoryFile(path: path, key: key, limits: self.historyLimits, onTrouble: onTrouble)
+    }
+}
