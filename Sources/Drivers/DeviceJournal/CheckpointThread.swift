@@ -3,7 +3,8 @@ import Foundation
 import Platform
 import Synchronization
 
-/// Makes a journal's checkpoints on a thread of its own, and looks after its files each second. `stop` ends it.
+/// Makes a journal's checkpoints on a thread of its own, and looks after its files and its mark each second. `stop`
+/// ends it.
 package final class CheckpointThread: Sendable {
     private let isDue = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
@@ -37,12 +38,22 @@ package final class CheckpointThread: Sendable {
     }
 
     private func run(_ checkpointer: JournalCheckpointer, _ onFailure: (StoreError) -> Void) {
+        var nextLook = DispatchTime.now() + 1
+        var isMarkBehind = false
         while true {
-            let isDue = self.isDue.wait(timeout: .now() + 1) == .success
+            let isDue = self.isDue.wait(timeout: nextLook) == .success
             if self.isStopping.load(ordering: .acquiring) { return }
             do throws(StoreError) {
+                if isDue {
+                    try checkpointer.checkpoint()
+                    isMarkBehind = true
+                }
+                // Commits wait for whatever is synced beside them, and there may be many checkpoints in a second.
+                guard .now() >= nextLook else { continue }
+                nextLook = .now() + 1
                 try checkpointer.checkFiles()
-                if isDue { try checkpointer.checkpoint() }
+                if isMarkBehind { try checkpointer.syncMark() }
+                isMarkBehind = false
             } catch {
                 onFailure(error)
                 return

@@ -35,6 +35,12 @@ package final class JournalCheckpointer: @unchecked Sendable {
             try Self.guarded(database, self.progress) { () throws(SQLiteError) in try database.syncFile() }
             guard self.progress.copied(pages, generation: generation) else { break }
         }
+    }
+
+    /// Makes the mark durable, so that it is not far behind after a loss of power.
+    ///
+    /// - Throws: `StoreError` when it failed. The journal then commits nothing more.
+    package func syncMark() throws(StoreError) {
         try Self.syncMark(self.progress)
     }
 
@@ -65,7 +71,6 @@ package final class JournalCheckpointer: @unchecked Sendable {
         }
     }
 
-    /// Makes the mark durable, so that it is not far behind after a loss of power.
     static func syncMark(_ progress: CheckpointProgress) throws(StoreError) {
         do throws(StoreError) { try progress.markFile?.sync() } catch {
             progress.fail(error)

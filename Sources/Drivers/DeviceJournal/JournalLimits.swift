@@ -10,9 +10,10 @@ package struct JournalLimits: Sendable {
     /// Bytes of rows that are deleted together. Deleting the rows of each commit with it dirties as many pages again as
     /// the commit's own records do, since SQLite evens out three leaves each time.
     package var deletionBytes = 512 << 10
-    /// Pages in the write-ahead log that are not in the file yet, at which a checkpoint is asked for: 2 MiB. Syncing
-    /// so few beside a commit makes it wait for a millisecond.
-    package var checkpointPages = 128
+    /// Pages in the write-ahead log that are not in the file yet, at which a checkpoint is asked for: 3 MiB. Syncing
+    /// so few beside a commit makes it wait for a millisecond; asked for at fewer, more than one lone commit in a
+    /// hundred would.
+    package var checkpointPages = 192
     /// How many such pages make commits wait for the checkpoint that is being made: 32 MiB.
     package var waitPages = 2048
     /// Pages in the write-ahead log at which a commit copies the last of them itself, so that the next one begins the

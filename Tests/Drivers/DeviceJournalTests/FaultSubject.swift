@@ -39,6 +39,7 @@ struct FaultSubject {
     func checkpoint() throws(StoreError) {
         self.due.isSet.store(false, ordering: .relaxed)
         try self.checkpointer.checkpoint()
+        try self.checkpointer.syncMark()
     }
 
     /// What was durable when a commit failed.
