@@ -51,7 +51,7 @@ package struct ConfigurationLoader {
 
     /// Reads a whole file.
     ///
-    /// - Parameter option: what names the file on the command line, for messages.
+    /// - `option`: what names the file on the command line, for messages.
     package static func contents(of path: String, bytesMax: Int, option: String) throws(ConfigurationError) -> Data {
         guard !OrdinaryFile.isOther(path) else {
             let fault = ConfigurationFault(

@@ -20,10 +20,9 @@ package final class WebhookThread: Sendable {
         let replacement = Mutex<[Webhook]?>(nil)
     }
 
-    /// - Parameters:
-    ///   - hooks: those to begin with.
-    ///   - loop: the number of its mailbox among the loops'.
-    ///   - onDrained: called once, during a shutdown, when no webhook holds a wake.
+    /// - `hooks`: those to begin with.
+    /// - `loop`: the number of its mailbox among the loops'.
+    /// - `onDrained`: called once, during a shutdown, when no webhook holds a wake.
     /// - Throws: `HTTPClientError` when libcurl cannot be set up, or no thread can be made.
     package init(
         _ hooks: [Webhook],

@@ -48,7 +48,7 @@ package final class GatewayContext: Sendable {
     private let connections = Atomic(0)
     private let onIdle: @Sendable () -> Void
 
-    /// - Parameter onIdle: called during a shutdown when the last connection has ended; more than once, perhaps.
+    /// - `onIdle`: called during a shutdown when the last connection has ended; more than once, perhaps.
     package init(
         configuration: GatewayConfiguration,
         roles: [ListenerRole],

@@ -65,18 +65,17 @@ package final class EngineCore {
 
     /// An engine as `store` kept it; the wakes that were in flight are lost, and that is durable.
     ///
-    /// - Parameters:
-    ///   - historyKey: the key of the history that hears what happens.
-    ///   - workers: whether workers are asked who they are.
-    ///   - store: nil to keep nothing.
-    ///   - jumpWatch: how far the wall clock may have gone across a boot, and who hears that it went farther.
-    ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
-    ///   - meter: what other parts of the gateway have counted of their bounds.
-    ///   - live: takes a sample a second.
-    ///   - limitWatch: tells of bounds that were met.
-    ///   - ring: wakes the engine's thread.
-    ///   - onLossAccepted: called here when the store lacks what was committed, and the start goes on without it.
-    ///   - onFailure: called once, when nothing can be stored any more.
+    /// - `historyKey`: the key of the history that hears what happens.
+    /// - `workers`: whether workers are asked who they are.
+    /// - `store`: nil to keep nothing.
+    /// - `jumpWatch`: how far the wall clock may have gone across a boot, and who hears that it went farther.
+    /// - `wakeBytesPerStreamMax`: the bytes of payloads that a worker's stream may hold unanswered.
+    /// - `meter`: what other parts of the gateway have counted of their bounds.
+    /// - `live`: takes a sample a second.
+    /// - `limitWatch`: tells of bounds that were met.
+    /// - `ring`: wakes the engine's thread.
+    /// - `onLossAccepted`: called here when the store lacks what was committed, and the start goes on without it.
+    /// - `onFailure`: called once, when nothing can be stored any more.
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
@@ -131,9 +130,8 @@ package final class EngineCore {
             wakeBytesPerStreamMax: wakeBytesPerStreamMax
         )
         if let store {
-            var beginning = Self.beginning(since: self.countingSince, workers, isPolicyNew ? policies : nil)
             let clock = self.clock.record(now, self.offset)
-            beginning.append(RecordKey(.clock)) { clock.store(to: &$0) }
+            var beginning = Self.beginning(since: self.countingSince, clock, workers, isPolicyNew ? policies : nil)
             self.engine.takeStep(into: &beginning)
             self.engine.takeEvents(into: &self.stage.group.history.events)
             self.numbers?.write(self.stage.group.history, to: &beginning)
@@ -163,11 +161,17 @@ package final class EngineCore {
     /// - Parameters:
     ///   - since: when the counters began, in milliseconds since 1970.
     ///   - policies: nil when they are as before.
-    private static func beginning(since: Int64, _ workers: WorkersAsked, _ policies: PolicyVersions?) -> RecordBatch {
+    private static func beginning(
+        since: Int64,
+        _ clock: ClockRecord,
+        _ workers: WorkersAsked,
+        _ policies: PolicyVersions?
+    ) -> RecordBatch {
         var batch = RecordBatch()
         batch.append(RecordKey(.origin)) { $0.append(memoryOf: since.littleEndian) }
         if workers == .asked { batch.append(.workersAsked) { $0.append(memoryOf: since.littleEndian) } }
         if let policies { batch.append(RecordKey(.policies)) { policies.store(to: &$0) } }
+        batch.append(RecordKey(.clock)) { clock.store(to: &$0) }
         return batch
     }
 

@@ -12,20 +12,19 @@ package final class EngineThread: Sendable {
 
     /// Waits until the engine has everything that was kept.
     ///
-    /// - Parameters:
-    ///   - historyKey: the key of the history that hears what happens.
-    ///   - workers: whether workers are asked who they are.
-    ///   - jumpWatch: how far the wall clock may have gone across a boot, and who hears that it went farther.
-    ///   - wakeBytesPerStreamMax: the bytes of payloads that a worker's stream may hold unanswered.
-    ///   - mailbox: what the loops have for it; closing it ends the thread.
-    ///   - outlet: where it leaves what it has for the loops and the history.
-    ///   - meter: what other parts of the gateway have counted of their bounds.
-    ///   - live: takes a sample a second.
-    ///   - limitWatch: tells of bounds that were met.
-    ///   - openStore: opens the store; nil to keep nothing.
-    ///   - onLossAccepted: called when the store lacks what was committed, and the start goes on without it.
-    ///   - onFailure: called once, when nothing can be stored any more.
-    ///   - pulse: beats in each of the thread's turns.
+    /// - `historyKey`: the key of the history that hears what happens.
+    /// - `workers`: whether workers are asked who they are.
+    /// - `jumpWatch`: how far the wall clock may have gone across a boot, and who hears that it went farther.
+    /// - `wakeBytesPerStreamMax`: the bytes of payloads that a worker's stream may hold unanswered.
+    /// - `mailbox`: what the loops have for it; closing it ends the thread.
+    /// - `outlet`: where it leaves what it has for the loops and the history.
+    /// - `meter`: what other parts of the gateway have counted of their bounds.
+    /// - `live`: takes a sample a second.
+    /// - `limitWatch`: tells of bounds that were met.
+    /// - `openStore`: opens the store; nil to keep nothing.
+    /// - `onLossAccepted`: called when the store lacks what was committed, and the start goes on without it.
+    /// - `onFailure`: called once, when nothing can be stored any more.
+    /// - `pulse`: beats in each of the thread's turns.
     /// - Throws: `StoreError` when what was kept cannot be read, or nothing can be stored.
     package init(
         configuration: EngineConfiguration,

@@ -25,7 +25,7 @@ package struct Rejections {
     /// Those of one topic, by reason number.
     package subscript(topic: TopicIndex) -> [Int64] { self.byTopic[topic.rawValue] ?? Self.none }
 
-    /// - Parameter topic: nil when the refused pushes named none that is known.
+    /// - `topic`: nil when the refused pushes named none that is known.
     package mutating func count(_ reason: Int, _ topic: TopicIndex?, by count: Int64 = 1) {
         self.total[reason] += count
         self.changed.insert(RecordKey.everyTopic)

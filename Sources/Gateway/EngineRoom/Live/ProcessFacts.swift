@@ -12,7 +12,7 @@ package struct ProcessFacts: Sendable {
 
     /// How it is now.
     ///
-    /// - Parameter startedAt: when it started, on the monotonic clock in milliseconds.
+    /// - `startedAt`: when it started, on the monotonic clock in milliseconds.
     package init(connections: Int, startedAt: Int64) {
         self.connections = connections
         self.uptimeSeconds = (SystemClock.monotonic - startedAt) / 1000

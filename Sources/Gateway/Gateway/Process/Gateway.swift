@@ -63,12 +63,9 @@ package final class Gateway: Sendable {
         )
         self.reloads = reloads
         self.context = context
-        let server = try HTTPServer(
-            listeners: listeners,
-            limits: configuration.limits.transport,
-            loopCount: loopCount
-        ) { loop in
-            LoopHandler(loop: loop, context: context)
+        let server = try HTTPServer(listeners: listeners, limits: configuration.limits.transport, loopCount: loopCount)
+        {
+            LoopHandler(loop: $0, context: context)
         }
         // Loops and handlers hold each other: what fails below leaves the server there, but must not leave its files.
         var isReady = false
