@@ -115,12 +115,15 @@ def instructions(result: dict) -> list[Table]:
 def beside(rows: list[dict]) -> list[Table]:
     cells = [
         [
-            row["figure"], f"{row['this']:,.0f}", f"{row['other']:,.0f}", f"{row['ratio']:.3f}",
+            row["figure"],
+            *(f"{row[build]:,.0f}" if build in row else "" for build in ("this", "other", "again")),
+            f"{row['ratio']:.3f}",
             *([f"at most {row['target']}", verdict(row["passed"])] if "target" in row else ["", ""]),
         ]
         for row in rows
     ]  # fmt: skip
-    return [Table("A durable push beside that of another build", ["", "this", "other", "ratio", "target", ""], cells)]
+    columns = ["", "this", "other", "again", "ratio", "target", ""]
+    return [Table("A durable push beside that of another build", columns, cells)]
 
 
 def auth(row: dict) -> list[Table]:

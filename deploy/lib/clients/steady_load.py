@@ -206,12 +206,23 @@ def window(logs: list[Log]) -> tuple[int, int]:
 def observe(load: Load, pid: int) -> dict[str, float]:
     """Runs the load on the server: `perSecond`, `cpuMicroseconds` of each, `busy` in cores, `p50` and `p99` in
     microseconds, what share was `refused`, and the most `residentMegabytes`."""
+    return figures(*finished(load, pid))
+
+
+def durations(load: Load, pid: int) -> list[int]:
+    """Runs the load on the server: how long each request took while all were at work, microseconds."""
+    logs, _ = finished(load, pid)
+    return [took for log in logs for took in log.took[inside(log, *window(logs))]]
+
+
+def finished(load: Load, pid: int) -> tuple[list[Log], Clock]:
+    """A run of the load whose processes were at work together for long enough."""
     for _ in range(ATTEMPTS):
         with Clock(pid) as clock, Running(load) as running:
             logs = running.finish()
         start, end = window(logs)
         if end - start >= WINDOW_SECONDS_MIN * 1e6:
-            return figures(logs, clock)
+            return logs, clock
         # On a machine that does other things besides, processes are late at the start.
         load = replace(load, seconds=load.seconds * 2)
     raise SystemExit(
@@ -220,25 +231,30 @@ def observe(load: Load, pid: int) -> dict[str, float]:
     )
 
 
+def inside(log: Log, start: int, end: int) -> slice:
+    """The requests of a process that ended in this time, microseconds."""
+    return slice(bisect_left(log.ends, start), bisect_right(log.ends, end))
+
+
 def figures(logs: list[Log], clock: Clock) -> dict[str, float]:
     """What there is to tell of the time in which all processes were at work."""
     start, end = window(logs)
     if start >= end:
         raise SystemExit("a process of the load had no answer at all; the run does not count")
-    durations, good = [], 0
+    took, good = [], 0
     for log in logs:
-        inside = slice(bisect_left(log.ends, start), bisect_right(log.ends, end))
-        durations += log.took[inside]
-        good += log.statuses[inside].count("200")
-    durations.sort()
-    count, elapsed = len(durations), (end - start) / 1e6
+        counted = inside(log, start, end)
+        took += log.took[counted]
+        good += log.statuses[counted].count("200")
+    took.sort()
+    count, elapsed = len(took), (end - start) / 1e6
     spent = clock.spent_at(end / 1e6) - clock.spent_at(start / 1e6)
     return {
         "perSecond": count / elapsed,
         "cpuMicroseconds": spent / count * 1e6,
         "busy": spent / elapsed,
-        "p50": durations[count // 2],
-        "p99": durations[count * 99 // 100],
+        "p50": took[count // 2],
+        "p99": took[count * 99 // 100],
         "refused": (count - good) / count,
         "residentMegabytes": max(clock.resident),
     }
