@@ -27,15 +27,11 @@ struct HistoryFilesTests {
         let folder = try RestartFolder()
         let older = try self.makeOlderJournal(folder)
         try older.putBack()
-        let away = folder.folder.appendingPathComponent("history.sqlite")
-        try folder.moveHistory(to: away)
-        // Nobody can open a file there.
-        try FileManager.default.createDirectory(at: folder.history, withIntermediateDirectories: false)
+        try self.hideHistory(folder)
         let gateway = try folder.start()
         try gateway.eventually("a warning") { gateway.process.errors.contains("cannot be kept for now") }
         let pushed = try (0..<8).map { _ in try self.push(gateway) }
-        try FileManager.default.removeItem(at: folder.history)
-        try FileManager.default.moveItem(at: away, to: folder.history)
+        try self.putHistoryBack(folder)
         _ = try self.push(gateway)
         try gateway.eventually("a warning") { gateway.process.errors.contains("the journal is an older one") }
         for identifier in pushed + [older.before, older.after] { #expect(try self.isTold(identifier, gateway)) }
@@ -48,16 +44,12 @@ struct HistoryFilesTests {
     @Test("What happened while a history could not be opened is in it at the next start, also when it goes on beyond")
     func neverOpened() throws {
         let folder = try RestartFolder()
-        let older = try self.makeOlderJournal(folder)
-        try older.putBack()
-        let away = folder.folder.appendingPathComponent("history.sqlite")
-        try folder.moveHistory(to: away)
-        try FileManager.default.createDirectory(at: folder.history, withIntermediateDirectories: false)
+        try self.makeOlderJournal(folder).putBack()
+        try self.hideHistory(folder)
         let gateway = try folder.start()
         let pushed = try (0..<8).map { _ in try self.push(gateway) }
         try folder.end(gateway, SIGKILL)
-        try FileManager.default.removeItem(at: folder.history)
-        try FileManager.default.moveItem(at: away, to: folder.history)
+        try self.putHistoryBack(folder)
         let next = try folder.start()
         for identifier in pushed { #expect(try self.isTold(identifier, next)) }
         try next.eventually("a warning") { next.process.errors.contains("the journal is an older one") }
@@ -107,6 +99,21 @@ struct HistoryFilesTests {
         let after = try (0..<4).map { _ in try self.push(second) }
         try folder.end(second, SIGTERM)
         return OlderJournal(folder: folder, files: files, before: before, after: after[3])
+    }
+
+    /// Nobody can open a file where a folder is.
+    private func hideHistory(_ folder: RestartFolder) throws {
+        try folder.moveHistory(to: self.away(folder))
+        try FileManager.default.createDirectory(at: folder.history, withIntermediateDirectories: false)
+    }
+
+    private func putHistoryBack(_ folder: RestartFolder) throws {
+        try FileManager.default.removeItem(at: folder.history)
+        try FileManager.default.moveItem(at: self.away(folder), to: folder.history)
+    }
+
+    private func away(_ folder: RestartFolder) -> URL {
+        folder.folder.appendingPathComponent("history.sqlite")
     }
 
     /// - Returns: the apns-id of a push that was accepted.

@@ -102,7 +102,7 @@ package final class Journal: RecordStore {
 
     package var beginsAnother: Bool { self.found?.beginsAnother ?? false }
 
-    package func begin() throws(StoreError) -> StoreLoss? {
+    package func begin() throws(StoreError) {
         guard let found = self.found, self.isLoaded else {
             preconditionFailure("a journal begins once, when what it holds was loaded")
         }
@@ -113,7 +113,6 @@ package final class Journal: RecordStore {
         case .new(let loss): try self.open(try JournalFile.make(self.place, isInsteadOfLost: loss != nil))
         case .found(let journal): try self.open(try JournalFile.takeOver(self.place, journal))
         }
-        return found.loss
     }
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {

@@ -22,9 +22,8 @@ package protocol RecordStore: AnyObject {
     /// Takes over what was loaded, when its user has verified what it means: it is durable from here on, and commits
     /// may follow. Called once, before the first commit; until then every file is as it was.
     ///
-    /// - Returns: what was lost of what was once committed, and is now given up; nil when nothing was.
     /// - Throws: `StoreError` when nothing can be written; the store is then of no use.
-    func begin() throws(StoreError) -> StoreLoss?
+    func begin() throws(StoreError)
 
     /// Makes one batch durable: when this returns, a crash loses nothing of it.
     ///

@@ -50,7 +50,7 @@ struct Measurement: ~Copyable {
         var sizes = (all: 0, live: 0)
         do {
             let journal = try Journal(path: path)
-            _ = try journal.begin()
+            try journal.begin()
             journal.retention = self.retention
             let thread = try CheckpointThread(journal)
             defer { thread.stop() }
@@ -78,7 +78,7 @@ struct Measurement: ~Copyable {
         let opened = Self.now(CLOCK_MONOTONIC)
         var found = 0
         try journal.load { key, _ in found += key.kind == .device ? 1 : 0 }
-        _ = try journal.begin()
+        try journal.begin()
         let loaded = Self.now(CLOCK_MONOTONIC)
         precondition(found == self.options.devices, "every device is loaded")
         latencies.sort()

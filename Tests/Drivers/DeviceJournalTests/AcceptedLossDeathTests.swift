@@ -18,14 +18,14 @@ struct AcceptedLossDeathTests {
             }
         )
         try journal.load { _, _ in }
-        return try journal.begin()
+        return try journal.beginTellingLoss()
     }
 
     /// A journal of six commits whose log cannot be read; the first three are in the file, or none.
     private func makeLoss(_ disk: SimulatedDisk, isCopied: Bool) throws {
         let subject = try FaultSubject(disk)
         _ = try subject.store.loadAll()
-        _ = try subject.store.begin()
+        try subject.store.begin()
         for number in 0..<6 {
             try subject.store.commit([RecordKey(.clock): [UInt8(number)]])
             if isCopied, number == 2 { try subject.checkpoint() }

@@ -57,7 +57,7 @@ struct CheckpointTests {
         let disk = SimulatedDisk()
         let asked = Mutex(0)
         let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName, limits: Self.limits) { _ in }
-        _ = try journal.begin()
+        try journal.begin()
         let checkpointer = journal.makeCheckpointer()
         journal.onCheckpointDue = { asked.withLock { $0 += 1 } }
         var turn = 0
@@ -88,7 +88,7 @@ struct CheckpointTests {
         for fault in [SimulatedDisk.Fault.noSpace, .ioError, .failedSync] {
             let disk = SimulatedDisk()
             let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in }
-            _ = try journal.begin()
+            try journal.begin()
             try journal.commit([(.device(1), [1]), (.device(2), [2])])
             disk.failOperation(0, fault)
             let content = [UInt8](repeating: 9, count: 100_000)
@@ -115,7 +115,7 @@ struct CheckpointTests {
             let disk = SimulatedDisk()
             do {
                 let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
-                _ = try journal.begin()
+                try journal.begin()
                 try journal.commit(old)
                 // The next commit is the first of a new log, so that no older frame covers the pages it changes.
                 try journal.makeCheckpointer().checkpoint()
@@ -143,7 +143,7 @@ struct CheckpointTests {
         let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
         var found: [RecordKey: [UInt8]] = [:]
         try journal.load { key, bytes in found[key] = bytes.array }
-        _ = try journal.begin()
+        try journal.begin()
         return found
     }
 }

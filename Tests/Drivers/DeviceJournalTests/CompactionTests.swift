@@ -26,7 +26,7 @@ struct CompactionTests {
             limits.deletionBytes = 32 << 10
             self.limits = limits
             self.journal = try Journal(path: Self.path, vfs: self.disk.vfsName, limits: limits) { _ in }
-            _ = try self.journal.begin()
+            try self.journal.begin()
         }
 
         func commit(_ devices: some Sequence<Int>, bytes: (Int) -> Int) throws {

@@ -181,7 +181,7 @@ struct DamageTests {
     func missingFolder() throws {
         let folder = try JournalFolder()
         #expect {
-            _ = try Journal(path: folder.path("none/journal.sqlite")).begin()
+            try Journal(path: folder.path("none/journal.sqlite")).begin()
         } throws: { error in
             let message = (error as? StoreError)?.message ?? ""
             return message.contains("none/journal.sqlite cannot be opened") && message.contains("its folder exists")

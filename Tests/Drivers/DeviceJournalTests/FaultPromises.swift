@@ -48,6 +48,13 @@ struct FaultPromises {
 }
 
 extension RecordStore {
+    /// Begins, and says what was given up.
+    func beginTellingLoss() throws(StoreError) -> StoreLoss? {
+        let loss = self.loss
+        try self.begin()
+        return loss
+    }
+
     /// Everything it holds; a key that comes twice makes it throw.
     func loadAll() throws(StoreError) -> SimulatedStore.Records {
         var records = SimulatedStore.Records()

@@ -139,7 +139,7 @@ struct FaultTrial {
         }
         if let fault = self.promises.found(self.firstFound) { return self.wrong(fault) }
         do {
-            if let loss = try journal.store.begin() { self.wrong("a loss was accepted: \(loss.summary)") }
+            if let loss = try journal.store.beginTellingLoss() { self.wrong("a loss was accepted: \(loss.summary)") }
             self.promises.begun()
         } catch {
             if !mayFail || !self.disk.metFault { self.wrong("beginning failed: \(error.message)") }

@@ -114,7 +114,7 @@ struct FileWatchTests {
         func begin(acceptsLoss: Bool = false) throws -> StoreLoss? {
             let journal = try Journal(path: folder.path, follower: follower, acceptsLoss: acceptsLoss)
             try journal.load { _, _ in }
-            return try journal.begin()
+            return try journal.beginTellingLoss()
         }
         // One that was made and not written is no trace.
         try Data().write(to: URL(filePath: follower))

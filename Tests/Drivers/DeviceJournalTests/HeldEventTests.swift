@@ -32,7 +32,7 @@ struct HeldEventTests {
             try self.journal.load { key, content in
                 if key.kind == .events, let record = try? EventRecord(content) { found.insert(record.sequence) }
             }
-            _ = try self.journal.begin()
+            try self.journal.begin()
             self.found = found.sorted()
             self.sequence = found.max() ?? 0
         }

@@ -57,7 +57,7 @@ final class JournalFolder {
             precondition(records[key] == nil, "\(key) was handed over twice")
             records[key] = bytes.array
         }
-        return (journal, records, try journal.begin())
+        return (journal, records, try journal.beginTellingLoss())
     }
 
     /// What a reader finds in `name`.

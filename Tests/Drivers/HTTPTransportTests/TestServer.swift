@@ -40,11 +40,11 @@ final class TestServer {
     /// How often a bound was met, on all loops.
     func times(_ limit: TransportLimit) -> Int { self.server.tallies.reduce(0) { $0 + $1.times(limit) } }
 
-    /// Has a peer served again and again until a bound was met; false when it is not within a minute.
-    func isMet(_ limit: TransportLimit, while served: ScriptedPeer) -> Bool {
+    /// Has a peer served again and again until a bound was met this often; false when it is not within a minute.
+    func isMet(_ limit: TransportLimit, times: Int = 1, while served: ScriptedPeer) -> Bool {
         let deadline = ContinuousClock.now + .seconds(60)
         var stream = 101
-        while self.times(limit) == 0 {
+        while self.times(limit) < times {
             guard ContinuousClock.now < deadline else { return false }
             served.send(ScriptedPeer.request("/echo", stream: stream))
             guard served.body(stream: stream) == [] else { return false }

@@ -80,7 +80,7 @@ extension DispatchSimulation {
         rig.rig.lastPush = self.rig.rig.lastPush
         try rig.restore(records)
         try rig.engine.finishRestoring(now: now, losingWakes: true)
-        _ = try store.begin()
+        try store.begin()
         // What was begun is durable from here on, and nothing of it is under way.
         self.lives?.durable = found
         self.lives?.underWay = nil

@@ -40,7 +40,7 @@ struct HistoryFeedTests {
             self.journal = try Journal(path: folder.journal)
             self.journal.retention = self.retention
             try self.journal.load { _, _ in }
-            _ = try self.journal.begin()
+            try self.journal.begin()
             self.file = HistoryFile(
                 path: folder.history,
                 key: EngineRig.historyKey,

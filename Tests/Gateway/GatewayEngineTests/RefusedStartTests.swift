@@ -95,7 +95,7 @@ struct RefusedStartTests {
     private static func write(_ records: Records, _ path: String, _ format: Int) throws {
         do {
             let journal = try Journal(path: path)
-            _ = try journal.begin()
+            try journal.begin()
             var batch = RecordBatch()
             for (key, content) in records { batch.append(key) { $0.append(content) } }
             try journal.commit(batch)

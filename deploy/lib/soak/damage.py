@@ -153,7 +153,7 @@ class Start:
             return await self.judge_acceptance(outcome) if "--accept-loss" in outcome.said else outcome
         known = await asyncio.wait_for(ask(self.admin, self.scene), HANG_SECONDS)
         if is_journal_gone:
-            return await self.judge_beginning(known)
+            return self.judge_beginning(known)
         lost = difference(self.scene.known, known)
         if lost:
             return Outcome(SILENT, f"it came up with {lost}; it said: {self.warnings() or 'nothing'}")
@@ -166,16 +166,14 @@ class Start:
         what = f"the way of {len(untold)} of {len(known.ways)} pushes is gone or another, without a warning"
         return Outcome(SILENT, f"{what}: of {untold[0]} {known.ways[untold[0]]}, not {self.scene.known.ways[untold[0]]}")
 
-    async def judge_beginning(self, known: Known) -> Outcome:
-        """A start without any of the journal's files, which is how refusals say to begin with no state: it has none, and
-        the history that it finds says so."""
+    def judge_beginning(self, known: Known) -> Outcome:
+        """A start without any of the journal's files, which is how refusals say to begin with no state: it has none.
+        Beside a history it is refused."""
+        if self.scene.has_history:
+            return Outcome(SILENT, "the journal is gone, and its history is taken for that of a new one")
         if known.books["pushes"]["accepted"] or any(known.devices.values()):
             return Outcome(SILENT, "a journal that is not there has pushes or devices")
-        if not self.scene.has_history:
-            return Outcome(EXACT, self.warnings())
-        if await self.warns("the journal is new"):
-            return Outcome(SET_ASIDE, self.warnings())
-        return Outcome(SILENT, f"the journal is gone, and the history does not say so: {self.warnings() or 'nothing'}")
+        return Outcome(EXACT, self.warnings())
 
     async def warns(self, words: str) -> bool:
         """Whether a warning has these words, within a moment."""

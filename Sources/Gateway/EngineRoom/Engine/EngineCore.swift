@@ -106,8 +106,9 @@ package final class EngineCore {
         // A start that is refused leaves the store as it is, and the history.
         let beginsAnother = store?.beginsAnother ?? false
         // Told before it is given up: a start that is cut off in between must not have done it without a word.
-        if let loss = store?.loss { onLossAccepted(loss) }
-        self.acceptedLoss = try store?.begin()
+        self.acceptedLoss = store?.loss
+        if let loss = self.acceptedLoss { onLossAccepted(loss) }
+        try store?.begin()
         outlet.history.open()
         events?.compare(with: outlet.history.waitUntilOpened())
         var policies = stored.policies

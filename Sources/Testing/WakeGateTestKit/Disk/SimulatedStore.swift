@@ -56,11 +56,10 @@ package final class SimulatedStore: RecordStore {
         for (key, content) in self.durable { try Self.hand(key, content, to: take) }
     }
 
-    package func begin() throws(StoreError) -> StoreLoss? {
+    package func begin() throws(StoreError) {
         if self.state != .loaded { self.misuses.append("beginning after \(self.state)") }
         self.state = .begun
         try self.operate("beginning")
-        return self.loss
     }
 
     package func commit(_ batch: borrowing RecordBatch) throws(StoreError) {
