@@ -1,0 +1,51 @@
+package import Bytes
+package import LaunchPolicy
+
+/// A push that passed every check that needs no state.
+package struct IncomingPush {
+    package let apnsID: APNsID
+    /// Whether the sender chose the apns-id, and may repeat the push with it: the repetition is answered as before, and
+    /// not accepted again.
+    package let isNamedByClient: Bool
+    package let priority: Priority
+    package let expiration: ArrivingPush.Expiration
+    /// Empty when there is none; valid during the call.
+    package let collapseID: ByteView
+    /// Valid during the call.
+    package let payload: ByteView
+    /// Whether `aps.content-available` is 1.
+    package let wakes: Bool
+    /// The trace it belongs to, as `PushTrace` keeps it; empty when there is none, valid during the call.
+    package let trace: ByteView
+
+    package init(
+        apnsID: APNsID,
+        isNamedByClient: Bool,
+        priority: Priority,
+        expiration: ArrivingPush.Expiration,
+        collapseID: ByteView,
+        payload: ByteView,
+        wakes: Bool,
+        trace: ByteView = ByteView()
+    ) {
+        self.apnsID = apnsID
+        self.isNamedByClient = isNamedByClient
+        self.priority = priority
+        self.expiration = expiration
+        self.collapseID = collapseID
+        self.payload = payload
+        self.wakes = wakes
+        self.trace = trace
+    }
+}
+
+/// What is answered to an accepted push.
+package struct PushAnswer: Hashable, Sendable {
+    package let disposition: Disposition
+    /// When the push will be eligible, for `scheduled` and `coalesced` while nothing holds it.
+    package let eligibleAt: Instant?
+    /// The first hold that applies, for `scheduled` and `coalesced`.
+    package let held: HoldCode?
+    /// The wake that the push launched.
+    package let wake: WakeID?
+}
