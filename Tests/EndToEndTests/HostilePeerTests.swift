@@ -57,4 +57,47 @@ struct HostilePeerTests {
         worker.send(SIGTERM)
         #expect(try worker.finish().status == 0)
     }
+
+    @Test("Wakes of kinds without a handler are not answered, and each kind is said once")
+    func kinds() throws {
+        let peer = try ScriptedGateway()
+        let worker = try SDKWorker(peer.url, authority: peer.certificateAuthority, ["--slots", "1"])
+        try worker.wait(for: "subscribed")
+        try peer.request("/wakes")
+        try self.sendKinds(peer)
+        #expect(try peer.process.line() == #"POST /v1/wakes/last {"result":"newData"}"#)
+        #expect(try ["a", "c"].map { try worker.wait(for: "unhandled").text("wake") == $0 } == [true, true])
+        worker.process.send(SIGTERM)
+        #expect(try peer.process.line() == "POST /v1/streams/a-stream/drain ")
+        worker.process.send(SIGTERM)
+        #expect(try worker.process.finish().status == 0)
+    }
+
+    @Test("`wakegate worker` runs no command for a wake that is no push's, and says so once")
+    func commandKinds() throws {
+        let peer = try ScriptedGateway()
+        let worker = try ChildProcess(
+            RunningGateway.program,
+            [
+                "worker", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t", "--slots", "1",
+                "--stop-within", "5", "--", "bash", "-c", "exit 3",
+            ]
+        )
+        try peer.request("/wakes")
+        try self.sendKinds(peer)
+        #expect(try peer.process.line() == #"POST /v1/wakes/last {"result":"noData"}"#)
+        worker.send(SIGTERM)
+        worker.send(SIGTERM)
+        let ended = try worker.finish()
+        #expect(ended.status == 0)
+        #expect(ended.errors.components(separatedBy: "is of the kind appRefresh, ").count == 2)
+        #expect(ended.errors.components(separatedBy: "is of the kind processing, ").count == 2)
+    }
+
+    /// Wakes of two other kinds, then one of a push.
+    private func sendKinds(_ peer: ScriptedGateway) throws {
+        for (wake, kind) in [("a", "appRefresh"), ("b", "appRefresh"), ("c", "processing"), ("last", "push")] {
+            try peer.wake(wake, #""kind":"\#(kind)","task":"com.example.task","timeLeft":30000"#)
+        }
+    }
 }

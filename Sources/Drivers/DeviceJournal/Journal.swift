@@ -14,6 +14,9 @@ package final class Journal: RecordStore {
     /// What the history has made durable: rows with other events are kept, within `JournalLimits.heldBytesMax`. While
     /// it is nil, none is kept for its events. It is set before `load`.
     package var retention: EventRetention?
+    /// Called by `begin` when it has taken over a journal of an older format, with the path of the copy of what it was:
+    /// the next journal that begins here removes it.
+    package var onTakeover: ((_ copy: String) -> Void)?
     /// The bytes of records that the last commit copied from old rows.
     package private(set) var copiedBytesOfLastCommit = 0
 
@@ -107,11 +110,11 @@ package final class Journal: RecordStore {
             preconditionFailure("a journal begins once, when what it holds was loaded")
         }
         self.found = nil
-        // It would keep the log from being copied into the file.
-        self.reader = nil
         switch found {
-        case .new(let loss): try self.open(try JournalFile.make(self.place, isInsteadOfLost: loss != nil))
-        case .found(let journal): try self.open(try JournalFile.takeOver(self.place, journal))
+        case .new(let loss):
+            self.reader = nil
+            try self.open(try JournalFile.make(self.place, isInsteadOfLost: loss != nil))
+        case .found(let journal): try self.takeOver(journal)
         }
     }
 
@@ -146,6 +149,21 @@ package final class Journal: RecordStore {
     }
 
     // MARK: Opening
+
+    private func takeOver(_ journal: FoundJournal) throws(StoreError) {
+        var copy: String?
+        if journal.format < JournalFile.format, let reader {
+            copy = try FormerJournal.keep(reader, self.place, format: journal.format)
+        }
+        // It would keep the log from being copied into the file.
+        self.reader = nil
+        try self.open(try JournalFile.takeOver(self.place, journal))
+        if let copy {
+            self.onTakeover?(copy)
+        } else if journal.loss == nil {
+            FormerJournal.removeAll(self.place)
+        }
+    }
 
     private func open(
         _ opened: (database: SQLiteDatabase, markFile: JournalMarkFile, mark: JournalMark)

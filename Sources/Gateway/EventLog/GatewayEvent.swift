@@ -3,7 +3,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case ready, draining, drainTimedOut, stopped
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
     case providerKeys, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
-    case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, history, historyEventsDropped
+    case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, journalTakenOver, history
+    case historyEventsDropped
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
     case logLinesLost
@@ -11,7 +12,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     /// How much it matters, always the same.
     package var level: LogLevel {
         switch self {
-        case .ready, .draining, .stopped, .reloaded, .configurationChanged, .webhookRecovered: .info
+        case .ready, .draining, .stopped, .reloaded, .configurationChanged, .journalTakenOver, .webhookRecovered: .info
         case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .clientTrust, .clientCertificate, .clockJumped,
             .journalLossAccepted, .history, .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused,
             .logLinesLost:
@@ -25,7 +26,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     var isThrottled: Bool {
         switch self {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
-            .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped, .journalLossAccepted:
+            .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped, .journalLossAccepted,
+            .journalTakenOver:
             false
         case .providerKeys, .tokensUnreadable, .clientTrust, .clientCertificate, .handshakeFailed, .storeFailed,
             .checkpointFailed, .history, .historyEventsDropped, .limitMet, .routineLimitMet, .webhookResting,
@@ -44,7 +46,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,
             .handshakeFailed, .clockJumped, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
-            .journalLossAccepted, .logLinesLost:
+            .journalLossAccepted, .journalTakenOver, .logLinesLost:
             nil
         }
     }

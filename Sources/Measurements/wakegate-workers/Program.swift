@@ -115,6 +115,8 @@ struct Program {
         case .disconnected(let reason, let wait):
             let wait = ScriptedHandler.milliseconds(wait)
             Line.show("disconnected", worker, [("code", .text("\(reason.code)")), ("retry", .number(wait))])
+        case .refused(let wake, let kind):
+            Line.show("unhandled", worker, [("wake", .text(wake)), ("kind", .text(kind))])
         case .started: break
         case .expired(let wake): Line.show("expired", worker, [("wake", .text(wake))])
         case .lost(let wake): Line.show("lost", worker, [("wake", .text(wake))])

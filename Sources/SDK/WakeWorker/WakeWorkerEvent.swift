@@ -7,6 +7,9 @@ public enum WakeWorkerEvent: Sendable {
     case subscribed
     /// The subscription has ended, and is tried again after `retryIn`. Wakes it had brought are lost.
     case disconnected(reason: WakeWorkerError, retryIn: Duration)
+    /// A wake came of a kind that the worker has no handler for, such as `appRefresh`. It is not answered, and neither
+    /// are later ones of its kind, of which nothing is said until `run` is called again.
+    case refused(wake: String, kind: String)
     /// A wake was handed to the handler.
     case started(wake: String)
     /// The time of a wake is over; its handler was cancelled.

@@ -74,6 +74,43 @@ struct WakeMessageTests {
         #expect(machine.nextMoment != nil && keepAlive.nextMoment != nil)
     }
 
+    @Test("A wake that names no kind is a push's, and so is one that says so")
+    func push() {
+        let start = #"{"wake":"w","device":"ab","topic":"t","deadline":99"#
+        let silent = WakeEvent(Array("\(start)}".utf8))
+        #expect(silent == WakeEvent(Array(#"\#(start),"kind":"push"}"#.utf8)))
+        guard case .push(let message) = silent else {
+            Issue.record("it is read as another kind's")
+            return
+        }
+        #expect(message.wake == "w")
+    }
+
+    @Test(
+        "A wake of another kind is told by its kind and id, whatever else there is, and is not read as a push's",
+        arguments: ["appRefresh", "processing", "continued", "urlSession", "Push", "aKindOfTenYearsFromNow"]
+    )
+    func otherKinds(name: String) throws {
+        let kind = try #require(WakeKind(name))
+        for rest in ["", #","device":"ab","topic":"t","deadline":99,"task":"a.b","payload":{}"#] {
+            let data = Array(#"{"wake":"w","kind":"\#(name)"\#(rest)}"#.utf8)
+            #expect(WakeEvent(data) == .other(wake: "w", kind))
+            #expect(WakeMessage(data) == nil)
+        }
+    }
+
+    @Test(
+        "A kind that no gateway names makes the event unreadable",
+        arguments: [
+            "7", "null", "[]", "\"\"", #""app refresh""#, #""a\nb""#, #""appRefr\u00e9sh""#, #""\u202e""#,
+            "\"" + String(repeating: "a", count: WakeKind.lengthMax + 1) + "\"",
+        ]
+    )
+    func badKinds(kind: String) {
+        #expect(WakeEvent(Array(#"{"wake":"w","device":"ab","topic":"t","deadline":1,"kind":\#(kind)}"#.utf8)) == nil)
+        #expect(WakeEvent(Array(#"{"kind":"appRefresh","device":"ab","topic":"t","deadline":1}"#.utf8)) == nil)
+    }
+
     @Test(
         "Text that is no wake is refused",
         arguments: [

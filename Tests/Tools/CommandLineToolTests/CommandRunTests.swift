@@ -38,6 +38,13 @@ struct CommandRunTests {
         #expect(variables["TRACESTATE"] == "a=1")
     }
 
+    @Test("The line about a wake that is no push's names the wake and its kind, and says that nothing is answered")
+    func refusal() {
+        let line = WorkerLog.refusal("w1", "appRefresh")
+        #expect(line.hasPrefix("wake w1 is of the kind appRefresh, "))
+        #expect(line.contains("neither it nor another of its kind is answered"))
+    }
+
     @Test(
         "Exit statuses are results",
         arguments: [

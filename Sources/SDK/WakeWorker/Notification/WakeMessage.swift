@@ -1,6 +1,6 @@
 import Text
 
-/// The data of a `wake` event.
+/// The data of a push's `wake` event.
 package struct WakeMessage: Hashable, Sendable {
     package let wake: String
     package let device: String
@@ -33,10 +33,15 @@ package struct WakeMessage: Hashable, Sendable {
     /// The most pushes in one, and the most launches of one, that are believed.
     package static let countMax = 1_000_000_000
 
-    /// Reads the data; nil when something is missing.
+    /// Reads the data; nil when something is missing, or the wake is no push's.
     package init?(_ data: [UInt8]) {
-        guard let members = JSONMembers(data),
-            let wake = Self.text("wake", in: members), let device = Self.text("device", in: members),
+        guard case .push(let message)? = WakeEvent(data) else { return nil }
+        self = message
+    }
+
+    /// Reads the members of the data, whatever kind it names; nil when something is missing.
+    init?(_ members: JSONMembers) {
+        guard let wake = Self.text("wake", in: members), let device = Self.text("device", in: members),
             let topic = Self.text("topic", in: members), let deadline = Self.instant("deadline", in: members)
         else { return nil }
         self.wake = wake
@@ -97,7 +102,7 @@ package struct WakeMessage: Hashable, Sendable {
         return elements.compactMap(\.text)
     }
 
-    private static func text(_ name: String, in members: JSONMembers) -> String? {
+    static func text(_ name: String, in members: JSONMembers) -> String? {
         self.value(name, in: members)?.text
     }
 

@@ -80,8 +80,13 @@ extension WorkerSession {
     private func take(_ event: ServerSentEvent, on loop: HTTPLoop) -> Bool {
         switch event.name {
         case "wake":
-            guard let message = WakeMessage(event.data) else { return false }
-            return self.ignoresWakes || self.wakeReceived(message, on: loop)
+            switch WakeEvent(event.data) {
+            case .push(let message): return self.ignoresWakes || self.wakeReceived(message, on: loop)
+            case .other(let wake, let kind):
+                self.wakeRefused(wake, kind)
+                return true
+            case nil: return false
+            }
         case "expired":
             guard let wake = WakeMessage.expiredWake(event.data) else { return false }
             self.wakeEnded(wake, .expired, on: loop)

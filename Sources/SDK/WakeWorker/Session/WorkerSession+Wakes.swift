@@ -22,6 +22,12 @@ extension WorkerSession {
         return true
     }
 
+    /// A wake came that has no handler. It is left alone: an answer would tell the gateway that somebody did its work.
+    func wakeRefused(_ id: String, _ kind: WakeKind) {
+        guard self.refusedKinds.isFirst(kind) else { return }
+        self.events.yield(.refused(wake: id, kind: kind.name))
+    }
+
     /// The most wakes in its hands.
     private var wakesMax: Int { 2 * self.request.slots + 16 }
 

@@ -61,6 +61,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     /// Wakes for which no handler is free, because others do not heed their cancellation.
     var queue: [String] = []
     var runningHandlers = 0
+    var refusedKinds = RefusedKinds()
 
     // The end
     private var ending: Ending?

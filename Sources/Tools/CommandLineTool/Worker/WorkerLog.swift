@@ -1,7 +1,7 @@
 import WakeWorker
 
 /// What a worker says of itself on standard error, in the words of the command line.
-struct WorkerLog: Sendable {
+package struct WorkerLog: Sendable {
     let location: GatewayLocation
     let commands: CommandThread
 
@@ -17,8 +17,15 @@ struct WorkerLog: Sendable {
             // That the wake has ended another way was told then.
             guard reason.code != .wakeEnded else { return }
             self.commands.log("the result of wake \(wake): \(self.explain(reason))")
+        case .refused(let wake, let kind): self.commands.log(Self.refusal(wake, kind))
         case .started, .lost, .handlerFailed, .delivered, .stopping: break
         }
+    }
+
+    /// What is said of the first wake of a kind that is not handled.
+    package static func refusal(_ wake: String, _ kind: String) -> String {
+        "wake \(wake) is of the kind \(kind), and COMMAND is for pushes alone: neither it nor another of its kind is "
+            + "answered; see the version of this program and the gateway's"
     }
 
     func refused(_ error: WakeWorkerError, _ device: String) {
