@@ -64,16 +64,26 @@ package final class GatewayLog: @unchecked Sendable {
         }
     }
 
+    /// Waits until everything that was given to it is written, at most for so long.
+    package func flush(withinSeconds seconds: Double = 5) {
+        self.condition.withLock { self.waitUntilWritten(seconds) }
+    }
+
     /// Waits until everything is written, at most for so long, and takes no more.
     package func close(withinSeconds seconds: Double = 1) {
-        let deadline = SystemClock.monotonic + Int64(seconds * 1000)
         self.condition.withLock {
             for line in self.throttle.takeDue(.max) { self.enqueue(line) }
             self.isClosed = true
             self.condition.broadcast()
-            while self.isWriting || !self.waiting.isEmpty {
-                guard self.condition.wait(until: deadline) else { return }
-            }
+            self.waitUntilWritten(seconds)
+        }
+    }
+
+    /// `condition` is locked.
+    private func waitUntilWritten(_ seconds: Double) {
+        let deadline = SystemClock.monotonic + Int64(seconds * 1000)
+        while self.isWriting || !self.waiting.isEmpty {
+            guard self.condition.wait(until: deadline) else { return }
         }
     }
 

@@ -136,6 +136,18 @@ struct LogTests {
         #expect(sink.lines.map(\.event) == [.history, .handshakeFailed, .storeFailed])
     }
 
+    @Test("Whoever must have said it before he goes on waits until it is written, and goes on logging")
+    func flush() {
+        let sink = Sink()
+        let log = GatewayLog(level: .info, format: .text, sink: sink)
+        for count in 1...50 {
+            log.write(.journalLossAccepted)
+            log.flush(withinSeconds: 60)
+            #expect(sink.lines.count == count)
+        }
+        log.close()
+    }
+
     @Test("Whoever logs never waits for whoever reads: what finds no room is lost, counted, and said afterwards")
     func stuckReader() throws {
         let sink = Sink()

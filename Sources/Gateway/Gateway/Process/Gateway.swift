@@ -93,7 +93,11 @@ package final class Gateway: Sendable {
             openStore: { [retention = self.history.retention] () throws(StoreError) in
                 try store.openJournal(retention, log)
             },
-            onLossAccepted: { log.write(.journalLossAccepted, ["file": $0.file, "cause": $0.summary]) },
+            onLossAccepted: {
+                log.write(.journalLossAccepted, ["file": $0.file, "cause": $0.summary])
+                // What is told by a thread of its own could be lost with the process, after what it tells of.
+                log.flush()
+            },
             onFailure: { error in
                 log.write(.storeFailed, ["cause": error.message])
                 status.storeFailed(error.message)
