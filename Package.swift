@@ -240,8 +240,8 @@ let package = Package(
         .testTarget(
             name: "GatewayEngineTests",
             dependencies: [
-                "APNSProtocol", "Access", "Bytes", "DeviceEngine", "DeviceJournal", "EngineRoom", "Gateway", "History",
-                "LaunchPolicy", "Platform", "SQLite", "Settings", "WakeDispatch", "WakeGateTestKit",
+                "APNSProtocol", "Access", "Bytes", "DeviceEngine", "DeviceJournal", "Edge", "EngineRoom", "Gateway",
+                "History", "LaunchPolicy", "Platform", "SQLite", "Settings", "WakeDispatch", "WakeGateTestKit",
             ]
         ),
         .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),

@@ -1,3 +1,4 @@
+import Access
 import Bytes
 import DeviceEngine
 import EngineRoom
@@ -100,7 +101,7 @@ final class WebhookDriver: EffectTaker {
         )
         let topic = Array(self.hooks[hook].topic.utf8)
         self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, self.hooks[hook].status))
-        self.batch.append(.subscribe(reply: self.address(hook), topic: topic, request))
+        self.ask(self.address(hook), .subscribe(topic: topic, request))
     }
 
     private func endIfRetired(_ hook: Int) {
@@ -131,6 +132,11 @@ final class WebhookDriver: EffectTaker {
             return until
         }
         return Int(max(0, min(Self.waitMax, (moments.min() ?? .max) - now)))
+    }
+
+    private func ask(_ reply: StreamAddress, _ verb: EngineVerb) {
+        let request = EngineRequest(reply: reply, caller: .gateway, afterFailedStore: .refused, verb)
+        self.batch.append(.request(request))
     }
 
     private func submit() {
@@ -218,13 +224,13 @@ extension WebhookDriver {
         switch verdict {
         case .result(let result):
             self.succeeded(delivery)
-            self.batch.append(.report(reply: self.address(delivery.hook, stream: Self.report), wake, result))
+            self.ask(self.address(delivery.hook, stream: Self.report), .report(wake, result))
         case .accepted:
             // A promise shows nothing: whether it is kept says how the webhook is.
             if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
-            self.batch.append(.report(reply: self.address(delivery.hook, stream: Self.report), wake, .failed))
+            self.ask(self.address(delivery.hook, stream: Self.report), .report(wake, .failed))
         case .lost(let cause):
             self.failed(delivery, cause)
             self.batch.append(.lost(self.address(delivery.hook), wake, takingBackAttempt: false))

@@ -12,19 +12,37 @@ enum PathTarget {
         let method = reader.view(until: 0x20)
         let path = reader.view(until: UInt8(ascii: "?"))
         for role in [ListenerRole.edge, .plain, .admin] { try self.checkRoute(method, path, role) }
-        let edge = RouteMatch(method: method, path: path, role: .edge)
-        try promise(edge == RouteMatch(method: method, path: path, role: .plain), "edge and plain serve the same")
+        try promise(
+            self.match(method, path, .edge) == self.match(method, path, .plain),
+            "edge and plain serve the same"
+        )
         try self.checkPushQuery(reader.rest)
         try self.checkSubscription(reader.rest)
     }
 
+    /// What a request comes to, in words.
+    private static func match(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> String {
+        switch OperationTable.gateway.match(method: method, path: path, on: role) {
+        case .notFound: "not found"
+        case .found(let operation, let parameter): "\(operation.name) of \(parameter.array)"
+        case .methodNotAllowed(let allow): "allows \(allow)"
+        }
+    }
+
     private static func checkRoute(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) throws(BrokenPromise) {
-        switch RouteMatch(method: method, path: path, role: role) {
+        switch OperationTable.gateway.match(method: method, path: path, on: role) {
         case .notFound: return
-        case .found: break
+        case .found(let operation, let parameter):
+            let spelt = operation.path.text.split(separator: "/", omittingEmptySubsequences: false).map { segment in
+                segment.hasPrefix("{") ? parameter.array : Array(segment.utf8)
+            }
+            let slash = [UInt8(ascii: "/")]
+            try promise(Array(spelt.joined(separator: slash)) == path.array, "a path is not that of \(operation.name)")
         case .methodNotAllowed(let allow):
             for name in allow.split(separator: ", ") {
-                let match = String(name).withByteView { RouteMatch(method: $0, path: path, role: role) }
+                let match = String(name).withByteView {
+                    OperationTable.gateway.match(method: $0, path: path, on: role)
+                }
                 guard case .found = match else { throw BrokenPromise("\(name) is named as allowed, and is not") }
             }
         }

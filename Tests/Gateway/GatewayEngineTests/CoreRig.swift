@@ -2,6 +2,7 @@ import APNSProtocol
 import Access
 import Bytes
 import DeviceEngine
+import Edge
 import EngineRoom
 import Foundation
 import History
@@ -237,59 +238,57 @@ final class Requests {
 
     func subscribe(_ request: Int, topic: Int = 0, slots: Int = 4) {
         let subscription = SubscriptionRequest(slots: slots, devices: [])
-        self.batch.append(.subscribe(reply: Self.address(request), topic: Self.topic(topic), subscription))
+        self.ask(request, .subscribe, .subscribe(topic: Self.topic(topic), subscription))
     }
 
     func endStream(_ request: Int) { self.batch.append(.streamEnded(Self.address(request))) }
 
     func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
-        self.batch.append(.report(reply: Self.address(request), wake, result))
+        self.ask(request, .reportResult, .report(wake, result))
     }
 
     func register(_ request: Int, _ device: some RigDevice, topic: Int = 0) {
-        self.batch.append(.register(reply: Self.address(request), device.token, topic: Self.topic(topic)))
+        self.ask(request, .registerDevice, .register(device.token, topic: Self.topic(topic)))
     }
 
     func unregister(_ request: Int, _ device: some RigDevice) {
-        self.batch.append(.unregister(reply: Self.address(request), device.token))
+        self.ask(request, .removeDevice, .unregister(device.token))
     }
 
     func conditions(_ request: Int, _ device: some RigDevice, _ change: (inout ConditionsReport) -> Void) {
         var report = ConditionsReport()
         change(&report)
-        self.batch.append(.conditions(reply: Self.address(request), device.token, report))
+        self.ask(request, .reportConditions, .conditions(device.token, report))
     }
 
     func simulateLaunch(_ request: Int, _ device: some RigDevice) {
-        self.batch.append(.simulateLaunch(reply: Self.address(request), device.token))
+        self.ask(request, .simulateLaunch, .simulateLaunch(device.token))
     }
 
     func simulateExpiration(_ request: Int, _ device: some RigDevice) {
-        self.batch.append(.simulateExpiration(reply: Self.address(request), device.token))
+        self.ask(request, .simulateExpiration, .simulateExpiration(device.token))
     }
 
     func explain(_ request: Int, _ device: some RigDevice) {
-        self.batch.append(.explain(reply: Self.address(request), device.token))
+        self.ask(request, .explainDevice, .explain(device.token))
     }
 
     func devicePushes(_ request: Int, _ device: some RigDevice) {
-        self.batch.append(.devicePushes(reply: Self.address(request), device.token))
+        self.ask(request, .devicePushes, .devicePushes(device.token))
     }
 
     /// Asks for the way of the push that request `number` sent.
     func way(_ request: Int, of number: Int, device: (some RigDevice)? = Int?.none) {
-        self.batch.append(
-            .push(reply: Self.address(request), EngineRig.apnsID(UInt64(number)), device: device?.token)
-        )
+        self.ask(request, .pushWay, .push(EngineRig.apnsID(UInt64(number)), device: device?.token))
     }
 
-    func statistics(_ request: Int) { self.batch.append(.statistics(reply: Self.address(request))) }
+    func statistics(_ request: Int) { self.ask(request, .totals, .statistics) }
 
     func statistics(_ request: Int, topic: Int) {
-        self.batch.append(.topicStatistics(reply: Self.address(request), topic: Self.topic(topic)))
+        self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic)))
     }
 
-    func topics(_ request: Int) { self.batch.append(.topics(reply: Self.address(request))) }
+    func topics(_ request: Int) { self.ask(request, .topics, .topics) }
 
     /// - Parameter named: the topics that the configuration names.
     func metrics(_ request: Int, named topics: [Int] = []) {
@@ -300,10 +299,10 @@ final class Requests {
             certificateExpiry: 2_000_000,
             topics: topics.map { EngineRig.topicName($0) }
         )
-        self.batch.append(.metrics(reply: Self.address(request), figures))
+        self.ask(request, .metrics, .metrics(figures))
     }
 
-    func readiness(_ request: Int) { self.batch.append(.readiness(reply: Self.address(request))) }
+    func readiness(_ request: Int) { self.ask(request, .ready, .readiness) }
 
     /// A push that a loop has refused by itself.
     func rejected(_ reason: APNSReason, topic: Int = 0) {
@@ -314,6 +313,20 @@ final class Requests {
 
     func configure(_ configuration: EngineConfiguration, inForce: @escaping @Sendable (UInt32) -> Void = { _ in }) {
         self.batch.append(.configure(EngineSettings(engine: configuration, inForce: inForce)))
+    }
+
+    /// Asks as the gateway's interface does: what becomes of it after a failure is what the operation declares.
+    private func ask(_ request: Int, _ operation: Edge.Operation, _ verb: EngineVerb) {
+        self.batch.append(
+            .request(
+                EngineRequest(
+                    reply: Self.address(request),
+                    caller: .gateway,
+                    afterFailedStore: operation.afterFailedStore,
+                    verb
+                )
+            )
+        )
     }
 
     private static func topic(_ number: Int) -> [UInt8] { Array(EngineRig.topicName(number).utf8) }

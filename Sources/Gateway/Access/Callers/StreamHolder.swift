@@ -6,11 +6,11 @@ package enum StreamHolder: Hashable, Sendable {
     /// Somebody who showed nothing, where nobody is asked; nil for a socket file, which has no addresses.
     case network(ClientNetwork?)
 
-    package init(_ shown: ShownProof?, from network: @autoclosure () -> ClientNetwork?) {
-        switch shown {
-        case .token(let shown)?: self = .credential(.bearerToken(shown.token.id))
-        case .certificate(let holder)?: self = .credential(.certificate(holder.subject))
-        case nil: self = .network(network())
+    package init(_ caller: Caller, from network: @autoclosure () -> ClientNetwork?) {
+        if let credential = caller.credential {
+            self = .credential(credential)
+        } else {
+            self = .network(network())
         }
     }
 }

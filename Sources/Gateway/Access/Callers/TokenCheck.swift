@@ -1,7 +1,6 @@
-package import Answers
+import Answers
 import Bytes
 import DeviceEngine
-package import HTTPTransport
 import Platform
 
 /// Checks the bearer tokens of workers and operators. Each loop has its own.
@@ -98,23 +97,23 @@ package struct TokenCheck: Sendable {
         return self.isFirstKeyNew
     }
 
-    /// What the worker that sent the request showed; nil when workers are not asked.
-    package mutating func worker(_ request: Request) throws(APIError) -> ShownToken? {
+    /// What a worker showed; nil when workers are not asked.
+    mutating func worker(_ field: () -> AuthorizationField) throws(APIError) -> ShownToken? {
         guard self.asksAnybody else { return nil }
         try self.refreshed()
-        return self.asksWorkers ? try self.shown(request) : nil
+        return self.asksWorkers ? try self.shown(field()) : nil
     }
 
-    /// What the operator that sent the request showed.
-    package mutating func operatorAfar(_ request: Request) throws(APIError) -> ShownToken {
+    /// What an operator showed who is not on this machine.
+    mutating func operatorAfar(_ field: () -> AuthorizationField) throws(APIError) -> ShownToken {
         try self.refreshed()
-        let shown = try self.shown(request)
+        let shown = try self.shown(field())
         guard shown.token.role == .operator else { throw .operatorsOnly }
         return shown
     }
 
     /// Whether a stream that was opened with a token, or with nothing, may go on.
-    package mutating func admits(_ shown: ShownToken?) -> Bool {
+    mutating func admits(_ shown: ShownToken?) -> Bool {
         guard self.asksAnybody, self.asksWorkers else { return true }
         guard let shown else { return false }
         return (try? self.token(shown.text)) != nil
@@ -141,9 +140,14 @@ package struct TokenCheck: Sendable {
         }
     }
 
-    private mutating func shown(_ request: Request) throws(APIError) -> ShownToken {
-        guard let text = try Self.text(request)?.array else { throw .missingToken }
-        return ShownToken(text: text, token: try self.token(text))
+    private mutating func shown(_ field: AuthorizationField) throws(APIError) -> ShownToken {
+        switch field {
+        case .absent: throw .missingToken
+        case .other: throw .invalidToken
+        case .bearer(let text):
+            let text = text.array
+            return ShownToken(text: text, token: try self.token(text))
+        }
     }
 
     /// The token that `text` is, if it is good now.
@@ -162,21 +166,5 @@ package struct TokenCheck: Sendable {
         if self.revoked.contains(token.id) { throw .revokedToken }
         guard SystemClock.wall / 1000 < token.expiresAt else { throw .expiredToken }
         return token
-    }
-
-    /// What stands behind `bearer` in the field authorization; nil when there is no such field.
-    private static func text(_ request: Request) throws(APIError) -> ByteView? {
-        var found: ByteView?
-        for index in 0..<request.headerCount {
-            let field = request.header(at: index)
-            guard field.name == "authorization" else { continue }
-            guard found == nil else { throw .invalidToken }
-            found = field.value
-        }
-        guard let value = found else { return nil }
-        guard let space = value.firstIndex(of: UInt8(ascii: " ")), value[0..<space].equalsIgnoringCase("bearer") else {
-            throw .invalidToken
-        }
-        return value.dropFirst(space + 1)
     }
 }

@@ -22,16 +22,13 @@ package final class GatewayContext: Sendable {
     package let engine: Mailbox<CommandBatch>
     /// By loop number; behind them that of the webhooks.
     package let loops: [LoopMailbox]
-    package let backups: BackupService
-    package let metrics: MetricsDesk
-    let reloads: any Reloads
+    /// What operations use besides the engine.
+    package let services: GatewayServices
     /// Which of the threads turn: the loops, by number, and the engine.
     package let loopPulses: [Pulse]
     package let enginePulse = Pulse()
     /// How often bounds were met that no other part counts.
     package let tally = LimitTally<GatewayCountedLimit>()
-    /// What those who watch are shown.
-    package let live: LiveDesk
     /// The connections of each credential, of all loops together.
     package let credentials: ConnectionCounts<Credential>
     /// The workers' streams of each credential, of all loops together.
@@ -41,8 +38,6 @@ package final class GatewayContext: Sendable {
     /// Whose client certificates are trusted; nil when nobody asks for them.
     package let clientTrusts: ClientTrusts?
     package let log: GatewayLog
-    /// The fault rules; nil where there are none, which is everywhere but in `wakegate dev`.
-    let faults: FaultDesk?
     private let draining = Atomic(false)
     /// Connections open on all loops, as of their last turns.
     private let connections = Atomic(0)
@@ -66,21 +61,22 @@ package final class GatewayContext: Sendable {
         self.areLocal = areLocal
         self.tokens = tokens
         self.settings = LoopSettings(configuration)
-        self.reloads = reloads
         self.configuration = configuration
-        self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
         self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
         self.workerStreams = ConnectionCounts(connectionsMax: configuration.limits.streamsPerCredentialMax)
         // Whoever shows no certificate where they are asked for needs a token, although there may be no key for any.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
         self.clientTrusts = clientTrusts
         self.log = log
-        self.faults = configuration.faultRules.map { FaultDesk($0) }
         self.engine = Mailbox<CommandBatch>()
         self.loops = (0..<loopCount + 1).map { _ in LoopMailbox() }
-        self.metrics = MetricsDesk(engine: self.engine)
         self.loopPulses = (0..<loopCount).map { _ in Pulse() }
-        self.backups = BackupService(store: GatewayStore(configuration), loops: self.loops)
+        self.services = GatewayServices(
+            configuration,
+            backups: BackupService(store: GatewayStore(configuration), loops: self.loops),
+            metrics: MetricsDesk(engine: self.engine),
+            reloads: reloads
+        )
     }
 
     /// The gateway is shutting down.

@@ -40,7 +40,7 @@ extension LoopHandler {
     /// Counts a worker's stream under what its worker showed, or where it comes from.
     ///
     /// - Throws: `tooManyStreams` when there are as many as there may be.
-    func countStream(_ stream: StreamID, of caller: ShownProof?) throws(APIError) {
+    func countStream(_ stream: StreamID, of caller: Caller) throws(APIError) {
         let holder = StreamHolder(caller, from: self.loop.network(of: stream.connection))
         guard self.context.workerStreams.begin(holder) else {
             self.context.tally.met(.streamsPerCredentialMax)
@@ -61,7 +61,7 @@ extension LoopHandler {
         if let token = self.bearers.removeValue(forKey: connection) {
             self.context.credentials.end(.bearerToken(token))
         }
-        guard let holder = self.certificates?.holder(of: connection) else { return }
+        guard let holder = self.authorization.holder(of: connection) else { return }
         self.context.credentials.end(.certificate(holder.subject))
     }
 

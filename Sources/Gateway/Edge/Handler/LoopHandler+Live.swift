@@ -24,43 +24,30 @@ extension LoopHandler {
     /// - Throws: `tooManyLiveStreams` when there are as many as there may be.
     func openLive(_ stream: StreamID, _ caller: ShownProof?) throws(APIError) {
         guard !self.context.isDraining else { throw .shutdown }
-        guard self.context.live.readerCame() else {
+        guard self.context.services.live.readerCame() else {
             self.context.tally.met(.liveStreamsMax)
             throw .tooManyLiveStreams
         }
         self.response.begin(status: 200)
         self.response.add("content-type", "text/event-stream")
         self.response.add("cache-control", "no-store")
-        guard self.loop.beginStreaming(stream, self.response) else { return self.context.live.readerWent() }
+        guard self.loop.beginStreaming(stream, self.response) else { return self.context.services.live.readerWent() }
         self.liveStreams[stream] = LiveStream(caller: caller)
         _ = self.loop.write(stream, ByteView(": samples follow, one a second\n\n"))
-    }
-
-    /// Answers with the samples of the past that lie as far apart as the query says.
-    func samples(_ stream: StreamID, _ query: ByteView) throws(APIError) {
-        let known = SampleHistory.spans.map { "\($0.seconds)" }
-        let text = query.isEmpty ? "every=1" : query.string
-        guard text.hasPrefix("every="), let seconds = Int(text.dropFirst("every=".count)),
-            let samples = self.context.live.samples(seconds: seconds)
-        else {
-            let seconds = known.joined(separator: ", ")
-            throw APIError(400, "BadQuery", "Samples take the parameter every=<seconds> alone, one of \(seconds).")
-        }
-        samples.withByteView { self.answer(stream, status: 200, $0) }
     }
 
     /// Sends every stream what is new.
     func writeLive() {
         for (stream, state) in self.liveStreams {
-            guard self.tokens.admitsOperator(state.caller) else {
+            guard self.authorization.tokens.admitsOperator(state.caller) else {
                 self.liveStreamClosed(stream)
                 self.loop.finish(stream)
                 continue
             }
             let facts = {
-                ProcessFacts(connections: self.context.connectionCount, startedAt: self.context.live.startedAt)
+                ProcessFacts(connections: self.context.connectionCount, startedAt: self.context.services.live.startedAt)
             }
-            guard let event = self.context.live.event(after: state.lastAt, facts) else { continue }
+            guard let event = self.context.services.live.event(after: state.lastAt, facts) else { continue }
             self.liveStreams[stream]?.lastAt = event.at
             let queued = event.bytes.withByteView { self.loop.write(stream, $0) }
             guard let queued, queued > Self.liveBytesMax else { continue }
@@ -72,7 +59,7 @@ extension LoopHandler {
     /// Forgets a stream, if it is one of these.
     func liveStreamClosed(_ stream: StreamID) {
         guard self.liveStreams.removeValue(forKey: stream) != nil else { return }
-        self.context.live.readerWent()
+        self.context.services.live.readerWent()
     }
 
     /// Ends the streams of a connection that is to end.

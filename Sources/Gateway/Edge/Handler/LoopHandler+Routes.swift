@@ -5,31 +5,36 @@ package import Bytes
 package import DeviceEngine
 import EngineRoom
 import HTTPTransport
-import LaunchPolicy
 import Settings
-import Text
 package import WakeDispatch
 
 extension LoopHandler {
     /// Takes a request of the worker or admin API.
     func route(_ request: Request, _ role: ListenerRole) {
-        let query = request.path.firstIndex(of: UInt8(ascii: "?"))
-        let path = query.map { request.path[0..<$0] } ?? request.path
+        let (path, query) = Self.target(of: request)
         do throws(APIError) {
-            switch RouteMatch(method: request.method, path: path, role: role) {
+            switch OperationTable.gateway.match(method: request.method, path: path, on: role) {
             case .notFound: throw .badPath
             case .methodNotAllowed(let allow):
                 let error = APIError(405, "MethodNotAllowed", "This route takes \(allow).")
                 self.answer(request.stream, error, allow: allow)
-            case .found(let route):
-                let caller = try self.caller(of: request, by: route, role)
+            case .found(let operation, let parameter):
+                let admission = try self.admit(request, to: operation, parameter, role)
                 if self.beginsWithOneStream { self.liftStreamLimit(request.stream.connection) }
                 guard !request.isBodyTooLarge else {
-                    let message = "The body is longer than \(self.bodyBytesMax(for: request)) bytes; send less."
+                    let message = "The body is longer than \(self.bytesMax(operation.bodyLimit)) bytes; send less."
                     throw APIError(413, "PayloadTooLarge", message)
                 }
-                let query = query.map { request.path.dropFirst($0 + 1) } ?? ByteView()
-                try self.perform(route, request, query: query, caller)
+                let call = OperationCall(
+                    operation,
+                    by: admission.caller,
+                    reply: self.address(request.stream),
+                    parameter: parameter,
+                    query: query,
+                    body: request.body,
+                    services: self.context.services
+                )
+                try self.carryOut(try operation.act(on: call), call, request.stream, admission)
             }
         } catch {
             self.answer(request.stream, error)
@@ -49,117 +54,59 @@ extension LoopHandler {
         self.answer(request.stream, APIError(403, "Forbidden", message))
     }
 
-    private func perform(
-        _ route: Route,
-        _ request: Request,
-        query: ByteView,
-        _ caller: ShownProof?
+    /// The most bytes that the body of a request of the worker or admin API may have.
+    func bodyBytesMax(of request: Request, _ role: ListenerRole) -> Int {
+        let (path, _) = Self.target(of: request)
+        guard case .found(let operation, _) = OperationTable.gateway.match(method: request.method, path: path, on: role)
+        else { return self.bytesMax(.small) }
+        return self.bytesMax(operation.bodyLimit)
+    }
+
+    private func bytesMax(_ limit: Operation.BodyLimit) -> Int {
+        switch limit {
+        case .small: RequestBody.bytesMax
+        case .faultRules: self.faults == nil ? RequestBody.bytesMax : FaultRuleReader.bytesMax
+        case .payload: PushPayload.bytesMax(type: nil)
+        }
+    }
+
+    /// The path of a request and the query behind it.
+    private static func target(of request: Request) -> (path: ByteView, query: ByteView) {
+        guard let mark = request.path.firstIndex(of: UInt8(ascii: "?")) else { return (request.path, ByteView()) }
+        return (request.path[0..<mark], request.path.dropFirst(mark + 1))
+    }
+
+    private func carryOut(
+        _ outcome: OperationOutcome,
+        _ call: OperationCall,
+        _ stream: StreamID,
+        _ admission: AdmittedCaller
     ) throws(APIError) {
-        let reply = self.address(request.stream)
-        let scope = caller?.scope ?? .all
-        switch route {
-        case .subscribe(let topic):
-            let query = try SubscriptionQuery(query)
-            let topic = try Self.topic(topic)
+        switch outcome {
+        case .answered(let answer): self.answer(stream, answer)
+        case .asked(let verb): self.ask(verb, call)
+        case .subscribed(let topic, let subscription):
             guard !self.context.isDraining else { throw .shutdown }
-            try self.countStream(request.stream, of: caller)
-            self.subscribers[request.stream] = caller
-            self.batch.append(.subscribe(reply: reply, topic: topic, query.request))
-        case .report(let wake):
-            let result = try Self.result(request.body)
-            guard let wake = wake.withByteView({ WakeID($0) }) else { throw .unknownWake }
-            self.submit(.report(reply: reply, wake, result), scope)
-        case .extend(let wake):
-            let milliseconds = try RequestBody.extension(request.body)
-            guard let wake = wake.withByteView({ WakeID($0) }) else { throw .unknownWake }
-            self.submit(.extend(reply: reply, wake, milliseconds: milliseconds), scope)
-        case .drainStream(let name):
-            guard let stream = StreamAddress(name: name) else { throw .unknownStream }
-            self.submit(.drainStream(reply: reply, stream), scope)
-        case .register(let topic):
-            let topic = try Self.topic(topic)
-            let token = try Self.registrationToken(request.body) ?? self.newDeviceToken()
-            self.submit(.register(reply: reply, token, topic: topic), scope)
-        case .unregister(let token): self.submit(.unregister(reply: reply, try Self.token(token)), scope)
-        case .conditions(let token):
-            let token = try Self.token(token)
-            let report = try ConditionsReport(
-                try RequestBody.object(request.body, reason: "BadCondition")
+            try self.countStream(stream, of: admission.caller)
+            self.subscribers[stream] = admission.proof
+            self.ask(.subscribe(topic: topic, subscription), call)
+        case .watching: try self.openLive(stream, admission.proof)
+        case .handedOn: ()
+        }
+    }
+
+    /// Asks the engine in the name of whoever sent the request.
+    private func ask(_ verb: EngineVerb, _ call: OperationCall) {
+        self.batch.append(
+            .request(
+                EngineRequest(
+                    reply: call.reply,
+                    caller: call.caller,
+                    afterFailedStore: call.afterFailedStore,
+                    verb
+                )
             )
-            self.submit(.conditions(reply: reply, token, report), scope)
-        case .statistics: self.batch.append(.statistics(reply: reply))
-        case .topicStatistics(let topic):
-            self.batch.append(.topicStatistics(reply: reply, topic: try Self.topic(topic)))
-        case .topics: self.submit(.topics(reply: reply), scope)
-        case .explain(let token): self.submit(.explain(reply: reply, try Self.token(token)), scope)
-        case .devicePushes(let token): self.submit(.devicePushes(reply: reply, try Self.token(token)), scope)
-        case .push(let text):
-            let query = try PushQuery(query)
-            guard let apnsID = text.withByteView({ APNsID($0) }) else { throw .unknownPush }
-            self.batch.append(.push(reply: reply, apnsID, device: query.device))
-        case .simulateLaunch(let token): self.submit(.simulateLaunch(reply: reply, try Self.token(token)), scope)
-        case .simulateExpiration(let token):
-            self.submit(.simulateExpiration(reply: reply, try Self.token(token)), scope)
-        case .whatIf(let token):
-            let whatIf = try WhatIf(try RequestBody.object(request.body, reason: "BadPolicy"))
-            self.submit(.whatIf(reply: reply, try Self.token(token), whatIf), scope)
-        case .live: try self.openLive(request.stream, caller)
-        case .samples: try self.samples(request.stream, query)
-        case .page(let name): try self.answerPage(request.stream, name)
-        case .backup: try self.context.backups.start(try Self.backupName(request.body), reply: reply)
-        case .reload: try self.context.reloads.start(reply: reply)
-        case .faults(let route): try self.perform(route, request)
-        case .alive: self.answer(request.stream, status: 200, "{\"alive\":true}")
-        case .ready: self.batch.append(.readiness(reply: reply))
-        case .version: self.answer(request.stream, status: 200, Self.version)
-        case .openAPI: PackageResources.openapi_json.withByteView { self.answer(request.stream, status: 200, $0) }
-        case .metrics: self.context.metrics.ask(reply: reply)
-        }
-    }
-
-    private func submit(_ command: EngineCommand, _ scope: TopicScope) {
-        self.batch.append(scope == .all ? command : .within(scope, command))
-    }
-
-    private static let version = "{\"version\":\"\(wakeGateVersion)\",\"build\":\"\(BuildKind.name)\"}"
-
-    private static func topic(_ text: String) throws(APIError) -> [UInt8] {
-        guard text.withByteView({ PushHead.isTopic($0) }) else { throw .badTopic }
-        return Array(text.utf8)
-    }
-
-    private static func token(_ text: String) throws(APIError) -> DeviceToken {
-        guard let token = text.withByteView({ DeviceToken(hex: $0) }) else { throw .badDeviceToken }
-        return token
-    }
-
-    private static func result(_ body: ByteView) throws(APIError) -> FetchResult {
-        let object = try RequestBody.object(body, reason: "BadResult")
-        guard case .string(let text)? = object["result"], let result = FetchResult(rawValue: text) else {
-            let message = "result is \(object["result"]?.described ?? "missing"); send newData, noData or failed."
-            throw APIError(400, "BadResult", message)
-        }
-        return result
-    }
-
-    private static func backupName(_ body: ByteView) throws(APIError) -> String {
-        let object = try RequestBody.object(body, reason: "BadName")
-        guard case .string(let name)? = object["name"] else { throw .badName }
-        return name
-    }
-
-    /// The token a registration names; nil when its body is empty or names none.
-    private static func registrationToken(_ body: ByteView) throws(APIError) -> DeviceToken? {
-        guard !body.isEmpty else { return nil }
-        let object = try RequestBody.object(body, reason: "BadDeviceToken")
-        if let other = object.members.map(\.name).first(where: { $0 != "token" }) {
-            throw APIError(400, "BadDeviceToken", "\(other) is not a member of a registration; it takes token alone.")
-        }
-        switch object["token"] {
-        case nil, .null?: return nil
-        case .string(let text)?: return try self.token(text)
-        case .bool?, .number?, .array?, .object?: throw .badDeviceToken
-        }
+        )
     }
 }
 
@@ -175,13 +122,15 @@ extension LoopHandler: EffectTaker {
         _ = self.loop.respond(stream, self.response, body: writer.buffer.view)
     }
 
-    private func answer(_ stream: StreamID, status: Int, _ json: String) {
-        json.withByteView { self.answer(stream, status: status, $0) }
-    }
-
-    func answer(_ stream: StreamID, status: Int, _ json: ByteView) {
-        self.begin(status: status)
-        _ = self.loop.respond(stream, self.response, body: json)
+    private func answer(_ stream: StreamID, _ answer: OperationAnswer) {
+        self.response.begin(status: answer.status)
+        guard !answer.body.isEmpty else {
+            _ = self.loop.respond(stream, self.response, body: nil)
+            return
+        }
+        self.response.add("content-type", answer.type)
+        for field in answer.fields { self.response.add(field.name, field.value) }
+        answer.body.withByteView { _ = self.loop.respond(stream, self.response, body: $0) }
     }
 
     private func begin(status: Int) {

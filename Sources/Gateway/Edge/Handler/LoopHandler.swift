@@ -47,15 +47,14 @@ package final class LoopHandler: RequestHandler {
     var liveStreams: [StreamID: LiveStream] = [:]
     /// What workers showed whose subscriptions are at the engine.
     var subscribers: [StreamID: ShownProof] = [:]
-    var tokens: TokenCheck
+    /// Who may do what.
+    var authorization: Authorization
     /// Nil when providers are not asked for proof.
     var providers: ProviderGate?
     /// Whether connections begin with one stream.
     let beginsWithOneStream: Bool
     /// Those that do no longer.
     var liftedConnections: Set<ConnectionID> = []
-    /// Nil when nobody is asked for a client certificate.
-    var certificates: ClientCertificates?
     /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
     let faults: LoopFaults?
     /// The ids of the bearer tokens that connections are counted under.
@@ -68,7 +67,6 @@ package final class LoopHandler: RequestHandler {
     private let pulse: Pulse
     private var callers: CallerCheck
     private var effects = EffectBatch()
-    private var random = RandomBits()
     private var unique: UniqueBits
     private(set) var isDraining = false
     /// Connections without a wake that were seen during a shutdown: true once they were told to end.
@@ -79,20 +77,23 @@ package final class LoopHandler: RequestHandler {
     package init(loop: EventLoop, context: GatewayContext) {
         self.loop = loop
         self.context = context
-        self.tokens = context.tokens
+        self.authorization = Authorization(
+            tokens: context.tokens,
+            certificates: context.clientTrusts.map {
+                ClientCertificates($0, environment: context.configuration.environment)
+            }
+        )
         self.providers = context.providerKeys.map { [environment = context.configuration.environment] keys in
             ProviderGate(keys, environment: environment, credentials: context.credentials)
         }
         self.pulse = context.loopPulses[loop.index]
         self.settings = context.settings
         self.beginsWithOneStream = context.configuration.appleStreamLimit
-        self.certificates = context.clientTrusts.map {
-            ClientCertificates($0, environment: context.configuration.environment)
-        }
-        self.faults = context.faults.map { LoopFaults($0) }
+        self.faults = context.services.faults.map { LoopFaults($0) }
         let cleartext = context.configuration.admin.addresses + context.configuration.plain.addresses
         self.callers = CallerCheck(addresses: cleartext)
-        self.unique = UniqueBits(seed: self.random.next())
+        var random = RandomBits()
+        self.unique = UniqueBits(seed: random.next())
         context.loops[loop.index].attach { [loop] in loop.wake() }
     }
 
@@ -100,8 +101,7 @@ package final class LoopHandler: RequestHandler {
 
     package func bodyBytesMax(for request: Request) -> Int {
         guard Self.isPush(request.path) else {
-            let areFaults = request.path.starts(with: "/v1/faults") && self.faults != nil
-            return areFaults ? FaultRuleReader.bytesMax : RequestBody.bytesMax
+            return self.bodyBytesMax(of: request, self.context.roles[request.listener])
         }
         // Only voip pushes may be larger; nothing else of the request matters yet.
         for index in 0..<request.headerCount {
@@ -145,7 +145,7 @@ package final class LoopHandler: RequestHandler {
         self.liftedConnections.remove(connection)
         self.providers?.connectionClosed(connection)
         self.connectionOfCredentialClosed(connection)
-        self.certificates?.connectionClosed(connection)
+        self.authorization.certificates?.connectionClosed(connection)
         self.faults?.connectionClosed(connection)
     }
 
@@ -292,16 +292,6 @@ package final class LoopHandler: RequestHandler {
 
     func newAPNsID() -> APNsID {
         APNsID(random: self.unique.next())
-    }
-
-    func newDeviceToken() -> DeviceToken {
-        var bytes = ByteBuffer()
-        bytes.append(memoryOf: self.random.next().0)
-        bytes.append(memoryOf: self.random.next().0)
-        bytes.append(memoryOf: self.random.next().0)
-        bytes.append(memoryOf: self.random.next().0)
-        guard let token = DeviceToken(bytes: bytes.view) else { preconditionFailure("32 bytes are a token") }
-        return token
     }
 
     static func isPush(_ path: ByteView) -> Bool {

@@ -9,78 +9,81 @@ import WakeDispatch
 extension EngineCore {
     func perform(_ command: EngineCommand) {
         switch command {
+        case .request(let request): self.perform(request)
         case .rejected(let reason, let topic): topic.withByteView { self.countRejected(reason, $0) }
-        case .subscribe(let reply, let topic, let request): self.subscribe(reply, topic, request)
         case .streamEnded(let stream): self.dispatcher.streamEnded(stream)
         case .streamPaused(let stream, let isPaused): self.dispatcher.streamPaused(stream, isPaused)
         case .slotsChanged(let stream, let slots): self.dispatcher.slotsChanged(stream, to: slots)
         case .lost(let stream, let wake, let takingBackAttempt):
             self.dispatcher.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
         case .webhookChanged(let topic, let status): self.webhooks[topic] = status
-        case .report(let reply, let wake, let result): self.report(reply, wake, result)
-        case .extend(let reply, let wake, let milliseconds): self.extend(reply, wake, milliseconds)
-        case .drainStream(let reply, let stream): self.drainStream(reply, stream)
-        case .register(let reply, let token, let topic): self.register(reply, token, topic)
-        case .unregister(let reply, let token): self.unregister(reply, token)
-        case .conditions(let reply, let token, let report): self.conditions(reply, token, report)
-        case .simulateLaunch(let reply, let token): self.simulateLaunch(reply, token)
-        case .simulateExpiration(let reply, let token): self.simulateExpiration(reply, token)
-        case .explain(let reply, let token): self.explain(reply, token)
-        case .devicePushes(let reply, let token): self.devicePushes(reply, token)
-        case .whatIf(let reply, let token, let whatIf): self.whatIf(reply, token, whatIf)
-        case .push(let reply, let apnsID, let token):
-            self.ask(reply, .push(apnsID, device: token.map { self.historyNumber($0) }))
-        case .statistics(let reply): self.statistics(reply)
-        case .topicStatistics(let reply, let topic): self.topicStatistics(reply, topic)
-        case .topics(let reply): self.topicLists.append(reply, self.scope)
-        case .readiness(let reply): self.readiness(reply)
-        case .metrics(let reply, let figures): self.metrics(reply, figures)
-        case .within(let scope, let command): self.reaching(scope) { self.perform(command) }
         case .configure(let settings): self.configure(settings)
         case .workersAsked: self.workersAsked()
         case .drain: self.drain()
         }
     }
 
-    /// Questions are answered still, everything else but the shutdown is refused.
+    /// What changes nothing goes on, and requests are answered as they say.
     func performAfterFailure(_ command: EngineCommand) {
         switch command {
-        case .explain(let reply, _), .devicePushes(let reply, _), .whatIf(let reply, _, _), .statistics(let reply),
-            .topicStatistics(let reply, _):
-            if let error = self.failure?.durableError {
-                self.answer(reply, .storeFailed(error))
-            } else {
-                self.perform(command)
-            }
-        case .readiness, .rejected, .push, .webhookChanged, .metrics, .configure, .topics: self.perform(command)
-        case .within(let scope, let command): self.reaching(scope) { self.performAfterFailure(command) }
+        case .request(let request): self.performAfterFailure(request)
+        case .rejected, .webhookChanged, .configure: self.perform(command)
         case .streamEnded, .streamPaused, .slotsChanged, .lost, .workersAsked: break
         case .drain: self.drain()
-        case .subscribe(let reply, _, _), .report(let reply, _, _), .register(let reply, _, _),
-            .extend(let reply, _, _), .drainStream(let reply, _),
-            .unregister(let reply, _), .conditions(let reply, _, _), .simulateLaunch(let reply, _),
-            .simulateExpiration(let reply, _):
-            self.answer(reply, .storeFailed(self.failure?.error))
+        }
+    }
+
+    private func performAfterFailure(_ request: EngineRequest) {
+        switch request.afterFailedStore {
+        case .refused: self.answer(request.reply, .storeFailed(self.failure?.error))
+        case .answeredFromDurableState:
+            if let error = self.failure?.durableError {
+                self.answer(request.reply, .storeFailed(error))
+            } else {
+                self.perform(request)
+            }
+        case .answered: self.perform(request)
+        }
+    }
+
+    private func perform(_ request: EngineRequest) {
+        let (reply, caller) = (request.reply, request.caller)
+        switch request.verb {
+        case .subscribe(let topic, let subscription): self.subscribe(reply, topic, subscription)
+        case .report(let wake, let result): self.report(reply, caller, wake, result)
+        case .extend(let wake, let milliseconds): self.extend(reply, caller, wake, milliseconds)
+        case .drainStream(let stream): self.drainStream(reply, caller, stream)
+        case .register(let token, let topic): self.register(reply, caller, token, topic)
+        case .unregister(let token): self.unregister(reply, caller, token)
+        case .conditions(let token, let report): self.conditions(reply, caller, token, report)
+        case .simulateLaunch(let token): self.simulateLaunch(reply, caller, token)
+        case .simulateExpiration(let token): self.simulateExpiration(reply, caller, token)
+        case .explain(let token): self.explain(reply, caller, token)
+        case .devicePushes(let token): self.devicePushes(reply, caller, token)
+        case .whatIf(let token, let whatIf): self.whatIf(reply, caller, token, whatIf)
+        case .push(let apnsID, let token):
+            self.ask(reply, .push(apnsID, device: token.map { self.historyNumber($0) }))
+        case .statistics: self.statistics(reply)
+        case .topicStatistics(let topic): self.topicStatistics(reply, topic)
+        case .topics: self.topicLists.append(reply, caller)
+        case .readiness: self.readiness(reply)
+        case .metrics(let figures): self.metrics(reply, figures)
         }
     }
 }
 
-// MARK: - Callers bound to topics
+// MARK: - What a caller reaches
 
 extension EngineCore {
-    private func reaching(_ scope: TopicScope, _ perform: () -> Void) {
-        self.scope = scope
-        perform()
-        self.scope = .all
-    }
-
-    private func reaches(_ topic: TopicIndex) -> Bool {
-        self.scope == .all || self.scope.contains(self.engine.snapshot(topic).name)
+    private func reaches(_ caller: Caller, _ topic: TopicIndex) -> Bool {
+        caller.topics == .all || caller.reaches(self.engine.snapshot(topic).name)
     }
 
     /// The device with this token; one of a topic beyond the caller's is not found.
-    private func find(_ token: DeviceToken) -> DeviceIndex? {
-        guard let device = self.engine.find(token), self.reaches(self.engine.identity(device).topic) else { return nil }
+    private func find(_ token: DeviceToken, _ caller: Caller) -> DeviceIndex? {
+        guard let device = self.engine.find(token), self.reaches(caller, self.engine.identity(device).topic) else {
+            return nil
+        }
         return device
     }
 }
@@ -99,8 +102,8 @@ extension EngineCore {
         _ = topic.withByteView { self.dispatcher.subscribed(reply, topic: $0, request) }
     }
 
-    private func report(_ reply: StreamAddress, _ wake: WakeID, _ result: FetchResult) {
-        guard self.engine.topic(ofWake: wake).map({ self.reaches($0) }) ?? true else {
+    private func report(_ reply: StreamAddress, _ caller: Caller, _ wake: WakeID, _ result: FetchResult) {
+        guard self.engine.topic(ofWake: wake).map({ self.reaches(caller, $0) }) ?? true else {
             return self.answer(reply, .unknownWake)
         }
         switch self.dispatcher.report(result, wake: wake) {
@@ -110,9 +113,9 @@ extension EngineCore {
         }
     }
 
-    private func extend(_ reply: StreamAddress, _ wake: WakeID, _ milliseconds: Int64?) {
+    private func extend(_ reply: StreamAddress, _ caller: Caller, _ wake: WakeID, _ milliseconds: Int64?) {
         let topic = self.engine.topic(ofWake: wake)
-        guard let topic, self.reaches(topic) else { return self.answer(reply, .unknownWake) }
+        guard let topic, self.reaches(caller, topic) else { return self.answer(reply, .unknownWake) }
         let milliseconds = milliseconds ?? self.engine.executionWindow(topic)
         switch self.dispatcher.extend(wake, by: milliseconds) {
         case .lasts(let deadline):
@@ -131,16 +134,16 @@ extension EngineCore {
         }
     }
 
-    private func drainStream(_ reply: StreamAddress, _ stream: StreamAddress) {
-        guard self.dispatcher.streamDraining(stream, isAdmitted: { self.reaches($0) }) else {
+    private func drainStream(_ reply: StreamAddress, _ caller: Caller, _ stream: StreamAddress) {
+        guard self.dispatcher.streamDraining(stream, isAdmitted: { self.reaches(caller, $0) }) else {
             return self.answer(reply, .unknownStream)
         }
         self.answer(reply, status: 204)
     }
 
-    private func register(_ reply: StreamAddress, _ token: DeviceToken, _ topic: [UInt8]) {
+    private func register(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken, _ topic: [UInt8]) {
         // A token that was removed may move to another topic, but nobody takes it from a topic beyond their own.
-        if self.engine.find(token) != nil, self.find(token) == nil { return self.answer(reply, .otherTopic) }
+        if self.engine.find(token) != nil, self.find(token, caller) == nil { return self.answer(reply, .otherTopic) }
         switch topic.withByteView({ self.dispatcher.register(token, topic: $0) }) {
         case .refused(.otherTopic): self.answer(reply, .otherTopic)
         case .refused(let refusal):
@@ -157,14 +160,15 @@ extension EngineCore {
         }
     }
 
-    private func unregister(_ reply: StreamAddress, _ token: DeviceToken) {
-        guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
+    private func unregister(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
+        guard let device = self.find(token, caller) else { return self.answer(reply, .unknownDevice) }
         self.dispatcher.unregister(device)
         self.answer(reply, status: 204)
     }
 
-    private func conditions(_ reply: StreamAddress, _ token: DeviceToken, _ report: ConditionsReport) {
-        guard let device = self.registered(token, reply) else { return }
+    private func conditions(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken, _ report: ConditionsReport)
+    {
+        guard let device = self.registered(token, caller, reply) else { return }
         let conditions = self.dispatcher.conditions(report, device)
         conditions.write(to: &self.writer)
         self.answer(reply, status: 200)
@@ -174,8 +178,8 @@ extension EngineCore {
 // MARK: - Operators
 
 extension EngineCore {
-    private func simulateLaunch(_ reply: StreamAddress, _ token: DeviceToken) {
-        guard let device = self.registered(token, reply) else { return }
+    private func simulateLaunch(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
+        guard let device = self.registered(token, caller, reply) else { return }
         switch self.dispatcher.simulateLaunch(device) {
         case .launched: self.answerAccepted(reply)
         case .wakeInFlight: self.answer(reply, .wakeInFlight)
@@ -183,14 +187,14 @@ extension EngineCore {
         }
     }
 
-    private func simulateExpiration(_ reply: StreamAddress, _ token: DeviceToken) {
-        guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
+    private func simulateExpiration(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
+        guard let device = self.find(token, caller) else { return self.answer(reply, .unknownDevice) }
         guard self.dispatcher.simulateExpiration(device) else { return self.answer(reply, .noWakeInFlight) }
         self.answerAccepted(reply)
     }
 
-    private func explain(_ reply: StreamAddress, _ token: DeviceToken) {
-        guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
+    private func explain(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
+        guard let device = self.find(token, caller) else { return self.answer(reply, .unknownDevice) }
         let snapshot = self.dispatcher.snapshot(device)
         let explanation = Explanation(
             device: snapshot,
@@ -204,8 +208,8 @@ extension EngineCore {
         self.writer.removeAll()
     }
 
-    private func devicePushes(_ reply: StreamAddress, _ token: DeviceToken) {
-        guard self.find(token) != nil else { return self.answer(reply, .unknownDevice) }
+    private func devicePushes(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
+        guard self.find(token, caller) != nil else { return self.answer(reply, .unknownDevice) }
         self.writer.beginObject()
         self.writer.key("token")
         self.writer.hex { token.writeHex(to: &$0) }
@@ -214,8 +218,8 @@ extension EngineCore {
         self.writer.removeAll()
     }
 
-    private func whatIf(_ reply: StreamAddress, _ token: DeviceToken, _ whatIf: WhatIf) {
-        guard let device = self.find(token) else { return self.answer(reply, .unknownDevice) }
+    private func whatIf(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken, _ whatIf: WhatIf) {
+        guard let device = self.find(token, caller) else { return self.answer(reply, .unknownDevice) }
         let parameters = self.engine.snapshot(device).parameters
         let replay = PolicyReplay(token: token, whatIf: whatIf, parameters: parameters, now: self.engine.now)
         self.ask(reply, .whatIf(replay, device: self.historyNumber(token)))
@@ -291,8 +295,8 @@ extension EngineCore {
     }
 
     /// The registered device with this token; when there is none, that is the answer.
-    private func registered(_ token: DeviceToken, _ reply: StreamAddress) -> DeviceIndex? {
-        guard let device = self.find(token) else {
+    private func registered(_ token: DeviceToken, _ caller: Caller, _ reply: StreamAddress) -> DeviceIndex? {
+        guard let device = self.find(token, caller) else {
             self.answer(reply, .unknownDevice)
             return nil
         }

@@ -8,8 +8,8 @@ import WakeDispatch
 struct TopicListQueue {
     struct Entry {
         let reply: StreamAddress
-        /// The topics that the list may show.
-        let scope: TopicScope
+        /// Whose topics the list shows.
+        let caller: Caller
     }
 
     private var entries: [Entry] = []
@@ -18,8 +18,8 @@ struct TopicListQueue {
 
     var isEmpty: Bool { self.first == self.entries.count }
 
-    mutating func append(_ reply: StreamAddress, _ scope: TopicScope) {
-        self.entries.append(Entry(reply: reply, scope: scope))
+    mutating func append(_ reply: StreamAddress, _ caller: Caller) {
+        self.entries.append(Entry(reply: reply, caller: caller))
     }
 
     mutating func popFirst() -> Entry? {
@@ -52,7 +52,7 @@ extension EngineCore {
         self.writer.beginObject()
         self.writer.key("topics")
         self.writer.beginArray()
-        for topic in self.engine.topicSnapshots where list.scope.contains(topic.name) {
+        for topic in self.engine.topicSnapshots where list.caller.reaches(topic.name) {
             self.writer.beginObject()
             self.writer.key("topic")
             self.writer.string(topic.name)

@@ -32,8 +32,6 @@ package final class EngineCore {
     var isDraining = false
     /// How the webhooks are, by topic, as they said last.
     var webhooks: [String: WebhookStatus] = [:]
-    /// The topics that whoever sent the present command may reach.
-    var scope = TopicScope.all
     /// Who waits for a list of topics.
     var topicLists = TopicListQueue()
     /// Why the engine takes nothing more: a commit failed.

@@ -1,3 +1,4 @@
+package import Access
 import Dispatch
 package import Platform
 package import Settings
@@ -42,7 +43,7 @@ package final class MetricsDesk: Sendable {
     }
 
     /// Has the engine answer `reply` with every metric.
-    package func ask(reply: StreamAddress) {
+    package func ask(reply: StreamAddress, for caller: Caller, afterFailedStore: AfterFailedStore) {
         self.queue.async {
             let sources = self.sources.withLock { $0 }
             let figures = GatewayFigures(
@@ -53,7 +54,11 @@ package final class MetricsDesk: Sendable {
                 topics: sources?.topics() ?? []
             )
             var batch = CommandBatch()
-            batch.append(.metrics(reply: reply, figures))
+            batch.append(
+                .request(
+                    EngineRequest(reply: reply, caller: caller, afterFailedStore: afterFailedStore, .metrics(figures))
+                )
+            )
             self.engine.submit(&batch)
         }
     }

@@ -72,7 +72,7 @@ package final class Gateway: Sendable {
         defer { if !isReady { server.removeSocketFiles() } }
         self.server = server
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
-        context.metrics.attach(Self.metricSources(reloads, roles, self.server))
+        context.services.metrics.attach(Self.metricSources(reloads, roles, self.server))
         self.webhooks = Self.webhooks(context, loop: loopCount, log)
         self.hooks = try WebhookService.webhooks(configuration)
         try self.webhooks.prepare(self.hooks)
@@ -88,7 +88,7 @@ package final class Gateway: Sendable {
             mailbox: context.engine,
             outlet: GroupOutlet(loops: context.loops, history: self.history),
             meter: LimitMeter(loops: self.server.tallies, gateway: context.tally),
-            live: context.live,
+            live: context.services.live,
             limitWatch: LimitWatch(log),
             openStore: { [retention = self.history.retention] () throws(StoreError) in
                 try store.openJournal(retention, log)
@@ -105,7 +105,7 @@ package final class Gateway: Sendable {
             pulse: context.enginePulse
         )
         self.attachReloads(certificate, watches)
-        context.backups.removeLeftovers()
+        context.services.backups.removeLeftovers()
         isReady = true
     }
 

@@ -1,0 +1,41 @@
+import Bytes
+import DeviceEngine
+package import EngineRoom
+import Platform
+package import Settings
+import Synchronization
+
+/// What operations use of the gateway besides its engine.
+package final class GatewayServices: Sendable {
+    package let backups: BackupService
+    package let metrics: MetricsDesk
+    /// What those who watch are shown.
+    package let live: LiveDesk
+    let reloads: any Reloads
+    /// The fault rules; nil where there are none, which is everywhere but in `wakegate dev`.
+    let faults: FaultDesk?
+    private let random = Mutex(RandomBits())
+
+    package init(
+        _ configuration: GatewayConfiguration,
+        backups: BackupService,
+        metrics: MetricsDesk,
+        reloads: any Reloads
+    ) {
+        self.backups = backups
+        self.metrics = metrics
+        self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
+        self.reloads = reloads
+        self.faults = configuration.faultRules.map { FaultDesk($0) }
+    }
+
+    /// A token that no device has.
+    func newDeviceToken() -> DeviceToken {
+        self.random.withLock { random in
+            var bytes = ByteBuffer()
+            for _ in 0..<4 { bytes.append(memoryOf: random.next().0) }
+            guard let token = DeviceToken(bytes: bytes.view) else { preconditionFailure("32 bytes are a token") }
+            return token
+        }
+    }
+}

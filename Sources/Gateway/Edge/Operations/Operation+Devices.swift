@@ -1,0 +1,71 @@
+import Access
+import Answers
+import Bytes
+import DeviceEngine
+import EngineRoom
+import LaunchPolicy
+import Text
+
+extension Operation {
+    /// What workers and operators do with devices.
+    package static let devices = [registerDevice, removeDevice, reportConditions]
+
+    package static let registerDevice = Operation(
+        "registerDevice",
+        .post,
+        "/v1/topics/{topic}/devices",
+        on: .all,
+        by: .worker,
+        reaching: .topicInPath,
+        answers: [201, 400, 409],
+        afterFailedStore: .refused
+    ) { call throws(APIError) in
+        let topic = try call.topic()
+        let token = try Self.registrationToken(call.body) ?? call.services.newDeviceToken()
+        return .asked(.register(token, topic: topic))
+    }
+
+    package static let removeDevice = Operation(
+        "removeDevice",
+        .delete,
+        "/v1/devices/{token}",
+        on: .all,
+        by: .worker,
+        reaching: .topicOfSubject,
+        answers: [204, 400, 404],
+        afterFailedStore: .refused
+    ) { call throws(APIError) in
+        .asked(.unregister(try call.token()))
+    }
+
+    package static let reportConditions = Operation(
+        "reportConditions",
+        .patch,
+        "/v1/devices/{token}/conditions",
+        on: .all,
+        by: .worker,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404, 410],
+        afterFailedStore: .refused
+    ) { call throws(APIError) in
+        let token = try call.token()
+        let report = try ConditionsReport(try RequestBody.object(call.body, reason: "BadCondition"))
+        return .asked(.conditions(token, report))
+    }
+
+    /// The token a registration names; nil when its body is empty or names none.
+    private static func registrationToken(_ body: ByteView) throws(APIError) -> DeviceToken? {
+        guard !body.isEmpty else { return nil }
+        let object = try RequestBody.object(body, reason: "BadDeviceToken")
+        if let other = object.members.map(\.name).first(where: { $0 != "token" }) {
+            throw APIError(400, "BadDeviceToken", "\(other) is not a member of a registration; it takes token alone.")
+        }
+        switch object["token"] {
+        case nil, .null?: return nil
+        case .string(let text)?:
+            guard let token = text.withByteView({ DeviceToken(hex: $0) }) else { throw .badDeviceToken }
+            return token
+        case .bool?, .number?, .array?, .object?: throw .badDeviceToken
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Access
+import EngineRoom
+import Settings
+
+extension Operation {
+    /// What a supervisor asks.
+    package static let health = [alive, ready, version]
+
+    package static let alive = Operation(
+        "alive",
+        .get,
+        "/healthz",
+        on: .admin,
+        by: .operator,
+        reaching: .nothing,
+        answers: [200],
+        afterFailedStore: .answered
+    ) { _ in
+        .answered(OperationAnswer(Array(#"{"alive":true}"#.utf8)))
+    }
+
+    package static let ready = Operation(
+        "ready",
+        .get,
+        "/readyz",
+        on: .admin,
+        by: .operator,
+        reaching: .nothing,
+        answers: [200],
+        afterFailedStore: .answered
+    ) { _ in
+        .asked(.readiness)
+    }
+
+    package static let version = Operation(
+        "version",
+        .get,
+        "/version",
+        on: .admin,
+        by: .operator,
+        reaching: .nothing,
+        answers: [200],
+        afterFailedStore: .answered
+    ) { _ in
+        let text = #"{"version":"\#(wakeGateVersion)","build":"\#(BuildKind.name)"}"#
+        return .answered(OperationAnswer(Array(text.utf8)))
+    }
+}

@@ -1,0 +1,34 @@
+import Access
+import Answers
+import EngineRoom
+
+extension Operation {
+    /// What operators have devices go through.
+    package static let simulations = [simulateLaunch, simulateExpiration]
+
+    package static let simulateLaunch = Operation(
+        "simulateLaunch",
+        .post,
+        "/v1/devices/{token}/simulate-launch",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        answers: [202, 400, 404, 409, 410],
+        afterFailedStore: .refused
+    ) { call throws(APIError) in
+        .asked(.simulateLaunch(try call.token()))
+    }
+
+    package static let simulateExpiration = Operation(
+        "simulateExpiration",
+        .post,
+        "/v1/devices/{token}/simulate-expiration",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        answers: [202, 400, 404, 409],
+        afterFailedStore: .refused
+    ) { call throws(APIError) in
+        .asked(.simulateExpiration(try call.token()))
+    }
+}

@@ -1,0 +1,99 @@
+package import Access
+package import Answers
+package import EngineRoom
+package import Settings
+
+/// One operation of the gateway's interface, declared as a value. Which requests come to it, who may send them and what
+/// is answered after a failure of the store is read from here, and `openapi.json` says the same.
+package struct Operation: Sendable {
+    /// Which listeners serve it.
+    package enum Listeners: Hashable, Sendable {
+        /// Those of providers and workers, with TLS and without.
+        case edge
+        /// Those of operators.
+        case admin
+        case all
+
+        package func contains(_ role: ListenerRole) -> Bool {
+            switch (self, role) {
+            case (.all, _), (.edge, .edge), (.edge, .plain), (.admin, .admin): true
+            case (.edge, .admin), (.admin, .edge), (.admin, .plain): false
+            }
+        }
+    }
+
+    /// How many bytes the body of a request may have.
+    package enum BodyLimit: Hashable, Sendable {
+        /// As many as the small objects of the interface need.
+        case small
+        /// As many as a file of fault rules, where there are any.
+        case faultRules
+        /// As many as the payload of its type of push.
+        case payload
+    }
+
+    /// Its `operationId`.
+    package let name: String
+    package let method: HTTPMethod
+    package let path: PathPattern
+    package let listeners: Listeners
+    package let access: AccessRule
+    package let bodyLimit: BodyLimit
+    /// The statuses that are its own; `statuses` has those that every operation may be answered with, too.
+    package let answers: Set<Int>
+    /// Whether it is answered with events that have no end.
+    package let isStream: Bool
+    package let afterFailedStore: AfterFailedStore
+    /// What it does with a request that was admitted; nil for a push alone, which the loops take without all this.
+    private let action: (@Sendable (OperationCall) throws(APIError) -> OperationOutcome)?
+
+    package init(
+        _ name: String,
+        _ method: HTTPMethod,
+        _ path: PathPattern,
+        on listeners: Listeners,
+        by role: AccessRule.Role,
+        reaching scope: AccessRule.Scope,
+        bodyLimit: BodyLimit = .small,
+        answers: Set<Int>,
+        isStream: Bool = false,
+        afterFailedStore: AfterFailedStore,
+        action: (@Sendable (OperationCall) throws(APIError) -> OperationOutcome)?
+    ) {
+        self.name = name
+        self.method = method
+        self.path = path
+        self.listeners = listeners
+        self.access = AccessRule(role, scope)
+        self.bodyLimit = bodyLimit
+        self.answers = answers
+        self.isStream = isStream
+        self.afterFailedStore = afterFailedStore
+        self.action = action
+    }
+
+    /// Does what was asked.
+    ///
+    /// - Throws: `APIError` when the request is not as it should be.
+    package func act(on call: OperationCall) throws(APIError) -> OperationOutcome {
+        // Requests of a push do not come this way.
+        guard let action = self.action else { throw .badPath }
+        return try action(call)
+    }
+
+    /// Whether HEAD is taken, which is GET without content. An event stream is nothing but content.
+    package var takesHead: Bool { self.method == .get && !self.isStream }
+
+    /// Every status it may be answered with: besides its own those of a caller who is not admitted, of a body that is
+    /// too large, and of a gateway that has no room or is about to end.
+    package var statuses: Set<Int> {
+        self.answers.union(self.access.role == .anybody ? [403, 413, 429, 503] : [401, 403, 413, 429, 503])
+    }
+}
+
+extension Operation {
+    /// Every operation, family by family; each family has a file.
+    package static let all =
+        Self.pushes + Self.workers + Self.devices + Self.inspections + Self.simulations + Self.statistics
+        + Self.watching + Self.upkeep + Self.health + Self.documents + Self.faults
+}

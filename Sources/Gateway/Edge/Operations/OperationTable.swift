@@ -1,0 +1,71 @@
+package import Bytes
+package import Settings
+
+/// What a method and a path come to on a listener.
+package enum OperationMatch {
+    /// This one, with what stands at the parameter's place in the path, not checked yet.
+    case found(Operation, parameter: ByteView)
+    /// The path exists, for these methods.
+    case methodNotAllowed(allow: String)
+    case notFound
+}
+
+/// Finds the operation of a request.
+package struct OperationTable: Sendable {
+    /// The operations of one path, in the order of their methods.
+    private struct Place {
+        let path: PathPattern
+        let operations: [Operation]
+    }
+
+    /// Every operation of the gateway.
+    package static let gateway = OperationTable(Operation.all)
+
+    /// By the number of slashes in the path; what is spelt out goes before what takes a parameter.
+    private let places: [[Place]]
+
+    package init(_ operations: [Operation]) {
+        let byPath = Dictionary(grouping: operations, by: \.path)
+        let order = HTTPMethod.allCases
+        var places: [[Place]] = []
+        for (path, operations) in byPath.sorted(by: { $0.key.text < $1.key.text }) {
+            while places.count <= path.depth { places.append([]) }
+            let sorted = order.flatMap { method in operations.filter { $0.method == method } }
+            let place = Place(path: path, operations: sorted)
+            if path.hasParameter { places[path.depth].append(place) } else { places[path.depth].insert(place, at: 0) }
+        }
+        self.places = places
+    }
+
+    /// What a request comes to on a listener.
+    ///
+    /// - `path`: without its query.
+    /// - `role`: the listener's; each serves its own operations.
+    package func match(method: ByteView, path: ByteView, on role: ListenerRole) -> OperationMatch {
+        let depth = (0..<path.count).count { path[$0] == UInt8(ascii: "/") }
+        guard depth < self.places.count else { return .notFound }
+        for place in self.places[depth] {
+            guard let parameter = place.path.match(path) else { continue }
+            return Self.match(method, place, parameter, role)
+        }
+        return .notFound
+    }
+
+    private static func match(
+        _ method: ByteView,
+        _ place: Place,
+        _ parameter: ByteView,
+        _ role: ListenerRole
+    ) -> OperationMatch {
+        let isHead = method == "HEAD"
+        for operation in place.operations where operation.listeners.contains(role) {
+            if operation.method == method || isHead && operation.takesHead {
+                return .found(operation, parameter: parameter)
+            }
+        }
+        let methods = place.operations.filter { $0.listeners.contains(role) }.flatMap { operation in
+            operation.takesHead ? ["\(operation.method.name)", "HEAD"] : ["\(operation.method.name)"]
+        }
+        return methods.isEmpty ? .notFound : .methodNotAllowed(allow: methods.joined(separator: ", "))
+    }
+}
