@@ -21,7 +21,7 @@ struct Farewell {
 extension HTTP2Session {
     /// Makes the GOAWAY frame that waits, if it may leave; called when all other frames have been made.
     func sayFarewell() -> Bool {
-        guard let farewell = self.farewell, farewell.mayLeave(self.open, now: self.core.now) else { return false }
+        guard let farewell = self.farewell, farewell.mayLeave(self.open, now: self.memory.now) else { return false }
         self.farewell = nil
         _ = farewell.debugData.withByteView { self.goAway(debugData: $0, code: farewell.code) }
         return true

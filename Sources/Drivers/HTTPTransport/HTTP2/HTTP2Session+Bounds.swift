@@ -19,14 +19,14 @@ extension HTTP2Session {
 
     /// What there is no room in for so many more bytes of requests.
     func shortage(for bytes: Int) -> RequestShortage {
-        if self.heldBytes + bytes > self.core.limits.requestBytesPerConnectionMax { return .connection }
-        return self.core.requestBytes.hasRoom(for: self.uncountedBytes + bytes) ? .none : .server
+        if self.heldBytes + bytes > self.memory.limits.requestBytesPerConnectionMax { return .connection }
+        return self.memory.requestBytes.hasRoom(for: self.uncountedBytes + bytes) ? .none : .server
     }
 
     /// Hands over what has arrived of a request that there is no room for: it is answered, and the rest thrown away.
     func refuse(_ slot: StreamSlot, _ shortage: RequestShortage) {
         self.letGo(slot)
-        self.core.tally.met(shortage == .connection ? .requestBytesPerConnectionMax : .requestBytesMax)
+        self.memory.tally.met(shortage == .connection ? .requestBytesPerConnectionMax : .requestBytesMax)
         slot.state.shortage = shortage
         slot.state.bodyStart = slot.state.received.count
         self.deliver(slot)
@@ -35,27 +35,12 @@ extension HTTP2Session {
     /// Brings the count of all loops up to date: once a read, and not at all for requests that came whole.
     func countHeldBytes() {
         guard self.heldBytes != self.countedBytes else { return }
-        self.core.requestBytes.change(by: self.heldBytes - self.countedBytes)
+        self.memory.requestBytes.change(by: self.heldBytes - self.countedBytes)
         self.countedBytes = self.heldBytes
     }
 
     /// The bytes held that the count of all loops does not know of yet.
     var uncountedBytes: Int { self.heldBytes - self.countedBytes }
-
-    /// Counts what leaves with RST_STREAM or GOAWAY, if a bound of the library's is the reason.
-    func countError(_ frame: UnsafeRawBufferPointer) {
-        let isGoAway = unsafe frame[3] == 7
-        let codeStart = isGoAway ? 13 : 9
-        guard frame.count >= codeStart + 4 else { return }
-        let code = unsafe UInt32(bigEndian: frame.loadUnaligned(fromByteOffset: codeStart, as: UInt32.self))
-        if code == HTTP2ErrorCode.flowControlError.number {
-            self.core.tally.met(isGoAway ? .connectionWindowBytes : .streamWindowBytes)
-        } else if code == HTTP2ErrorCode.frameSizeError.number, isGoAway {
-            // Frames of a wrong size get the same code, with another reason.
-            let reason = unsafe ByteView(UnsafeRawBufferPointer(rebasing: frame[(codeStart + 4)...]))
-            if reason == "too large frame size" { self.core.tally.met(.frameBytesMax) }
-        }
-    }
 }
 
 // MARK: - What has begun and not ended
@@ -74,19 +59,19 @@ extension HTTP2Session {
     /// Looks at what the last read has left unfinished, and counts what is held of a block.
     @inline(__always)
     func noteUnfinishedFrame() {
-        let number = self.cutter.unfinishedFrame
+        let number = self.seam.unfinishedFrame
         if number != self.unfinished.number {
             self.unfinished.number = number
-            self.unfinished.since = self.core.now
+            self.unfinished.since = self.memory.now
         }
-        if number != 0, self.cutter.isWithinBlock { self.holdBlock() }
+        if number != 0, self.seam.isWithinBlock { self.holdBlock() }
     }
 
     /// Where there is no room for what has come of a block, its stream is refused, and what follows of the block is
     /// read and dropped. The connection ends where that is no help: by the bytes of one connection, or by a field that
     /// is longer than any that is taken.
     private func holdBlock() {
-        var bytes = self.decoder.pendingBytes
+        var bytes = self.seam.pendingFieldBytes
         if let slot = self.current, slot.state.phase == .receiving, !slot.state.isHeld {
             bytes += slot.state.received.count
         }
@@ -94,10 +79,10 @@ extension HTTP2Session {
         case .none: ()
         case .connection: self.endByLimit(.requestBytesPerConnectionMax)
         case .server:
-            if self.decoder.pendingBytes > self.core.limits.headerListBytesMax {
+            if self.seam.pendingFieldBytes > self.memory.limits.headerListBytesMax {
                 self.endByLimit(.requestBytesMax)
-            } else if let number = self.blockStream {
-                self.core.tally.met(.requestBytesMax)
+            } else if let number = self.block.stream {
+                self.memory.tally.met(.requestBytesMax)
                 self.refuseBlock(of: number, .refusedStream)
             }
         }
@@ -122,9 +107,8 @@ extension HTTP2Session {
     }
 
     func continuationAnnounced() {
-        guard !self.isEndingBlock else { return }
         self.continuations += 1
-        if self.continuations > self.core.limits.continuationFramesMax {
+        if self.continuations > self.memory.limits.continuationFramesMax {
             self.endByLimit(.continuationFramesMax)
         } else {
             self.controlFrameReceived()
@@ -136,18 +120,7 @@ extension HTTP2Session {
         // What came with the frame that was too many is still looked at.
         guard !self.isEndedByLimit else { return }
         self.isEndedByLimit = true
-        self.core.tally.met(limit)
+        self.memory.tally.met(limit)
         self.terminate(code)
-    }
-}
-
-extension HTTP2Core {
-    /// Notes that a streaming answer has passed the bound after which its handler is told when it is taken.
-    func noteStreaming(_ slot: StreamSlot) {
-        guard !slot.state.isAboveStreamingLimit, slot.state.output.count > self.limits.streamingBytesSoftMax else {
-            return
-        }
-        slot.state.isAboveStreamingLimit = true
-        self.tally.met(.streamingBytesSoftMax)
     }
 }

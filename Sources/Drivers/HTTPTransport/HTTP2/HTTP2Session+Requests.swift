@@ -32,26 +32,19 @@ extension HTTP2Session {
         }
     }
 
-    /// Settings were taken over. libnghttp2 resets a stream whose window grows too large by them, where RFC 9113 §6.9.2
-    /// has the connection end: then it has queued more than its own answer.
-    func settingsReceived() {
-        if self.framesPending > self.pendingBeforeSettings + 1 { self.terminate(.flowControlError) }
-        self.controlFrameReceived()
-    }
-
     func controlFrameReceived() {
-        if !self.budget.frameReceived(now: self.core.now) { self.endByLimit(.controlFramesPerSecond) }
+        if !self.budget.frameReceived(now: self.memory.now) { self.endByLimit(.controlFramesPerSecond) }
     }
 
     func windowUpdateReceived() {
-        if !self.updateBudget.frameReceived(now: self.core.now) { self.endByLimit(.controlFramesPerSecond) }
+        if !self.updateBudget.frameReceived(now: self.memory.now) { self.endByLimit(.controlFramesPerSecond) }
     }
 
     func reportDrained() {
         guard !self.drained.isEmpty else { return }
         let streams = self.drained
         self.drained.removeAll()
-        self.core.handlerWasTold = true
+        self.memory.handlerWasTold = true
         for stream in streams { self.handler.streamDrained(stream) }
     }
 
@@ -63,11 +56,11 @@ extension HTTP2Session {
         self.open.remove(slot)
         if !slot.state.hasRequestEnded { self.numbers.cutShort(stream.number) }
         if self.current == slot { self.current = nil }
-        if self.open.count == 0 { self.idleSince = self.core.now }
-        self.core.streams.giveBack(slot)
+        if self.open.count == 0 { self.idleSince = self.memory.now }
+        self.memory.streams.giveBack(slot)
         switch phase {
         case .waiting, .streaming:
-            self.core.handlerWasTold = true
+            self.memory.handlerWasTold = true
             self.handler.streamClosed(stream)
         case .receiving, .sending, .free: ()
         }
@@ -92,17 +85,17 @@ extension HTTP2Session {
     func deliver(_ slot: StreamSlot) {
         guard slot.state.phase == .receiving else { return }
         self.letGo(slot)
-        self.open.move(slot, to: .waiting, now: self.core.now)
+        self.open.move(slot, to: .waiting, now: self.memory.now)
         self.hasCarriedRequest = true
         if slot.state.isHeaderListTooLarge {
-            self.core.tally.met(.headerListBytesMax)
-            self.core.response.begin(status: 431)
-            _ = self.respond(slot.state.number, self.core.response, body: nil)
+            self.memory.tally.met(.headerListBytesMax)
+            self.memory.response.begin(status: 431)
+            _ = self.respond(slot.state.number, self.memory.response, body: nil)
         } else {
             self.handler.requestReceived(self.request(slot))
         }
         slot.state.dropRequest(keepingBytesMax: StreamPool.keptBytesMax)
-        slot.state.exchangeRequestMemory(with: &self.core.spare)
+        slot.state.exchangeRequestMemory(with: &self.memory.spare)
     }
 
     func dataReceived(_ number: Int32, _ bytes: ByteView) {
@@ -136,7 +129,7 @@ extension HTTP2Session {
             if isGrowing && slot.state.output.isEmpty { slot.state.output.free() }
         }
         if count > 0 && slot.state.isAboveStreamingLimit && isGrowing
-            && slot.state.output.count < self.core.limits.streamingBytesSoftMax / 2
+            && slot.state.output.count < self.memory.limits.streamingBytesSoftMax / 2
         {
             slot.state.isAboveStreamingLimit = false
             self.drained.append(StreamID(connection: self.id, number: slot.state.number))

@@ -1,12 +1,17 @@
 internal import Bytes
 
 extension HTTP2Session {
+    /// - Parameter seconds: the time from one PING to the next; nil for none.
+    package func setPing(everySeconds seconds: Int?) {
+        self.ping.set(everySeconds: seconds, now: self.memory.now)
+    }
+
     /// Lets time pass: refuses what took too long, sends PINGs.
     ///
     /// - Returns: false when the peer is gone.
     package func secondPassed() -> Bool {
-        let now = self.core.now
-        let limits = self.core.limits
+        let now = self.memory.now
+        let limits = self.memory.limits
         if now >= self.frameDueAt { self.endByLimit(.requestSeconds) }
         if now >= self.acknowledgementDueAt { self.endByLimit(.requestSeconds, .settingsTimeout) }
         // With the connection its streams end.
@@ -16,12 +21,12 @@ extension HTTP2Session {
         }
         if self.open.count == 0 && now - self.idleSince > Int64(limits.idleSeconds) * 1000 {
             self.idleSince = now
-            self.core.tally.met(.idleSeconds)
+            self.memory.tally.met(.idleSeconds)
             self.goAway(debugData: ByteView("{\"reason\":\"IdleTimeout\"}"))
         }
         switch self.ping.timePassed(now: now, answerSeconds: limits.pingSeconds) {
         case .wait: ()
-        case .send: self.sendPing()
+        case .send: self.seam.submitPing()
         case .peerIsGone: return false
         }
         return true
@@ -29,8 +34,8 @@ extension HTTP2Session {
 
     private func resetOverdue(_ list: StreamList, _ limit: TransportLimit, seconds: Int) {
         var slot = list.first
-        while let overdue = slot, self.core.now - overdue.state.since > Int64(seconds) * 1000 {
-            self.core.tally.met(limit)
+        while let overdue = slot, self.memory.now - overdue.state.since > Int64(seconds) * 1000 {
+            self.memory.tally.met(limit)
             self.refuse(overdue.state.number, .cancel)
             slot = overdue.state.next
         }
@@ -47,7 +52,7 @@ extension HTTP2Session {
     }
 
     private func afterRequestSeconds(from start: Int64) -> Int64 {
-        start + Int64(self.core.limits.requestSeconds) * 1000 + 1
+        start + Int64(self.memory.limits.requestSeconds) * 1000 + 1
     }
 
     /// When `secondPassed` will next have something to do, if nothing is read or written before.
@@ -55,7 +60,7 @@ extension HTTP2Session {
         guard self.hasReceivedFrame, self.open.receiving.first == nil, self.open.sending.first == nil,
             self.farewell == nil
         else { return 0 }
-        let limits = self.core.limits
+        let limits = self.memory.limits
         let idle = self.open.count == 0 ? self.idleSince + Int64(limits.idleSeconds) * 1000 + 1 : .max
         let due = min(self.frameDueAt, self.acknowledgementDueAt)
         return min(idle, due, self.ping.dueAt(answerSeconds: limits.pingSeconds))
