@@ -57,32 +57,3 @@ package struct FieldBlock {
         return self.bytes > listBytesMax * Self.overlongListFactor ? .enhanceYourCalm : nil
     }
 }
-
-extension HTTP2Session {
-    /// HEADERS begin to come, which the library has not seen.
-    func blockBegan() {
-        self.block.drop()
-    }
-
-    /// A field of the block has come; a fault in it resets the stream, and what follows of the block is read and dropped.
-    @inline(__always)
-    func fieldReceived(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) {
-        guard let number = self.block.stream else { return }
-        let listBytesMax = self.memory.limits.headerListBytesMax
-        let fault = self.block.fieldReceived(name, value, &note, into: self.current, listBytesMax: listBytesMax)
-        guard let fault else { return }
-        if fault == .enhanceYourCalm { self.memory.tally.met(.headerListBytesMax) }
-        self.refuseBlock(of: number, fault)
-    }
-
-    /// The block is not well-formed, so that no other can be read.
-    func blockFailed() {
-        self.block.drop()
-        self.terminate(.compressionError)
-    }
-
-    func refuseBlock(of number: Int32, _ fault: HTTP2ErrorCode) {
-        self.block.drop()
-        self.refuse(number, fault)
-    }
-}

@@ -13,45 +13,29 @@ package final class HTTP2Session {
     /// Whether `end` was called: nothing is asked of the library any more.
     private var hasEnded = false
 
-    var open = OpenStreams()
-    /// The stream whose header block is being read, or whose data came last.
-    var current: StreamSlot?
+    var open: OpenStreams
     var numbers = StreamNumbers()
-    /// Streams to reset with NO_ERROR after their answer: the rest of their request is not wanted.
-    private var resetsPending: [Int32] = []
-    var drained: [StreamID] = []
-    private(set) var streamLimit: StreamLimit
+    var streamLimit: StreamLimit
     /// The field block that is being read.
     var block = FieldBlock()
-    /// What has begun to arrive and not ended.
-    var unfinished = UnfinishedFrame()
-    var budget: ControlFrameBudget
-    /// For WINDOW_UPDATE alone, of which peers send one a stream, and two for each few KiB of DATA.
-    var updateBudget: ControlFrameBudget
-    /// The CONTINUATION frames of the present header block.
-    var continuations = 0
-    /// The bytes of the requests that have arrived in part, and what of them is counted with all others'.
-    package internal(set) var heldBytes = 0
-    var countedBytes = 0
+    private var unfinished = UnfinishedFrame()
+    var budgets: FrameBudgets
+    var held = HeldBytes()
     /// The bytes of answers that have not left their streams.
     package internal(set) var queuedBytes = 0
-    var idleSince: Int64
-    /// The frames that waited when the SETTINGS frame that is being read began, or went on.
-    private var pendingBeforeSettings = 0
-
+    /// Streams to reset with NO_ERROR after their answer: the rest of their request is not wanted.
+    private var resetsPending: [Int32] = []
+    /// Streams that the handler is to hear of, since much of what waited on them has left.
+    var drained: [StreamID] = []
     var ping: PingTimer
-    /// The newest stream that a GOAWAY frame lets the peer believe in. The library takes further ones until that frame
-    /// has left.
-    private var lastTaken = Int32.max
-    /// The GOAWAY that leaves once the streams are answered.
-    var farewell: Farewell?
+    var departure = Departure()
 
     /// Whether the peer has said anything valid yet.
-    private(set) var hasReceivedFrame = false
+    var hasReceivedFrame = false
     var hasCarriedRequest = false
     /// Whether the connection has to end as soon as what is ready has been sent.
     package private(set) var hasFailed = false
-    var isEndedByLimit = false
+    private var isEndedByLimit = false
 
     /// A connection that begins; our settings are ready to be sent.
     ///
@@ -75,14 +59,9 @@ package final class HTTP2Session {
         self.handler = handler
         self.id = id
         self.listener = listener
-        self.budget = ControlFrameBudget(
-            burst: limits.controlFramesBurst,
-            perSecond: limits.controlFramesPerSecond,
-            now: memory.now
-        )
-        self.updateBudget = self.budget
+        self.open = OpenStreams(now: memory.now)
+        self.budgets = FrameBudgets(limits, now: memory.now)
         self.streamLimit = StreamLimit(streamsAtFirst ?? limits.streamsPerConnectionMax)
-        self.idleSince = memory.now
         self.ping = PingTimer(now: memory.now)
         let literalBytesMax = limits.headerListBytesMax * FieldBlock.overlongListFactor
         self.seam = LibrarySeam(library, limits: limits, literalBytesMax: literalBytesMax)
@@ -97,7 +76,7 @@ package final class HTTP2Session {
     /// Whether `produce` may have something.
     package var wantsToWrite: Bool {
         self.seam.wantsToWrite || !self.resetsPending.isEmpty
-            || self.farewell.map { $0.mayLeave(self.open, now: self.memory.now) } ?? false
+            || self.departure.mayLeave(self.open, now: self.memory.now)
     }
 
     /// Frames made and not yet produced.
@@ -109,12 +88,12 @@ package final class HTTP2Session {
     /// the connection `isFinished` or `hasFailed` becomes true.
     package func receive(_ bytes: ByteView) {
         guard !self.hasFailed, bytes.count > 0 else { return }
-        // A SETTINGS frame may have begun in bytes that came before.
-        self.pendingBeforeSettings = self.framesPending
-        self.letGoOfBlock()
+        self.held.letGoOfBlock()
         self.seam.receive(bytes, for: self)
-        self.noteUnfinishedFrame()
-        self.countHeldBytes()
+        let unfinished = self.seam.unfinishedFrame
+        self.unfinished.note(unfinished, now: self.memory.now)
+        if unfinished != 0, self.seam.isWithinBlock { self.holdBlock() }
+        self.held.tell(self.memory.requestBytes)
     }
 
     /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
@@ -225,17 +204,22 @@ package final class HTTP2Session {
         inFlight: StreamsInFlight = .finished
     ) -> Int32 {
         guard !self.hasEnded else { return 0 }
-        var last = min(self.lastTaken, self.seam.lastStream)
-        if inFlight == .answeredFirst {
-            // The frame is made when it leaves: a request that is read before that is among those it answers for.
-            self.farewell = self.farewell ?? Farewell(debugData: debugData.array, code: code, since: self.memory.now)
+        let last = self.departure.last(newest: self.seam.lastStream, inFlight)
+        guard inFlight != .answeredFirst else {
+            self.departure.wait(debugData: debugData, code: code, now: self.memory.now)
             return last
         }
-        if case .refused(let first) = inFlight { last = max(0, min(last, first - 2)) }
         self.seam.submitGoAway(last: last, code, debugData)
-        self.lastTaken = last
+        self.departure.told(last: last)
         if inFlight == .dropped { self.hasFailed = true }
         return last
+    }
+
+    /// Makes the GOAWAY frame that waits, if it may leave; called when all other frames have been made.
+    private func sayFarewell() -> Bool {
+        guard let farewell = self.departure.take(self.open, now: self.memory.now) else { return false }
+        _ = farewell.debugData.withByteView { self.goAway(debugData: $0, code: farewell.code) }
+        return true
     }
 
     /// Resets a stream that the handler has not answered to its end.
@@ -263,8 +247,8 @@ package final class HTTP2Session {
         guard !self.hasEnded else { return }
         self.hasEnded = true
         while let slot = self.open.first { self.close(slot) }
-        self.letGoOfBlock()
-        self.countHeldBytes()
+        self.held.letGoOfBlock()
+        self.held.tell(self.memory.requestBytes)
         self.seam.end()
     }
 
@@ -273,11 +257,7 @@ package final class HTTP2Session {
     func slot(_ number: Int32) -> StreamSlot? {
         // Answers still come while a connection whose session has ended waits for its peer to end too.
         guard !self.hasEnded else { return nil }
-        if let current = self.current, current.state.number == number { return current }
-        // Answers mostly come, and leave, in the order of the requests: the library need not search.
-        if let oldest = self.open.waiting.first, oldest.state.number == number { return oldest }
-        if let oldest = self.open.sending.first, oldest.state.number == number { return oldest }
-        return self.seam.slot(number)
+        return self.open.find(number) ?? self.seam.slot(number)
     }
 
     /// Resets a stream whose request is malformed, or too much to look at; another reset of it does nothing.
@@ -285,82 +265,165 @@ package final class HTTP2Session {
         self.seam.submitReset(number, code)
     }
 
-    // MARK: What the library reports
-
-    /// A frame has come whole.
-    func frameReceived() {
-        self.hasReceivedFrame = true
-    }
-
-    /// A block has begun that the library has taken: its fields follow.
-    func headersBegan(_ number: Int32, isRequest: Bool) {
-        self.block.taken(for: number, isRequest: isRequest)
-        guard isRequest else {
-            self.current = nil
-            return
+    func close(_ slot: StreamSlot) {
+        let phase = slot.state.phase
+        let stream = StreamID(connection: self.id, number: slot.state.number)
+        self.letGo(slot)
+        self.queuedBytes -= slot.state.output.count
+        self.open.end(slot, now: self.memory.now)
+        if !slot.state.hasRequestEnded { self.numbers.cutShort(stream.number) }
+        self.memory.streams.giveBack(slot)
+        switch phase {
+        case .waiting, .streaming:
+            self.memory.handlerWasTold = true
+            self.handler.streamClosed(stream)
+        case .receiving, .sending, .free: ()
         }
-        self.numbers.opened(number)
-        guard number <= self.lastTaken else { return self.refuseToBegin(number) }
-        let isRoom = self.open.count < self.streamLimit.enforced
-        guard isRoom, let slot = self.memory.streams.take(number: number, now: self.memory.now) else {
-            self.memory.tally.met(isRoom ? .streamsPerLoopMax : .streamsPerConnectionMax)
-            return self.refuseToBegin(number)
+    }
+
+    private func reportDrained() {
+        guard !self.drained.isEmpty else { return }
+        let streams = self.drained
+        self.drained.removeAll()
+        self.memory.handlerWasTold = true
+        for stream in streams { self.handler.streamDrained(stream) }
+    }
+
+    // MARK: What is held
+
+    /// The bytes of the requests that have arrived in part.
+    package var heldBytes: Int { self.held.count }
+
+    /// The head of a request has arrived, and its body is to come.
+    func hold(_ slot: StreamSlot) {
+        let shortage = self.shortage(for: slot.state.received.count)
+        guard shortage == .none else { return self.refuse(slot, shortage) }
+        slot.state.isHeld = true
+        self.held.hold(slot.state.received.count)
+    }
+
+    /// The request goes to the handler, or is gone.
+    func letGo(_ slot: StreamSlot) {
+        guard slot.state.isHeld else { return }
+        slot.state.isHeld = false
+        self.held.letGo(slot.state.received.count)
+    }
+
+    /// What there is no room in for so many more bytes of requests.
+    func shortage(for bytes: Int) -> RequestShortage {
+        let connectionMax = self.memory.limits.requestBytesPerConnectionMax
+        return self.held.shortage(for: bytes, connectionMax: connectionMax, all: self.memory.requestBytes)
+    }
+
+    /// Hands over what has arrived of a request that there is no room for: it is answered, and the rest thrown away.
+    func refuse(_ slot: StreamSlot, _ shortage: RequestShortage) {
+        self.letGo(slot)
+        self.memory.tally.met(shortage == .connection ? .requestBytesPerConnectionMax : .requestBytesMax)
+        slot.state.shortage = shortage
+        slot.state.bodyStart = slot.state.received.count
+        self.deliver(slot)
+    }
+
+    /// Where there is no room for what has come of a block, its stream is refused, and what follows of the block is
+    /// read and dropped. The connection ends where that is no help: by the bytes of one connection, or by a field that
+    /// is longer than any that is taken.
+    private func holdBlock() {
+        var bytes = self.seam.pendingFieldBytes
+        if let slot = self.open.current, slot.state.phase == .receiving, !slot.state.isHeld {
+            bytes += slot.state.received.count
         }
-        slot.state.exchangeRequestMemory(with: &self.memory.spare)
-        self.open.append(slot)
-        self.current = slot
-        self.updateBudget.earned()
-        self.seam.keep(slot, with: number)
-    }
-
-    /// Resets a stream that was never looked at, so that its request may be sent again elsewhere.
-    private func refuseToBegin(_ number: Int32) {
-        self.current = nil
-        self.numbers.cutShort(number)
-        self.seam.submitReset(number, .refusedStream)
-    }
-
-    /// A block has ended.
-    func headersReceived(_ number: Int32, isRequest: Bool, hasEnded: Bool) {
-        guard self.block.stream != nil else { return }
-        let rules = self.block.rules
-        guard isRequest ? rules.isWholeHead : hasEnded else { return self.refuse(number, .protocolError) }
-        if isRequest, let slot = self.slot(number) {
-            slot.state.bodyStart = slot.state.received.count
-            slot.state.bodyBytesMissing = rules.contentLength
-            slot.state.hasHeadMethod = rules.hasHeadMethod
-            if slot.state.isHeaderListTooLarge {
-                slot.state.hasRequestEnded = hasEnded
-                self.deliver(slot)
-            } else if !hasEnded {
-                slot.state.bodyBytesMax = self.handler.bodyBytesMax(for: self.request(slot))
-                self.hold(slot)
+        switch self.shortage(for: bytes) {
+        case .none: ()
+        case .connection: self.endByLimit(.requestBytesPerConnectionMax)
+        case .server:
+            if self.seam.pendingFieldBytes > self.memory.limits.headerListBytesMax {
+                self.endByLimit(.requestBytesMax)
+            } else if let number = self.block.stream {
+                self.memory.tally.met(.requestBytesMax)
+                self.refuseBlock(of: number, .refusedStream)
             }
         }
-        if hasEnded { self.requestEnded(number) }
+        self.held.holdBlock(bytes)
     }
 
-    func pingReceived(isAnswer: Bool) {
-        if isAnswer { self.ping.answered() } else { self.controlFrameReceived() }
+    /// Ends the connection of a peer that makes us work for nothing.
+    func endByLimit(_ limit: TransportLimit, _ code: HTTP2ErrorCode = .enhanceYourCalm) {
+        // What came with the frame that was too many is still looked at.
+        guard !self.isEndedByLimit else { return }
+        self.isEndedByLimit = true
+        self.memory.tally.met(limit)
+        self.terminate(code)
     }
 
-    func settingsAnnounced() {
-        self.pendingBeforeSettings = self.framesPending
+    /// Records of TLS have come that carry nothing for us, but make work.
+    func controlRecordsReceived(_ count: Int) {
+        for _ in 0..<count where !self.isEndedByLimit { self.controlFrameReceived() }
     }
 
-    /// libnghttp2 resets a stream whose window grows too large by settings of the peer's, where RFC 9113 §6.9.2 has the
-    /// connection end: then it has queued more than its own answer.
-    func settingsReceived(isAnswer: Bool) {
-        guard !isAnswer else { return self.streamLimit.acknowledged(now: self.memory.now) }
-        if self.framesPending > self.pendingBeforeSettings + 1 { self.terminate(.flowControlError) }
-        self.controlFrameReceived()
+    // MARK: Time
+
+    /// - Parameter seconds: the time from one PING to the next; nil for none.
+    package func setPing(everySeconds seconds: Int?) {
+        self.ping.set(everySeconds: seconds, now: self.memory.now)
     }
 
-    /// - Returns: how many streams the SETTINGS frame has to announce that leaves; nil when it is about something else.
-    func streamLimitLeaves() -> Int? { self.streamLimit.sent(now: self.memory.now) }
+    /// Lets time pass: refuses what took too long, sends PINGs.
+    ///
+    /// - Returns: false when the peer is gone.
+    package func secondPassed() -> Bool {
+        let now = self.memory.now
+        let limits = self.memory.limits
+        if now >= self.frameDueAt { self.endByLimit(.requestSeconds) }
+        if now >= self.acknowledgementDueAt { self.endByLimit(.requestSeconds, .settingsTimeout) }
+        // With the connection its streams end.
+        if !self.isEndedByLimit {
+            self.resetOverdue(self.open.receiving, .requestSeconds, seconds: limits.requestSeconds)
+            self.resetOverdue(self.open.sending, .responseSeconds, seconds: limits.responseSeconds)
+        }
+        if self.open.count == 0 && now - self.open.idleSince > Int64(limits.idleSeconds) * 1000 {
+            self.open.idleSince = now
+            self.memory.tally.met(.idleSeconds)
+            self.goAway(debugData: ByteView("{\"reason\":\"IdleTimeout\"}"))
+        }
+        switch self.ping.timePassed(now: now, answerSeconds: limits.pingSeconds) {
+        case .wait: ()
+        case .send: self.seam.submitPing()
+        case .peerIsGone: return false
+        }
+        return true
+    }
 
-    func resetReceived(_ number: Int32) {
-        self.numbers.resetByPeer(number)
-        self.controlFrameReceived()
+    private func resetOverdue(_ list: StreamList, _ limit: TransportLimit, seconds: Int) {
+        var slot = list.first
+        while let overdue = slot, self.memory.now - overdue.state.since > Int64(seconds) * 1000 {
+            self.memory.tally.met(limit)
+            self.refuse(overdue.state.number, .cancel)
+            slot = overdue.state.next
+        }
+    }
+
+    /// When a frame or field block that has begun must have ended; `Int64.max` when none has.
+    private var frameDueAt: Int64 {
+        self.unfinished.unfinishedSince.map { self.afterRequestSeconds(from: $0) } ?? .max
+    }
+
+    /// When the peer must have acknowledged a SETTINGS frame of ours; `Int64.max` when it owes none.
+    private var acknowledgementDueAt: Int64 {
+        self.streamLimit.owedSince.map { self.afterRequestSeconds(from: $0) } ?? .max
+    }
+
+    private func afterRequestSeconds(from start: Int64) -> Int64 {
+        start + Int64(self.memory.limits.requestSeconds) * 1000 + 1
+    }
+
+    /// When `secondPassed` will next have something to do, if nothing is read or written before.
+    package var isQuietUntil: Int64 {
+        guard self.hasReceivedFrame, self.open.receiving.first == nil, self.open.sending.first == nil,
+            !self.departure.hasFarewell
+        else { return 0 }
+        let limits = self.memory.limits
+        let idle = self.open.count == 0 ? self.open.idleSince + Int64(limits.idleSeconds) * 1000 + 1 : .max
+        let due = min(self.frameDueAt, self.acknowledgementDueAt)
+        return min(idle, due, self.ping.dueAt(answerSeconds: limits.pingSeconds))
     }
 }

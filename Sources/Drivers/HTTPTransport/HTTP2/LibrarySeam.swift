@@ -80,6 +80,8 @@ final class LibrarySeam {
     private var piece: FrameCutter.Piece?
     /// Whether the library is given a CONTINUATION of our own, which ends a block and is not the peer's.
     private var isEndingBlock = false
+    /// The frames that waited when the SETTINGS frame that is being read began, or went on.
+    private var pendingBeforeSettings = 0
 
     // MARK: What the peer hears
 
@@ -223,6 +225,8 @@ final class LibrarySeam {
 extension LibrarySeam {
     /// Takes what the peer sent, and tells the session what is in it.
     func receive(_ bytes: ByteView, for session: HTTP2Session) {
+        // A SETTINGS frame may have begun in bytes that came before.
+        self.pendingBeforeSettings = self.framesPending
         var rest = bytes
         while !session.hasFailed, let part = self.cutter.next(&rest) {
             switch part {
@@ -291,7 +295,7 @@ extension LibrarySeam {
     fileprivate func frameAnnounced(_ head: UnsafePointer<nghttp2_frame_hd>, for session: HTTP2Session) {
         switch unsafe UInt32(head.pointee.type) {
         case NGHTTP2_HEADERS.rawValue: session.headersAnnounced(unsafe head.pointee.stream_id)
-        case NGHTTP2_SETTINGS.rawValue: session.settingsAnnounced()
+        case NGHTTP2_SETTINGS.rawValue: self.pendingBeforeSettings = self.framesPending
         case NGHTTP2_CONTINUATION.rawValue: if !self.isEndingBlock { session.continuationAnnounced() }
         default: ()
         }
@@ -316,13 +320,21 @@ extension LibrarySeam {
         case NGHTTP2_DATA.rawValue: if hasEndFlag { session.requestEnded(number) }
         // ACK has the same bit as END_STREAM.
         case NGHTTP2_PING.rawValue: session.pingReceived(isAnswer: hasEndFlag)
-        case NGHTTP2_SETTINGS.rawValue: session.settingsReceived(isAnswer: hasEndFlag)
+        case NGHTTP2_SETTINGS.rawValue:
+            if !hasEndFlag, self.hasQueuedResets { session.terminate(.flowControlError) }
+            session.settingsReceived(isAnswer: hasEndFlag)
         case NGHTTP2_RST_STREAM.rawValue: session.resetReceived(number)
         case NGHTTP2_PRIORITY.rawValue, NGHTTP2_GOAWAY.rawValue: session.controlFrameReceived()
         case NGHTTP2_WINDOW_UPDATE.rawValue: session.windowUpdateReceived()
         default: ()
         }
     }
+}
+
+extension LibrarySeam {
+    /// Whether the library has queued more for a SETTINGS frame of the peer's than its own answer: it resets a stream
+    /// whose window grows too large by one, where RFC 9113 §6.9.2 has the connection end.
+    private var hasQueuedResets: Bool { self.framesPending > self.pendingBeforeSettings + 1 }
 }
 
 // MARK: - From the library to the peer

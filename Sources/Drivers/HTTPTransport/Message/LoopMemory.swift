@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Synchronization
 
 /// What the sessions of one loop share, whichever HTTP they speak; its thread alone touches it.
 package final class LoopMemory {
@@ -43,4 +44,34 @@ package final class LoopMemory {
         slot.state.isAboveStreamingLimit = true
         self.tally.met(.streamingBytesSoftMax)
     }
+}
+
+/// The bytes of all requests that have arrived in part, on all loops together.
+///
+/// A request that arrives within one read, as nearly all do, is never counted here.
+package final class RequestBytes: Sendable {
+    private let bytesMax: Atomic<Int>
+    private let count = Atomic<Int>(0)
+
+    /// - Parameter bytesMax: the most of them.
+    package init(bytesMax: Int) {
+        self.bytesMax = Atomic(bytesMax)
+    }
+
+    /// Sets another bound; what is held already stays.
+    func setMax(_ bytesMax: Int) {
+        self.bytesMax.store(bytesMax, ordering: .relaxed)
+    }
+
+    /// Whether so many more may be held.
+    func hasRoom(for bytes: Int) -> Bool {
+        self.count.load(ordering: .relaxed) + bytes <= self.bytesMax.load(ordering: .relaxed)
+    }
+
+    func change(by bytes: Int) {
+        self.count.add(bytes, ordering: .relaxed)
+    }
+
+    /// The bytes of requests that have arrived in part.
+    package var held: Int { self.count.load(ordering: .relaxed) }
 }
