@@ -111,9 +111,9 @@ struct HTTP2SessionTests {
         #expect(event.happen(to: fixture) == expected.answer)
         if event != .connectionEnds { _ = fixture.produce() }
         #expect(fixture.takeEvents() == expected.heard)
-        #expect(fixture.core.streams.usedCount == (expected.isOpen ? 1 : 0))
+        #expect(fixture.memory.streams.usedCount == (expected.isOpen ? 1 : 0))
         fixture.session.end()
-        #expect(fixture.core.streams.usedCount == 0)
+        #expect(fixture.memory.streams.usedCount == 0)
     }
 
     @Test("What is asked of a session that has ended comes to nothing")
@@ -135,14 +135,14 @@ struct HTTP2SessionTests {
         let fixture = SessionFixture()
         fixture.receive(fault.bytes)
         // A frame of ours for each of theirs is the most that waits, up to their budget.
-        #expect(fixture.session.framesPending <= fixture.core.limits.controlFramesBurst + 2)
-        #expect(fixture.core.streams.usedCount <= fixture.core.limits.streamsPerConnectionMax)
+        #expect(fixture.session.framesPending <= fixture.memory.limits.controlFramesBurst + 2)
+        #expect(fixture.memory.streams.usedCount <= fixture.memory.limits.streamsPerConnectionMax)
         #expect(fixture.produce().last { $0.type == 7 }?.errorCode == fault.errorCode)
         #expect(fixture.isOver)
         fixture.receive(ScriptedPeer.request("/echo", stream: 4001))
         #expect(!fixture.takeEvents().contains { $0.hasPrefix("4001") })
         fixture.session.end()
-        #expect(fixture.core.streams.usedCount == 0)
+        #expect(fixture.memory.streams.usedCount == 0)
     }
 
     @Test("A body over its limit is handed over at once, and what follows is not kept")
@@ -156,7 +156,7 @@ struct HTTP2SessionTests {
         #expect(frames.first?.status == 413)
         #expect(frames.last?.type == 3)
         #expect(frames.last?.errorCode == 0)
-        #expect(fixture.core.streams.usedCount == 0)
+        #expect(fixture.memory.streams.usedCount == 0)
     }
 
     @Test("A client that resets each stream once it has its answer is not taken for a flood")

@@ -15,7 +15,7 @@ struct HTTP2SessionTimeTests {
         let frames = fixture.produce()
         #expect(frames.map(\.type) == [3])
         #expect(frames.first?.errorCode == 8)
-        #expect(fixture.core.streams.usedCount == 0)
+        #expect(fixture.memory.streams.usedCount == 0)
     }
 
     @Test("An answer has its time to be taken; the handler and an open stream have as long as they like")
@@ -30,7 +30,7 @@ struct HTTP2SessionTimeTests {
         #expect(frames.map(\.type) == [3])
         #expect(frames.first?.stream == 1)
         #expect(fixture.passSeconds(86_400))
-        #expect(fixture.core.streams.usedCount == 2)
+        #expect(fixture.memory.streams.usedCount == 2)
     }
 
     @Test("A connection without requests is ended after its time, one with a request is not")
@@ -105,10 +105,10 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.session.beginStreaming(1, Response()))
         fixture.session.setPing(everySeconds: 30)
         _ = fixture.produce()
-        fixture.core.now += 15_000
+        fixture.memory.now += 15_000
         _ = fixture.session.write(1, ByteView("one"))
         #expect(fixture.produce().map(\.type) == [0])
-        fixture.core.now += 14_000
+        fixture.memory.now += 14_000
         _ = fixture.session.write(1, ByteView("two"))
         #expect(Set(fixture.produce().map(\.type)) == [0, 6])
     }
@@ -171,7 +171,7 @@ struct HTTP2SessionTimeTests {
     func settingsTimeout() {
         for isFirst in [true, false] {
             let fixture = SessionFixture(acknowledges: !isFirst)
-            if !isFirst { fixture.core.now += 100_000 }
+            if !isFirst { fixture.memory.now += 100_000 }
             if !isFirst {
                 #expect(fixture.session.setStreamLimit(1))
                 #expect(fixture.produce().map(\.type) == [4])

@@ -23,7 +23,7 @@ struct HeadMethodTests {
         #expect(frames.map(\.stream) == [1, 3])
         #expect(frames.allSatisfy { $0.flags & 1 == 1 })
         #expect(fixture.session.queuedBytes == 0)
-        #expect(fixture.core.streams.usedCount == 0)
+        #expect(fixture.memory.streams.usedCount == 0)
         // The state of a stream is used again.
         fixture.receive(Peer.request("/wait", stream: 5))
         #expect(fixture.respond(5, body: "content"))

@@ -208,17 +208,17 @@ struct SessionBoundTests {
         #expect(fixture.times(.requestBytesPerConnectionMax) == 2)
         fixture.receive(Peer.frame(0, flags: 1, stream: 1))
         #expect(fixture.session.heldBytes == 0)
-        #expect(fixture.core.requestBytes.held == 0)
+        #expect(fixture.memory.requestBytes.held == 0)
     }
 
     @Test("All connections may begin so many bytes of requests; requests that come whole are never counted")
     func requestBytes() {
         let limits = self.limits { $0.requestBytesMax = 2 * self.headBytes() + 10 }
         let first = SessionFixture(limits)
-        let second = SessionFixture(limits, core: first.core)
+        let second = SessionFixture(limits, beside: first)
         for fixture in [first, second] { fixture.receive(Peer.request("/wait", stream: 1, ended: false)) }
         first.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0x61, count: 10)))
-        #expect(first.core.requestBytes.held == limits.requestBytesMax)
+        #expect(first.memory.requestBytes.held == limits.requestBytesMax)
         second.receive(Peer.request("/echo", stream: 3))
         #expect(first.times(.requestBytesMax) == 0)
         _ = second.takeEvents()
@@ -227,7 +227,7 @@ struct SessionBoundTests {
         #expect(second.takeEvents() == ["1 POST /wait h host=h no room: server"])
         // The connection that ends takes what it has begun with it.
         first.session.end()
-        #expect(first.core.requestBytes.held == 0)
+        #expect(first.memory.requestBytes.held == 0)
         second.receive(Peer.request("/wait", stream: 5, ended: false))
         second.receive(Peer.frame(0, flags: 1, stream: 5, [0x61]))
         #expect(first.times(.requestBytesMax) == 1)
@@ -255,18 +255,18 @@ struct SessionBoundTests {
     func blockBytes() {
         let fixture = SessionFixture()
         fixture.receive(Self.half(1000))
-        let held = fixture.core.requestBytes.held
+        let held = fixture.memory.requestBytes.held
         #expect(held > 1000 && held < 1100)
         fixture.receive(Self.more(500))
-        #expect(fixture.core.requestBytes.held == held + 500)
+        #expect(fixture.memory.requestBytes.held == held + 500)
         fixture.session.end()
-        #expect(fixture.core.requestBytes.held == 0)
+        #expect(fixture.memory.requestBytes.held == 0)
 
         let ended = SessionFixture()
         ended.receive(Self.half(1000) + Self.more(29_847))
-        #expect(ended.core.requestBytes.held > 30_000)
+        #expect(ended.memory.requestBytes.held > 30_000)
         ended.receive(Self.more(1, endsBlock: true))
-        #expect(ended.core.requestBytes.held == 0)
+        #expect(ended.memory.requestBytes.held == 0)
         #expect(ended.produce().first?.status == 431)
     }
 
@@ -284,7 +284,7 @@ struct SessionBoundTests {
         #expect(small.times(.requestBytesMax) == 1)
         // The rest of the block is read and dropped, and the connection goes on.
         small.receive(Self.more(29_848, endsBlock: true))
-        #expect(small.core.requestBytes.held == 0)
+        #expect(small.memory.requestBytes.held == 0)
         small.receive(Peer.request("/echo", stream: 3))
         #expect(small.produce().first?.status == 200)
 

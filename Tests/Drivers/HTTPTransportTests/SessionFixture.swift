@@ -4,25 +4,28 @@ import Testing
 
 /// One HTTP/2 session without socket, thread or clock: bytes in, frames and events out.
 final class SessionFixture {
-    let core: HTTP2Core
+    let memory: LoopMemory
+    let library: HTTP2Library
     let handler = RecordingHandler()
     let session: HTTP2Session
 
     /// - Parameters:
-    ///   - core: that of another session, to be two of one loop; one of its own by default.
+    ///   - other: another session of the same loop; nil for a loop of its own.
     ///   - hasBegun: whether the preface and our settings were received, and the answers taken.
     ///   - acknowledges: whether the server's settings are acknowledged then.
     init(
         _ limits: TransportLimits = TransportLimits(),
-        core: HTTP2Core? = nil,
+        beside other: SessionFixture? = nil,
         settings: [UInt8] = [],
         hasBegun: Bool = true,
         acknowledges: Bool = true
     ) {
         let streams = StreamPool(streamsMax: limits.streamsPerLoopMax)
-        self.core = core ?? HTTP2Core(limits: limits, streams: streams, now: 1000)
+        self.memory = other?.memory ?? LoopMemory(limits: limits, streams: streams, now: 1000)
+        self.library = other?.library ?? HTTP2Library(limits: limits)
         self.session = HTTP2Session(
-            core: self.core,
+            memory: self.memory,
+            library: self.library,
             handler: self.handler,
             id: ConnectionID(index: 7, generation: 1),
             listener: 0
@@ -49,7 +52,7 @@ final class SessionFixture {
     }
 
     /// How often a bound was met.
-    func times(_ limit: TransportLimit) -> Int { self.core.tally.times(limit) }
+    func times(_ limit: TransportLimit) -> Int { self.memory.tally.times(limit) }
 
     /// The events since they were last taken.
     func takeEvents() -> [String] {
@@ -67,9 +70,9 @@ final class SessionFixture {
     /// Lets time pass, and holds the session to its promise of when it need not be looked at.
     func passSeconds(_ seconds: Int64) -> Bool {
         let quietUntil = self.session.wantsToWrite ? 0 : self.session.isQuietUntil
-        self.core.now += seconds * 1000
+        self.memory.now += seconds * 1000
         let isAlive = self.session.secondPassed()
-        if self.core.now < quietUntil { #expect(isAlive && !self.session.wantsToWrite) }
+        if self.memory.now < quietUntil { #expect(isAlive && !self.session.wantsToWrite) }
         return isAlive
     }
 }

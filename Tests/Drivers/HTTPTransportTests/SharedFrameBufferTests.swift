@@ -9,7 +9,7 @@ struct SharedFrameBufferTests {
     @Test("Sessions that send a frame each in turn send what they would send alone")
     func interleaved() {
         let first = SessionFixture()
-        let fixtures = [first, SessionFixture(core: first.core), SessionFixture(core: first.core)]
+        let fixtures = [first, SessionFixture(beside: first), SessionFixture(beside: first)]
         var sent: [[UInt8]] = [[], [], []]
         var bodies: [[UInt8]] = []
         for (index, fixture) in fixtures.enumerated() {
@@ -51,7 +51,7 @@ struct SharedFrameBufferTests {
     func ended() {
         let first = SessionFixture()
         do {
-            let second = SessionFixture(core: first.core)
+            let second = SessionFixture(beside: first)
             second.receive(Peer.request("/echo", stream: 1))
             #expect(!second.produce().isEmpty)
         }

@@ -28,7 +28,7 @@ final class HTTP2Script {
 
     private var reader: InputReader
     private let pieceBytes: Int
-    private let core: HTTP2Core
+    private let memory: LoopMemory
     private let session: HTTP2Session
     private let streams: StreamPool
 
@@ -46,10 +46,11 @@ final class HTTP2Script {
             limits.streamingBytesSoftMax = 64
         }
         self.streams = StreamPool(streamsMax: limits.streamsPerLoopMax)
-        self.core = HTTP2Core(limits: limits, streams: self.streams, now: 1000)
+        self.memory = LoopMemory(limits: limits, streams: self.streams, now: 1000)
         self.handler = ScriptedRequests(limits)
         self.session = HTTP2Session(
-            core: self.core,
+            memory: self.memory,
+            library: HTTP2Library(limits: limits),
             handler: self.handler,
             id: ConnectionID(index: 0, generation: 1),
             listener: 0
@@ -85,7 +86,7 @@ final class HTTP2Script {
         case 1: self.receiveFrame()
         case 2: self.tryProduce(bytesMax: 1 + Int(self.reader.byte()) * 64)
         case 3:
-            self.core.now += Int64(self.reader.byte()) << Int64(more & 15)
+            self.memory.now += Int64(self.reader.byte()) << Int64(more & 15)
             _ = self.session.secondPassed()
         case 4: self.handler.act(more & 7, Int(self.reader.byte()), size: Int(self.reader.byte()) * 16)
         case 5: self.receiveRequest(more)
@@ -115,7 +116,7 @@ final class HTTP2Script {
         switch more & 3 {
         case 0: self.session.goAway(debugData: ByteView("bye"))
         case 1: self.session.goAway(debugData: ByteView(), code: .internalError, inFlight: .dropped)
-        case 2: _ = self.session.setStreamLimit(min(more, self.core.limits.streamsPerConnectionMax))
+        case 2: _ = self.session.setStreamLimit(min(more, self.memory.limits.streamsPerConnectionMax))
         default: self.session.setPing(everySeconds: more)
         }
     }

@@ -23,8 +23,8 @@ enum MessageTarget {
         try promise(whole.session.isFinished == pieces.session.isFinished, "the end changes with the pieces")
         for run in [whole, pieces] {
             run.session.end()
-            try promise(run.core.requestBytes.held == 0, "bytes are held that nobody holds")
-            try promise(run.core.streams.usedCount == 0, "a stream is left behind")
+            try promise(run.memory.requestBytes.held == 0, "bytes are held that nobody holds")
+            try promise(run.memory.streams.usedCount == 0, "a stream is left behind")
             if let broken = run.handler.broken { throw broken }
         }
     }
@@ -32,7 +32,7 @@ enum MessageTarget {
 
 /// One run of an input.
 private final class MessageRun {
-    let core: HTTP2Core
+    let memory: LoopMemory
     let handler = MessageHandler()
     let session: HTTP1Session
     private(set) var output = ByteBuffer()
@@ -40,9 +40,9 @@ private final class MessageRun {
     init(isNarrow: Bool) {
         var limits = TransportLimits()
         if isNarrow { limits.headerListBytesMax = 200 }
-        self.core = HTTP2Core(limits: limits, streams: StreamPool(streamsMax: 2), now: 1000)
+        self.memory = LoopMemory(limits: limits, streams: StreamPool(streamsMax: 2), now: 1000)
         let id = ConnectionID(index: 0, generation: 1)
-        self.session = HTTP1Session(core: self.core, handler: self.handler, id: id, listener: 0)
+        self.session = HTTP1Session(memory: self.memory, handler: self.handler, id: id, listener: 0)
         self.handler.session = self.session
     }
 

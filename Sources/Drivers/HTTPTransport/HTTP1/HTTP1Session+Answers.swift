@@ -33,7 +33,7 @@ extension HTTP1Session {
     private func answer(_ slot: StreamSlot, _ phase: StreamState.Phase) {
         if !slot.state.hasRequestEnded { self.noteAnswerBeforeBody() }
         slot.state.phase = phase
-        slot.state.since = self.core.now
+        slot.state.since = self.memory.now
     }
 
     /// - Returns: the bytes that wait, these included; nil when the request is gone or its answer finished.
@@ -41,7 +41,7 @@ extension HTTP1Session {
         guard let slot = self.slot(number, .streaming) else { return nil }
         guard !self.isAnswerBare else { return 0 }
         slot.state.output.append(bytes)
-        self.core.noteStreaming(slot)
+        self.memory.noteStreaming(slot)
         return slot.state.output.count
     }
 
@@ -49,7 +49,7 @@ extension HTTP1Session {
     package func finish(_ number: Int32) {
         guard let slot = self.slot(number, .streaming) else { return }
         slot.state.phase = .sending
-        slot.state.since = self.core.now
+        slot.state.since = self.memory.now
     }
 
     /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
@@ -63,7 +63,7 @@ extension HTTP1Session {
             }
             self.moveBody(of: slot, to: &output, bytesMax: bytesMax - output.count)
             guard slot.state.output.isEmpty else {
-                self.core.tally.met(.outputBytesMax)
+                self.memory.tally.met(.outputBytesMax)
                 break
             }
             guard slot.state.phase == .sending else { break }
@@ -73,7 +73,7 @@ extension HTTP1Session {
         }
         guard let drained else { return }
         self.drained = nil
-        self.core.handlerWasTold = true
+        self.memory.handlerWasTold = true
         self.handler.streamDrained(drained)
     }
 
@@ -91,7 +91,7 @@ extension HTTP1Session {
         // The next bytes of an event stream may be minutes away.
         if slot.state.output.isEmpty { slot.state.output.free() }
         guard slot.state.isAboveStreamingLimit,
-            slot.state.output.count < self.core.limits.streamingBytesSoftMax / 2
+            slot.state.output.count < self.memory.limits.streamingBytesSoftMax / 2
         else { return }
         slot.state.isAboveStreamingLimit = false
         self.drained = self.stream
@@ -108,7 +108,7 @@ extension HTTP1Session {
         self.output.append(" ")
         self.output.append(ReasonPhrase.of(response.status))
         self.output.append("\r\ndate: ")
-        self.core.date.write(self.core.wallSeconds, to: &self.output)
+        self.memory.date.write(self.memory.wallSeconds, to: &self.output)
         self.output.append("\r\n")
         for index in 1..<max(1, response.fieldCount) {
             let field = response.field(at: index)

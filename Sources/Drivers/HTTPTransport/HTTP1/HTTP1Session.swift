@@ -18,7 +18,7 @@ package final class HTTP1Session {
         case end
     }
 
-    let core: HTTP2Core
+    let memory: LoopMemory
     let handler: any RequestHandler
     private let id: ConnectionID
     private let listener: Int
@@ -59,16 +59,16 @@ package final class HTTP1Session {
     /// A connection that begins.
     ///
     /// - Parameters:
-    ///   - core: what it shares with the other sessions of its loop.
+    ///   - memory: what it shares with the other sessions of its loop.
     ///   - handler: hears of its requests.
     ///   - id: the name of the connection on the loop.
     ///   - listener: the place in the server's list of listeners.
-    package init(core: HTTP2Core, handler: any RequestHandler, id: ConnectionID, listener: Int) {
-        self.core = core
+    package init(memory: LoopMemory, handler: any RequestHandler, id: ConnectionID, listener: Int) {
+        self.memory = memory
         self.handler = handler
         self.id = id
         self.listener = listener
-        self.awaitedSince = core.now
+        self.awaitedSince = memory.now
     }
 
     // MARK: Bytes
@@ -107,8 +107,8 @@ package final class HTTP1Session {
     private func keep(_ bytes: ByteView) {
         guard !bytes.isEmpty else { return }
         guard !self.isStreaming else { return self.leaveInput() }
-        guard self.core.requestBytes.hasRoom(for: self.heldBytes - self.countedBytes + bytes.count) else {
-            self.core.tally.met(.requestBytesMax)
+        guard self.memory.requestBytes.hasRoom(for: self.heldBytes - self.countedBytes + bytes.count) else {
+            self.memory.tally.met(.requestBytesMax)
             return self.fail(.noRoom)
         }
         self.input.append(bytes)
@@ -164,7 +164,7 @@ package final class HTTP1Session {
             if isLast { self.requestEnded() }
             return true
         case .chunks:
-            let trailerBytesMax = self.core.limits.headerListBytesMax
+            let trailerBytesMax = self.memory.limits.headerListBytesMax
             guard let part = try self.chunks.next(&rest, trailerBytesMax: trailerBytesMax) else { return false }
             switch part {
             case .bytes(let bytes): self.bodyReceived(bytes)
@@ -182,9 +182,9 @@ package final class HTTP1Session {
     private func takeHead(from rest: inout ByteView) throws(HTTP1Fault) -> Bool {
         if !self.hasBegun {
             self.hasBegun = true
-            self.awaitedSince = self.core.now
+            self.awaitedSince = self.memory.now
         }
-        let bytesMax = self.core.limits.headerListBytesMax * Self.headBytesFactor
+        let bytesMax = self.memory.limits.headerListBytesMax * Self.headBytesFactor
         guard rest[0..<1].isToken || rest[0] == UInt8(ascii: "\r") else {
             throw .malformed("A request begins with its method.")
         }
@@ -217,12 +217,12 @@ package final class HTTP1Session {
 
     private func headReceived(_ bytes: ByteView) throws(HTTP1Fault) {
         self.requests = self.requests == .max ? 1 : self.requests + 1
-        guard let slot = self.core.streams.take(number: self.requests, now: self.core.now) else {
-            self.core.tally.met(.streamsPerLoopMax)
+        guard let slot = self.memory.streams.take(number: self.requests, now: self.memory.now) else {
+            self.memory.tally.met(.streamsPerLoopMax)
             throw .noRoom
         }
         self.slot = slot
-        let bytesMax = self.core.limits.headerListBytesMax
+        let bytesMax = self.memory.limits.headerListBytesMax
         let head = try HTTP1Head(bytes, into: slot, headerListBytesMax: bytesMax)
         self.head = head
         self.isLast = self.isLast || head.isLast
@@ -257,18 +257,18 @@ package final class HTTP1Session {
             let held = slot.state.received.count - slot.state.bodyStart
             if held + bytes.count > slot.state.bodyBytesMax {
                 slot.state.isBodyTooLarge = true
-            } else if self.core.requestBytes.hasRoom(for: self.heldBytes - self.countedBytes + bytes.count) {
+            } else if self.memory.requestBytes.hasRoom(for: self.heldBytes - self.countedBytes + bytes.count) {
                 return slot.state.received.append(bytes)
             } else {
-                self.core.tally.met(.requestBytesMax)
+                self.memory.tally.met(.requestBytesMax)
                 slot.state.shortage = .server
                 slot.state.bodyStart = slot.state.received.count
             }
             self.deliver(slot)
         }
         self.discarded += bytes.count
-        guard self.discarded > self.core.limits.discardedBytesMax else { return }
-        self.core.tally.met(.discardedBytesMax)
+        guard self.discarded > self.memory.limits.discardedBytesMax else { return }
+        self.memory.tally.met(.discardedBytesMax)
         self.readNoMore()
     }
 
@@ -288,7 +288,7 @@ package final class HTTP1Session {
     private func deliver(_ slot: StreamSlot) {
         slot.state.phase = .waiting
         self.hasCarriedRequest = true
-        self.core.handlerWasTold = true
+        self.memory.handlerWasTold = true
         self.handler.requestReceived(self.request(slot))
         slot.state.dropRequest(keepingBytesMax: 0)
     }
@@ -302,16 +302,16 @@ package final class HTTP1Session {
 
     /// Answers a request that is at fault, unless it was answered before, and ends the connection with that.
     private func fail(_ fault: HTTP1Fault) {
-        if case .headTooLarge = fault { self.core.tally.met(.headerListBytesMax) }
+        if case .headTooLarge = fault { self.memory.tally.met(.headerListBytesMax) }
         let isAnswered = self.slot.map { $0.state.phase != .receiving } ?? false
         self.readNoMore()
         guard !isAnswered else { return }
-        if let slot { self.core.streams.giveBack(slot) }
+        if let slot { self.memory.streams.giveBack(slot) }
         self.slot = nil
         let message = ByteView(fault.message)
-        self.core.response.begin(status: fault.status)
-        self.core.response.add("content-type", "text/plain")
-        self.writeHead(self.core.response, bodyBytes: message.count + 1)
+        self.memory.response.begin(status: fault.status)
+        self.memory.response.add("content-type", "text/plain")
+        self.writeHead(self.memory.response, bodyBytes: message.count + 1)
         self.closeHead()
         guard !self.isAnswerBare else { return }
         self.output.append(message)
@@ -332,13 +332,13 @@ package final class HTTP1Session {
     }
 
     private func release(_ slot: StreamSlot) {
-        self.core.streams.giveBack(slot)
+        self.memory.streams.giveBack(slot)
         self.slot = nil
         self.head = nil
         self.discarded = 0
         self.isAnswerSent = false
         (self.hasBegun, self.isLineKnown, self.isLineSkipped) = (false, false, false)
-        self.awaitedSince = self.core.now
+        self.awaitedSince = self.memory.now
         if self.isLast { self.readNoMore() } else { self.expected = .head }
     }
 
@@ -377,9 +377,9 @@ package final class HTTP1Session {
         guard let slot else { return }
         let phase = slot.state.phase
         self.slot = nil
-        self.core.streams.giveBack(slot)
+        self.memory.streams.giveBack(slot)
         guard phase == .waiting || phase == .streaming else { return }
-        self.core.handlerWasTold = true
+        self.memory.handlerWasTold = true
         self.handler.streamClosed(self.stream)
     }
 
@@ -389,13 +389,13 @@ package final class HTTP1Session {
     ///
     /// - Returns: false when the connection is to end as it is: its peer asks nothing, or does not take its answer.
     package func secondPassed() -> Bool {
-        guard self.core.now >= self.isQuietUntil, !self.isFinished else { return true }
+        guard self.memory.now >= self.isQuietUntil, !self.isFinished else { return true }
         if let slot, slot.state.phase == .sending, !self.isAnswerSent {
-            self.core.tally.met(.responseSeconds)
+            self.memory.tally.met(.responseSeconds)
             return false
         }
         guard self.hasBegun else { return false }
-        self.core.tally.met(.requestSeconds)
+        self.memory.tally.met(.requestSeconds)
         self.fail(.timeout)
         return true
     }
@@ -404,7 +404,7 @@ package final class HTTP1Session {
     var isQuietUntil: Int64 {
         // Once nothing more is read, only the socket can be slow.
         if case .end = self.expected, self.slot == nil { return .max }
-        let limits = self.core.limits
+        let limits = self.memory.limits
         let awaited = self.awaitedSince + Int64(limits.requestSeconds) * 1000 + 1
         guard let slot, !self.isAnswerSent else { return awaited }
         switch slot.state.phase {
@@ -426,7 +426,7 @@ package final class HTTP1Session {
     private func countHeldBytes() {
         let held = self.heldBytes
         guard held != self.countedBytes else { return }
-        self.core.requestBytes.change(by: held - self.countedBytes)
+        self.memory.requestBytes.change(by: held - self.countedBytes)
         self.countedBytes = held
     }
 }

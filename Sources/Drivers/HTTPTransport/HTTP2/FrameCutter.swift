@@ -183,6 +183,32 @@ package struct FrameCutter: ~Copyable {
     }
 }
 
+/// The frame or field block of which a part has come and not all.
+package struct UnfinishedFrame {
+    /// Which one, as `FrameCutter.unfinishedFrame` has it; 0 for none.
+    private var number = 0
+    /// When that was found first, in monotonic milliseconds.
+    private var since: Int64 = 0
+
+    /// None is known of.
+    package init() {}
+
+    /// Looks at what was left unfinished.
+    ///
+    /// - Parameters:
+    ///   - number: as `FrameCutter.unfinishedFrame` has it.
+    ///   - now: monotonic milliseconds.
+    @inline(__always)
+    package mutating func note(_ number: Int, now: Int64) {
+        guard number != self.number else { return }
+        self.number = number
+        self.since = now
+    }
+
+    /// Since when the present one has been unfinished, in monotonic milliseconds; nil when there is none.
+    package var unfinishedSince: Int64? { self.number == 0 ? nil : self.since }
+}
+
 extension ByteView {
     /// The first `count` bytes, which are taken off.
     @inline(__always)

@@ -54,7 +54,7 @@ extension EventLoop {
     /// A peer that lets its answers pile up loses its connection at the end of the turn.
     private func endIfTooMuchIsQueued(_ connection: Connection, _ bytes: Int) {
         guard bytes > self.limits.queuedBytesPerConnectionMax, !connection.isDoomed else { return }
-        self.core.tally.met(.queuedBytesPerConnectionMax)
+        self.memory.tally.met(.queuedBytesPerConnectionMax)
         self.close(connection.id)
     }
 

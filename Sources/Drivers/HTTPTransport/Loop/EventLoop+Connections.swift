@@ -31,7 +31,7 @@ extension EventLoop {
             case .connection(let descriptor, let bits):
                 let network = bits == 0 ? nil : ClientNetwork(listener: index, bits: bits)
                 if let network, !self.server.clients.begin(network) {
-                    self.core.tally.met(.connectionsPerAddressMax)
+                    self.memory.tally.met(.connectionsPerAddressMax)
                     System.close(descriptor)
                     continue
                 }
@@ -39,7 +39,7 @@ extension EventLoop {
                 self.adopt(descriptor, listener: index, network, tls: self.server.context(listener: index))
             }
         }
-        self.core.tally.met(.acceptsPerTurn)
+        self.memory.tally.met(.acceptsPerTurn)
         self.areListenersCrowded[index] = true
     }
 
@@ -53,7 +53,7 @@ extension EventLoop {
 
     /// Leaves a listener's new connections to other loops, or waiting, until the next second.
     private func pauseAccepting(listener index: Int, _ limit: TransportLimit) {
-        self.core.tally.met(limit)
+        self.memory.tally.met(limit)
         self.unwatchListener(index)
     }
 
@@ -76,7 +76,7 @@ extension EventLoop {
             listener: listener,
             network: network,
             stage: tls == nil ? .sniffing : .handshaking,
-            now: self.core.now
+            now: self.memory.now
         )
         self.connections[Int(index)] = connection
         self.looksAt[Int(index)] = 0
@@ -101,7 +101,7 @@ extension EventLoop {
             let oldest = self.handshakes.oldest(isThere: { self.isInHandshake($0) }),
             let connection = self.connection(oldest)
         else { return }
-        self.core.tally.met(.handshakesMax)
+        self.memory.tally.met(.handshakesMax)
         self.destroy(connection)
     }
 
@@ -162,7 +162,8 @@ extension EventLoop {
         self.leaveHandshake(connection)
         connection.stage = .http2
         connection.http2 = HTTP2Session(
-            core: self.core,
+            memory: self.memory,
+            library: self.library,
             handler: self.handler,
             id: connection.id,
             listener: connection.listener,
@@ -180,9 +181,9 @@ extension EventLoop {
         self.leaveHandshake(connection)
         connection.stage = .http1
         // A loop without connections lets no seconds pass.
-        self.core.wallSeconds = System.wallSeconds
+        self.memory.wallSeconds = System.wallSeconds
         connection.http1 = HTTP1Session(
-            core: self.core,
+            memory: self.memory,
             handler: self.handler,
             id: connection.id,
             listener: connection.listener
@@ -197,7 +198,7 @@ extension EventLoop {
         case .bytes(let count):
             let bytes = unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.readRoom[..<count]))
             if connection.stage == .lingering { return }
-            if unsafe count == self.readRoom.count { self.core.tally.met(.readBytesPerTurn) }
+            if unsafe count == self.readRoom.count { self.memory.tally.met(.readBytesPerTurn) }
             if connection.tls != nil {
                 self.decrypt(connection, bytes)
             } else {
@@ -260,7 +261,7 @@ extension EventLoop {
         if !tls.hasPartOfRecord {
             connection.recordSince = .max
         } else if isAnother || connection.recordSince == .max {
-            connection.recordSince = self.core.now
+            connection.recordSince = self.memory.now
         }
     }
 
@@ -327,7 +328,7 @@ extension EventLoop {
             switch System.send(connection.descriptor, connection.output.view) {
             case .bytes(let count):
                 connection.output.consume(count)
-                connection.stalledSince = self.core.now
+                connection.stalledSince = self.memory.now
             case .wouldBlock:
                 if connection.isDoomed { self.destroy(connection) } else { self.watchUnsent(connection) }
                 return false
@@ -366,7 +367,7 @@ extension EventLoop {
         case .bytes(let count):
             if count < bytes.count { connection.output.append(bytes.dropFirst(count)) }
         }
-        if !connection.output.isEmpty { connection.stalledSince = self.core.now }
+        if !connection.output.isEmpty { connection.stalledSince = self.memory.now }
         return true
     }
 
@@ -376,7 +377,7 @@ extension EventLoop {
         guard connection.http1 == nil else { return self.watch(connection, .writable) }
         let isReadable =
             !connection.hasAnswersOfTLS && (connection.http2?.framesPending ?? 0) < self.limits.outputFramesMax
-        if !isReadable, connection.interest.contains(.readable) { self.core.tally.met(.outputFramesMax) }
+        if !isReadable, connection.interest.contains(.readable) { self.memory.tally.met(.outputFramesMax) }
         self.watch(connection, isReadable ? [.readable, .writable] : .writable)
     }
 
@@ -393,7 +394,7 @@ extension EventLoop {
     private func linger(_ connection: Connection) {
         self.leaveHandshake(connection)
         connection.stage = .lingering
-        connection.stalledSince = self.core.now
+        connection.stalledSince = self.memory.now
         if let tls = connection.tls {
             tls.shutdown()
             if !self.pipe.output.isEmpty { _ = System.send(connection.descriptor, self.pipe.output.view) }
@@ -429,12 +430,12 @@ extension EventLoop {
         self.connectionCount -= 1
         self.server.connectionCounts[connection.listener].end()
         // The handler counts connections at the end of a turn, those that carried no request among them.
-        self.core.handlerWasTold = true
+        self.memory.handlerWasTold = true
     }
 
     /// Ends what has taken too long.
     func secondPassed(_ connection: Connection) {
-        let now = self.core.now
+        let now = self.memory.now
         switch connection.stage {
         case .sniffing, .handshaking:
             if self.hasHandshakeExpired(connection) { self.destroy(connection, .handshakeSeconds) }
@@ -472,7 +473,7 @@ extension EventLoop {
     }
 
     private func destroy(_ connection: Connection, _ limit: TransportLimit) {
-        self.core.tally.met(limit)
+        self.memory.tally.met(limit)
         self.destroy(connection)
     }
 
@@ -484,11 +485,11 @@ extension EventLoop {
 
     /// Whether the socket has taken nothing for too long of what waits for it.
     private func isStalled(_ connection: Connection) -> Bool {
-        let stalled = connection.output.isEmpty ? 0 : self.core.now - connection.stalledSince
+        let stalled = connection.output.isEmpty ? 0 : self.memory.now - connection.stalledSince
         return stalled > Int64(self.limits.writeStallSeconds) * 1000
     }
 
     private func hasHandshakeExpired(_ connection: Connection) -> Bool {
-        self.core.now - connection.acceptedAt > Int64(self.limits.handshakeSeconds) * 1000
+        self.memory.now - connection.acceptedAt > Int64(self.limits.handshakeSeconds) * 1000
     }
 }

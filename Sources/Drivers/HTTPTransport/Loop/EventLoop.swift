@@ -12,7 +12,8 @@ package final class EventLoop: @unchecked Sendable {
 
     let server: ServerState
     private(set) var limits: TransportLimits
-    let core: HTTP2Core
+    let memory: LoopMemory
+    let library: HTTP2Library
     let poll: Poll
     let pipe = TLSPipe()
     var handler: any RequestHandler = NoHandler()
@@ -41,7 +42,7 @@ package final class EventLoop: @unchecked Sendable {
     package var alarmAt = Int64.max
 
     /// The monotonic clock at the start of this turn, in milliseconds.
-    package var now: Int64 { self.core.now }
+    package var now: Int64 { self.memory.now }
 
     /// The open connections of this loop.
     package internal(set) var connectionCount = 0
@@ -62,12 +63,13 @@ package final class EventLoop: @unchecked Sendable {
         self.limits = server.limits
         self.areListenersWatched = server.listeners.map { _ in false }
         self.areListenersCrowded = self.areListenersWatched
-        self.core = HTTP2Core(
+        self.memory = LoopMemory(
             limits: server.limits,
             streams: StreamPool(streamsMax: server.limits.streamsPerLoopMax),
             requestBytes: server.requestBytes,
             now: System.monotonicMilliseconds
         )
+        self.library = HTTP2Library(limits: server.limits)
         self.poll = try Poll()
         self.wakeEvent = try System.makeEvent()
         unsafe self.readRoom = .allocate(byteCount: server.limits.readBytesPerTurn, alignment: 64)
@@ -91,8 +93,8 @@ package final class EventLoop: @unchecked Sendable {
     /// `readBytesPerTurn`.
     package func setLimits(_ limits: TransportLimits) {
         self.limits = limits
-        self.core.limits = limits
-        self.core.streams.streamsMax = limits.streamsPerLoopMax
+        self.memory.limits = limits
+        self.memory.streams.streamsMax = limits.streamsPerLoopMax
         // When a connection is looked at next was reckoned with the bounds there were.
         for index in self.looksAt.indices { self.looksAt[index] = 0 }
     }
@@ -115,15 +117,15 @@ package final class EventLoop: @unchecked Sendable {
     func run() {
         self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken)
         self.watchListeners()
-        self.core.now = System.monotonicMilliseconds
-        self.nextSecond = self.core.now + 1000
+        self.memory.now = System.monotonicMilliseconds
+        self.nextSecond = self.memory.now + 1000
         while !self.isStopRequested.load(ordering: .acquiring) {
             if self.isReadingPaused {
                 self.waitForWake()
                 continue
             }
             let count = self.poll.wait(milliseconds: self.waitMilliseconds)
-            self.core.now = System.monotonicMilliseconds
+            self.memory.now = System.monotonicMilliseconds
             self.acceptCrowds()
             for index in 0..<count {
                 let event = self.poll.event(at: index)
@@ -138,7 +140,7 @@ package final class EventLoop: @unchecked Sendable {
     /// A turn in which no socket is read.
     private func waitForWake() {
         System.wait(self.wakeEvent, milliseconds: self.millisecondsToWait)
-        self.core.now = System.monotonicMilliseconds
+        self.memory.now = System.monotonicMilliseconds
         self.dispatch(.readable, Self.wakeToken)
         self.timePassed()
         self.endTurn()
@@ -151,7 +153,7 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     private var millisecondsToWait: Int32 {
-        Int32(clamping: max(0, min(self.nextSecond, self.alarmAt) - self.core.now))
+        Int32(clamping: max(0, min(self.nextSecond, self.alarmAt) - self.memory.now))
     }
 
     private func dispatch(_ readiness: Poll.Readiness, _ token: UInt64) {
@@ -173,22 +175,22 @@ package final class EventLoop: @unchecked Sendable {
     /// Hands the turn's batch over and writes; again, when writing told the handler something.
     private func endTurn() {
         repeat {
-            self.core.handlerWasTold = false
+            self.memory.handlerWasTold = false
             self.handler.turnEnded()
             self.flushDirty()
-        } while self.core.handlerWasTold
+        } while self.memory.handlerWasTold
     }
 
     private func timePassed() {
-        if self.core.now >= self.nextSecond { self.secondPassed() }
-        guard self.core.now >= self.alarmAt else { return }
+        if self.memory.now >= self.nextSecond { self.secondPassed() }
+        guard self.memory.now >= self.alarmAt else { return }
         self.alarmAt = .max
-        self.handler.alarmRang(self.core.now)
+        self.handler.alarmRang(self.memory.now)
     }
 
     private func secondPassed() {
-        let now = self.core.now
-        self.core.wallSeconds = System.wallSeconds
+        let now = self.memory.now
+        self.memory.wallSeconds = System.wallSeconds
         self.nextSecond = now + 1000
         self.watchListeners()
         for index in self.looksAt.indices where self.looksAt[index] <= now {

@@ -79,7 +79,7 @@ package final class HTTPServer: Sendable {
     package static var processorCount: Int { System.processorCount }
 
     /// How often the bounds were met, by loop.
-    package var tallies: [LimitTally<TransportLimit>] { self.loops.map(\.core.tally) }
+    package var tallies: [LimitTally<TransportLimit>] { self.loops.map(\.memory.tally) }
 
     /// The open connections by listener, in their order.
     package var connectionCounts: [Int] { self.state.connectionCounts.map(\.value) }

@@ -39,8 +39,8 @@ struct HTTP1ConformanceTests {
             #expect(fixture.requests.count == count + 1)
         }
         fixture.session.end()
-        #expect(fixture.core.requestBytes.held == 0)
-        #expect(fixture.core.streams.usedCount == 0)
+        #expect(fixture.memory.requestBytes.held == 0)
+        #expect(fixture.memory.streams.usedCount == 0)
     }
 
     @Test("The cases are many, and each has a name of its own")
@@ -75,7 +75,7 @@ struct HTTP1ConformanceTests {
     @Test("An answer has a date, its length and the words of its status")
     func head() {
         let fixture = HTTP1Fixture()
-        fixture.core.wallSeconds = 784_111_777
+        fixture.memory.wallSeconds = 784_111_777
         fixture.receive([UInt8]("GET /a HTTP/1.1\r\nHost: h\r\n\r\n".utf8))
         #expect(
             fixture.text
@@ -85,7 +85,7 @@ struct HTTP1ConformanceTests {
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
             (1_735_689_599, "Tue, 31 Dec 2024 23:59:59 GMT"), (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
         ] as [(Int64, String)] {
-            fixture.core.wallSeconds = second
+            fixture.memory.wallSeconds = second
             fixture.receive([UInt8]("GET /a HTTP/1.1\r\nHost: h\r\n\r\n".utf8))
             #expect(fixture.text.contains("date: \(text)\r\n"))
         }
@@ -119,13 +119,13 @@ struct HTTP1ConformanceTests {
         fixture.receive(next + next)
         #expect(!fixture.session.wantsToRead)
         #expect(fixture.requests == ["GET /wait h "])
-        #expect(fixture.core.requestBytes.held == 2 * next.count)
+        #expect(fixture.memory.requestBytes.held == 2 * next.count)
         fixture.handler.response.begin(status: 204)
         #expect(fixture.session.respond(1, fixture.handler.response, body: nil))
         fixture.produce()
         #expect(fixture.statuses == [204, 200, 200])
         #expect(fixture.requests.count == 3)
-        #expect(fixture.core.requestBytes.held == 0)
+        #expect(fixture.memory.requestBytes.held == 0)
         #expect(!fixture.text.prefix { $0 != "2" }.contains("content-length"))
     }
 
@@ -143,9 +143,9 @@ struct HTTP1ConformanceTests {
             fixture.produce()
         }
         #expect(!fixture.session.wantsToRead)
-        #expect(fixture.core.requestBytes.held == 0)
+        #expect(fixture.memory.requestBytes.held == 0)
         fixture.receive([UInt8](next.utf8))
-        #expect(fixture.core.requestBytes.held == 0)
+        #expect(fixture.memory.requestBytes.held == 0)
         #expect(fixture.text.hasSuffix("transfer-encoding: chunked\r\nconnection: close\r\n\r\n"))
         #expect(!fixture.session.isFinished)
         fixture.session.finish(first.isEmpty ? 1 : 2)
@@ -160,9 +160,9 @@ struct HTTP1ConformanceTests {
         let fixture = HTTP1Fixture()
         let request = "GET /wait HTTP/1.1\r\nHost: h\r\n\r\n"
         fixture.receive([UInt8]((request + request).utf8))
-        #expect(fixture.core.requestBytes.held == request.utf8.count)
+        #expect(fixture.memory.requestBytes.held == request.utf8.count)
         #expect(fixture.session.beginStreaming(1, fixture.handler.response))
-        #expect(fixture.core.requestBytes.held == 0)
+        #expect(fixture.memory.requestBytes.held == 0)
         #expect(!fixture.session.wantsToRead)
     }
 
@@ -178,7 +178,7 @@ struct HTTP1ConformanceTests {
             #expect(fixture.session.isFinished == !isToldToEnd)
             fixture.session.closeAfterAnswer()
             #expect(fixture.session.isFinished)
-            #expect(fixture.core.streams.usedCount == 0)
+            #expect(fixture.memory.streams.usedCount == 0)
         }
     }
 
@@ -201,15 +201,15 @@ struct HTTP1ConformanceTests {
             ("", false), ("G", true), ("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\na", true),
         ] {
             let fixture = HTTP1Fixture(limits)
-            fixture.core.now = 2000
+            fixture.memory.now = 2000
             if !sent.isEmpty { fixture.receive([UInt8](sent.utf8)) }
-            fixture.core.now = (sent.isEmpty ? 1000 : 2000) + 5000
+            fixture.memory.now = (sent.isEmpty ? 1000 : 2000) + 5000
             #expect(fixture.session.secondPassed())
-            fixture.core.now += 1
+            fixture.memory.now += 1
             #expect(fixture.session.secondPassed() == isAnswered)
             fixture.produce()
             #expect(fixture.statuses == (isAnswered ? [408] : []))
-            #expect(fixture.core.tally.times(.requestSeconds) == (isAnswered ? 1 : 0))
+            #expect(fixture.memory.tally.times(.requestSeconds) == (isAnswered ? 1 : 0))
         }
     }
 
@@ -218,7 +218,7 @@ struct HTTP1ConformanceTests {
         let fixture = HTTP1Fixture()
         for byte in "GET /".utf8 {
             fixture.receive([byte])
-            fixture.core.now += 15_000
+            fixture.memory.now += 15_000
         }
         #expect(fixture.session.secondPassed())
         fixture.produce()
@@ -231,11 +231,11 @@ struct HTTP1ConformanceTests {
         limits.requestBytesMax = 40
         let fixture = HTTP1Fixture(limits)
         fixture.receive([UInt8]("GET /a HTTP/1.1\r\nHost: h\r\n".utf8))
-        #expect(fixture.core.requestBytes.held == 26)
+        #expect(fixture.memory.requestBytes.held == 26)
         fixture.receive([UInt8]("a: 0123456789\r\n".utf8))
         #expect(fixture.statuses == [503])
         #expect(fixture.session.isFinished)
-        #expect(fixture.core.requestBytes.held == 0)
-        #expect(fixture.core.tally.times(.requestBytesMax) == 1)
+        #expect(fixture.memory.requestBytes.held == 0)
+        #expect(fixture.memory.tally.times(.requestBytesMax) == 1)
     }
 }

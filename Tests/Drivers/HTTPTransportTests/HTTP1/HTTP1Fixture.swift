@@ -4,15 +4,15 @@ import Testing
 
 /// One HTTP/1 session without socket, thread or clock: bytes in, answers and requests out.
 final class HTTP1Fixture {
-    let core: HTTP2Core
+    let memory: LoopMemory
     let session: HTTP1Session
     let handler = AnsweringHandler()
     private(set) var output: [UInt8] = []
 
     init(_ limits: TransportLimits = TransportLimits()) {
-        self.core = HTTP2Core(limits: limits, streams: StreamPool(streamsMax: limits.streamsPerLoopMax), now: 1000)
+        self.memory = LoopMemory(limits: limits, streams: StreamPool(streamsMax: limits.streamsPerLoopMax), now: 1000)
         self.session = HTTP1Session(
-            core: self.core,
+            memory: self.memory,
             handler: self.handler,
             id: ConnectionID(index: 7, generation: 1),
             listener: 0

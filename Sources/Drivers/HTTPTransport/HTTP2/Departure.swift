@@ -1,0 +1,81 @@
+package import Bytes
+
+/// What becomes of the streams that are open when a connection is told to go away.
+package enum StreamsInFlight: Hashable, Sendable {
+    /// They are answered, and then the connection ends.
+    case finished
+    /// The same, and the GOAWAY frame leaves behind their answers: some clients read nothing more of any stream once
+    /// they have seen one. Requests that come meanwhile are taken and answered as well.
+    case answeredFirst
+    /// The one of this number and those opened after it come to nothing, which their client is told: it may ask again
+    /// elsewhere. Older ones are answered.
+    case refused(from: Int32)
+    /// The connection ends with the GOAWAY frame, and their client cannot know what became of them.
+    case dropped
+}
+
+/// What the peer was told, or will be, of the connection's end.
+package struct Departure {
+    /// A GOAWAY frame that leaves behind the answers to the requests that are on the connection.
+    package struct Farewell {
+        package let debugData: [UInt8]
+        package let code: HTTP2ErrorCode
+        /// When it was asked for, in monotonic milliseconds.
+        fileprivate let since: Int64
+    }
+
+    /// How long a farewell waits for a moment without any request; from then on only for answers that are owed, so that
+    /// a client that always has another request on its way is told as well.
+    package static let patienceMilliseconds: Int64 = 1000
+
+    /// The newest stream that a GOAWAY frame lets the peer believe in. The library takes further ones until that frame
+    /// has left.
+    private var lastTaken = Int32.max
+    private var farewell: Farewell?
+
+    /// The peer was told nothing.
+    package init() {}
+
+    /// Whether a farewell waits.
+    package var hasFarewell: Bool { self.farewell != nil }
+
+    /// Whether the peer may believe that a stream is taken.
+    package func takes(_ number: Int32) -> Bool { number <= self.lastTaken }
+
+    /// The last stream that a GOAWAY frame of this moment is to name.
+    ///
+    /// - Parameters:
+    ///   - newest: the newest one that the library has taken.
+    ///   - inFlight: what becomes of those that are open.
+    package func last(newest: Int32, _ inFlight: StreamsInFlight) -> Int32 {
+        let last = min(self.lastTaken, newest)
+        guard case .refused(let first) = inFlight else { return last }
+        return max(0, min(last, first - 2))
+    }
+
+    /// The peer is told of the last stream that it may believe in.
+    package mutating func told(last: Int32) {
+        self.lastTaken = last
+    }
+
+    /// A GOAWAY frame is to leave behind the answers, unless one waits already. It is made when it leaves: a request
+    /// that is read before that is among those it answers for.
+    package mutating func wait(debugData: ByteView, code: HTTP2ErrorCode, now: Int64) {
+        self.farewell = self.farewell ?? Farewell(debugData: debugData.array, code: code, since: now)
+    }
+
+    /// Whether a farewell waits that may leave.
+    package func mayLeave(_ open: OpenStreams, now: Int64) -> Bool {
+        guard let farewell else { return false }
+        guard open.count > 0 else { return true }
+        let isPatient = now - farewell.since < Self.patienceMilliseconds
+        return !isPatient && open.waiting.first == nil && open.sending.first == nil
+    }
+
+    /// The farewell that may leave, which then waits no more.
+    package mutating func take(_ open: OpenStreams, now: Int64) -> Farewell? {
+        guard self.mayLeave(open, now: now) else { return nil }
+        defer { self.farewell = nil }
+        return self.farewell
+    }
+}
