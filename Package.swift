@@ -222,7 +222,8 @@ let package = Package(
         .target(
             name: "WakeGateTestKit",
             dependencies: [
-                "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "LaunchPolicy", "SQLite", "WakeDispatch",
+                "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy", "SQLite",
+                "WakeDispatch",
             ]
         ),
         .testTarget(name: "TidyTests"),

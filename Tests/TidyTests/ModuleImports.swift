@@ -63,8 +63,8 @@ enum ModuleImports {
         "wakegate-memory": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy"],
         "wakegate-workers": ["Dispatch", "Foundation", "HTTPClient", "Platform", "Synchronization", "WakeWorker"],
         "WakeGateTestKit": [
-            "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "LaunchPolicy", "SQLite",
-            "Synchronization", "WakeDispatch",
+            "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "History",
+            "LaunchPolicy", "SQLite", "Synchronization", "WakeDispatch",
         ],
     ]
 

@@ -172,6 +172,18 @@ final class CoreRig {
         self.told += reader.told
     }
 
+    static func token(_ device: Int) -> String {
+        var text = ByteBuffer()
+        device.token.writeHex(to: &text)
+        return text.view.string
+    }
+
+    static func text(_ wake: WakeID) -> String {
+        var text = ByteBuffer()
+        wake.write(to: &text)
+        return text.view.string
+    }
+
     static func apnsID(_ request: Int) -> String {
         var text = ByteBuffer()
         EngineRig.apnsID(UInt64(request)).write(to: &text)
@@ -194,7 +206,7 @@ extension DeviceToken: RigDevice {
 
 /// Requests as loops hand them over, in one batch.
 final class Requests {
-    fileprivate let batch = CommandBatch()
+    let batch = CommandBatch()
 
     static func address(_ request: Int) -> StreamAddress {
         StreamAddress(loop: 0, connectionIndex: UInt32(request), connectionGeneration: 1, stream: 1)
@@ -333,7 +345,7 @@ final class Requests {
 }
 
 /// Puts effects into plain words.
-private final class EffectReader: EffectTaker {
+final class EffectReader: EffectTaker {
     var told: [Told] = []
 
     func answerPush(_ reply: PushReply) {
@@ -366,7 +378,7 @@ private final class EffectReader: EffectTaker {
         self.tell(isWake ? .wake : .expired, address, String(data?.dropFirst(6) ?? ""))
     }
 
-    func released(_ address: StreamAddress, _ wake: WakeID) { self.tell(.released, address) }
+    func released(_ address: StreamAddress, _ wake: WakeID) { self.tell(.released, address, CoreRig.text(wake)) }
 
     func drained(_ address: StreamAddress) { self.tell(.drained, address) }
 

@@ -2,28 +2,21 @@ import DeviceEngine
 import Foundation
 import Platform
 
-/// Makes groups durable on a thread of its own, one at a time, and lets out what they have to tell.
+/// Makes groups durable on a thread of its own.
 ///
 /// While it syncs one group, the engine steps on and collects the next: one sync covers all that arrived during the
 /// last one, and a group that finds the store idle waits for nobody.
 ///
 /// `@unchecked Sendable`: `condition` guards every field that changes; the store is used by the pipeline's thread
 /// alone, until the engine takes over a failure.
-final class CommitPipeline: @unchecked Sendable {
-    /// What the store is at.
-    enum Status {
-        case idle, busy
-        /// A commit failed; nothing is committed any more.
-        case failed(StoreError)
-    }
-
+final class CommitPipeline: Committer, @unchecked Sendable {
     private let store: any RecordStore
     private let outlet: GroupOutlet
     /// Wakes the engine.
     private let ring: @Sendable () -> Void
     private let condition = NSCondition()
     private var group: StepGroup
-    private var status = Status.idle
+    private var status = CommitStatus.idle
     private var ringsWhenIdle = false
     private var isClosed = false
     private var hasEnded = false
@@ -42,10 +35,7 @@ final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// What the store is at.
-    ///
-    /// - Parameter ringingWhenIdle: when it is busy, the engine is woken once it is not. After a failure it always is.
-    func status(ringingWhenIdle: Bool) -> Status {
+    func status(ringingWhenIdle: Bool) -> CommitStatus {
         self.condition.withLock {
             if case .busy = self.status, ringingWhenIdle { self.ringsWhenIdle = true }
             // A store may fail between two commits, too: its files were taken away.
@@ -54,10 +44,8 @@ final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// How long commits took until now.
     var commitTimes: CommitTimes { self.condition.withLock { self.times } }
 
-    /// Takes a group over, and gives an empty one for it. The store must be idle.
     func submit(_ group: inout StepGroup) {
         self.condition.withLock {
             swap(&self.group, &group)
@@ -66,16 +54,13 @@ final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// Waits until nothing is being committed.
-    func waitUntilIdle() -> Status {
+    func waitUntilIdle() -> CommitStatus {
         self.condition.withLock {
             while case .busy = self.status { self.condition.wait() }
             return self.status
         }
     }
 
-    /// After a failure: the group that failed, to be refused, in exchange for an empty one; and the store, to be
-    /// asked what is durable.
     func takeFailure(_ group: inout StepGroup) -> any RecordStore {
         self.condition.withLock {
             swap(&self.group, &group)
@@ -83,7 +68,6 @@ final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// Ends the thread once it has committed what it was given, and waits for that.
     func stop() {
         self.condition.withLock {
             self.isClosed = true
@@ -94,7 +78,7 @@ final class CommitPipeline: @unchecked Sendable {
 
     private func run() {
         while self.waitForGroup() {
-            var status = Status.idle
+            var status = CommitStatus.idle
             do throws(StoreError) {
                 // A group without records waits only for its place behind the one before it.
                 if !self.group.records.isEmpty { try self.commit() }

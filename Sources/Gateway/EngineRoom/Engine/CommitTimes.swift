@@ -8,11 +8,13 @@ struct PushArrival: BitwiseCopyable {
 }
 
 /// How long commits took, and the pushes that waited for them, since the process began; times in microseconds.
-struct CommitTimes {
+package struct CommitTimes: Sendable {
     private static let bounds: [Int64] = [
         250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
         5_000_000, 10_000_000,
     ]
+
+    package init() {}
 
     /// From a push's leaving its loop until it was durable.
     private(set) var admitToDurable = Histogram(bounds: CommitTimes.bounds)

@@ -4,7 +4,6 @@ import Answers
 package import Bytes
 package import DeviceEngine
 import LaunchPolicy
-import Platform
 import Settings
 import WakeDispatch
 
@@ -57,7 +56,8 @@ package final class EngineCore {
     private var numbers: EventNumbers?
     private let outlet: GroupOutlet
     /// nil when nothing is kept.
-    private let pipeline: CommitPipeline?
+    private let committer: (any Committer)?
+    private let world: EngineWorld
     private let onFailure: @Sendable (StoreError) -> Void
     private var rejectionsStoredAt: Int64 = 0
 
@@ -67,6 +67,8 @@ package final class EngineCore {
     /// - `workers`: whether workers are asked who they are.
     /// - `store`: nil to keep nothing.
     /// - `jumpWatch`: how far the wall clock may have gone across a boot, and who hears that it went farther.
+    /// - `world`: its clocks, and chance.
+    /// - `makeCommitter`: makes what commits to the store; by default it has a thread of its own.
     /// - `wakeBytesPerStreamMax`: the bytes of payloads that a worker's stream may hold unanswered.
     /// - `meter`: what other parts of the gateway have counted of their bounds.
     /// - `live`: takes a sample a second.
@@ -79,6 +81,8 @@ package final class EngineCore {
         historyKey: HashKey,
         workers: WorkersAsked = .unrecorded,
         jumpWatch: ClockJumpWatch = ClockJumpWatch(),
+        world: EngineWorld = .system,
+        makeCommitter: CommitterMaker = CommitPipeline.init,
         wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
         store: (any RecordStore)?,
         outlet: GroupOutlet,
@@ -89,16 +93,16 @@ package final class EngineCore {
         onLossAccepted: (StoreLoss) -> Void = { _ in },
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
-        let (wall, boot) = (SystemClock.wall, SystemClock.boot)
+        let (wall, boot) = (world.wall(), world.boot())
         let events = store.map { _ in EventRecovery(historyKey) }
-        let engine = Self.makeEngine(configuration, historyKey, now: Instant(milliseconds: wall))
+        let engine = Self.makeEngine(configuration, historyKey, world, now: Instant(milliseconds: wall))
         var stored = StoredGateway(engine: engine, events: events)
         try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
         try stored.check(workers)
         self.engine = stored.engine
         self.wereWorkersAsked = stored.wereWorkersAsked || workers == .asked
         self.configuration = configuration
-        self.clock = Self.resumeClock(stored.clock, wall: wall, jumpWatch)
+        self.clock = Self.resumeClock(stored.clock, world, wall: wall, boot: boot, jumpWatch)
         let now = self.clock.now(boot: boot)
         try self.engine.finishRestoring(now: now, losingWakes: true)
         // A start that is refused leaves the store as it is, and the history.
@@ -117,6 +121,7 @@ package final class EngineCore {
         self.offset = WallOffset(wall: wall, now: now)
         self.numbers = events?.numbers(wall: wall, beginsAnother: beginsAnother)
         self.outlet = outlet
+        self.world = world
         self.onFailure = onFailure
         self.stage = EffectStage(group: outlet.makeGroup(), offset: self.offset)
         self.meter = meter
@@ -141,13 +146,17 @@ package final class EngineCore {
             self.stage.group.history.recovery = events
             outlet.release(self.stage.group)
         }
-        self.pipeline = try store.map { store throws(StoreError) in
-            try CommitPipeline(store: store, outlet: outlet, ring: ring)
-        }
+        self.committer = try store.map { store throws(StoreError) in try makeCommitter(store, outlet, ring) }
     }
 
-    private static func resumeClock(_ stored: ClockRecord?, wall: Int64, _ jumpWatch: ClockJumpWatch) -> PolicyClock {
-        let (boot, bootID) = (SystemClock.boot, SystemClock.bootID)
+    private static func resumeClock(
+        _ stored: ClockRecord?,
+        _ world: EngineWorld,
+        wall: Int64,
+        boot: Int64,
+        _ jumpWatch: ClockJumpWatch
+    ) -> PolicyClock {
+        let bootID = world.bootID
         guard let stored else { return PolicyClock(wall: wall, boot: boot, bootID: bootID) }
         let jumpMax = jumpWatch.millisecondsMax
         let resumed = PolicyClock.resumed(stored, wall: wall, boot: boot, bootID: bootID, jumpMax: jumpMax)
@@ -177,20 +186,20 @@ package final class EngineCore {
     private static func makeEngine(
         _ configuration: EngineConfiguration,
         _ historyKey: HashKey,
+        _ world: EngineWorld,
         now: Instant
     ) -> EmbeddedEngine {
-        var random = RandomBits()
-        return EmbeddedEngine(configuration: configuration, now: now, historyKey: historyKey) { random.next() }
+        EmbeddedEngine(configuration: configuration, now: now, historyKey: historyKey, random: world.makeRandom())
     }
 
     /// Takes a batch, which is empty afterwards.
     ///
     /// - Returns: how many milliseconds may pass until the next step, if nothing arrives before.
     package func step(_ batch: CommandBatch) -> Int64 {
-        let boot = SystemClock.boot
+        let boot = self.world.boot()
         let now = self.clock.now(boot: boot)
-        let wall = SystemClock.wall
-        self.offset = self.offset.following(wall: wall, now: now, tolerance: SystemClock.boot - boot)
+        let wall = self.world.wall()
+        self.offset = self.offset.following(wall: wall, now: now, tolerance: self.world.boot() - boot)
         self.stage.offset = self.offset
         if now.milliseconds >= self.sampleAt { self.takeSample(now) }
         self.limitWatch.look(now) { self.timesLimitsWereMet }
@@ -210,18 +219,18 @@ package final class EngineCore {
         guard isDone, !self.dispatcher.isBehind, !self.isTopicListNext else { return 0 }
         // A wait is never longer than a second, so that a suspended machine's wakes are late by no more than that.
         let next = min(self.sampleAt, self.engine.nextDue?.milliseconds ?? .max)
-        return max(0, min(1000, next - self.clock.now(boot: SystemClock.boot).milliseconds))
+        return max(0, min(1000, next - self.clock.now(boot: self.world.boot()).milliseconds))
     }
 
     /// Makes the rest durable and lets it out; nothing is stepped afterwards.
     package func finish() {
-        guard let pipeline = self.pipeline else { return self.flush() }
+        guard let committer = self.committer else { return self.flush() }
         self.rejectionsStoredAt = 0
         for _ in 0..<2 where self.failure == nil {
-            _ = pipeline.waitUntilIdle()
+            _ = committer.waitUntilIdle()
             self.flush()
         }
-        pipeline.stop()
+        committer.stop()
     }
 }
 
@@ -230,19 +239,19 @@ package final class EngineCore {
 extension EngineCore {
     /// Hands what changed to the store, if it is idle; what needs no commit is let out when none is under way.
     private func flush() {
-        guard let pipeline = self.pipeline else {
+        guard let committer = self.committer else {
             _ = self.engine.takeStep()
             return self.release()
         }
         let storesRejections =
             self.rejections.hasChanges
-            && SystemClock.monotonic - self.rejectionsStoredAt >= Self.rejectionsInterval
+            && self.world.monotonic() - self.rejectionsStoredAt >= Self.rejectionsInterval
         let hasRecords =
             self.engine.hasChanges || self.engine.hasEvents || storesRejections || self.arePoliciesChanged
             || self.isAskingNew
-        switch pipeline.status(ringingWhenIdle: hasRecords || !self.stage.group.isEmpty) {
+        switch committer.status(ringingWhenIdle: hasRecords || !self.stage.group.isEmpty) {
         case .busy: break
-        case .failed(let error): self.fail(error, pipeline)
+        case .failed(let error): self.fail(error, committer)
         case .idle:
             guard hasRecords else { return self.release() }
             self.takeHistory(into: &self.stage.group.records)
@@ -261,9 +270,9 @@ extension EngineCore {
             }
             if storesRejections {
                 self.rejections.takeChanges(into: &self.stage.group.records)
-                self.rejectionsStoredAt = SystemClock.monotonic
+                self.rejectionsStoredAt = self.world.monotonic()
             }
-            pipeline.submit(&self.stage.group)
+            committer.submit(&self.stage.group)
         }
     }
 
@@ -285,9 +294,9 @@ extension EngineCore {
     }
 
     /// Nothing is stepped or stored from now on: refuses what was not made durable, and goes back to what was.
-    private func fail(_ error: StoreError, _ pipeline: CommitPipeline) {
+    private func fail(_ error: StoreError, _ committer: any Committer) {
         var failed = self.outlet.makeGroup()
-        let store = pipeline.takeFailure(&failed)
+        let store = committer.takeFailure(&failed)
         let workers = WorkersAtFailure(self.dispatcher, self.engine)
         // The engine that went too far is let go of before another is filled.
         self.replaceEngine()
@@ -310,7 +319,7 @@ extension EngineCore {
     private func replaceEngine() {
         self.limitsMet[.wakeBytesPerStreamMax] += self.dispatcher.timesStreamWasFull
         let times = self.engine.times
-        self.engine = Self.makeEngine(self.configuration, self.engine.historyKey, now: self.engine.now)
+        self.engine = Self.makeEngine(self.configuration, self.engine.historyKey, self.world, now: self.engine.now)
         self.engine.times = times
         self.dispatcher = Dispatcher(
             engine: self.engine,
@@ -421,7 +430,7 @@ extension EngineCore {
     var pendingBytesMax: Int { self.configuration.pendingBytesMax }
 
     /// How long commits took; nothing was committed when nothing is kept.
-    var commitTimes: CommitTimes { self.pipeline?.commitTimes ?? CommitTimes() }
+    var commitTimes: CommitTimes { self.committer?.commitTimes ?? CommitTimes() }
 }
 
 // MARK: - Pushes

@@ -4,17 +4,17 @@ import DeviceEngine
 package struct GroupOutlet: Sendable {
     /// By loop number.
     package let loops: [LoopMailbox]
-    package let history: HistoryThread
+    package let history: any HistoryOutlet
 
-    package init(loops: [LoopMailbox], history: HistoryThread) {
+    package init(loops: [LoopMailbox], history: any HistoryOutlet) {
         self.loops = loops
         self.history = history
     }
 
-    func makeGroup() -> StepGroup { StepGroup(loopCount: self.loops.count) }
+    package func makeGroup() -> StepGroup { StepGroup(loopCount: self.loops.count) }
 
     /// Lets out everything of a group, which is empty afterwards.
-    func release(_ group: StepGroup) {
+    package func release(_ group: StepGroup) {
         for loop in self.loops.indices where !group.effects[loop].isEmpty {
             self.loops[loop].deliver(&group.effects[loop])
         }

@@ -1,7 +1,7 @@
 import Answers
 package import Bytes
 package import DeviceEngine
-import History
+package import History
 package import WakeDispatch
 
 /// What somebody asks of the history, and how it is answered.
@@ -32,7 +32,7 @@ package struct HistoryQuestion {
     }
 
     /// Answers from the file.
-    func answer(from file: HistoryFile, _ loops: [LoopMailbox]) {
+    package func answer(from file: HistoryFile, _ loops: [LoopMailbox]) {
         var writer = JSONWriter()
         var status = 200
         switch self.subject {

@@ -7,7 +7,7 @@ package import Settings
 import Synchronization
 
 /// Writes the history, and answers from it, on a thread of its own.
-package final class HistoryThread: Sendable {
+package final class HistoryThread: HistoryOutlet {
     /// Says to the journal what it need not keep any more.
     package let retention = EventRetention()
     private let mailbox = Mailbox<HistoryBatch>()
@@ -54,7 +54,6 @@ package final class HistoryThread: Sendable {
         }
     }
 
-    /// Takes over everything of `batch`, which is empty afterwards.
     package func submit(_ batch: inout HistoryBatch) {
         self.mailbox.submit(&batch)
     }
@@ -73,14 +72,12 @@ package final class HistoryThread: Sendable {
         self.thread.join()
     }
 
-    /// Has the file opened, which is neither looked at nor made before.
     package func open() {
         self.opened.isAsked.withLock { $0 = true }
         self.opened.isDecided.signal()
     }
 
-    /// What the file held when it was opened, waited for; nil when it could not be opened.
-    func waitUntilOpened() -> HistoryFound? {
+    package func waitUntilOpened() -> HistoryFound? {
         self.opened.isKnown.wait()
         self.opened.isKnown.signal()
         return self.opened.found.withLock { $0 }

@@ -1,11 +1,11 @@
 import Bytes
-import DeviceEngine
+package import DeviceEngine
 
 /// What leaves the engine together: the records of one commit, and everything that may be told once they are durable.
 ///
 /// `@unchecked Sendable`: a group has one owner at a time, and changes owners under the lock of `CommitPipeline`.
-final class StepGroup: @unchecked Sendable {
-    var records = RecordBatch()
+package final class StepGroup: @unchecked Sendable {
+    package internal(set) var records = RecordBatch()
     /// By loop number.
     var effects: [EffectBatch]
     /// When the pushes came that wait for its commit.

@@ -1,15 +1,14 @@
-import DeviceEngine
-import DeviceJournal
-import History
-import WakeGateTestKit
+package import DeviceEngine
+package import DeviceJournal
+package import History
 
 /// How a simulated gateway dies.
-enum SimulatedDeath: CaseIterable {
+package enum SimulatedDeath: CaseIterable, Sendable {
     case kill, powerLoss
 }
 
 /// What a gateway's records lie on, across its lives.
-protocol SimulatedMedium: AnyObject {
+package protocol SimulatedMedium: AnyObject {
     func open() throws(StoreError) -> any RecordStore
 
     /// The history beside the records; nil when the medium has no room for it.
@@ -37,30 +36,32 @@ protocol SimulatedMedium: AnyObject {
 }
 
 /// Records in memory: quick, and strict with its user.
-final class MemoryMedium: SimulatedMedium {
+package final class MemoryMedium: SimulatedMedium {
     private var store = SimulatedStore()
     private var isOpen = false
-    private(set) var misuses: [String] = []
-    let isDead = false
-    let metFault = false
-    let retention = EventRetention()
+    package private(set) var misuses: [String] = []
+    package let isDead = false
+    package let metFault = false
+    package let retention = EventRetention()
 
-    func openHistory() -> HistoryFile? { nil }
+    package init() {}
 
-    func open() throws(StoreError) -> any RecordStore {
+    package func openHistory() -> HistoryFile? { nil }
+
+    package func open() throws(StoreError) -> any RecordStore {
         // A store that could not be loaded was opened, too.
         if self.isOpen { self.store = self.store.reopened(keepsUnresolved: false) }
         self.isOpen = true
         return self.store
     }
 
-    func planFault(_ generator: inout SeededGenerator) {
+    package func planFault(_ generator: inout SeededGenerator) {
         self.store.failOperation(self.store.operations + generator.number(below: 6), isLasting: generator.once(in: 2))
     }
 
-    func clearFaults() { self.store.failOperation(.max - 1) }
+    package func clearFaults() { self.store.failOperation(.max - 1) }
 
-    func die(_ death: SimulatedDeath, _ generator: inout SeededGenerator) {
+    package func die(_ death: SimulatedDeath, _ generator: inout SeededGenerator) {
         self.misuses += self.store.misuses
         self.store = self.store.reopened(keepsUnresolved: generator.once(in: 2))
         self.isOpen = false
@@ -68,17 +69,17 @@ final class MemoryMedium: SimulatedMedium {
 }
 
 /// The journal on a disk that fails, with limits so low that it compacts and makes checkpoints all the time.
-final class DiskMedium: SimulatedMedium {
+package final class DiskMedium: SimulatedMedium {
     private let disk: SimulatedDisk
     private var fault = SimulatedDisk.Fault.ioError
-    let misuses: [String] = []
-    private(set) var retention = EventRetention()
+    package let misuses: [String] = []
+    package private(set) var retention = EventRetention()
 
-    init(seed: UInt64) {
+    package init(seed: UInt64) {
         self.disk = SimulatedDisk(seed: seed)
     }
 
-    func open() throws(StoreError) -> any RecordStore {
+    package func open() throws(StoreError) -> any RecordStore {
         var limits = JournalLimits()
         limits.rowBytesMax = 2000
         limits.compactionFloorBytes = 6000
@@ -95,7 +96,7 @@ final class DiskMedium: SimulatedMedium {
         return journal
     }
 
-    func openHistory() -> HistoryFile? {
+    package func openHistory() -> HistoryFile? {
         HistoryFile(
             path: "/history.sqlite",
             key: EngineRig.historyKey,
@@ -104,7 +105,7 @@ final class DiskMedium: SimulatedMedium {
         ) { _ in }
     }
 
-    func planFault(_ generator: inout SeededGenerator) {
+    package func planFault(_ generator: inout SeededGenerator) {
         let fault = generator.pick(
             [.ioError, .noSpace, .failedSync, .failedSync, .powerLoss, .kill] as [SimulatedDisk.Fault]
         )
@@ -117,13 +118,13 @@ final class DiskMedium: SimulatedMedium {
         )
     }
 
-    func clearFaults() { self.disk.count(.changes) }
+    package func clearFaults() { self.disk.count(.changes) }
 
-    var metFault: Bool { self.disk.metFault }
+    package var metFault: Bool { self.disk.metFault }
 
-    var isDead: Bool { self.disk.metFault && (self.fault == .kill || self.fault == .powerLoss) }
+    package var isDead: Bool { self.disk.metFault && (self.fault == .kill || self.fault == .powerLoss) }
 
-    func die(_ death: SimulatedDeath, _ generator: inout SeededGenerator) {
+    package func die(_ death: SimulatedDeath, _ generator: inout SeededGenerator) {
         switch death {
         case .kill: self.disk.killProcess()
         case .powerLoss: self.disk.losePower(seed: generator.once(in: 4) ? 0 : generator.next())
