@@ -1,3 +1,13 @@
+internal import Synchronization
+
+/// Where a connection comes from, as far as it is counted: an IPv4 address, or the 64 bits of an IPv6 address that name
+/// its network, since whoever has one of those addresses has them all; and the listener it came to, so that nobody is
+/// kept from one by what happens at another.
+package struct ClientNetwork: Hashable, Sendable {
+    let listener: Int
+    let bits: UInt64
+}
+
 /// How many connections there are of each of many, such as addresses, on all loops together.
 ///
 /// `@unchecked Sendable`: `lock` guards the counts. It is taken when a connection begins and ends, not for requests.
@@ -37,4 +47,15 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
         guard let count = self.counts[key] else { return }
         self.counts[key] = count > 1 ? count - 1 : nil
     }
+}
+
+/// How many connections there are, counted by any thread.
+final class ConnectionCount: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { self.count.load(ordering: .relaxed) }
+
+    func begin() { self.count.add(1, ordering: .relaxed) }
+
+    func end() { self.count.subtract(1, ordering: .relaxed) }
 }

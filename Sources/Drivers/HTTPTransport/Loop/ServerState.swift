@@ -101,13 +101,28 @@ final class ServerState: Sendable {
     }
 }
 
-/// How many connections there are, counted by any thread.
-final class ConnectionCount: Sendable {
-    private let count = Atomic<Int>(0)
+/// What each listener shows in its TLS handshakes; every loop asks when it accepts, any thread changes it.
+///
+/// `@unchecked Sendable`: `lock` guards the contexts.
+final class ListenerContexts: @unchecked Sendable {
+    private let lock = System.Lock()
+    /// By listener; nil for those in cleartext.
+    private var contexts: [TLSContext?]
 
-    var value: Int { self.count.load(ordering: .relaxed) }
+    init(_ contexts: [TLSContext?]) {
+        self.contexts = contexts
+    }
 
-    func begin() { self.count.add(1, ordering: .relaxed) }
+    func context(listener index: Int) -> TLSContext? {
+        self.lock.take()
+        defer { self.lock.release() }
+        return self.contexts[index]
+    }
 
-    func end() { self.count.subtract(1, ordering: .relaxed) }
+    /// Gives every listener that has one another context.
+    func replace(with context: TLSContext) {
+        self.lock.take()
+        defer { self.lock.release() }
+        for index in self.contexts.indices where self.contexts[index] != nil { self.contexts[index] = context }
+    }
 }
