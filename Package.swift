@@ -43,7 +43,7 @@ let layersOfTests: [String: [String]] = [
         "PlatformTests", "SQLiteTests", "ServiceManagerTests",
     ],
     "Gateway": [
-        "GatewayConfigurationTests", "GatewayCredentialTests", "GatewayEngineTests", "GatewayFaultTests",
+        "EdgeTests", "GatewayConfigurationTests", "GatewayCredentialTests", "GatewayEngineTests", "GatewayFaultTests",
         "GatewayProviderTests", "GatewayWebhookTests",
     ],
     "SDK": ["WakeWorkerTests"],
@@ -242,7 +242,15 @@ let package = Package(
             name: "GatewayEngineTests",
             dependencies: [
                 "APNSProtocol", "Access", "Bytes", "DeviceEngine", "DeviceJournal", "Edge", "EngineRoom", "Gateway",
-                "History", "LaunchPolicy", "Platform", "SQLite", "Settings", "WakeDispatch", "WakeGateTestKit",
+                "HTTPTransport", "History", "LaunchPolicy", "Platform", "SQLite", "Settings", "WakeDispatch",
+                "WakeGateTestKit",
+            ]
+        ),
+        .testTarget(
+            name: "EdgeTests",
+            dependencies: [
+                "APNSProtocol", "Access", "Answers", "Bytes", "Edge", "EngineRoom", "HTTPTransport", "Platform",
+                "Settings", "Text", "WakeDispatch",
             ]
         ),
         .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),

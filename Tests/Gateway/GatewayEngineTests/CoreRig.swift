@@ -207,6 +207,8 @@ extension DeviceToken: RigDevice {
 /// Requests as loops hand them over, in one batch.
 final class Requests {
     let batch = CommandBatch()
+    /// In whose name everything is asked from here on.
+    var caller = Caller.gateway
 
     static func address(_ request: Int) -> StreamAddress {
         StreamAddress(loop: 0, connectionIndex: UInt32(request), connectionGeneration: 1, stream: 1)
@@ -257,6 +259,14 @@ final class Requests {
 
     func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
         self.ask(request, .reportResult, .report(wake, result))
+    }
+
+    func extend(_ request: Int, _ wake: WakeID) {
+        self.ask(request, .extendWake, .extend(wake, milliseconds: nil))
+    }
+
+    func drainStream(_ request: Int, _ stream: Int) {
+        self.ask(request, .drainStream, .drainStream(Self.address(stream)))
     }
 
     func register(_ request: Int, _ device: some RigDevice, topic: Int = 0) {
@@ -333,7 +343,7 @@ final class Requests {
             .request(
                 EngineRequest(
                     reply: Self.address(request),
-                    caller: .gateway,
+                    caller: self.caller,
                     afterFailedStore: operation.afterFailedStore,
                     verb
                 )

@@ -12,7 +12,7 @@ extension LoopHandler {
     /// all clients together have.
     func refuseForShortage(_ request: Request, _ role: ListenerRole) {
         let isOwnFault = request.shortage == .connection
-        guard !request.path.starts(with: "/v1/"), role != .admin else {
+        guard Operation.isOfProviders(path: request.path, on: role) else {
             return self.answer(request.stream, isOwnFault ? .tooManyRequests : .overloaded)
         }
         let reason: APNSReason = isOwnFault ? .tooManyRequests : .serviceUnavailable

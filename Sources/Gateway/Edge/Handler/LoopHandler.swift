@@ -117,10 +117,10 @@ package final class LoopHandler: RequestHandler {
             self.refuseCaller(request)
         } else if request.shortage != .none {
             self.refuseForShortage(request, role)
-        } else if request.path.starts(with: "/v1/") || role == .admin {
-            self.route(request, role)
-        } else {
+        } else if Operation.isOfProviders(path: request.path, on: role) {
             self.push(request)
+        } else {
+            self.route(request, role)
         }
         if self.isDraining, self.workerConnections[request.stream.connection] == nil {
             self.sayGoodbye(request.stream.connection)

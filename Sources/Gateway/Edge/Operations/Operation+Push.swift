@@ -1,5 +1,7 @@
 import Access
+package import Bytes
 import EngineRoom
+package import Settings
 
 extension Operation {
     /// The provider API.
@@ -19,4 +21,10 @@ extension Operation {
         afterFailedStore: .refused,
         action: nil
     )
+
+    /// Whether a request is one of the provider API, for which nobody looks into the table: it has an answer of its own
+    /// for every path that comes to the edge, but for those of the worker API.
+    package static func isOfProviders(path: ByteView, on role: ListenerRole) -> Bool {
+        role != .admin && !path.starts(with: "/v1/")
+    }
 }

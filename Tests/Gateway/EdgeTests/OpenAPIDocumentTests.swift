@@ -1,0 +1,44 @@
+import Access
+import Edge
+import EngineRoom
+import Testing
+
+@Suite("The document of the interface and the operations")
+struct OpenAPIDocumentTests {
+    @Test("Each operation is described as it is declared, and nothing else is")
+    func agreement() throws {
+        let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
+        let document = try OpenAPIDocument(try #require(served.text))
+        #expect(document.differences(from: Operation.all) == [])
+        #expect(document.count == Operation.all.count { $0.access.role != .provider })
+        #expect(document.count > 30)
+    }
+
+    @Test("An operation that is missing on either side, or is another there, is named")
+    func disagreement() throws {
+        let text =
+            #"{"paths": {"/one": {"get": {"operationId": "one", "tags": ["operator"], "responses": {"200": {}}}}, "#
+            + #""/two": {"post": {}}}}"#
+        let document = try OpenAPIDocument(text)
+        func operation(_ name: String, _ method: HTTPMethod, _ path: PathPattern) -> Operation {
+            Operation(
+                name,
+                method,
+                path,
+                on: .admin,
+                by: .operator,
+                reaching: .nothing,
+                answers: [200],
+                afterFailedStore: .answered
+            ) { _ in .handedOn }
+        }
+        let found = document.differences(from: [operation("first", .get, "/one"), operation("three", .put, "/3/{x}")])
+        #expect(
+            found == [
+                "first, name: one in the document, first in the table",
+                "first, statuses: [200] in the document, [200, 401, 403, 413, 429, 503] in the table",
+                "put /3/{x} is not described", "post /two is declared nowhere",
+            ]
+        )
+    }
+}
