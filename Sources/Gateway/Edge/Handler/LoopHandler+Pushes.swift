@@ -17,7 +17,7 @@ extension LoopHandler {
             let field = request.header(at: index)
             headers.field(name: field.name, value: field.value)
         }
-        let holder = self.authorization.holder(of: request.stream.connection)
+        let holder = self.authorization.certificates?.holder(of: request.stream.connection)
         guard let topic = holder?.topics.defaultTopic, headers.unverifiedTopic == nil else {
             return self.push(request, headers, by: holder)
         }
