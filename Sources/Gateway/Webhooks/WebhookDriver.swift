@@ -26,12 +26,8 @@ final class WebhookDriver: EffectTaker {
 
     /// The longest wait for anything, in milliseconds.
     private static let waitMax: Int64 = 60_000
-    /// The streams of a webhook's address: what subscribes, and what reports.
-    private static let subscription: Int32 = 0
-    private static let report: Int32 = 1
 
     private let client: HTTPClient
-    private let loop: Int
     private let mailbox: LoopMailbox
     private let engine: Mailbox<CommandBatch>
     private let log: GatewayLog
@@ -51,7 +47,6 @@ final class WebhookDriver: EffectTaker {
     init(
         client: HTTPClient,
         hooks: [Webhook],
-        loop: Int,
         mailbox: LoopMailbox,
         engine: Mailbox<CommandBatch>,
         log: GatewayLog,
@@ -59,7 +54,6 @@ final class WebhookDriver: EffectTaker {
     ) {
         self.client = client
         self.hooks = hooks
-        self.loop = loop
         self.mailbox = mailbox
         self.engine = engine
         self.log = log
@@ -143,13 +137,16 @@ final class WebhookDriver: EffectTaker {
         if !self.batch.isEmpty { self.engine.submit(&self.batch) }
     }
 
-    private func address(_ hook: Int, stream: Int32 = WebhookDriver.subscription) -> StreamAddress {
-        StreamAddress(
-            loop: UInt32(self.loop),
-            connectionIndex: UInt32(hook),
-            connectionGeneration: 0,
-            stream: stream
-        )
+    private func address(_ hook: Int) -> StreamAddress { .webhook(UInt32(hook)) }
+
+    private func reportAddress(_ hook: Int) -> StreamAddress { .webhookReport(UInt32(hook)) }
+
+    /// The webhook whose wakes an address is of.
+    private func hook(_ address: StreamAddress) -> Int {
+        switch address {
+        case .webhook(let number), .webhookReport(let number): Int(number)
+        case .stream, .faulted: preconditionFailure("what is for a loop goes to no webhook")
+        }
     }
 }
 
@@ -224,13 +221,13 @@ extension WebhookDriver {
         switch verdict {
         case .result(let result):
             self.succeeded(delivery)
-            self.ask(self.address(delivery.hook, stream: Self.report), .report(wake, result))
+            self.ask(self.reportAddress(delivery.hook), .report(wake, result))
         case .accepted:
             // A promise shows nothing: whether it is kept says how the webhook is.
             if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
-            self.ask(self.address(delivery.hook, stream: Self.report), .report(wake, .failed))
+            self.ask(self.reportAddress(delivery.hook), .report(wake, .failed))
         case .lost(let cause):
             self.failed(delivery, cause)
             self.batch.append(.lost(self.address(delivery.hook), wake, takingBackAttempt: false))
@@ -312,8 +309,8 @@ extension WebhookDriver {
 
     func answer(_ address: StreamAddress, status: Int, body: ByteView) {
         // Reports may come too late, or meet a store that has failed; there is nothing to be done about it.
-        guard address.stream == Self.subscription else { return }
-        let hook = self.hooks[Int(address.connectionIndex)]
+        guard case .webhook = address else { return }
+        let hook = self.hooks[self.hook(address)]
         self.log.write(.webhookRefused, ["topic": hook.topic, "status": "\(status)", "answer": body.string])
     }
 
@@ -324,7 +321,7 @@ extension WebhookDriver {
     func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
         switch WorkerEvent(bytes) {
         case .wake(let wake, let body):
-            let hook = Int(address.connectionIndex)
+            let hook = self.hook(address)
             self.hooks[hook].held += 1
             self.deliver(hook, wake, body.array)
         case .expired(let wake):
@@ -337,8 +334,9 @@ extension WebhookDriver {
         if let request = self.requests[wake] { self.outlived(request) }
         // Of one that expired that was said before: the result of this one was posted.
         if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
-        self.hooks[Int(address.connectionIndex)].held -= 1
-        self.endIfRetired(Int(address.connectionIndex))
+        let hook = self.hook(address)
+        self.hooks[hook].held -= 1
+        self.endIfRetired(hook)
         self.checkDrained()
     }
 

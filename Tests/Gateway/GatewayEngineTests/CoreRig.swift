@@ -36,7 +36,7 @@ final class CoreRig {
         store.whileCommitting = { _ in gate.pass { bell.deliver() } }
         self.loop.attach { bell.deliver() }
         self.history = try HistoryThread(
-            loops: [self.loop],
+            mailboxes: PerOutlet(self.loop),
             onDropped: { bell.drop($0) },
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
@@ -46,7 +46,10 @@ final class CoreRig {
                 historyKey: EngineRig.historyKey,
                 jumpWatch: ClockJumpWatch(onJump: onJump),
                 store: store,
-                outlet: GroupOutlet(loops: [self.loop], history: self.history),
+                outlet: GroupOutlet(
+                    mailboxes: PerOutlet(self.loop),
+                    history: self.history
+                ),
                 ring: { bell.ring() },
                 onFailure: { bell.fail($0.message) }
             )
@@ -60,7 +63,7 @@ final class CoreRig {
     static func refusal(of store: any RecordStore) throws -> StoreError? {
         let loop = LoopMailbox()
         let history = try HistoryThread(
-            loops: [loop],
+            mailboxes: PerOutlet(loop),
             onDropped: { _ in },
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
@@ -71,7 +74,7 @@ final class CoreRig {
                 historyKey: EngineRig.historyKey,
                 workers: .notAsked(folder: "/state"),
                 store: store,
-                outlet: GroupOutlet(loops: [loop], history: history),
+                outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: history),
                 ring: {},
                 onFailure: { _ in }
             )
@@ -191,6 +194,11 @@ final class CoreRig {
     }
 }
 
+extension PerOutlet<LoopMailbox> {
+    /// The outlets of a gateway with one loop and no webhooks.
+    init(_ loop: LoopMailbox) { self.init(loops: [loop], webhooks: LoopMailbox()) }
+}
+
 /// A device: its token, or the number that the rig makes one of.
 protocol RigDevice {
     var token: DeviceToken { get }
@@ -209,7 +217,7 @@ final class Requests {
     let batch = CommandBatch()
 
     static func address(_ request: Int) -> StreamAddress {
-        StreamAddress(loop: 0, connectionIndex: UInt32(request), connectionGeneration: 1, stream: 1)
+        DispatchRig.address(request)
     }
 
     /// - Parameters:
@@ -349,7 +357,7 @@ final class EffectReader: EffectTaker {
     var told: [Told] = []
 
     func answerPush(_ reply: PushReply) {
-        let request = Int(reply.address.connectionIndex)
+        let request = reply.address.number
         guard reply.reason == PushReply.accepted else {
             let reason = APNSReason.allCases[Int(reply.reason)]
             let timestamp = reply.timestamp == PushReply.noMoment ? nil : reply.timestamp
@@ -385,7 +393,7 @@ final class EffectReader: EffectTaker {
     func startDraining() { self.told.append(Told(kind: .draining)) }
 
     private func tell(_ kind: Told.Kind, _ address: StreamAddress, status: Int = 0, _ text: String = "") {
-        self.told.append(Told(kind: kind, request: Int(address.connectionIndex), status: status, text: text))
+        self.told.append(Told(kind: kind, request: address.number, status: status, text: text))
     }
 }
 
@@ -400,7 +408,7 @@ final class HistoryRig {
         let (bell, mayOpen) = (self.bell, self.mayOpen)
         self.loop.attach { bell.deliver() }
         self.thread = try HistoryThread(
-            loops: [self.loop],
+            mailboxes: PerOutlet(self.loop),
             onDropped: { bell.drop($0) },
             makeFile: {
                 mayOpen.wait()

@@ -85,7 +85,7 @@ extension RoomSimulation {
 
     private func tryToStart() throws(StoreError) {
         let loop = LoopMailbox()
-        let history = SteppedHistory(self.medium, [loop])
+        let history = SteppedHistory(self.medium, PerOutlet(loop))
         var committer: SteppedCommitter?
         let core = try EngineCore(
             configuration: Self.configuration,
@@ -97,7 +97,7 @@ extension RoomSimulation {
                 return made
             },
             store: try self.medium.open(),
-            outlet: GroupOutlet(loops: [loop], history: history),
+            outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: history),
             ring: {},
             onFailure: { _ in }
         )

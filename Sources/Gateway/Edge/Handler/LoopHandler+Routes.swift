@@ -164,7 +164,8 @@ extension LoopHandler: EffectTaker {
         self.response.begin(status: 200)
         self.response.add("content-type", "text/event-stream")
         self.response.add("cache-control", "no-store")
-        address.name.withByteView { self.response.add("wakegate-stream", $0) }
+        let name = self.context.services.streamNames.name(of: self.loopStream(stream))
+        name.withByteView { self.response.add("wakegate-stream", $0) }
         guard self.loop.beginStreaming(stream, self.response) else {
             // The peer went away while its subscription was on its way.
             self.batch.append(.streamEnded(address))

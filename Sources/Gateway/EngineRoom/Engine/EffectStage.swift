@@ -35,15 +35,15 @@ final class EffectStage: DispatchOutput {
     }
 
     func released(_ wake: WakeID, on stream: StreamAddress) {
-        self.group.effects[Int(stream.loop)].appendReleased(stream, wake)
+        self.group.effects[stream].appendReleased(stream, wake)
     }
 
     func drained(_ stream: StreamAddress) {
-        self.group.effects[Int(stream.loop)].appendDrained(stream)
+        self.group.effects[stream].appendDrained(stream)
     }
 
     private func send(isWake: Bool, _ stream: StreamAddress) {
-        self.group.effects[Int(stream.loop)].appendEvent(stream, isWake: isWake, self.event.view)
+        self.group.effects[stream].appendEvent(stream, isWake: isWake, self.event.view)
         self.event.removeAll()
     }
 
