@@ -13,7 +13,7 @@ import WakeDispatch
 ///
 /// To the engine each webhook is a worker's stream: it subscribes with its slots, gets wakes as effects, and reports
 /// results as commands; only that its slots shrink while it rests.
-final class WebhookDriver: EffectTaker {
+final class WebhookDriver {
     /// A wake that was posted and is not answered.
     private struct Delivery {
         let hook: Int
@@ -106,7 +106,7 @@ final class WebhookDriver: EffectTaker {
     /// Takes what the engine has, and waits for what the network brings.
     func turn() {
         self.mailbox.take(into: &self.effects)
-        self.effects.forEach(self)
+        self.effects.handOver { self.take($0) }
         self.effects.removeAll()
         let now = SystemClock.boot
         for hook in self.hooks.indices { self.act(on: self.hooks[hook].breaker.timePassed(now), hook) }
@@ -305,20 +305,28 @@ extension WebhookDriver {
 // MARK: - Effects
 
 extension WebhookDriver {
-    func answerPush(_ reply: PushReply) {}
+    private func take(_ effect: Effect) {
+        switch effect {
+        case .answer(let address, let status, let body): self.answer(address, status: status, body: body)
+        case .wake(let address, let event), .expired(let address, let event): self.event(address, event)
+        case .released(let address, let wake): self.released(address, wake)
+        case .draining:
+            self.isDraining = true
+            self.checkDrained()
+        case .subscribed: break
+        case .pushAnswer, .metrics: break  // Nobody asks for that here.
+        case .drained: break  // Nor for that: the names of webhooks' streams are told to nobody.
+        }
+    }
 
-    func answer(_ address: StreamAddress, status: Int, body: ByteView) {
+    private func answer(_ address: StreamAddress, status: Int, body: ByteView) {
         // Reports may come too late, or meet a store that has failed; there is nothing to be done about it.
         guard case .webhook = address else { return }
         let hook = self.hooks[self.hook(address)]
         self.log.write(.webhookRefused, ["topic": hook.topic, "status": "\(status)", "answer": body.string])
     }
 
-    func answerMetrics(_ address: StreamAddress, _ text: ByteView) {}
-
-    func subscribed(_ address: StreamAddress) {}
-
-    func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
+    private func event(_ address: StreamAddress, _ bytes: ByteView) {
         switch WorkerEvent(bytes) {
         case .wake(let wake, let body):
             let hook = self.hook(address)
@@ -330,21 +338,13 @@ extension WebhookDriver {
         }
     }
 
-    func released(_ address: StreamAddress, _ wake: WakeID) {
+    private func released(_ address: StreamAddress, _ wake: WakeID) {
         if let request = self.requests[wake] { self.outlived(request) }
         // Of one that expired that was said before: the result of this one was posted.
         if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
         let hook = self.hook(address)
         self.hooks[hook].held -= 1
         self.endIfRetired(hook)
-        self.checkDrained()
-    }
-
-    /// A webhook never asks for that: its stream's name is told to nobody.
-    func drained(_ address: StreamAddress) {}
-
-    func startDraining() {
-        self.isDraining = true
         self.checkDrained()
     }
 

@@ -1,6 +1,5 @@
 import APNSProtocol
 package import Access
-import Bytes
 package import EngineRoom
 package import EventLog
 package import HTTPTransport

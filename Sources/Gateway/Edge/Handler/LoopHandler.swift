@@ -180,7 +180,7 @@ package final class LoopHandler: RequestHandler {
             self.settings = settings
             self.loop.setLimits(settings.transport)
         }
-        self.effects.forEach(self)
+        self.effects.handOver { self.take($0) }
         self.effects.removeAll()
     }
 

@@ -339,8 +339,8 @@ extension EngineCore {
     }
 
     private func refuse(_ effects: inout EffectBatch, _ error: APIError) {
-        let refusal = EffectRefusal(error)
-        effects.forEach(refusal)
+        var refusal = EffectRefusal(error)
+        refusal.refuse(effects)
         effects = refusal.refused
         self.rejections.count(APNSReason.serviceUnavailable.index, nil, by: refusal.pushCount)
     }
