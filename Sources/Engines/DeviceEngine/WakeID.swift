@@ -1,7 +1,7 @@
 package import Bytes
 
 /// Names one launch: 128 random bits, a new one for every launch, written as 32 lower-case hexadecimal digits.
-package struct WakeID: Hashable, Sendable {
+package struct WakeID: Hashable, BitwiseCopyable, Sendable {
     package let first: UInt64
     package let second: UInt64
 

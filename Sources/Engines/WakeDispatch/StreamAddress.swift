@@ -1,16 +1,13 @@
-/// Where a worker's stream, or a request that waits for its answer, is found: which loop, connection and stream.
+/// Where a worker's stream, or a request that waits for its answer, is found.
 ///
 /// The dispatcher carries it and never looks inside.
-package struct StreamAddress: Hashable, BitwiseCopyable, Sendable {
-    package let loop: UInt32
-    package let connectionIndex: UInt32
-    package let connectionGeneration: UInt32
-    package let stream: Int32
-
-    package init(loop: UInt32, connectionIndex: UInt32, connectionGeneration: UInt32, stream: Int32) {
-        self.loop = loop
-        self.connectionIndex = connectionIndex
-        self.connectionGeneration = connectionGeneration
-        self.stream = stream
-    }
+package enum StreamAddress: Hashable, BitwiseCopyable, Sendable {
+    /// A stream of a connection.
+    case stream(LoopStream)
+    /// The stream of a push whose answer fault rules get before it is sent.
+    case faulted(LoopStream)
+    /// The wakes of the webhook with this number.
+    case webhook(UInt32)
+    /// The results that the webhook with this number reports: nobody waits for their answers.
+    case webhookReport(UInt32)
 }

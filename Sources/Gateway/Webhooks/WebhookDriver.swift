@@ -13,7 +13,7 @@ import WakeDispatch
 ///
 /// To the engine each webhook is a worker's stream: it subscribes with its slots, gets wakes as effects, and reports
 /// results as commands; only that its slots shrink while it rests.
-final class WebhookDriver: EffectTaker {
+final class WebhookDriver {
     /// A wake that was posted and is not answered.
     private struct Delivery {
         let hook: Int
@@ -26,12 +26,8 @@ final class WebhookDriver: EffectTaker {
 
     /// The longest wait for anything, in milliseconds.
     private static let waitMax: Int64 = 60_000
-    /// The streams of a webhook's address: what subscribes, and what reports.
-    private static let subscription: Int32 = 0
-    private static let report: Int32 = 1
 
     private let client: HTTPClient
-    private let loop: Int
     private let mailbox: LoopMailbox
     private let engine: Mailbox<CommandBatch>
     private let log: GatewayLog
@@ -51,7 +47,6 @@ final class WebhookDriver: EffectTaker {
     init(
         client: HTTPClient,
         hooks: [Webhook],
-        loop: Int,
         mailbox: LoopMailbox,
         engine: Mailbox<CommandBatch>,
         log: GatewayLog,
@@ -59,7 +54,6 @@ final class WebhookDriver: EffectTaker {
     ) {
         self.client = client
         self.hooks = hooks
-        self.loop = loop
         self.mailbox = mailbox
         self.engine = engine
         self.log = log
@@ -112,7 +106,7 @@ final class WebhookDriver: EffectTaker {
     /// Takes what the engine has, and waits for what the network brings.
     func turn() {
         self.mailbox.take(into: &self.effects)
-        self.effects.forEach(self)
+        self.effects.handOver { self.take($0) }
         self.effects.removeAll()
         let now = SystemClock.boot
         for hook in self.hooks.indices { self.act(on: self.hooks[hook].breaker.timePassed(now), hook) }
@@ -143,13 +137,16 @@ final class WebhookDriver: EffectTaker {
         if !self.batch.isEmpty { self.engine.submit(&self.batch) }
     }
 
-    private func address(_ hook: Int, stream: Int32 = WebhookDriver.subscription) -> StreamAddress {
-        StreamAddress(
-            loop: UInt32(self.loop),
-            connectionIndex: UInt32(hook),
-            connectionGeneration: 0,
-            stream: stream
-        )
+    private func address(_ hook: Int) -> StreamAddress { .webhook(UInt32(hook)) }
+
+    private func reportAddress(_ hook: Int) -> StreamAddress { .webhookReport(UInt32(hook)) }
+
+    /// The webhook whose wakes an address is of.
+    private func hook(_ address: StreamAddress) -> Int {
+        switch address {
+        case .webhook(let number), .webhookReport(let number): Int(number)
+        case .stream, .faulted: preconditionFailure("what is for a loop goes to no webhook")
+        }
     }
 }
 
@@ -224,13 +221,13 @@ extension WebhookDriver {
         switch verdict {
         case .result(let result):
             self.succeeded(delivery)
-            self.ask(self.address(delivery.hook, stream: Self.report), .report(wake, result))
+            self.ask(self.reportAddress(delivery.hook), .report(wake, result))
         case .accepted:
             // A promise shows nothing: whether it is kept says how the webhook is.
             if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
-            self.ask(self.address(delivery.hook, stream: Self.report), .report(wake, .failed))
+            self.ask(self.reportAddress(delivery.hook), .report(wake, .failed))
         case .lost(let cause):
             self.failed(delivery, cause)
             self.batch.append(.lost(self.address(delivery.hook), wake, takingBackAttempt: false))
@@ -308,23 +305,31 @@ extension WebhookDriver {
 // MARK: - Effects
 
 extension WebhookDriver {
-    func answerPush(_ reply: PushReply) {}
+    private func take(_ effect: Effect) {
+        switch effect {
+        case .answer(let address, let status, let body): self.answer(address, status: status, body: body)
+        case .wake(let address, let event), .expired(let address, let event): self.event(address, event)
+        case .released(let address, let wake): self.released(address, wake)
+        case .draining:
+            self.isDraining = true
+            self.checkDrained()
+        case .subscribed: break
+        case .pushAnswer, .metrics: break  // Nobody asks for that here.
+        case .drained: break  // Nor for that: the names of webhooks' streams are told to nobody.
+        }
+    }
 
-    func answer(_ address: StreamAddress, status: Int, body: ByteView) {
+    private func answer(_ address: StreamAddress, status: Int, body: ByteView) {
         // Reports may come too late, or meet a store that has failed; there is nothing to be done about it.
-        guard address.stream == Self.subscription else { return }
-        let hook = self.hooks[Int(address.connectionIndex)]
+        guard case .webhook = address else { return }
+        let hook = self.hooks[self.hook(address)]
         self.log.write(.webhookRefused, ["topic": hook.topic, "status": "\(status)", "answer": body.string])
     }
 
-    func answerMetrics(_ address: StreamAddress, _ text: ByteView) {}
-
-    func subscribed(_ address: StreamAddress) {}
-
-    func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
+    private func event(_ address: StreamAddress, _ bytes: ByteView) {
         switch WorkerEvent(bytes) {
         case .wake(let wake, let body):
-            let hook = Int(address.connectionIndex)
+            let hook = self.hook(address)
             self.hooks[hook].held += 1
             self.deliver(hook, wake, body.array)
         case .expired(let wake):
@@ -333,20 +338,13 @@ extension WebhookDriver {
         }
     }
 
-    func released(_ address: StreamAddress, _ wake: WakeID) {
+    private func released(_ address: StreamAddress, _ wake: WakeID) {
         if let request = self.requests[wake] { self.outlived(request) }
         // Of one that expired that was said before: the result of this one was posted.
         if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
-        self.hooks[Int(address.connectionIndex)].held -= 1
-        self.endIfRetired(Int(address.connectionIndex))
-        self.checkDrained()
-    }
-
-    /// A webhook never asks for that: its stream's name is told to nobody.
-    func drained(_ address: StreamAddress) {}
-
-    func startDraining() {
-        self.isDraining = true
+        let hook = self.hook(address)
+        self.hooks[hook].held -= 1
+        self.endIfRetired(hook)
         self.checkDrained()
     }
 

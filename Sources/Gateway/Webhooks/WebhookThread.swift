@@ -21,12 +21,10 @@ package final class WebhookThread: Sendable {
     }
 
     /// - `hooks`: those to begin with.
-    /// - `loop`: the number of its mailbox among the loops'.
     /// - `onDrained`: called once, during a shutdown, when no webhook holds a wake.
     /// - Throws: `HTTPClientError` when libcurl cannot be set up, or no thread can be made.
     package init(
         _ hooks: [Webhook],
-        loop: Int,
         mailbox: LoopMailbox,
         engine: Mailbox<CommandBatch>,
         log: GatewayLog,
@@ -35,7 +33,6 @@ package final class WebhookThread: Sendable {
         let driver = WebhookDriver(
             client: try HTTPClient(),
             hooks: hooks,
-            loop: loop,
             mailbox: mailbox,
             engine: engine,
             log: log,

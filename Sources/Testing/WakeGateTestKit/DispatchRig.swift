@@ -28,7 +28,7 @@ package final class DispatchRig {
     package var engine: EmbeddedEngine { self.rig.engine }
 
     package static func address(_ stream: Int) -> StreamAddress {
-        StreamAddress(loop: 0, connectionIndex: UInt32(stream), connectionGeneration: 1, stream: 1)
+        .stream(LoopStream(loop: 0, connectionIndex: UInt32(stream), connectionGeneration: 1, number: 1))
     }
 
     /// Time goes on, and everything due is done.

@@ -99,7 +99,7 @@ extension DispatchSimulation {
 
     /// One of the open streams, in an order that the seed determines.
     private func someStream() -> StreamAddress? {
-        let streams = self.workers.keys.sorted { $0.connectionIndex < $1.connectionIndex }
+        let streams = self.workers.keys.sorted { $0.number < $1.number }
         return streams.isEmpty ? nil : self.generator.pick(streams)
     }
 

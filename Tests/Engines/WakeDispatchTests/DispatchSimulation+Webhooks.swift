@@ -6,7 +6,7 @@ import WakeGateTestKit
 extension DispatchSimulation {
     /// A stream does what only a webhook's does: it takes more or fewer wakes, or loses one and goes on.
     func actAsWebhook() {
-        let streams = self.workers.keys.sorted { $0.connectionIndex < $1.connectionIndex }
+        let streams = self.workers.keys.sorted { $0.number < $1.number }
         guard !streams.isEmpty else { return }
         let stream = self.webhooks.pick(streams)
         let open = self.models.checker.streams[stream]?.open ?? []

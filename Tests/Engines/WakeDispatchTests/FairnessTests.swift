@@ -31,7 +31,7 @@ struct FairnessTests {
         for device in 0..<137 {
             rig.push(device)
             for delivery in rig.takeDeliveries() {
-                counts[Int(delivery.stream.connectionIndex)] += 1
+                counts[delivery.stream.number] += 1
                 if device % 3 == 0 { rig.report(.newData, delivery.wake) }
             }
             #expect((counts.max() ?? 0) - (counts.min() ?? 0) <= 1)

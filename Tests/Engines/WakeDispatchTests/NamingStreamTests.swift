@@ -100,7 +100,7 @@ struct NamingStreamTests {
                 let deliveries = rig.takeDeliveries()
                 #expect(deliveries.isEmpty == (fewest == nil))
                 for delivery in deliveries {
-                    let stream = Int(delivery.stream.connectionIndex)
+                    let stream = delivery.stream.number
                     #expect(model.streams[stream]?.wakes.count == fewest)
                     #expect(model.streams[stream]?.devices.contains(device) == true)
                     #expect(model.streams[stream]?.isFree == true)
@@ -111,7 +111,7 @@ struct NamingStreamTests {
             }
             // What waited may have been launched by what came free.
             for delivery in rig.takeDeliveries() {
-                model.streams[Int(delivery.stream.connectionIndex)]?.wakes.insert(delivery.wake)
+                model.streams[delivery.stream.number]?.wakes.insert(delivery.wake)
             }
         }
         #expect(delivered > 100)

@@ -96,7 +96,7 @@ struct WakeChecker {
     ///
     /// - Returns: the wakes that were in flight.
     mutating func restarted() -> [Delivery] {
-        self.streams.keys.sorted { $0.connectionIndex < $1.connectionIndex }.flatMap { self.ended($0) }
+        self.streams.keys.sorted { $0.number < $1.number }.flatMap { self.ended($0) }
     }
 
     mutating func delivered(_ delivery: Delivery, at now: Instant, isDraining: Bool) {
@@ -162,7 +162,7 @@ struct WakeChecker {
             self.faults.append("wake \(wake) is past its deadline and still in flight")
         }
         for (address, stream) in self.streams where stream.isDraining && stream.open.isEmpty {
-            self.faults.append("stream \(address.connectionIndex) is drained and has not ended")
+            self.faults.append("stream \(address.number) is drained and has not ended")
         }
     }
 

@@ -36,7 +36,7 @@ final class CoreRig {
         store.whileCommitting = { _ in gate.pass { bell.deliver() } }
         self.loop.attach { bell.deliver() }
         self.history = try HistoryThread(
-            loops: [self.loop],
+            mailboxes: PerOutlet(self.loop),
             onDropped: { bell.drop($0) },
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
@@ -46,7 +46,10 @@ final class CoreRig {
                 historyKey: EngineRig.historyKey,
                 jumpWatch: ClockJumpWatch(onJump: onJump),
                 store: store,
-                outlet: GroupOutlet(loops: [self.loop], history: self.history),
+                outlet: GroupOutlet(
+                    mailboxes: PerOutlet(self.loop),
+                    history: self.history
+                ),
                 ring: { bell.ring() },
                 onFailure: { bell.fail($0.message) }
             )
@@ -60,7 +63,7 @@ final class CoreRig {
     static func refusal(of store: any RecordStore) throws -> StoreError? {
         let loop = LoopMailbox()
         let history = try HistoryThread(
-            loops: [loop],
+            mailboxes: PerOutlet(loop),
             onDropped: { _ in },
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
@@ -71,7 +74,7 @@ final class CoreRig {
                 historyKey: EngineRig.historyKey,
                 workers: .notAsked(folder: "/state"),
                 store: store,
-                outlet: GroupOutlet(loops: [loop], history: history),
+                outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: history),
                 ring: {},
                 onFailure: { _ in }
             )
@@ -167,9 +170,7 @@ final class CoreRig {
     func takeTold() {
         var effects = EffectBatch()
         self.loop.take(into: &effects)
-        let reader = EffectReader()
-        effects.forEach(reader)
-        self.told += reader.told
+        self.told += Told.all(in: effects)
     }
 
     static func token(_ device: Int) -> String {
@@ -189,6 +190,11 @@ final class CoreRig {
         EngineRig.apnsID(UInt64(request)).write(to: &text)
         return text.view.string
     }
+}
+
+extension PerOutlet<LoopMailbox> {
+    /// The outlets of a gateway with one loop and no webhooks.
+    init(_ loop: LoopMailbox) { self.init(loops: [loop], webhooks: LoopMailbox()) }
 }
 
 /// A device: its token, or the number that the rig makes one of.
@@ -211,7 +217,7 @@ final class Requests {
     var caller = Caller.gateway
 
     static func address(_ request: Int) -> StreamAddress {
-        StreamAddress(loop: 0, connectionIndex: UInt32(request), connectionGeneration: 1, stream: 1)
+        DispatchRig.address(request)
     }
 
     /// - Parameters:
@@ -354,48 +360,53 @@ final class Requests {
     private static func topic(_ number: Int) -> [UInt8] { Array(EngineRig.topicName(number).utf8) }
 }
 
-/// Puts effects into plain words.
-final class EffectReader: EffectTaker {
-    var told: [Told] = []
+extension Told {
+    /// Effects in plain words.
+    static func all(in effects: EffectBatch) -> [Told] {
+        var told: [Told] = []
+        effects.handOver { told.append(Told($0)) }
+        return told
+    }
 
-    func answerPush(_ reply: PushReply) {
-        let request = Int(reply.address.connectionIndex)
+    private init(_ effect: Effect) {
+        switch effect {
+        case .pushAnswer(let reply): self.init(reply)
+        case .answer(let address, let status, let body):
+            self.init(kind: .answer, request: address.number, status: status, text: body.string)
+        case .metrics(let address, let text):
+            self.init(kind: .answer, request: address.number, status: 200, text: text.string)
+        case .subscribed(let address): self.init(kind: .subscribed, request: address.number, status: 200)
+        case .wake(let address, let event):
+            self.init(kind: .wake, request: address.number, text: Self.data(event))
+        case .expired(let address, let event):
+            self.init(kind: .expired, request: address.number, text: Self.data(event))
+        case .released(let address, let wake):
+            self.init(kind: .released, request: address.number, text: CoreRig.text(wake))
+        case .drained(let address): self.init(kind: .drained, request: address.number)
+        case .draining: self.init(kind: .draining)
+        }
+    }
+
+    private init(_ reply: PushReply) {
         guard reply.reason == PushReply.accepted else {
             let reason = APNSReason.allCases[Int(reply.reason)]
-            let timestamp = reply.timestamp == PushReply.noMoment ? nil : reply.timestamp
-            self.told.append(
-                Told(kind: .push, request: request, status: reason.status, text: reason.rawValue, timestamp: timestamp)
+            self.init(
+                kind: .push,
+                request: reply.address.number,
+                status: reason.status,
+                text: reason.rawValue,
+                timestamp: reply.timestamp == PushReply.noMoment ? nil : reply.timestamp
             )
             return
         }
         let disposition = Disposition(rawValue: reply.disposition).map { "\($0.name)" } ?? ""
-        self.told.append(Told(kind: .push, request: request, status: 200, text: disposition))
+        self.init(kind: .push, request: reply.address.number, status: 200, text: disposition)
     }
 
-    func answer(_ address: StreamAddress, status: Int, body: ByteView) {
-        self.tell(.answer, address, status: status, body.string)
-    }
-
-    func answerMetrics(_ address: StreamAddress, _ text: ByteView) {
-        self.tell(.answer, address, status: 200, text.string)
-    }
-
-    func subscribed(_ address: StreamAddress) { self.tell(.subscribed, address, status: 200) }
-
-    func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
-        // Nothing of what is not characters throughout is taken for JSON.
-        let data = bytes.isUTF8 ? bytes.string.split(separator: "\n").first { $0.hasPrefix("data: ") } : nil
-        self.tell(isWake ? .wake : .expired, address, String(data?.dropFirst(6) ?? ""))
-    }
-
-    func released(_ address: StreamAddress, _ wake: WakeID) { self.tell(.released, address, CoreRig.text(wake)) }
-
-    func drained(_ address: StreamAddress) { self.tell(.drained, address) }
-
-    func startDraining() { self.told.append(Told(kind: .draining)) }
-
-    private func tell(_ kind: Told.Kind, _ address: StreamAddress, status: Int = 0, _ text: String = "") {
-        self.told.append(Told(kind: kind, request: Int(address.connectionIndex), status: status, text: text))
+    /// Nothing of what is not characters throughout is taken for JSON.
+    private static func data(_ event: ByteView) -> String {
+        let data = event.isUTF8 ? event.string.split(separator: "\n").first { $0.hasPrefix("data: ") } : nil
+        return String(data?.dropFirst(6) ?? "")
     }
 }
 
@@ -410,7 +421,7 @@ final class HistoryRig {
         let (bell, mayOpen) = (self.bell, self.mayOpen)
         self.loop.attach { bell.deliver() }
         self.thread = try HistoryThread(
-            loops: [self.loop],
+            mailboxes: PerOutlet(self.loop),
             onDropped: { bell.drop($0) },
             makeFile: {
                 mayOpen.wait()
@@ -441,8 +452,6 @@ final class HistoryRig {
         self.thread.stop()
         var effects = EffectBatch()
         self.loop.take(into: &effects)
-        let reader = EffectReader()
-        effects.forEach(reader)
-        return reader.told
+        return Told.all(in: effects)
     }
 }

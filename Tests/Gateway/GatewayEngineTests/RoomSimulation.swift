@@ -85,7 +85,7 @@ extension RoomSimulation {
 
     private func tryToStart() throws(StoreError) {
         let loop = LoopMailbox()
-        let history = SteppedHistory(self.medium, [loop])
+        let history = SteppedHistory(self.medium, PerOutlet(loop))
         var committer: SteppedCommitter?
         let core = try EngineCore(
             configuration: Self.configuration,
@@ -97,7 +97,7 @@ extension RoomSimulation {
                 return made
             },
             store: try self.medium.open(),
-            outlet: GroupOutlet(loops: [loop], history: history),
+            outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: history),
             ring: {},
             onFailure: { _ in }
         )
@@ -170,12 +170,11 @@ extension RoomSimulation {
         guard let loop = self.room?.loop else { return }
         var effects = EffectBatch()
         loop.take(into: &effects)
-        let reader = EffectReader()
-        effects.forEach(reader)
-        for told in reader.told {
-            if let fault = self.clients.take(told) { self.wrong(fault) }
+        let told = Told.all(in: effects)
+        for thing in told {
+            if let fault = self.clients.take(thing) { self.wrong(fault) }
         }
-        self.coverage.add(reader.told)
+        self.coverage.add(told)
     }
 
     /// Asks, and runs the core until the answer is there; nil when its store has failed meanwhile.

@@ -10,16 +10,16 @@ import WakeGateTestKit
 /// `@unchecked Sendable`: one thread uses it.
 final class SteppedHistory: HistoryOutlet, @unchecked Sendable {
     private let medium: any SimulatedMedium
-    private let loops: [LoopMailbox]
+    private let mailboxes: PerOutlet<LoopMailbox>
     private var feed: HistoryFeed?
     private var file: HistoryFile?
     private var batches = 0
     /// What the history lacks for good, in words.
     private(set) var faults: [String] = []
 
-    init(_ medium: any SimulatedMedium, _ loops: [LoopMailbox]) {
+    init(_ medium: any SimulatedMedium, _ mailboxes: PerOutlet<LoopMailbox>) {
         self.medium = medium
-        self.loops = loops
+        self.mailboxes = mailboxes
     }
 
     func open() {
@@ -36,7 +36,7 @@ final class SteppedHistory: HistoryOutlet, @unchecked Sendable {
     func submit(_ batch: inout HistoryBatch) {
         guard let feed = self.feed, let file = self.file else { return }
         feed.take(batch)
-        for question in batch.questions { question.answer(from: file, self.loops) }
+        for question in batch.questions { question.answer(from: file, self.mailboxes) }
         batch.removeAll()
         self.batches += 1
         feed.flush()

@@ -20,8 +20,8 @@ package final class GatewayContext: Sendable {
     /// What the gateway was started with. What a reload may change is asked of `settings` alone.
     let configuration: GatewayConfiguration
     package let engine: Mailbox<CommandBatch>
-    /// By loop number; behind them that of the webhooks.
-    package let loops: [LoopMailbox]
+    /// Where the engine leaves what it has for the loops and the webhooks.
+    package let mailboxes: PerOutlet<LoopMailbox>
     /// What operations use besides the engine.
     package let services: GatewayServices
     /// Which of the threads turn: the loops, by number, and the engine.
@@ -69,11 +69,11 @@ package final class GatewayContext: Sendable {
         self.clientTrusts = clientTrusts
         self.log = log
         self.engine = Mailbox<CommandBatch>()
-        self.loops = (0..<loopCount + 1).map { _ in LoopMailbox() }
+        self.mailboxes = PerOutlet(loops: (0..<loopCount).map { _ in LoopMailbox() }, webhooks: LoopMailbox())
         self.loopPulses = (0..<loopCount).map { _ in Pulse() }
         self.services = GatewayServices(
             configuration,
-            backups: BackupService(store: GatewayStore(configuration), loops: self.loops),
+            backups: BackupService(store: GatewayStore(configuration), mailboxes: self.mailboxes),
             metrics: MetricsDesk(engine: self.engine),
             reloads: reloads
         )

@@ -40,7 +40,7 @@ extension LoopHandler {
         )
         // During a shutdown every push is refused, and soon.
         guard !self.isDraining, let effect = faults.desk.pushReceived(candidate) else {
-            if faults.awaitsSuccess(request.stream.connection) { command.reply = self.marked(command.reply) }
+            if faults.awaitsSuccess(request.stream.connection) { command.reply = self.faultedAddress(request.stream) }
             let (topic, collapseID) = (head.topic, head.collapseID)
             self.batch.append(command, topic: topic, collapseID: collapseID, payload: request.body, trace: trace)
             return
@@ -81,16 +81,14 @@ extension LoopHandler {
         for stream in faults.takeStuck() { self.loop.reset(stream, code: .cancel) }
     }
 
-    /// A push's answer found no stream: its address was marked, or its stream is gone.
-    func answerWasMarked(_ reply: PushReply, _ marked: StreamID, _ faults: LoopFaults) {
-        guard marked.number < 0 else { return }
-        let stream = StreamID(connection: marked.connection, number: -marked.number)
+    /// Sends the answer to a push on whose answer a rule acts, if that is what the rule does with it.
+    func answer(_ reply: PushReply, on stream: StreamID, through faults: LoopFaults) {
         switch faults.takeLost(stream) {
         case .close?: self.close(stream.connection, faults)
         case .reset?: self.loop.reset(stream, code: .internalError)
         case .stuck?: faults.leaveStuck(stream)
         case nil:
-            _ = self.answer(reply, on: stream)
+            self.answer(reply, on: stream)
             guard reply.reason == PushReply.accepted, faults.limitEnded(stream.connection, change: nil) else { return }
             self.restoreStreamLimit(stream.connection)
         }
@@ -115,19 +113,19 @@ extension LoopHandler {
             if self.refuse(push.stream, reason, push.command.apnsID) { self.count(reason, push) }
         case .replyLost(let reply):
             faults.loseReply(push.stream, reply)
-            self.hand(push, isMarked: true)
+            self.hand(push, isAnswerFaulted: true)
         case .closed: self.close(connection, faults)
         }
     }
 
     /// Hands a push to the engine, as if no rule had caught it.
     private func pass(_ push: FaultedPush, _ faults: LoopFaults) {
-        self.hand(push, isMarked: faults.awaitsSuccess(push.stream.connection))
+        self.hand(push, isAnswerFaulted: faults.awaitsSuccess(push.stream.connection))
     }
 
-    private func hand(_ push: FaultedPush, isMarked: Bool) {
+    private func hand(_ push: FaultedPush, isAnswerFaulted: Bool) {
         var command = push.command
-        if isMarked { command.reply = self.marked(command.reply) }
+        if isAnswerFaulted { command.reply = self.faultedAddress(push.stream) }
         push.topic.withByteView { topic in
             push.collapseID.withByteView { collapseID in
                 push.payload.withByteView { payload in
@@ -217,16 +215,8 @@ extension LoopHandler {
 
     // MARK: Small things
 
-    /// An address that finds no stream, so that the answer comes to `answerWasMarked`: answers of other pushes are not
-    /// asked anything. No stream has a number below 1.
-    private func marked(_ address: StreamAddress) -> StreamAddress {
-        StreamAddress(
-            loop: address.loop,
-            connectionIndex: address.connectionIndex,
-            connectionGeneration: address.connectionGeneration,
-            stream: -address.stream
-        )
-    }
+    /// The address of a push on whose answer a rule acts.
+    private func faultedAddress(_ stream: StreamID) -> StreamAddress { .faulted(self.loopStream(stream)) }
 
     /// Where nobody asks providers for proof, clients show their tokens all the same.
     private func unverifiedKeyID(_ authorization: ByteView?, _ faults: LoopFaults) -> String? {

@@ -145,20 +145,23 @@ extension LoopHandler {
     func answerPush(_ reply: PushReply) {
         self.requestsAtEngine -= 1
         let stream = self.stream(reply.address)
-        guard !self.answer(reply, on: stream), let faults = self.faults else { return }
-        self.answerWasMarked(reply, stream, faults)
+        if case .faulted = reply.address, let faults = self.faults {
+            self.answer(reply, on: stream, through: faults)
+        } else {
+            self.answer(reply, on: stream)
+        }
     }
 
-    /// - Returns: false when the stream is gone.
-    func answer(_ reply: PushReply, on stream: StreamID) -> Bool {
+    func answer(_ reply: PushReply, on stream: StreamID) {
         guard reply.reason == PushReply.accepted else {
-            return self.refuse(
+            self.refuse(
                 stream,
                 APNSReason.allCases[Int(reply.reason)],
                 reply.apnsID,
                 timestamp: reply.timestamp == PushReply.noMoment ? nil : reply.timestamp,
                 retryAfterSeconds: reply.retryAfterSeconds
             )
+            return
         }
         self.response.begin(status: 200)
         self.addID(reply.apnsID)
@@ -169,6 +172,6 @@ extension LoopHandler {
             self.response.add("wakegate-eligible-at", reply.eligibleAt)
         }
         if let held = HoldCode(rawValue: reply.held) { self.response.add("wakegate-held", held.name) }
-        return self.loop.respond(stream, self.response, body: nil)
+        _ = self.loop.respond(stream, self.response, body: nil)
     }
 }

@@ -1,12 +1,12 @@
 import APNSProtocol
 import Access
 import Answers
-package import Bytes
-package import DeviceEngine
+import Bytes
+import DeviceEngine
 import EngineRoom
 import HTTPTransport
 import Settings
-package import WakeDispatch
+import WakeDispatch
 
 extension LoopHandler {
     /// Takes a request of the worker or admin API.
@@ -112,7 +112,7 @@ extension LoopHandler {
 
 // MARK: - Answers
 
-extension LoopHandler: EffectTaker {
+extension LoopHandler {
     func answer(_ stream: StreamID, _ error: APIError, allow: String? = nil) {
         var writer = JSONWriter()
         error.write(to: &writer)
@@ -140,7 +140,22 @@ extension LoopHandler: EffectTaker {
         if status == 429 { self.response.add("retry-after", "60") }
     }
 
-    package func answer(_ address: StreamAddress, status: Int, body: ByteView) {
+    /// Does what the engine has for this loop.
+    func take(_ effect: Effect) {
+        switch effect {
+        case .pushAnswer(let reply): self.answerPush(reply)
+        case .answer(let address, let status, let body): self.answer(address, status: status, body: body)
+        case .metrics(let address, let text): self.answer(address, metrics: text)
+        case .subscribed(let address): self.subscribed(address)
+        case .wake(let address, let event): self.deliverWake(address, event)
+        case .expired(let address, let event): self.wakeExpired(address, event)
+        case .released(let address, _): self.wakeReleased(address)
+        case .drained(let address): self.drained(address)
+        case .draining: self.startDraining()
+        }
+    }
+
+    private func answer(_ address: StreamAddress, status: Int, body: ByteView) {
         self.subscribers[self.stream(address)] = nil
         self.uncountStream(self.stream(address))
         if body.isEmpty {
@@ -152,19 +167,20 @@ extension LoopHandler: EffectTaker {
         }
     }
 
-    package func answerMetrics(_ address: StreamAddress, _ text: ByteView) {
+    private func answer(_ address: StreamAddress, metrics text: ByteView) {
         self.response.begin(status: 200)
         self.response.add("content-type", "text/plain; version=0.0.4; charset=utf-8")
         _ = self.loop.respond(self.stream(address), self.response, body: text)
     }
 
-    package func subscribed(_ address: StreamAddress) {
+    private func subscribed(_ address: StreamAddress) {
         let stream = self.stream(address)
         let caller = self.subscribers.removeValue(forKey: stream)
         self.response.begin(status: 200)
         self.response.add("content-type", "text/event-stream")
         self.response.add("cache-control", "no-store")
-        address.name.withByteView { self.response.add("wakegate-stream", $0) }
+        let name = self.context.services.streamNames.name(of: self.loopStream(stream))
+        name.withByteView { self.response.add("wakegate-stream", $0) }
         guard self.loop.beginStreaming(stream, self.response) else {
             // The peer went away while its subscription was on its way.
             self.batch.append(.streamEnded(address))
@@ -175,25 +191,29 @@ extension LoopHandler: EffectTaker {
         self.updatePing(stream.connection)
     }
 
-    package func event(_ address: StreamAddress, isWake: Bool, _ bytes: ByteView) {
+    private func deliverWake(_ address: StreamAddress, _ event: ByteView) {
         let stream = self.stream(address)
         guard self.streams[stream] != nil else { return }
-        if isWake {
-            self.streams[stream]?.wakes += 1
-            self.workerConnections[stream.connection]?.wakes += 1
-            if self.workerConnections[stream.connection]?.wakes == 1 { self.updatePing(stream.connection) }
-        }
-        self.write(stream, bytes)
+        self.streams[stream]?.wakes += 1
+        self.workerConnections[stream.connection]?.wakes += 1
+        if self.workerConnections[stream.connection]?.wakes == 1 { self.updatePing(stream.connection) }
+        self.write(stream, event)
     }
 
-    package func drained(_ address: StreamAddress) {
+    private func wakeExpired(_ address: StreamAddress, _ event: ByteView) {
+        let stream = self.stream(address)
+        guard self.streams[stream] != nil else { return }
+        self.write(stream, event)
+    }
+
+    private func drained(_ address: StreamAddress) {
         let stream = self.stream(address)
         guard self.streams[stream] != nil else { return }
         self.streamClosed(stream)
         self.loop.finish(stream)
     }
 
-    package func released(_ address: StreamAddress, _ wake: WakeID) {
+    private func wakeReleased(_ address: StreamAddress) {
         let stream = self.stream(address)
         guard self.streams[stream] != nil else { return }
         self.streams[stream]?.wakes -= 1

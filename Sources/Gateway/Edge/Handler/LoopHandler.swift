@@ -94,7 +94,7 @@ package final class LoopHandler: RequestHandler {
         self.callers = CallerCheck(addresses: cleartext)
         var random = RandomBits()
         self.unique = UniqueBits(seed: random.next())
-        context.loops[loop.index].attach { [loop] in loop.wake() }
+        context.mailboxes.loops[loop.index].attach { [loop] in loop.wake() }
     }
 
     // MARK: Requests
@@ -176,11 +176,11 @@ package final class LoopHandler: RequestHandler {
 
     package func woken() {
         self.pulse.beat()
-        if let settings = self.context.loops[self.loop.index].take(into: &self.effects) {
+        if let settings = self.context.mailboxes.loops[self.loop.index].take(into: &self.effects) {
             self.settings = settings
             self.loop.setLimits(settings.transport)
         }
-        self.effects.forEach(self)
+        self.effects.handOver { self.take($0) }
         self.effects.removeAll()
     }
 
@@ -276,18 +276,24 @@ package final class LoopHandler: RequestHandler {
 
     // MARK: Names
 
-    func address(_ stream: StreamID) -> StreamAddress {
-        StreamAddress(
-            loop: UInt32(self.loop.index),
+    func address(_ stream: StreamID) -> StreamAddress { .stream(self.loopStream(stream)) }
+
+    func loopStream(_ stream: StreamID) -> LoopStream {
+        LoopStream(
+            loop: UInt16(self.loop.index),
             connectionIndex: stream.connection.index,
             connectionGeneration: stream.connection.generation,
-            stream: stream.number
+            number: stream.number
         )
     }
 
     func stream(_ address: StreamAddress) -> StreamID {
-        let connection = ConnectionID(index: address.connectionIndex, generation: address.connectionGeneration)
-        return StreamID(connection: connection, number: address.stream)
+        switch address {
+        case .stream(let stream), .faulted(let stream):
+            let connection = ConnectionID(index: stream.connectionIndex, generation: stream.connectionGeneration)
+            return StreamID(connection: connection, number: stream.number)
+        case .webhook, .webhookReport: preconditionFailure("what is for webhooks goes to no loop")
+        }
     }
 
     func newAPNsID() -> APNsID {

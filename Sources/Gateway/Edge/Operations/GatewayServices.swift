@@ -14,6 +14,8 @@ package final class GatewayServices: Sendable {
     let reloads: any Reloads
     /// The fault rules; nil where there are none, which is everywhere but in `wakegate dev`.
     let faults: FaultDesk?
+    /// What workers know their streams by.
+    let streamNames: StreamNames
     private let random = Mutex(RandomBits())
 
     package init(
@@ -26,6 +28,8 @@ package final class GatewayServices: Sendable {
         self.metrics = metrics
         self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
         self.reloads = reloads
+        var random = RandomBits()
+        self.streamNames = StreamNames(key: HashKey(random.next()))
         self.faults = configuration.faultRules.map { FaultDesk($0) }
     }
 

@@ -64,8 +64,8 @@ extension Operation {
         answers: [204, 404],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        guard let stream = StreamAddress(name: call.parameter.string) else { throw .unknownStream }
-        return .asked(.drainStream(stream))
+        guard let stream = call.services.streamNames.stream(call.parameter.string) else { throw .unknownStream }
+        return .asked(.drainStream(.stream(stream)))
     }
 
     private static func result(_ body: ByteView) throws(APIError) -> FetchResult {

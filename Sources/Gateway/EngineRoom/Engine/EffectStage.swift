@@ -24,27 +24,24 @@ final class EffectStage: DispatchOutput {
         self.write(wake)
         self.event.append(self.writer.buffer.view)
         self.event.append("\n\n")
-        self.send(isWake: true, stream)
+        self.group.effects[stream].appendWake(stream, event: self.event.view)
+        self.event.removeAll()
     }
 
     func expire(_ wake: WakeID, on stream: StreamAddress) {
         self.event.append("event: expired\ndata: {\"wake\":\"")
         wake.write(to: &self.event)
         self.event.append("\"}\n\n")
-        self.send(isWake: false, stream)
+        self.group.effects[stream].appendExpired(stream, event: self.event.view)
+        self.event.removeAll()
     }
 
     func released(_ wake: WakeID, on stream: StreamAddress) {
-        self.group.effects[Int(stream.loop)].appendReleased(stream, wake)
+        self.group.effects[stream].appendReleased(stream, wake)
     }
 
     func drained(_ stream: StreamAddress) {
-        self.group.effects[Int(stream.loop)].appendDrained(stream)
-    }
-
-    private func send(isWake: Bool, _ stream: StreamAddress) {
-        self.group.effects[Int(stream.loop)].appendEvent(stream, isWake: isWake, self.event.view)
-        self.event.removeAll()
+        self.group.effects[stream].appendDrained(stream)
     }
 
     private func write(_ wake: borrowing LaunchedWake) {

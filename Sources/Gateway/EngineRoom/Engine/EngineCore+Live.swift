@@ -51,6 +51,7 @@ extension EngineCore {
                 )
             },
             streamCount: self.dispatcher.streamCount,
+            loopCount: self.stage.group.effects.loops.count,
             isDraining: self.isDraining,
             failure: self.failure?.error.message
         )

@@ -331,15 +331,18 @@ extension EngineCore {
     /// Turns everything a group has to say into refusals.
     private func refuse(_ group: StepGroup) {
         let error = APIError.storeFailed(self.failure?.error)
-        for loop in group.effects.indices {
-            let refusal = EffectRefusal(error)
-            group.effects[loop].forEach(refusal)
-            group.effects[loop] = refusal.refused
-            self.rejections.count(APNSReason.serviceUnavailable.index, nil, by: refusal.pushCount)
-        }
+        for loop in group.effects.loops.indices { self.refuse(&group.effects.loops[loop], error) }
+        self.refuse(&group.effects.webhooks, error)
         for question in group.history.questions { self.answer(question.reply, error) }
         group.history.removeAll()
         group.records.removeAll()
+    }
+
+    private func refuse(_ effects: inout EffectBatch, _ error: APIError) {
+        var refusal = EffectRefusal(error)
+        refusal.refuse(effects)
+        effects = refusal.refused
+        self.rejections.count(APNSReason.serviceUnavailable.index, nil, by: refusal.pushCount)
     }
 
     /// Answers every request of a batch after a failure, and empties it.
@@ -359,13 +362,13 @@ extension EngineCore {
 extension EngineCore {
     /// Answers with the JSON that `writer` holds, and empties it.
     func answer(_ address: StreamAddress, status: Int) {
-        self.stage.group.effects[Int(address.loop)].appendAnswer(address, status: status, body: self.writer.buffer.view)
+        self.stage.group.effects[address].appendAnswer(address, status: status, body: self.writer.buffer.view)
         self.writer.removeAll()
     }
 
     /// Answers with metrics.
     func answer(_ address: StreamAddress, metrics text: ByteView) {
-        self.stage.group.effects[Int(address.loop)].appendMetrics(address, text)
+        self.stage.group.effects[address].appendMetrics(address, text)
     }
 
     /// Answers with a reason and what to do.
@@ -378,11 +381,12 @@ extension EngineCore {
     func drain() {
         self.isDraining = true
         self.dispatcher.drain()
-        for effects in self.stage.group.effects { effects.appendDraining() }
+        for effects in self.stage.group.effects.loops { effects.appendDraining() }
+        self.stage.group.effects.webhooks.appendDraining()
     }
 
     func answerSubscribed(_ address: StreamAddress) {
-        self.stage.group.effects[Int(address.loop)].appendSubscribed(address)
+        self.stage.group.effects[address].appendSubscribed(address)
     }
 }
 
@@ -467,7 +471,7 @@ extension EngineCore {
                 eligibleAt: answer.eligibleAt.map { self.offset.wallSecondsRoundedUp($0) } ?? PushReply.noMoment,
                 timestamp: PushReply.noMoment
             )
-            self.stage.group.effects[Int(push.reply.loop)].append(reply)
+            self.stage.group.effects[push.reply].append(reply)
         }
     }
 
@@ -524,7 +528,7 @@ extension EngineCore {
             eligibleAt: PushReply.noMoment,
             timestamp: timestamp
         )
-        self.stage.group.effects[Int(push.reply.loop)].append(reply)
+        self.stage.group.effects[push.reply].append(reply)
     }
 
     func countRejected(_ reason: Int, _ topic: ByteView) {

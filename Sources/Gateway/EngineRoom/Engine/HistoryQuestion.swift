@@ -32,7 +32,7 @@ package struct HistoryQuestion {
     }
 
     /// Answers from the file.
-    package func answer(from file: HistoryFile, _ loops: [LoopMailbox]) {
+    package func answer(from file: HistoryFile, _ mailboxes: PerOutlet<LoopMailbox>) {
         var writer = JSONWriter()
         var status = 200
         switch self.subject {
@@ -67,7 +67,7 @@ package struct HistoryQuestion {
         }
         var effects = EffectBatch()
         effects.appendAnswer(self.reply, status: status, body: writer.buffer.view)
-        loops[Int(self.reply.loop)].deliver(&effects)
+        mailboxes[self.reply].deliver(&effects)
     }
 
     private static func way(_ apnsID: APNsID, _ device: UInt64?, _ file: HistoryFile) -> PushWay? {

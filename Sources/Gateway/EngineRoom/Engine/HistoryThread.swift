@@ -23,7 +23,7 @@ package final class HistoryThread: HistoryOutlet {
     }
 
     /// - Parameters:
-    ///   - loops: where answers go, by loop number.
+    ///   - mailboxes: where answers go.
     ///   - tally: hears of events that left the history.
     ///   - journal: has the records of events that the history was without; nil when nothing is kept.
     ///   - onDropped: called, on the thread, with how many events were dropped because too many waited.
@@ -31,7 +31,7 @@ package final class HistoryThread: HistoryOutlet {
     ///   - makeFile: opens the file, on the thread that will use it.
     /// - Throws: `ThreadFailure` when the system has no room for its thread.
     package init(
-        loops: [LoopMailbox],
+        mailboxes: PerOutlet<LoopMailbox>,
         tally: LimitTally<GatewayCountedLimit> = LimitTally(),
         journal: JournalEvents? = nil,
         onDropped: @escaping @Sendable (Int) -> Void,
@@ -49,7 +49,7 @@ package final class HistoryThread: HistoryOutlet {
                 retention.advance(to: file.durableSequence)
                 opened.found.withLock { $0 = file.found }
                 opened.isKnown.signal()
-                return HistoryTurns(HistoryFeed(file, retention, journal, onFault), loops, tally, onDropped)
+                return HistoryTurns(HistoryFeed(file, retention, journal, onFault), mailboxes, tally, onDropped)
             }
         }
     }

@@ -19,8 +19,7 @@ final class HistoryTurns {
 
     private let feed: HistoryFeed
     private let file: HistoryFile
-    /// By loop number.
-    private let loops: [LoopMailbox]
+    private let mailboxes: PerOutlet<LoopMailbox>
     private let tally: LimitTally<GatewayCountedLimit>
     private let onDropped: (Int) -> Void
     private var isTidy = false
@@ -34,13 +33,13 @@ final class HistoryTurns {
 
     init(
         _ feed: HistoryFeed,
-        _ loops: [LoopMailbox],
+        _ mailboxes: PerOutlet<LoopMailbox>,
         _ tally: LimitTally<GatewayCountedLimit>,
         _ onDropped: @escaping (Int) -> Void
     ) {
         self.feed = feed
         self.file = feed.file
-        self.loops = loops
+        self.mailboxes = mailboxes
         self.tally = tally
         self.onDropped = onDropped
     }
@@ -56,7 +55,7 @@ final class HistoryTurns {
     func take(_ batch: HistoryBatch) {
         if let limits = batch.limits { self.file.setLimits(limits) }
         self.feed.take(batch)
-        for question in batch.questions { question.answer(from: self.file, self.loops) }
+        for question in batch.questions { question.answer(from: self.file, self.mailboxes) }
         if self.file.collectedEvents > 0 || !self.file.isOpen {
             self.flushAt = self.flushAt ?? SystemClock.monotonic + Self.flushInterval
         }

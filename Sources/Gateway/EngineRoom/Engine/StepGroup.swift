@@ -6,8 +6,7 @@ package import DeviceEngine
 /// `@unchecked Sendable`: a group has one owner at a time, and changes owners under the lock of `CommitPipeline`.
 package final class StepGroup: @unchecked Sendable {
     package internal(set) var records = RecordBatch()
-    /// By loop number.
-    var effects: [EffectBatch]
+    var effects: PerOutlet<EffectBatch>
     /// When the pushes came that wait for its commit.
     var arrivals: [PushArrival] = []
     /// Among the effects is a list of topics; there is room for no other one.
@@ -16,10 +15,11 @@ package final class StepGroup: @unchecked Sendable {
     var history = HistoryBatch()
 
     init(loopCount: Int) {
-        self.effects = (0..<loopCount).map { _ in EffectBatch() }
+        self.effects = PerOutlet(loops: (0..<loopCount).map { _ in EffectBatch() }, webhooks: EffectBatch())
     }
 
     var isEmpty: Bool {
-        self.records.isEmpty && self.history.isEmpty && self.effects.allSatisfy { $0.isEmpty }
+        self.records.isEmpty && self.history.isEmpty && self.effects.loops.allSatisfy { $0.isEmpty }
+            && self.effects.webhooks.isEmpty
     }
 }

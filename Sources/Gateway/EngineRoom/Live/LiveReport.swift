@@ -80,7 +80,7 @@ struct LiveReport {
         for stream in self.snapshot.streams {
             writer.beginObject()
             writer.key("stream")
-            writer.string(stream.snapshot.address.place)
+            writer.string(stream.snapshot.address.place(loopCount: self.snapshot.loopCount))
             writer.key("name")
             writer.string(stream.snapshot.label)
             writer.key("topic")

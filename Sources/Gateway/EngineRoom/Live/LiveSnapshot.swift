@@ -34,6 +34,7 @@ struct LiveSnapshot: Sendable {
     let topicCount: Int
     let streams: [Stream]
     let streamCount: Int
+    let loopCount: Int
     let isDraining: Bool
     /// Why nothing can be stored any more; nil while everything can.
     let failure: String?

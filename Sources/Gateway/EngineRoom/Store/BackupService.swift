@@ -14,14 +14,13 @@ package import WakeDispatch
 /// A copy appears under its name when it is whole and on the disk; a crash before that leaves nothing of that name.
 package final class BackupService: Sendable {
     private let store: GatewayStore
-    /// By loop number.
-    private let loops: [LoopMailbox]
+    private let mailboxes: PerOutlet<LoopMailbox>
     /// One copy at a time.
     private let queue = DispatchQueue(label: "backup")
 
-    package init(store: GatewayStore, loops: [LoopMailbox]) {
+    package init(store: GatewayStore, mailboxes: PerOutlet<LoopMailbox>) {
         self.store = store
-        self.loops = loops
+        self.mailboxes = mailboxes
     }
 
     /// Removes what copies left behind during which the process was killed; nobody waits for that.
@@ -57,7 +56,7 @@ package final class BackupService: Sendable {
             }
             var effects = EffectBatch()
             effects.appendAnswer(reply, status: status, body: writer.buffer.view)
-            self.loops[Int(reply.loop)].deliver(&effects)
+            self.mailboxes[reply].deliver(&effects)
         }
     }
 

@@ -73,7 +73,7 @@ package final class Gateway: Sendable {
         self.server = server
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
         context.services.metrics.attach(Self.metricSources(reloads, roles, self.server))
-        self.webhooks = Self.webhooks(context, loop: loopCount, log)
+        self.webhooks = Self.webhooks(context, log)
         self.hooks = try WebhookService.webhooks(configuration)
         try self.webhooks.prepare(self.hooks)
         let store = GatewayStore(configuration)
@@ -86,7 +86,7 @@ package final class Gateway: Sendable {
             jumpWatch: ClockJumpWatch(configuration, log),
             wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
             mailbox: context.engine,
-            outlet: GroupOutlet(loops: context.loops, history: self.history),
+            outlet: GroupOutlet(mailboxes: context.mailboxes, history: self.history),
             meter: LimitMeter(loops: self.server.tallies, gateway: context.tally),
             live: context.services.live,
             limitWatch: LimitWatch(log),
@@ -125,7 +125,7 @@ package final class Gateway: Sendable {
     {
         let log = context.log
         return try HistoryThread(
-            loops: context.loops,
+            mailboxes: context.mailboxes,
             tally: context.tally,
             journal: store.journalEvents,
             onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
@@ -188,12 +188,11 @@ package final class Gateway: Sendable {
     }
 
     /// The webhooks count as one connection until they hold no wake during a shutdown, which waits for them as well.
-    private static func webhooks(_ context: GatewayContext, loop: Int, _ log: GatewayLog) -> WebhookService {
+    private static func webhooks(_ context: GatewayContext, _ log: GatewayLog) -> WebhookService {
         WebhookService { hooks throws(HTTPClientError) in
             try WebhookThread(
                 hooks,
-                loop: loop,
-                mailbox: context.loops[loop],
+                mailbox: context.mailboxes.webhooks,
                 engine: context.engine,
                 log: log,
                 onDrained: { context.connectionsChanged(by: -1) }

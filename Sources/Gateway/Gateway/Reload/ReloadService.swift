@@ -113,7 +113,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
                 }
                 var effects = EffectBatch()
                 effects.appendAnswer(reply, status: status, body: writer.buffer.view)
-                self.context?.loops[Int(reply.loop)].deliver(&effects)
+                self.context?.mailboxes[reply].deliver(&effects)
             }
         }
     }
@@ -216,7 +216,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         target.server.setLimits(next.limits.transport)
         target.history.setLimits(GatewayStore(next).historyLimits)
         let settings = LoopSettings(next)
-        for loop in context.loops { loop.deliver(settings) }
+        for loop in context.mailboxes.loops { loop.deliver(settings) }
         self.configuration = next
         return changed
     }
