@@ -1,3 +1,4 @@
+package import Bytes
 internal import Glibc
 
 /// The private key that a provider signs its tokens with: Apple's `.p8`, or any P-256 key in PEM.
@@ -39,5 +40,54 @@ package enum ProviderKey {
 
     private static func unreadable(_ file: String, _ remedy: String, _ error: Int32) -> TransportError {
         TransportError(.privateKey, "\(file) cannot be read (\(System.message(error))); \(remedy).")
+    }
+}
+
+/// The public key that a provider's tokens are verified with.
+package final class ProviderPublicKey: Sendable {
+    private let key: OpenSSL.Key
+
+    /// Reads the key.
+    ///
+    /// - `pem`: a P-256 key in PEM, public or private, without a password; text around it is skipped.
+    /// - Throws: `TransportError` that names `file` when there is no such key.
+    package init(pem: [UInt8], file: String) throws(TransportError) {
+        guard let key = OpenSSL.Key(publicPEM: pem) else {
+            throw TransportError(
+                .privateKey,
+                "\(file) holds no key in PEM without a password (\(OpenSSL.reason())); "
+                    + "name the .p8 file that Apple gave you, or its public key."
+            )
+        }
+        guard key.isP256 else {
+            throw TransportError(
+                .privateKey,
+                "\(file) holds a key of another kind than P-256; name the .p8 file that Apple gave you."
+            )
+        }
+        self.key = key
+    }
+
+    /// Whether `signature`, R and then S, 32 bytes each, is of this key and for `message`, by ES256.
+    package func verifies(_ message: ByteView, signature: [UInt8]) -> Bool {
+        self.key.verifiesES256(message, signature: signature)
+    }
+
+    /// The public key alone, SubjectPublicKeyInfo in PEM.
+    package var pem: [UInt8] { self.key.publicPEM }
+}
+
+/// Message authentication codes: HMAC with SHA-256 (RFC 2104), 32 bytes.
+package enum MessageCode {
+    package static func make(_ message: [UInt8], key: [UInt8]) throws(TransportError) -> [UInt8] {
+        guard let code = OpenSSL.messageCode(message, key: key) else {
+            throw TransportError(.system, "A message cannot be signed (\(OpenSSL.reason())); see to free memory.")
+        }
+        return code
+    }
+
+    /// Compares in a time that does not hang on the bytes, so that nobody finds a code byte by byte.
+    package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        OpenSSL.isEqual(left, right)
     }
 }
