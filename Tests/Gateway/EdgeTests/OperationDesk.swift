@@ -67,7 +67,10 @@ final class OperationDesk {
         self.authorization = Authorization(tokens: configuration.tokenCheck { _ in }, certificates: nil)
         self.services = GatewayServices(
             configuration,
-            backups: BackupService(store: GatewayStore(configuration), loops: []),
+            backups: BackupService(
+                store: GatewayStore(configuration),
+                mailboxes: PerOutlet(loops: [], webhooks: LoopMailbox())
+            ),
             metrics: MetricsDesk(engine: Mailbox<CommandBatch>()),
             reloads: NoReloads()
         )
@@ -133,7 +136,7 @@ final class OperationDesk {
                     let call = OperationCall(
                         operation,
                         by: admitted.caller,
-                        reply: StreamAddress(loop: 0, connectionIndex: 0, connectionGeneration: 1, stream: 1),
+                        reply: .stream(LoopStream(loop: 0, connectionIndex: 0, connectionGeneration: 1, number: 1)),
                         parameter: parameter,
                         query: query,
                         body: body,
