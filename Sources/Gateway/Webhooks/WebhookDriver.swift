@@ -221,13 +221,13 @@ extension WebhookDriver {
         switch verdict {
         case .result(let result):
             self.succeeded(delivery)
-            self.ask(self.reportAddress(delivery.hook), .report(wake, result))
+            self.ask(self.reportAddress(delivery.hook), .report(Named(wake), result))
         case .accepted:
             // A promise shows nothing: whether it is kept says how the webhook is.
             if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
-            self.ask(self.reportAddress(delivery.hook), .report(wake, .failed))
+            self.ask(self.reportAddress(delivery.hook), .report(Named(wake), .failed))
         case .lost(let cause):
             self.failed(delivery, cause)
             self.batch.append(.lost(self.address(delivery.hook), wake, takingBackAttempt: false))

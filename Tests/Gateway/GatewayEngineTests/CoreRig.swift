@@ -264,11 +264,11 @@ final class Requests {
     func endStream(_ request: Int) { self.batch.append(.streamEnded(Self.address(request))) }
 
     func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
-        self.ask(request, .reportResult, .report(wake, result))
+        self.ask(request, .reportResult, .report(Named(wake), result))
     }
 
     func extend(_ request: Int, _ wake: WakeID) {
-        self.ask(request, .extendWake, .extend(wake, milliseconds: nil))
+        self.ask(request, .extendWake, .extend(Named(wake), milliseconds: nil))
     }
 
     func drainStream(_ request: Int, _ stream: Int) {
@@ -280,29 +280,29 @@ final class Requests {
     }
 
     func unregister(_ request: Int, _ device: some RigDevice) {
-        self.ask(request, .removeDevice, .unregister(device.token))
+        self.ask(request, .removeDevice, .unregister(Named(device.token)))
     }
 
     func conditions(_ request: Int, _ device: some RigDevice, _ change: (inout ConditionsReport) -> Void) {
         var report = ConditionsReport()
         change(&report)
-        self.ask(request, .reportConditions, .conditions(device.token, report))
+        self.ask(request, .reportConditions, .conditions(Named(device.token), report))
     }
 
     func simulateLaunch(_ request: Int, _ device: some RigDevice) {
-        self.ask(request, .simulateLaunch, .simulateLaunch(device.token))
+        self.ask(request, .simulateLaunch, .simulateLaunch(Named(device.token)))
     }
 
     func simulateExpiration(_ request: Int, _ device: some RigDevice) {
-        self.ask(request, .simulateExpiration, .simulateExpiration(device.token))
+        self.ask(request, .simulateExpiration, .simulateExpiration(Named(device.token)))
     }
 
     func explain(_ request: Int, _ device: some RigDevice) {
-        self.ask(request, .explainDevice, .explain(device.token))
+        self.ask(request, .explainDevice, .explain(Named(device.token)))
     }
 
     func devicePushes(_ request: Int, _ device: some RigDevice) {
-        self.ask(request, .devicePushes, .devicePushes(device.token))
+        self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
     }
 
     /// Asks for the way of the push that request `number` sent.

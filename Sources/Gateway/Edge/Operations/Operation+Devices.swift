@@ -35,7 +35,7 @@ extension Operation {
         answers: [204, 400, 404],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        .asked(.unregister(try call.token()))
+        .asked(.unregister(try call.device()))
     }
 
     package static let reportConditions = Operation(
@@ -48,9 +48,9 @@ extension Operation {
         answers: [200, 400, 404, 410],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        let token = try call.token()
+        let device = try call.device()
         let report = try ConditionsReport(try RequestBody.object(call.body, reason: "BadCondition"))
-        return .asked(.conditions(token, report))
+        return .asked(.conditions(device, report))
     }
 
     /// The token a registration names; nil when its body is empty or names none.

@@ -18,7 +18,7 @@ extension Operation {
         answers: [200, 400, 404],
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
-        .asked(.explain(try call.token()))
+        .asked(.explain(try call.device()))
     }
 
     package static let devicePushes = Operation(
@@ -31,7 +31,7 @@ extension Operation {
         answers: [200, 400, 404],
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
-        .asked(.devicePushes(try call.token()))
+        .asked(.devicePushes(try call.device()))
     }
 
     /// Of all topics: the history knows pushes without theirs.
@@ -61,6 +61,6 @@ extension Operation {
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
         let whatIf = try WhatIf(try RequestBody.object(call.body, reason: "BadPolicy"))
-        return .asked(.whatIf(try call.token(), whatIf))
+        return .asked(.whatIf(try call.device(), whatIf))
     }
 }

@@ -16,7 +16,7 @@ extension Operation {
         answers: [202, 400, 404, 409, 410],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        .asked(.simulateLaunch(try call.token()))
+        .asked(.simulateLaunch(try call.device()))
     }
 
     package static let simulateExpiration = Operation(
@@ -29,6 +29,6 @@ extension Operation {
         answers: [202, 400, 404, 409],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        .asked(.simulateExpiration(try call.token()))
+        .asked(.simulateExpiration(try call.device()))
     }
 }

@@ -37,9 +37,9 @@ package struct OperationCall {
     }
 
     /// The device whose token is the parameter.
-    package func token() throws(APIError) -> DeviceToken {
+    package func device() throws(APIError) -> Named<DeviceToken> {
         guard let token = DeviceToken(hex: self.parameter) else { throw .badDeviceToken }
-        return token
+        return Named(token)
     }
 
     /// The topic that is the parameter.
@@ -49,8 +49,8 @@ package struct OperationCall {
     }
 
     /// The wake whose id is the parameter.
-    package func wake() throws(APIError) -> WakeID {
+    package func wake() throws(APIError) -> Named<WakeID> {
         guard let wake = WakeID(self.parameter) else { throw .unknownWake }
-        return wake
+        return Named(wake)
     }
 }

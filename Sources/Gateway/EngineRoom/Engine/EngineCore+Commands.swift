@@ -54,13 +54,13 @@ extension EngineCore {
         case .extend(let wake, let milliseconds): self.extend(reply, caller, wake, milliseconds)
         case .drainStream(let stream): self.drainStream(reply, caller, stream)
         case .register(let token, let topic): self.register(reply, caller, token, topic)
-        case .unregister(let token): self.unregister(reply, caller, token)
-        case .conditions(let token, let report): self.conditions(reply, caller, token, report)
-        case .simulateLaunch(let token): self.simulateLaunch(reply, caller, token)
-        case .simulateExpiration(let token): self.simulateExpiration(reply, caller, token)
-        case .explain(let token): self.explain(reply, caller, token)
-        case .devicePushes(let token): self.devicePushes(reply, caller, token)
-        case .whatIf(let token, let whatIf): self.whatIf(reply, caller, token, whatIf)
+        case .unregister(let device): self.unregister(reply, caller, device)
+        case .conditions(let device, let report): self.conditions(reply, caller, device, report)
+        case .simulateLaunch(let device): self.simulateLaunch(reply, caller, device)
+        case .simulateExpiration(let device): self.simulateExpiration(reply, caller, device)
+        case .explain(let device): self.explain(reply, caller, device)
+        case .devicePushes(let device): self.devicePushes(reply, caller, device)
+        case .whatIf(let device, let whatIf): self.whatIf(reply, caller, device, whatIf)
         case .push(let apnsID, let token):
             self.ask(reply, .push(apnsID, device: token.map { self.historyNumber($0) }))
         case .statistics: self.statistics(reply)
@@ -69,22 +69,6 @@ extension EngineCore {
         case .readiness: self.readiness(reply)
         case .metrics(let figures): self.metrics(reply, figures)
         }
-    }
-}
-
-// MARK: - What a caller reaches
-
-extension EngineCore {
-    private func reaches(_ caller: Caller, _ topic: TopicIndex) -> Bool {
-        caller.topics == .all || caller.reaches(self.engine.snapshot(topic).name)
-    }
-
-    /// The device with this token; one of a topic beyond the caller's is not found.
-    private func find(_ token: DeviceToken, _ caller: Caller) -> DeviceIndex? {
-        guard let device = self.engine.find(token), self.reaches(caller, self.engine.identity(device).topic) else {
-            return nil
-        }
-        return device
     }
 }
 
@@ -102,10 +86,8 @@ extension EngineCore {
         _ = topic.withByteView { self.dispatcher.subscribed(reply, topic: $0, request) }
     }
 
-    private func report(_ reply: StreamAddress, _ caller: Caller, _ wake: WakeID, _ result: FetchResult) {
-        guard self.engine.topic(ofWake: wake).map({ self.reaches(caller, $0) }) ?? true else {
-            return self.answer(reply, .unknownWake)
-        }
+    private func report(_ reply: StreamAddress, _ caller: Caller, _ wake: Named<WakeID>, _ result: FetchResult) {
+        guard let wake = wake.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownWake) }
         switch self.dispatcher.report(result, wake: wake) {
         case .ended, .repeated: self.answer(reply, status: 204)
         case .endedOtherwise(let outcome): self.answer(reply, .wakeEnded(outcome.rawValue))
@@ -113,9 +95,10 @@ extension EngineCore {
         }
     }
 
-    private func extend(_ reply: StreamAddress, _ caller: Caller, _ wake: WakeID, _ milliseconds: Int64?) {
-        let topic = self.engine.topic(ofWake: wake)
-        guard let topic, self.reaches(caller, topic) else { return self.answer(reply, .unknownWake) }
+    private func extend(_ reply: StreamAddress, _ caller: Caller, _ wake: Named<WakeID>, _ milliseconds: Int64?) {
+        guard let wake = wake.find(in: self.engine, for: caller), let topic = self.engine.topic(ofWake: wake) else {
+            return self.answer(reply, .unknownWake)
+        }
         let milliseconds = milliseconds ?? self.engine.executionWindow(topic)
         switch self.dispatcher.extend(wake, by: milliseconds) {
         case .lasts(let deadline):
@@ -135,7 +118,7 @@ extension EngineCore {
     }
 
     private func drainStream(_ reply: StreamAddress, _ caller: Caller, _ stream: StreamAddress) {
-        guard self.dispatcher.streamDraining(stream, isAdmitted: { self.reaches(caller, $0) }) else {
+        guard self.dispatcher.streamDraining(stream, isAdmitted: { caller.reaches($0, in: self.engine) }) else {
             return self.answer(reply, .unknownStream)
         }
         self.answer(reply, status: 204)
@@ -143,7 +126,9 @@ extension EngineCore {
 
     private func register(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken, _ topic: [UInt8]) {
         // A token that was removed may move to another topic, but nobody takes it from a topic beyond their own.
-        if self.engine.find(token) != nil, self.find(token, caller) == nil { return self.answer(reply, .otherTopic) }
+        if self.engine.find(token) != nil, Named(token).find(in: self.engine, for: caller) == nil {
+            return self.answer(reply, .otherTopic)
+        }
         switch topic.withByteView({ self.dispatcher.register(token, topic: $0) }) {
         case .refused(.otherTopic): self.answer(reply, .otherTopic)
         case .refused(let refusal):
@@ -160,15 +145,19 @@ extension EngineCore {
         }
     }
 
-    private func unregister(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
-        guard let device = self.find(token, caller) else { return self.answer(reply, .unknownDevice) }
-        self.dispatcher.unregister(device)
+    private func unregister(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
+        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
+        self.dispatcher.unregister(device.index)
         self.answer(reply, status: 204)
     }
 
-    private func conditions(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken, _ report: ConditionsReport)
-    {
-        guard let device = self.registered(token, caller, reply) else { return }
+    private func conditions(
+        _ reply: StreamAddress,
+        _ caller: Caller,
+        _ device: Named<DeviceToken>,
+        _ report: ConditionsReport
+    ) {
+        guard let device = self.registered(device, caller, reply) else { return }
         let conditions = self.dispatcher.conditions(report, device)
         conditions.write(to: &self.writer)
         self.answer(reply, status: 200)
@@ -178,8 +167,8 @@ extension EngineCore {
 // MARK: - Operators
 
 extension EngineCore {
-    private func simulateLaunch(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
-        guard let device = self.registered(token, caller, reply) else { return }
+    private func simulateLaunch(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
+        guard let device = self.registered(device, caller, reply) else { return }
         switch self.dispatcher.simulateLaunch(device) {
         case .launched: self.answerAccepted(reply)
         case .wakeInFlight: self.answer(reply, .wakeInFlight)
@@ -187,15 +176,15 @@ extension EngineCore {
         }
     }
 
-    private func simulateExpiration(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
-        guard let device = self.find(token, caller) else { return self.answer(reply, .unknownDevice) }
-        guard self.dispatcher.simulateExpiration(device) else { return self.answer(reply, .noWakeInFlight) }
+    private func simulateExpiration(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
+        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
+        guard self.dispatcher.simulateExpiration(device.index) else { return self.answer(reply, .noWakeInFlight) }
         self.answerAccepted(reply)
     }
 
-    private func explain(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
-        guard let device = self.find(token, caller) else { return self.answer(reply, .unknownDevice) }
-        let snapshot = self.dispatcher.snapshot(device)
+    private func explain(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
+        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
+        let snapshot = self.dispatcher.snapshot(device.index)
         let explanation = Explanation(
             device: snapshot,
             webhook: self.webhooks[snapshot.topic],
@@ -204,25 +193,25 @@ extension EngineCore {
             offset: self.offset
         )
         explanation.writeBeginning(to: &self.writer)
-        self.ask(reply, .recent(device: self.historyNumber(token), beginning: self.writer.buffer.view.array))
+        self.ask(reply, .recent(device: self.historyNumber(device.token), beginning: self.writer.buffer.view.array))
         self.writer.removeAll()
     }
 
-    private func devicePushes(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken) {
-        guard self.find(token, caller) != nil else { return self.answer(reply, .unknownDevice) }
+    private func devicePushes(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
+        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
         self.writer.beginObject()
         self.writer.key("token")
-        self.writer.hex { token.writeHex(to: &$0) }
+        self.writer.hex { device.token.writeHex(to: &$0) }
         self.writer.key("pushes")
-        self.ask(reply, .pushes(device: self.historyNumber(token), beginning: self.writer.buffer.view.array))
+        self.ask(reply, .pushes(device: self.historyNumber(device.token), beginning: self.writer.buffer.view.array))
         self.writer.removeAll()
     }
 
-    private func whatIf(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken, _ whatIf: WhatIf) {
-        guard let device = self.find(token, caller) else { return self.answer(reply, .unknownDevice) }
-        let parameters = self.engine.snapshot(device).parameters
-        let replay = PolicyReplay(token: token, whatIf: whatIf, parameters: parameters, now: self.engine.now)
-        self.ask(reply, .whatIf(replay, device: self.historyNumber(token)))
+    private func whatIf(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>, _ whatIf: WhatIf) {
+        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
+        let parameters = self.engine.snapshot(device.index).parameters
+        let replay = PolicyReplay(token: device.token, whatIf: whatIf, parameters: parameters, now: self.engine.now)
+        self.ask(reply, .whatIf(replay, device: self.historyNumber(device.token)))
     }
 
     private func historyNumber(_ token: DeviceToken) -> UInt64 {
@@ -295,16 +284,16 @@ extension EngineCore {
     }
 
     /// The registered device with this token; when there is none, that is the answer.
-    private func registered(_ token: DeviceToken, _ caller: Caller, _ reply: StreamAddress) -> DeviceIndex? {
-        guard let device = self.find(token, caller) else {
+    private func registered(_ device: Named<DeviceToken>, _ caller: Caller, _ reply: StreamAddress) -> DeviceIndex? {
+        guard let device = device.find(in: self.engine, for: caller) else {
             self.answer(reply, .unknownDevice)
             return nil
         }
-        guard self.engine.identity(device).isRegistered else {
-            let moment = self.engine.snapshot(device).registrationChangedAt
+        guard self.engine.identity(device.index).isRegistered else {
+            let moment = self.engine.snapshot(device.index).registrationChangedAt
             self.answer(reply, .unregistered(at: self.offset.wall(moment)))
             return nil
         }
-        return device
+        return device.index
     }
 }
