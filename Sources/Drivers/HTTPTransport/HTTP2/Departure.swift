@@ -2,7 +2,7 @@ package import Bytes
 
 /// What becomes of the streams that are open when a connection is told to go away.
 package enum StreamsInFlight: Hashable, Sendable {
-    /// They are answered, and then the connection ends.
+    /// The streams are answered, and then the connection ends.
     case finished
     /// The same, and the GOAWAY frame leaves behind their answers: some clients read nothing more of any stream once
     /// they have seen one. Requests that come meanwhile are taken and answered as well.

@@ -377,6 +377,7 @@ extension LibrarySeam {
     /// Appends a frame; where it is a SETTINGS frame of ours, with the number of streams that the peer is told.
     ///
     /// Every such frame begins with a setting whose value is `streamsBelieved`, but for the first.
+    @inline(never)
     private func appendSettings(
         _ frame: UnsafeRawBufferPointer,
         to output: inout ByteBuffer,
@@ -395,6 +396,7 @@ extension LibrarySeam {
     }
 
     /// Counts what leaves with RST_STREAM or GOAWAY, if a bound of the library's is the reason.
+    @inline(never)
     private static func countError(_ frame: UnsafeRawBufferPointer, in tally: LimitTally<TransportLimit>) {
         let isGoAway = unsafe frame[3] == 7
         let codeStart = isGoAway ? 13 : 9

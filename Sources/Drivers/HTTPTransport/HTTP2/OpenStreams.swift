@@ -1,10 +1,10 @@
 /// The open streams of one connection, by phase, each phase oldest first.
 package struct OpenStreams {
-    /// Their requests have not ended.
+    /// The streams whose requests have not ended.
     private(set) var receiving = StreamList()
-    /// The handler has them: not answered, or streaming.
+    /// The streams that the handler has: not answered, or streaming.
     private(set) var waiting = StreamList()
-    /// Their answers are known and on their way.
+    /// The streams whose answers are known and on their way.
     private(set) var sending = StreamList()
     /// The stream whose field block is being read, or whose data came last; nil when it is gone, or never was.
     var current: StreamSlot?

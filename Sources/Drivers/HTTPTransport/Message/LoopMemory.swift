@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// What the sessions of one loop share, whichever HTTP they speak; its thread alone touches it.
 package final class LoopMemory {
-    /// Those that a peer is told of, or that libnghttp2 knows, never change.
+    /// The limits; those that a peer is told of, or that libnghttp2 knows, never change.
     package var limits: TransportLimits
     /// The states of the loop's streams.
     package let streams: StreamPool
