@@ -16,6 +16,12 @@ struct CollectedEvents {
 
     var count: Int { self.events.count }
 
+    /// The records that have numbers, in the order they came.
+    var records: [UInt64] { self.ends.map(\.sequence) }
+
+    /// The lowest number of a record; nil when none has a number.
+    var oldestRecord: UInt64? { self.ends.lazy.map(\.sequence).min() }
+
     mutating func append(_ event: HistoryEvent) {
         self.events.append(event)
     }
@@ -36,12 +42,18 @@ struct CollectedEvents {
         self.ends.removeAll(keepingCapacity: true)
     }
 
-    /// Removes the events of all records up to `sequence`, and what happened before them.
-    mutating func removeRecords(through sequence: UInt64) {
-        guard let end = self.ends.last(where: { $0.sequence <= sequence }) else { return }
-        self.events.removeFirst(end.count)
-        self.ends = self.ends.filter { $0.sequence > sequence }.map {
-            RecordEnd(sequence: $0.sequence, count: $0.count - end.count)
+    /// Removes the events of the records for which `isHeld` holds, with those without a number that came before each.
+    mutating func removeRecords(where isHeld: (UInt64) -> Bool) {
+        guard self.ends.contains(where: { isHeld($0.sequence) }) else { return }
+        var kept = CollectedEvents()
+        var start = 0
+        for end in self.ends {
+            defer { start = end.count }
+            guard !isHeld(end.sequence) else { continue }
+            kept.events += self.events[start..<end.count]
+            kept.endRecord(end.sequence)
         }
+        kept.events += self.events[start...]
+        self = kept
     }
 }

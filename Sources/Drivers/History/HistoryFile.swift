@@ -6,10 +6,10 @@ import SQLite
 
 /// What happened to devices and pushes, in a file of its own that nothing depends on.
 ///
-/// Events are collected in memory and written in large sorted lots. With them the file says up to which record of
-/// events it has them all, in one transaction: what a crash leaves of it tells by itself what is missing. Nothing here
-/// throws: what cannot be written is counted and told, and a file that cannot be used is set aside. It has one user at
-/// a time, on any thread.
+/// Events are collected in memory and written in large sorted lots. With them the file says which records of events it
+/// has, in one transaction: what a crash leaves of it tells by itself what is missing. Nothing here throws: what cannot
+/// be written is counted and told, and a file that cannot be used is set aside. It has one user at a time, on any
+/// thread.
 package final class HistoryFile {
     /// The most events an answer about one push has.
     package static let pushEventsMax = 1024
@@ -23,12 +23,15 @@ package final class HistoryFile {
     private var collected = CollectedEvents()
     /// What is in the file and not durable there: after a sync that failed the file may be without it.
     private var unsynced = CollectedEvents()
-    /// The newest record of which the events were taken, or were found in the file; 0 when there is none, as after the
-    /// file was begun anew.
-    package private(set) var takenSequence: UInt64 = 0
-    /// How often the file was set aside, and one begun that has nothing of what was appended before.
+    /// The records of which the events were taken, or were found in the file.
+    private var taken = RecordPositions()
+    /// How often the file was set aside, or found without what was durable in it: then what was appended before has to
+    /// come again.
     package private(set) var beginnings = 0
-    /// The events of all records up to this one are in the file for good, whatever happens to the machine.
+    /// The newest record that the file had at the last of those times; 0 when it had none.
+    package private(set) var keptSequence: UInt64 = 0
+    /// The events of all records up to this one are in the file for good, whatever happens to the machine, but those
+    /// that `found` leaves open.
     package private(set) var durableSequence: UInt64 = 0
     /// What was found when the file was first opened; nil as long as it could not be.
     package private(set) var found: HistoryFound?
@@ -82,8 +85,15 @@ package final class HistoryFile {
     /// The events that are in memory alone.
     package var collectedEvents: Int { self.collected.count }
 
-    /// The events of all records up to this one are in the file, though a loss of power may take them out again.
-    package var writtenSequence: UInt64 { self.store?.writtenSequence ?? 0 }
+    /// The newest record of which the events are in the file, though a loss of power may take them out again.
+    package var writtenSequence: UInt64 { self.store?.written.newest ?? 0 }
+
+    /// The newest record of which the events were taken, or were found in the file; 0 when there is none, as after the
+    /// file was begun anew.
+    package var takenSequence: UInt64 { self.taken.newest }
+
+    /// Whether the events of record `sequence` were taken, or were found in the file.
+    package func holds(_ sequence: UInt64) -> Bool { self.taken.holds(sequence) }
 
     /// Takes events, in the order they happened, and writes nothing before very many are collected; those make room
     /// when they cannot be written.
@@ -104,12 +114,14 @@ package final class HistoryFile {
     ///   begun anew: then those of earlier records come first.
     @discardableResult
     package func append(_ events: some Collection<HistoryEvent>, ofRecord sequence: UInt64) -> Bool {
-        guard sequence > self.takenSequence else { return true }
+        guard !self.taken.holds(sequence) else { return true }
         let beginnings = self.beginnings
         guard self.makeRoom(events.count), beginnings == self.beginnings else { return false }
         for event in events { self.collect(event) }
-        self.takenSequence = sequence
+        self.taken.take(sequence)
         self.collected.endRecord(sequence)
+        // One that earlier numbers left off before.
+        self.durableSequence = min(self.durableSequence, sequence - 1)
         return true
     }
 
@@ -133,7 +145,7 @@ package final class HistoryFile {
         self.attempt { () throws(SQLiteError) in
             // The bound holds also when nobody finds the time to tidy.
             while store.isFull, try store.tidy(now: self.newest) {}
-            try store.add(self.collected.events, upTo: self.takenSequence)
+            try store.add(self.collected.events, ofRecords: self.collected.records)
             if self.path != nil { self.unsynced.append(self.collected) }
             self.collected.removeAll()
             self.noteSuccess()
@@ -143,12 +155,12 @@ package final class HistoryFile {
 
     /// Makes what is in the file durable; meant to be called every few seconds.
     package func sync() {
-        guard let store = self.store, store.writtenSequence > self.durableSequence || !self.unsynced.isEmpty else {
+        guard let store = self.store, store.written.newest > self.durableSequence || !self.unsynced.isEmpty else {
             return
         }
         self.attempt { () throws(SQLiteError) in
             if self.path != nil { try store.table.sync() }
-            self.durableSequence = store.writtenSequence
+            self.durableSequence = min(store.written.newest, self.collected.oldestRecord.map { $0 - 1 } ?? .max)
             self.unsynced.removeAll()
         }
     }
@@ -215,12 +227,7 @@ package final class HistoryFile {
             do throws(RunTable.OpeningFault) {
                 let store = try RunStore(path: self.path, key: self.key, limits: self.limits, vfs: self.vfs)
                 self.store = store
-                self.found =
-                    self.found
-                    ?? HistoryFound(isNew: store.table.isNew, sequence: store.writtenSequence, newest: store.newest)
-                self.takenSequence = max(self.takenSequence, store.writtenSequence)
-                self.durableSequence = max(self.durableSequence, store.writtenSequence)
-                self.collected.removeRecords(through: store.writtenSequence)
+                self.adopt(store)
                 return
             } catch {
                 switch error {
@@ -229,6 +236,39 @@ package final class HistoryFile {
                 }
             }
         }
+    }
+
+    /// Compares what was taken with what the file holds that was just opened.
+    private func adopt(_ store: RunStore) {
+        if self.found == nil {
+            let written = store.written
+            self.found = HistoryFound(
+                isNew: store.table.isNew,
+                sequence: written.newest,
+                leftOff: written.leftOff,
+                newest: store.newest
+            )
+        } else if store.written.newest < self.durableSequence {
+            self.tell(.cutOff(found: store.written.newest, durable: self.durableSequence))
+            self.letGoOfRecords()
+            self.keptSequence = store.written.newest
+        }
+        self.collected.removeRecords { store.written.holds($0) }
+        var taken = store.written
+        for record in self.collected.records { taken.take(record) }
+        taken.raise(to: self.taken.newest)
+        self.taken = taken
+        let durable = max(self.durableSequence, store.written.newest)
+        self.durableSequence = min(durable, self.collected.oldestRecord.map { $0 - 1 } ?? .max)
+    }
+
+    /// Takes nothing for taken: what was in the file comes before what is collected.
+    private func letGoOfRecords() {
+        self.collected.removeRecords { _ in true }
+        self.taken = RecordPositions()
+        self.durableSequence = 0
+        self.keptSequence = 0
+        self.beginnings += 1
     }
 
     /// What is in the place of the file, or of one that SQLite keeps beside it, and none: a pipe would keep whoever
@@ -291,10 +331,7 @@ package final class HistoryFile {
             self.noteFailure("\(reason), and it cannot be renamed: \(unsafe String(cString: strerror(errno)))")
             return false
         }
-        self.collected.removeRecords(through: .max)
-        self.takenSequence = 0
-        self.durableSequence = 0
-        self.beginnings += 1
+        self.letGoOfRecords()
         self.tell(.setAside(path: aside, reason: reason, isInPlace: isInPlace))
         return true
     }

@@ -3,6 +3,8 @@ package enum HistoryTrouble: Hashable, Sendable {
     /// The file could not be used; it now has another name, and the history begins anew. `isInPlace`: a file that was
     /// set aside before is gone.
     case setAside(path: String, reason: String, isInPlace: Bool)
+    /// The file was cut off or replaced while it was in use: it goes on to record `found`, and went on to `durable`.
+    case cutOff(found: UInt64, durable: UInt64)
     /// Events cannot be written, or questions not be answered; told once, and tried again.
     case failing(reason: String)
     /// It works again; so many events were lost since the trouble began.
@@ -14,6 +16,9 @@ package enum HistoryTrouble: Hashable, Sendable {
         case .setAside(let path, let reason, let isInPlace):
             "the history begins anew: \(reason); the old file is \(path)"
                 + (isInPlace ? ", in place of one that was set aside before" : "")
+        case .cutOff(let found, let durable):
+            "the history was cut off or replaced while it was in use: it went on to record \(durable), and goes on to "
+                + "\(found); what the journal kept is written again"
         case .failing(let reason): "the history cannot be kept for now: \(reason)"
         case .recovered(let droppedEvents): "the history is kept again; \(droppedEvents) events are missing from it"
         }

@@ -15,8 +15,8 @@ final class RunStore {
     /// The chunks of the first dead run that are deleted already.
     private var deletedChunks = 0
     private var merge: RunMerge?
-    /// All records of events up to this one are in the file; 0 when none has a number.
-    private(set) var writtenSequence: UInt64
+    /// The records of events that are in the file.
+    private(set) var written: RecordPositions
     /// Whether pages became free since it was last seen to that there are not too many.
     private var mayShrink = true
     /// How often runs were dropped, for each of the two bounds.
@@ -29,7 +29,7 @@ final class RunStore {
         self.limits = limits
         self.isInMemory = path == nil
         do {
-            self.writtenSequence = try self.table.sequence() ?? 0
+            self.written = try self.table.positions()
             for (run, state) in try self.table.runs() {
                 switch state {
                 case .live: self.runs.append(run)
@@ -50,18 +50,20 @@ final class RunStore {
         (self.runs + self.dead).reduce(self.merge?.output?.bytes ?? 0) { $0 + $1.bytes }
     }
 
-    /// Writes events as a run of their own, and that all records up to `sequence` are there, in one transaction.
-    func add(_ events: [HistoryEvent], upTo sequence: UInt64) throws(SQLiteError) {
+    /// Writes events as a run of their own, and that the records they came in are there, in one transaction.
+    func add(_ events: [HistoryEvent], ofRecords records: [UInt64]) throws(SQLiteError) {
         guard !events.isEmpty else { return }
+        var written = self.written
+        for record in records { written.take(record) }
         let writer = RunWriter(self.table, order: (self.runs.last?.order ?? 0) + 1, eventsMax: events.count)
         let run = try self.table.transaction { () throws(SQLiteError) -> HistoryRun in
             try self.eventOrder.forEach(events, &self.sorter) { index throws(SQLiteError) in
                 try writer.append(events[index])
             }
-            if sequence > self.writtenSequence { try self.table.save(sequence: sequence) }
+            if written != self.written { try self.table.save(written, after: self.written) }
             return try writer.finish(&self.sorter)
         }
-        self.writtenSequence = max(self.writtenSequence, sequence)
+        self.written = written
         self.runs.append(run)
     }
 

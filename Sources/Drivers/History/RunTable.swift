@@ -73,7 +73,7 @@ final class RunTable {
             self.insertRun = try database.prepare("INSERT INTO run (state, content) VALUES (?, ?)")
             self.updateRun = try database.prepare("UPDATE run SET state = ?, content = ? WHERE id = ?")
             self.deleteRun = try database.prepare("DELETE FROM run WHERE id = ?")
-            self.saveSequence = try database.prepare("REPLACE INTO written (id, sequence) VALUES (1, ?)")
+            self.saveSequence = try database.prepare("REPLACE INTO written (id, sequence) VALUES (?, ?)")
         } catch let fault as OpeningFault {
             throw fault
         } catch let error as SQLiteError {
@@ -245,18 +245,34 @@ final class RunTable {
         try self.deleteRun.run()
     }
 
-    /// The record of events up to which all are in the file; nil when none of them had a number.
-    func sequence() throws(SQLiteError) -> UInt64? {
-        guard let number = try self.database.integer("SELECT sequence FROM written WHERE id = 1") else { return nil }
-        guard let sequence = UInt64(exactly: number), sequence <= EventRecord.sequenceMax else {
-            throw Self.damage("its newest record has number \(number)")
+    /// The records of events that are in the file.
+    func positions() throws(SQLiteError) -> RecordPositions {
+        let select = try self.database.prepare("SELECT id, sequence FROM written ORDER BY id != 1, sequence")
+        var newest: UInt64 = 0
+        var leftOff: [UInt64] = []
+        while try select.step() {
+            let number = select.integer(1)
+            guard let sequence = UInt64(exactly: number), sequence <= EventRecord.sequenceMax else {
+                throw Self.damage("its newest record has number \(number)")
+            }
+            if select.integer(0) == 1 { newest = sequence } else { leftOff.append(sequence) }
         }
-        return sequence
+        return RecordPositions(newest: newest, leftOff: leftOff.filter { $0 > 0 && $0 < newest })
     }
 
-    /// Says that all records of events up to this one are in the file.
-    func save(sequence: UInt64) throws(SQLiteError) {
-        try self.saveSequence.bind(1, Int64(bitPattern: sequence))
+    /// Says that these records of events are in the file, which said so of `former`.
+    ///
+    /// Row 1 has the number of the newest one, the rows behind it those where earlier numbers left off.
+    func save(_ positions: RecordPositions, after former: RecordPositions) throws(SQLiteError) {
+        try self.save(positions.newest, row: 1)
+        guard positions.leftOff != former.leftOff else { return }
+        try self.database.execute("DELETE FROM written WHERE id != 1")
+        for (place, sequence) in positions.leftOff.enumerated() { try self.save(sequence, row: Int64(place) + 2) }
+    }
+
+    private func save(_ sequence: UInt64, row: Int64) throws(SQLiteError) {
+        try self.saveSequence.bind(1, row)
+        try self.saveSequence.bind(2, Int64(bitPattern: sequence))
         try self.saveSequence.run()
     }
 

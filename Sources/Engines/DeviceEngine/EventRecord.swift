@@ -29,6 +29,8 @@ package struct EventRecord {
 
     /// The highest number that a record can have: from there on its followers can be counted for ever.
     package static let sequenceMax: UInt64 = 1 << 62
+    /// The numbers that a second has for records, where they begin anew with those of the second.
+    package static let sequencesOfSecond: UInt64 = 1 << 30
 
     /// Grows by one from each record of a store to the next; from 1 to `sequenceMax`.
     package let sequence: UInt64
@@ -51,6 +53,11 @@ package struct EventRecord {
             throw Fault(clause: "has the sequence number \(self.sequence)")
         }
         guard self.eventCount > 0 else { throw Fault(clause: "has no events") }
+    }
+
+    /// Whether the numbers began anew between two that follow one another: records are not missing in such numbers.
+    package static func isBeginning(_ sequence: UInt64, after last: UInt64) -> Bool {
+        sequence > last && sequence - last > self.sequencesOfSecond / 2
     }
 
     /// The key of the record in a batch.

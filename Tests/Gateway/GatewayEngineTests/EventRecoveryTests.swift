@@ -38,9 +38,9 @@ struct EventRecoveryTests {
         return recovery
     }
 
-    private static func found(_ sequence: UInt64, isNew: Bool = false) -> HistoryFound {
+    private static func found(_ sequence: UInt64, leftOff: [UInt64] = [], isNew: Bool = false) -> HistoryFound {
         let newest = isNew ? nil : Instant(milliseconds: Int64(sequence % 1000) * Self.hour)
-        return HistoryFound(isNew: isNew, sequence: sequence, newest: newest)
+        return HistoryFound(isNew: isNew, sequence: sequence, leftOff: leftOff, newest: newest)
     }
 
     @Test("Nothing is said of a history that has all, or is given all that it lacks")
@@ -88,6 +88,30 @@ struct EventRecoveryTests {
         let new = try Self.recovery([], isFirst: true)
         new.compare(with: Self.found(9))
         #expect(new.faults.first?.contains("the journal is new") == true)
+    }
+
+    @Test("A journal that is returned to gives what it had when the history left it for another")
+    func returned() throws {
+        let wall: Int64 = 1_800_000_000_000
+        let other = EventRecord.sequencesOfSecond * 1_700_000_000
+        let recovery = try Self.recovery([2, 3, 4, 5])
+        recovery.compare(with: Self.found(other + 7, leftOff: [3]))
+        #expect(recovery.faults.count == 1)
+        #expect(recovery.faults.first?.hasSuffix("what the history has beyond it was undone") == true)
+        #expect(Self.next(recovery.numbers(wall: wall)) > other + EventRecord.sequencesOfSecond)
+        #expect(recovery.takeRecords().map(\.sequence) == [4, 5])
+        // The journal has dropped two of those.
+        let later = try Self.recovery([6, 7])
+        later.compare(with: Self.found(other + 7, leftOff: [3]))
+        #expect(later.faults.count == 2)
+        #expect(later.faults.last?.contains("the events of 2 records") == true)
+        #expect(later.takeRecords().map(\.sequence) == [6, 7])
+        // Nothing is known of what a former build had left off.
+        let former = try Self.recovery([2, 3, 4, 5])
+        former.compare(with: Self.found(other + 7))
+        #expect(former.faults.count == 1)
+        #expect(former.faults.first?.contains("may be without the newest events that the journal has") == true)
+        #expect(former.takeRecords() == [])
     }
 
     @Test("Events that were numbered under another key are lost, and counted")

@@ -19,6 +19,7 @@ struct HistoryFeedTests {
 
         deinit { try? FileManager.default.removeItem(at: self.url) }
 
+        var copy: String { self.url.appending(path: "copy.sqlite").path }
         var journal: String { self.url.appending(path: "journal.sqlite").path }
         var history: String { self.url.appending(path: "history.sqlite").path }
     }
@@ -33,13 +34,25 @@ struct HistoryFeedTests {
         private let retention = EventRetention()
         private var numbers: EventNumbers
 
-        /// - Parameter last: the number of the newest record that the journal has.
-        init(_ folder: Folder, after last: UInt64 = 0, historyBytesMax: Int = 256 << 20) throws {
+        /// - Parameters:
+        ///   - last: the number of the newest record that the journal has.
+        ///   - path: of the journal; nil for the folder's own.
+        ///   - recovery: takes what the journal has.
+        init(
+            _ folder: Folder,
+            after last: UInt64 = 0,
+            path: String? = nil,
+            historyBytesMax: Int = 256 << 20,
+            recovery: EventRecovery? = nil
+        ) throws {
             self.folder = folder
+            let path = path ?? folder.journal
             self.numbers = EventNumbers(after: last, keyMark: HistoryEvent.mark(of: EngineRig.historyKey))
-            self.journal = try Journal(path: folder.journal)
+            self.journal = try Journal(path: path)
             self.journal.retention = self.retention
-            try self.journal.load { _, _ in }
+            try self.journal.load { key, content throws(StoreError) in
+                if key.kind == .events { try recovery?.take(content) }
+            }
             try self.journal.begin()
             self.file = HistoryFile(
                 path: folder.history,
@@ -47,8 +60,19 @@ struct HistoryFeedTests {
                 limits: HistoryLimits(bytesMax: historyBytesMax)
             ) { _ in }
             var told: (String) -> Void = { _ in }
-            self.feed = HistoryFeed(self.file, self.retention, JournalEvents(path: folder.journal)) { told($0) }
+            self.feed = HistoryFeed(self.file, self.retention, JournalEvents(path: path)) { told($0) }
             told = { [unowned self] in self.faults.append($0) }
+        }
+
+        /// Gives the history what a former process did not come to write.
+        func recover(_ recovery: EventRecovery) {
+            let now = Instant(milliseconds: 10)
+            recovery.compare(with: self.file.found)
+            let offset = WallOffset(wall: 10, now: now)
+            recovery.finish(at: EventRecovery.Start(isFirst: false, now: now, offset: offset))
+            let batch = HistoryBatch()
+            batch.recovery = recovery
+            self.feed.take(batch)
         }
 
         /// Commits events of one device.
@@ -102,6 +126,38 @@ struct HistoryFeedTests {
         rig.feed.sync()
         #expect((1...60).map { rig.count(device: $0) } == Array(repeating: 500, count: 60))
         #expect(rig.file.durableSequence == 60)
+        #expect(rig.feed.takeDropped() == 0)
+    }
+
+    @Test("A journal that is returned to after another one ran in its place gives what the history was without")
+    func returned() throws {
+        let folder = try Folder()
+        do {
+            let rig = try Rig(folder)
+            rig.feed.take(try rig.commit(5, device: 1))
+            rig.feed.flush()
+            rig.feed.sync()
+            _ = try rig.commit(7, device: 2)
+        }
+        let other = EventRecord.sequencesOfSecond * 1_700_000_000
+        do {
+            let rig = try Rig(folder, after: other, path: folder.copy)
+            rig.feed.take(try rig.commit(9, device: 3))
+            rig.catchUp()
+            rig.feed.flush()
+            rig.feed.sync()
+            #expect(rig.count(device: 3) == 9)
+        }
+        let recovery = EventRecovery(EngineRig.historyKey)
+        let rig = try Rig(folder, after: 2 * other, recovery: recovery)
+        #expect(rig.file.found?.leftOff == [1])
+        rig.recover(recovery)
+        #expect(!rig.feed.isBehind && rig.file.durableSequence == other + 1)
+        #expect(rig.faults.count == 1 && rig.faults[0].contains("was undone"))
+        rig.feed.take(try rig.commit(11, device: 4))
+        rig.catchUp()
+        rig.feed.flush()
+        #expect((1...4).map { rig.count(device: $0) } == [5, 7, 9, 11])
         #expect(rig.feed.takeDropped() == 0)
     }
 

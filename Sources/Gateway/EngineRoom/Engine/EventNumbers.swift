@@ -4,8 +4,6 @@ package import DeviceEngine
 ///
 /// Where it is not known which numbers were given, they begin anew with ones that nobody gave: those of the second.
 package struct EventNumbers {
-    /// The numbers that a second has for records.
-    private static let ofSecond: UInt64 = 1 << 30
     private var next: UInt64
     /// The mark of the key that devices are numbered with.
     private let keyMark: UInt64
@@ -19,12 +17,7 @@ package struct EventNumbers {
     /// The number before the first one of a beginning, `wall` being the wall clock in milliseconds since 1970.
     static func beginning(wall: Int64) -> UInt64 {
         // Up to the year 2106; what follows is below the highest number there can be.
-        UInt64(UInt32(clamping: wall / 1000)) * self.ofSecond
-    }
-
-    /// Whether the numbers began anew between two that follow one another: records are not missing in such numbers.
-    static func isBeginning(_ sequence: UInt64, after last: UInt64) -> Bool {
-        sequence > last && sequence - last > self.ofSecond / 2
+        UInt64(UInt32(clamping: wall / 1000)) * EventRecord.sequencesOfSecond
     }
 
     /// Writes the events of a batch, which are not numbered yet, as records of the commit they belong to.

@@ -43,13 +43,17 @@ package final class EventRecovery {
         self.keyMark = HistoryEvent.mark(of: key)
     }
 
-    private var written: UInt64 { self.found?.sequence ?? 0 }
+    /// What the history has.
+    private var written: RecordPositions { self.found?.positions ?? RecordPositions() }
 
     /// The numbers of all records, in ascending order.
     private var sequences: [UInt64] { (Array(self.times.keys) + self.foreign.keys).sorted() }
 
     /// The oldest record of the journal that the history lacks; nil when there is none.
-    private var oldestLacking: UInt64? { self.times.keys.lazy.filter { $0 > self.written }.min() }
+    private var oldestLacking: UInt64? {
+        let written = self.written
+        return self.times.keys.lazy.filter { !written.holds($0) }.min()
+    }
 
     /// Takes a record of the journal; of one that comes twice the second is ignored.
     package func take(_ content: ByteView) throws(StoreError) {
@@ -86,20 +90,21 @@ package final class EventRecovery {
     /// Gives away the records that the history lacks, the oldest first.
     package func takeRecords() -> [Record] {
         defer { self.contents = [:] }
-        return self.contents.filter { $0.key > self.written }.map { Record(sequence: $0.key, content: $0.value) }.sorted
-        {
-            $0.sequence < $1.sequence
-        }
+        let written = self.written
+        return self.contents.filter { !written.holds($0.key) }.map { Record(sequence: $0.key, content: $0.value) }
+            .sorted { $0.sequence < $1.sequence }
     }
 
     /// What the records of the next commits are numbered with, `wall` being the wall clock in milliseconds since 1970.
     ///
     /// They are beyond all that is in the history, as it would take them for written otherwise. One that cannot be
     /// opened may go on beyond the journal, when that is an older one: then they begin anew. So do those of a journal
-    /// that goes on beside another one, which may give the next numbers itself, or has done so.
+    /// that goes on beside another one, which may give the next numbers itself, or has done so: a copy, and one that is
+    /// returned to when the history has followed another.
     package func numbers(wall: Int64, beginsAnother: Bool = false) -> EventNumbers {
-        let newest = max(self.sequences.last ?? 0, self.written)
-        let last = self.found == nil || beginsAnother ? max(newest, EventNumbers.beginning(wall: wall)) : newest
+        let newest = max(self.sequences.last ?? 0, self.written.newest)
+        let isBeside = beginsAnother || self.written.newest > self.newestBeforeBeginning
+        let last = self.found == nil || isBeside ? max(newest, EventNumbers.beginning(wall: wall)) : newest
         return EventNumbers(after: last, keyMark: self.keyMark)
     }
 
@@ -112,15 +117,10 @@ package final class EventRecovery {
             faults.append("it was not there: what happened before \(since) is not in it, what the journal kept is")
         }
         if found.sequence > self.newestBeforeBeginning {
-            let last = "record \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
-            faults.append(
-                self.start.isFirst
-                    ? "the journal is new, and the history goes on to \(last), of another"
-                    : "it goes on to \(last), and the journal to \(self.newestBeforeBeginning): the journal is an "
-                        + "older one, or another; what the history has beyond it was undone"
-            )
+            faults.append(self.faultOfAnother(found))
         }
-        let foreignEvents = self.foreign.reduce(0) { $0 + ($1.key > self.written ? $1.value : 0) }
+        let written = self.written
+        let foreignEvents = self.foreign.reduce(0) { $0 + (written.holds($1.key) ? 0 : $1.value) }
         if foreignEvents > 0 {
             faults.append("\(foreignEvents) events that the journal has are lost with the former history.key")
         }
@@ -136,29 +136,39 @@ package final class EventRecovery {
         return faults
     }
 
+    /// The history has followed another journal.
+    private func faultOfAnother(_ found: HistoryFound) -> String {
+        let last = "record \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
+        if self.start.isFirst { return "the journal is new, and the history goes on to \(last), of another" }
+        let newest = self.newestBeforeBeginning
+        let fault =
+            "it goes on to \(last), and the journal to \(newest): the journal is an older one, or another; what the "
+            + "history has beyond it was undone"
+        // One that was written before histories noted where numbers left off.
+        guard newest > 0, !found.positions.knowsNumbers(of: newest) else { return fault }
+        return fault + ", and it may be without the newest events that the journal has"
+    }
+
     private func time(_ instant: Instant) -> String { WallTime.text(self.start.offset.wall(instant)) }
 
     /// The newest record of the journal, of those that the history could have; numbers that begin anew behind it were
     /// given while it could not be opened.
     private var newestBeforeBeginning: UInt64 {
         let sequences = self.sequences
-        guard let next = sequences.first(where: { $0 > self.written }),
-            EventNumbers.isBeginning(next, after: self.written)
-        else { return sequences.last ?? 0 }
+        let written = self.written.newest
+        guard let next = sequences.first(where: { $0 > written }), EventRecord.isBeginning(next, after: written) else {
+            return sequences.last ?? 0
+        }
         // The newest record at a beginning is kept until the history has it.
-        return sequences.last { $0 <= self.written } ?? 0
+        return sequences.last { $0 <= written } ?? 0
     }
 
     /// How many records are neither in the history nor in the journal.
     private func missing(_ found: HistoryFound) -> UInt64 {
-        let lacking = self.sequences.drop { $0 <= found.sequence }
+        var written = found.positions
+        let lacking = self.sequences.filter { !written.holds($0) }
         // A history that is new lacks whatever the journal has dropped, which was said.
-        var last = found.isNew ? lacking.first.map { $0 - 1 } ?? 0 : found.sequence
-        var missing: UInt64 = 0
-        for sequence in lacking {
-            if !EventNumbers.isBeginning(sequence, after: last) { missing += sequence - last - 1 }
-            last = sequence
-        }
-        return missing
+        if found.isNew, let first = lacking.first { written = RecordPositions(newest: first - 1) }
+        return lacking.reduce(0) { $0 + written.take($1) }
     }
 }

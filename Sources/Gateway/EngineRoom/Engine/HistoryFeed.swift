@@ -24,8 +24,9 @@ package final class HistoryFeed {
     private var failure: String?
     /// How often the file was begun anew, as far as was seen to it.
     private var beginnings: Int
-    /// The file was begun anew, and what the journal has is being read: when the first event of that happened.
-    private var anew: (isReading: Bool, oldest: Instant?) = (false, nil)
+    /// The file was begun anew, and what the journal has is being read: the first record of that, and when its first
+    /// event happened.
+    private var anew: (isReading: Bool, sequence: UInt64, oldest: Instant?) = (false, 0, nil)
     /// Wall clock minus policy time.
     private var offset = WallOffset(wall: 0, now: Instant(milliseconds: 0))
     private var droppedEvents = 0
@@ -69,7 +70,7 @@ package final class HistoryFeed {
             let isNext = self.journal == nil || record.sequence <= self.file.takenSequence + 1
             guard !self.isBehind, !isNext || !self.file.append(events, ofRecord: record.sequence) else { continue }
             if self.journal == nil { self.droppedEvents += events.count }
-            self.fallBehind()
+            self.fallBehind(after: self.file.takenSequence)
         }
         self.file.append(batch.events[start...])
     }
@@ -84,7 +85,8 @@ package final class HistoryFeed {
     /// Makes what was written durable, and has the journal let go of it.
     package func sync() {
         self.file.sync()
-        self.retention.advance(to: self.file.durableSequence)
+        // What comes behind the position was not given to the file, or is in it already.
+        self.retention.advance(to: min(self.file.durableSequence, self.position?.sequence ?? .max))
     }
 
     /// Reads a piece of what the file was without.
@@ -126,7 +128,7 @@ package final class HistoryFeed {
                 (try? EventRecord(content)).map { self.append($0) } ?? true
             }
             guard !isTaken else { continue }
-            self.fallBehind()
+            self.fallBehind(after: record.sequence - 1)
             break
         }
         self.unopened = recovery
@@ -137,21 +139,22 @@ package final class HistoryFeed {
     /// - Returns: whether the file needs nothing of it any more.
     private func append(_ record: EventRecord) -> Bool {
         // Those of another key are of no use.
-        guard record.keyMark == self.file.keyMark, record.sequence > self.file.takenSequence else { return true }
+        guard record.keyMark == self.file.keyMark, !self.file.holds(record.sequence) else { return true }
         var events: [HistoryEvent] = []
         events.reserveCapacity(record.eventCount)
         do throws(EventRecord.Fault) { try record.read { events.append($0) } } catch { return true }
         guard self.file.append(events, ofRecord: record.sequence) else { return false }
-        if self.anew.isReading { self.anew.oldest = self.anew.oldest ?? events.first?.at }
+        if self.anew.isReading, self.anew.oldest == nil {
+            self.anew = (true, record.sequence, events.first?.at)
+        }
         return true
     }
 
-    /// What comes next has to be read from the journal.
-    private func fallBehind() {
+    /// What comes next, behind record `last`, has to be read from the journal.
+    private func fallBehind(after last: UInt64) {
         self.lookForBeginning()
         guard self.journal != nil, self.position == nil else { return }
-        let taken = self.file.takenSequence
-        self.position = JournalEvents.Position(row: self.retention.firstHeldRow, sequence: taken)
+        self.position = JournalEvents.Position(row: self.retention.firstHeldRow, sequence: last)
     }
 
     /// Begins with all that the journal has when the file was begun anew.
@@ -161,7 +164,7 @@ package final class HistoryFeed {
         // Nothing was in the file yet when it could not be opened before.
         guard self.journal != nil else { return }
         self.position = JournalEvents.Position(row: 0, sequence: 0)
-        self.anew = (self.unopened == nil, nil)
+        self.anew = (self.unopened == nil, 0, nil)
     }
 
     // MARK: Telling
@@ -176,12 +179,19 @@ package final class HistoryFeed {
 
     private func tellOfBeginning() {
         guard self.anew.isReading else { return }
-        if let oldest = self.anew.oldest {
-            let since = WallTime.text(self.offset.wall(oldest))
-            self.onFault("it was begun anew: what happened before \(since) is not in it, what the journal kept is")
-        } else {
-            self.onFault("it was begun anew: what happened before is not in it")
+        defer { self.anew = (false, 0, nil) }
+        let since = self.anew.oldest.map { WallTime.text(self.offset.wall($0)) }
+        let kept = self.file.keptSequence
+        if kept == 0 {
+            self.onFault(
+                since.map { "it was begun anew: what happened before \($0) is not in it, what the journal kept is" }
+                    ?? "it was begun anew: what happened before is not in it"
+            )
+        } else if self.anew.sequence != kept + 1 {
+            self.onFault(
+                "the events behind record \(kept)" + (since.map { " and before \($0)" } ?? "")
+                    + " are missing from it, and the journal has them no more"
+            )
         }
-        self.anew = (false, nil)
     }
 }

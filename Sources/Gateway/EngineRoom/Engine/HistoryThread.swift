@@ -46,7 +46,8 @@ package final class HistoryThread: HistoryOutlet {
             guard opened.isAsked.withLock({ $0 }) else { return }
             Self.run(mailbox) {
                 let file = makeFile()
-                retention.advance(to: file.durableSequence)
+                // Else the journal may keep what is missing from among the others: the feed says when it does not.
+                if file.found?.leftOff.isEmpty ?? true { retention.advance(to: file.durableSequence) }
                 opened.found.withLock { $0 = file.found }
                 opened.isKnown.signal()
                 return HistoryTurns(HistoryFeed(file, retention, journal, onFault), mailboxes, tally, onDropped)
