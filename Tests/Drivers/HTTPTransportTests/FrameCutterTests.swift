@@ -147,6 +147,18 @@ struct FrameCutterTests {
         #expect(numbers(Self.data).first != block.first)
     }
 
+    @Test("What is unfinished is so since it was found first, and another one anew")
+    func unfinishedSince() {
+        var unfinished = UnfinishedFrame()
+        #expect(unfinished.unfinishedSince == nil)
+        for now: Int64 in [10, 20, 30] { unfinished.note(4, now: now) }
+        #expect(unfinished.unfinishedSince == 10)
+        unfinished.note(5, now: 40)
+        #expect(unfinished.unfinishedSince == 40)
+        unfinished.note(0, now: 50)
+        #expect(unfinished.unfinishedSince == nil)
+    }
+
     @Test("The bit beside a stream's number means nothing")
     func reservedBit() {
         var last = Peer.frame(9, flags: 4, stream: 1, [0x84])
