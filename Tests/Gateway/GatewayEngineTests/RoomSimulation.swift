@@ -19,7 +19,7 @@ final class RoomSimulation {
 
     private let medium: any SimulatedMedium
     private let faultsEvery: Int
-    private let clock = Mutex(VirtualClock(boot: 5_000_000, wall: 1_700_000_000_000))
+    private let clock = SharedClock()
     private let seed: UInt64
     private var generator: SeededGenerator
 
@@ -29,6 +29,15 @@ final class RoomSimulation {
     private var clients = RoomClients()
     private(set) var coverage = RoomCoverage()
     private var fault: String?
+
+    /// The clocks, which the engine room reads through closures that any thread may call.
+    private final class SharedClock: Sendable {
+        private let clock = Mutex(VirtualClock(boot: 5_000_000, wall: 1_700_000_000_000))
+
+        var now: VirtualClock { self.clock.withLock { $0 } }
+
+        func change(_ change: (inout VirtualClock) -> Void) { self.clock.withLock { change(&$0) } }
+    }
 
     /// One life of the engine room.
     private struct Room {
@@ -111,9 +120,9 @@ extension RoomSimulation {
         let lives = self.coverage[.death] + self.coverage[.failedStart]
         let seed = self.seed &+ UInt64(lives)
         return EngineWorld(
-            wall: { [clock] in clock.withLock { $0.wall } },
-            boot: { [clock] in clock.withLock { $0.boot } },
-            monotonic: { [clock] in clock.withLock { $0.boot } },
+            wall: { [clock] in clock.now.wall },
+            boot: { [clock] in clock.now.boot },
+            monotonic: { [clock] in clock.now.boot },
             bootID: nil,
             makeRandom: {
                 var generator = SeededGenerator(seed: seed)
@@ -136,14 +145,14 @@ extension RoomSimulation {
         self.medium.clearFaults()
         self.medium.die(death, &self.generator)
         let off = self.generator.pick([0, 1, 1000, 60_000] as [Int64])
-        self.clock.withLock { clock in
-            clock.pass(off)
-            if death == .powerLoss { clock.reboot() }
+        self.clock.change {
+            $0.pass(off)
+            if death == .powerLoss { $0.reboot() }
         }
         self.start()
     }
 
-    private func pass(_ milliseconds: Int64) { self.clock.withLock { $0.pass(milliseconds) } }
+    private func pass(_ milliseconds: Int64) { self.clock.change { $0.pass(milliseconds) } }
 
     private func commit() {
         self.room?.committer.commit()
@@ -202,7 +211,7 @@ extension RoomSimulation {
         switch self.generator.number(below: 20) {
         case 0..<10:
             let priority = self.generator.pick([.immediate, .considerate, .considerate, .passive] as [Priority])
-            let expiration = self.generator.once(in: 5) ? (self.clock.withLock { $0.wall } / 1000) + 40 : nil
+            let expiration = self.generator.once(in: 5) ? self.clock.now.wall / 1000 + 40 : nil
             self.clients.sent[number] = device
             requests.push(number, device, topic: topic, priority, expiration: expiration)
         case 10..<13 where self.clients.streams.count < 4:

@@ -96,9 +96,7 @@ package final class EngineCore {
         let (wall, boot) = (world.wall(), world.boot())
         let events = store.map { _ in EventRecovery(historyKey) }
         let engine = Self.makeEngine(configuration, historyKey, world, now: Instant(milliseconds: wall))
-        var stored = StoredGateway(engine: engine, events: events)
-        try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
-        try stored.check(workers)
+        let stored = try StoredGateway.load(store, into: engine, events, workers)
         self.engine = stored.engine
         self.wereWorkersAsked = stored.wereWorkersAsked || workers == .asked
         self.configuration = configuration

@@ -22,6 +22,21 @@ struct StoredGateway {
         self.events = events
     }
 
+    /// Everything that a store holds, whose devices `engine` gets; nothing when there is no store.
+    ///
+    /// - Throws: when what is kept cannot be read, or workers may not go unasked.
+    static func load(
+        _ store: (any RecordStore)?,
+        into engine: EmbeddedEngine,
+        _ events: EventRecovery?,
+        _ workers: WorkersAsked
+    ) throws(StoreError) -> StoredGateway {
+        var stored = StoredGateway(engine: engine, events: events)
+        try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
+        try stored.check(workers)
+        return stored
+    }
+
     /// Takes one record of the store.
     mutating func take(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
         switch key.kind {
@@ -52,7 +67,7 @@ struct StoredGateway {
     /// Looks whether workers may go unasked.
     ///
     /// - Throws: when they may not.
-    func check(_ workers: WorkersAsked) throws(StoreError) {
+    private func check(_ workers: WorkersAsked) throws(StoreError) {
         guard self.wereWorkersAsked, case .notAsked(let folder) = workers else { return }
         throw StoreError(
             message: "The workers of this state had to show who they are, and nobody would be asked: \(folder) has no "
