@@ -3,6 +3,7 @@ import DeviceEngine
 import Glibc
 import History
 import LaunchPolicy
+import Platform
 
 /// What the history costs, and beside it the same in ordinary tables of SQLite: processor time an event, bytes an
 /// event, and how long a question takes.
@@ -14,7 +15,7 @@ struct Measurement {
     /// What all lots of one store took.
     private struct Costs {
         /// Of the processor.
-        var microseconds = 0.0
+        var nanoseconds: Int64 = 0
         var longest = Pieces(flush: 0, tidying: 0)
     }
 
@@ -56,9 +57,9 @@ struct Measurement {
         while written < events {
             last = self.makeLot(devices: devices, from: written)
             for (index, store) in stores.enumerated() {
-                let start = Clock.microseconds(CLOCK_PROCESS_CPUTIME_ID)
+                let start = SystemClock.processorNanoseconds
                 let pieces = try store.write(last)
-                costs[index].microseconds += Clock.microseconds(CLOCK_PROCESS_CPUTIME_ID) - start
+                costs[index].nanoseconds += SystemClock.processorNanoseconds - start
                 costs[index].longest.rise(to: pieces)
             }
             written += last.count
@@ -73,7 +74,7 @@ struct Measurement {
             writer.key(store.name)
             writer.beginObject()
             writer.key("nanosecondsAnEvent")
-            writer.integer(Int(cost.microseconds * 1000 / Double(written)))
+            writer.integer(Int(cost.nanoseconds) / written)
             writer.key("bytesAnEvent")
             writer.integer(Self.fileBytes(store.path) / written)
             writer.key("longestFlushMicroseconds")
@@ -93,17 +94,17 @@ struct Measurement {
         _ events: [HistoryEvent],
         _ writer: inout JSONWriter
     ) throws {
-        var recent: [Double] = []
-        var push: [Double] = []
+        var recent: [Int64] = []
+        var push: [Int64] = []
         for _ in 0..<Self.questions {
             let device = self.device(devices)
-            var start = Clock.microseconds(CLOCK_MONOTONIC)
+            var start = SystemClock.monotonicMicroseconds
             _ = try store.recent(device: device, count: 32)
-            recent.append(Clock.microseconds(CLOCK_MONOTONIC) - start)
+            recent.append(SystemClock.monotonicMicroseconds - start)
             guard let apnsID = events[Int(self.next() % UInt64(events.count))].apnsID else { continue }
-            start = Clock.microseconds(CLOCK_MONOTONIC)
+            start = SystemClock.monotonicMicroseconds
             let found = try store.push(apnsID)
-            push.append(Clock.microseconds(CLOCK_MONOTONIC) - start)
+            push.append(SystemClock.monotonicMicroseconds - start)
             precondition(found > 0, "a push is missing")
         }
         recent.sort()

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Platform
 
 /// A connection's life: accept, read, flush, end.
 extension EventLoop {
@@ -181,7 +182,7 @@ extension EventLoop {
         self.leaveHandshake(connection)
         connection.stage = .http1
         // A loop without connections lets no seconds pass.
-        self.memory.wallSeconds = System.wallSeconds
+        self.memory.wallSeconds = SystemClock.wall / 1000
         connection.http1 = HTTP1Session(
             memory: self.memory,
             handler: self.handler,

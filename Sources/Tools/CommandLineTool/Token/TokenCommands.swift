@@ -1,6 +1,7 @@
 import Access
 import Foundation
 import Glibc
+import Platform
 import Settings
 import Text
 
@@ -84,7 +85,7 @@ enum TokenCommands {
             id: BearerToken.newID(),
             role: role,
             topics: topics,
-            expiresAt: Int64(time(nil)) + seconds
+            expiresAt: SystemClock.wall / 1000 + seconds
         )
         let text: String
         do {

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Platform
 import Text
 
 /// `wakegate stats --watch`: a view that stays until its reader has seen enough.
@@ -86,7 +87,7 @@ struct WatchSession {
         }
     }
 
-    private static var wallMilliseconds: Double { (Date.now.timeIntervalSince1970 * 1000).rounded() }
+    private static var wallMilliseconds: Double { Double(SystemClock.wall) }
 
     private func draw(_ terminal: borrowing Terminal) {
         let size = terminal.size
