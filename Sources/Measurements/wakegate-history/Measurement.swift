@@ -21,7 +21,7 @@ struct Measurement {
 
     static let questions = 2000
 
-    private var state: UInt64 = 1
+    private var random = SplitMix64(seed: 1)
     private let folder: String
     private let lot: Int
 
@@ -101,7 +101,7 @@ struct Measurement {
             var start = SystemClock.monotonicMicroseconds
             _ = try store.recent(device: device, count: 32)
             recent.append(SystemClock.monotonicMicroseconds - start)
-            guard let apnsID = events[Int(self.next() % UInt64(events.count))].apnsID else { continue }
+            guard let apnsID = events[Int(self.random.next() % UInt64(events.count))].apnsID else { continue }
             start = SystemClock.monotonicMicroseconds
             let found = try store.push(apnsID)
             push.append(SystemClock.monotonicMicroseconds - start)
@@ -127,27 +127,19 @@ struct Measurement {
             let device = self.device(devices)
             // 200,000 events a second.
             let at = Instant(milliseconds: 1_700_000_000_000 + Int64(number + events.count) / 200)
-            let apnsID = APNsID(random: (self.next(), self.next()))
+            let apnsID = APNsID(random: (self.random.next(), self.random.next()))
             events.append(HistoryEvent(device: device, at: at, kind: .push(.launched), apnsID: apnsID))
             events.append(
                 HistoryEvent(device: device, at: at, kind: .launch(attempt: 1, coalesced: 0), apnsID: apnsID)
             )
-            guard self.next() & 7 == 0 else { continue }
+            guard self.random.next() & 7 == 0 else { continue }
             events.append(HistoryEvent(device: device, at: at + 5, kind: .result(.newData), apnsID: apnsID))
         }
         return events
     }
 
     private mutating func device(_ count: Int) -> UInt64 {
-        (self.next() % UInt64(count) + 1) &* 0x9E37_79B9_7F4A_7C15
-    }
-
-    private mutating func next() -> UInt64 {
-        self.state &+= 0x9E37_79B9_7F4A_7C15
-        var value = self.state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
+        (self.random.next() % UInt64(count) + 1) &* SplitMix64.step
     }
 
     private static func fileBytes(_ path: String) -> Int {

@@ -10,7 +10,9 @@ import Platform
 @main
 struct Measurement: ~Copyable {
     private let options: MeasurementOptions
-    private var random: UInt64 = 1
+    private var random = SplitMix64(seed: 1)
+    /// The number that the batch was made with.
+    private var number: UInt64 = 0
     private var batch = RecordBatch()
     private let content: [UInt8]
     private var events: [HistoryEvent] = []
@@ -108,8 +110,8 @@ struct Measurement: ~Copyable {
     private mutating func makeBatch() {
         let begin = SystemClock.threadNanoseconds
         self.batch.removeAll()
-        self.random = self.random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        let first = self.random >> 33
+        self.number = self.random.next()
+        let first = self.number >> 33
         // Scattered devices, none of them twice: the step is a prime.
         for number in 0..<UInt64(min(self.options.batch, self.options.devices)) {
             self.append(UInt32((first + number * 2_147_483_647) % UInt64(self.options.devices)))
@@ -139,7 +141,7 @@ struct Measurement: ~Copyable {
     private mutating func append(_ device: UInt32) {
         let content = self.content
         self.batch.append(RecordKey(.device, device)) { $0.append(content) }
-        let apnsID = APNsID(random: (UInt64(device), self.random))
+        let apnsID = APNsID(random: (UInt64(device), self.number))
         for number in 0..<self.options.events {
             let kind: HistoryEvent.Kind =
                 number == 0 ? .push(.scheduled) : .launch(attempt: UInt16(number), coalesced: 0)

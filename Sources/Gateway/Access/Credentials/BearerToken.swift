@@ -32,7 +32,7 @@ package struct BearerToken: Hashable, Sendable {
     /// An id that nobody can guess.
     package static func newID() -> String {
         var random = RandomBits()
-        let (first, second) = random.next()
+        let (first, second) = random.pair()
         return [first, second].map { word in
             let digits = String(word, radix: 16)
             return String(repeating: "0", count: 16 - digits.count) + digits

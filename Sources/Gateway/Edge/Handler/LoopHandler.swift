@@ -93,7 +93,7 @@ package final class LoopHandler: RequestHandler {
         let cleartext = context.configuration.admin.addresses + context.configuration.plain.addresses
         self.callers = CallerCheck(addresses: cleartext)
         var random = RandomBits()
-        self.unique = UniqueBits(seed: random.next())
+        self.unique = UniqueBits(seed: random.pair())
         context.mailboxes.loops[loop.index].attach { [loop] in loop.wake() }
     }
 

@@ -32,7 +32,7 @@ final class WatchConnection {
     private var heardAt = SystemClock.monotonic
     private var asksAt = SystemClock.monotonic
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 3000)
-    private var random = SystemRandomNumberGenerator()
+    private var random = RandomBits()
     private var hasHeard = false
 
     init(_ subject: WatchSubject, _ location: GatewayLocation) throws(CommandFailure) {
