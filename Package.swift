@@ -188,7 +188,7 @@ let package = Package(
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "Access", "Answers", "CProcess", "EngineRoom", "FaultInjection", "Gateway", "HTTPClient",
+                "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Gateway", "HTTPClient",
                 "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation", "Text",
                 "WakeWorker",
             ]

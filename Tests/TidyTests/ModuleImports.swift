@@ -55,7 +55,7 @@ enum ModuleImports {
             "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
         "CommandLineTool": [
-            "Access", "Answers", "CProcess", "EngineRoom", "FaultInjection", "Foundation", "Gateway", "Glibc",
+            "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Foundation", "Gateway", "Glibc",
             "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation",
             "Synchronization", "Text", "WakeWorker",
         ],

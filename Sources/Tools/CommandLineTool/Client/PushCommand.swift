@@ -73,7 +73,8 @@ package enum PushCommand {
         let follower = try self.follower(parsed)
         var request = try self.request(parsed, to: location)
         if let token = try ProviderToken(parsed) {
-            request.headers.append(("authorization", try token.header(now: Int(SystemClock.wall / 1000), sign: environment.signES256)))
+            let header = try token.header(now: Int(SystemClock.wall / 1000), sign: environment.signES256)
+            request.headers.append(("authorization", header))
         }
         let client = try location.client()
         let count = parsed.integer("--count") ?? 1
