@@ -6,8 +6,8 @@ import Synchronization
 
 /// The fault rules of a gateway: every loop asks, operators change them.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards `script` and `expiredTokens`. The rules count over all
-/// loops, so they have one lock; a gateway without rules never takes it.
+/// It is `Sendable` without the compiler's proof: `monitor` guards `script` and `expiredTokens`. The rules count over
+/// all loops, so they have one lock; a gateway without rules never takes it.
 final class FaultDesk: @unchecked Sendable {
     /// The most provider tokens that are remembered as expired; with further ones only their connections are.
     private static let expiredTokensMax = 1_024

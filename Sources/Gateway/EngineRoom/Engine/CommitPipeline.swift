@@ -6,8 +6,8 @@ import Platform
 /// While it syncs one group, the engine steps on and collects the next: one sync covers all that arrived during the
 /// last one, and a group that finds the store idle waits for nobody.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes; the store is used by the pipeline's thread
-/// alone, until the engine takes over a failure.
+/// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes; the store is used by the
+/// pipeline's thread alone, until the engine takes over a failure.
 final class CommitPipeline: Committer, @unchecked Sendable {
     private let store: any RecordStore
     private let outlet: GroupOutlet
