@@ -24,7 +24,7 @@ package struct Parameters: Hashable, Sendable {
     package private(set) var defaultTTL: Int64 = 2_592_000_000
     /// Below this battery level (0...1) only priority 10 wakes a device that is not charging.
     package private(set) var criticalBattery: Double = 0.20
-    /// Those of background tasks, which have names of their own.
+    /// The parameters of background tasks, which have names of their own.
     package var tasks = TaskParameters()
 
     /// The defaults, as the article "The rules" has them.

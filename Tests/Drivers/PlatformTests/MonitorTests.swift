@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Locks, and waits at them", .timeLimit(.minutes(1)))
 struct MonitorTests {
-    /// It is `Sendable` without the compiler's proof: `monitor` guards `count`.
+    /// A count that is `Sendable` without the compiler's proof: `monitor` guards it.
     private final class Counter: @unchecked Sendable {
         let monitor = Monitor()
         var count = 0

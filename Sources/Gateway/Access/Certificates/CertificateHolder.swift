@@ -55,7 +55,7 @@ package final class CertificateHolder {
         Self.fault(of: self.certificate, trust: trust)
     }
 
-    /// Its holder has as many connections as one may have.
+    /// The fault of a holder that has as many connections as one may have.
     package var tooManyConnections: CertificateFault {
         let cause = "its holder has as many connections as limits.connectionsPerCredentialMax allows"
         return Self.fault(of: self.certificate, .tooManyRequests, cause)
