@@ -228,27 +228,6 @@ enum System {
         var value: eventfd_t = 0
         _ = unsafe eventfd_read(event, &value)
     }
-
-    // MARK: Locks
-
-    /// A lock of the system's; the thread sanitizer sees it.
-    @safe
-    final class Lock: @unchecked Sendable {
-        private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-
-        init() {
-            unsafe pthread_mutex_init(self.mutex, nil)
-        }
-
-        deinit {
-            unsafe pthread_mutex_destroy(self.mutex)
-            unsafe self.mutex.deallocate()
-        }
-
-        func take() { unsafe pthread_mutex_lock(self.mutex) }
-
-        func release() { unsafe pthread_mutex_unlock(self.mutex) }
-    }
 }
 
 /// An epoll descriptor and room for what it reports.

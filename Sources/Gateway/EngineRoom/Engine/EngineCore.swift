@@ -113,9 +113,8 @@ package final class EngineCore {
         try store?.begin()
         outlet.history.open()
         events?.compare(with: outlet.history.waitUntilOpened())
-        var policies = stored.policies
-        let isPolicyNew = policies.begin(configuration, at: now)
-        self.policies = policies
+        self.policies = stored.policies
+        let isPolicyNew = self.policies.begin(configuration, at: now)
         self.countingSince = stored.countingSince ?? wall
         self.rejections = stored.rejections
         self.offset = WallOffset(wall: wall, now: now)
@@ -135,7 +134,7 @@ package final class EngineCore {
         )
         if let store {
             let clock = self.clock.record(now, self.offset)
-            var beginning = Self.beginning(since: self.countingSince, clock, workers, isPolicyNew ? policies : nil)
+            var beginning = Self.beginning(since: self.countingSince, clock, workers, isPolicyNew ? self.policies : nil)
             self.engine.takeStep(into: &beginning)
             self.engine.takeEvents(into: &self.stage.group.history.events)
             self.numbers?.write(self.stage.group.history, to: &beginning)
