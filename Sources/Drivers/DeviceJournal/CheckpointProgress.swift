@@ -8,11 +8,11 @@ final class CheckpointProgress: @unchecked Sendable {
     /// What a commit does next.
     enum Step: Hashable {
         case nothing
-        /// It tells the other thread to make a checkpoint.
+        /// The commit tells the other thread to make a checkpoint.
         case ask
-        /// It waits until the other thread has copied what it is copying.
+        /// The commit waits until the other thread has copied what it is copying.
         case wait
-        /// It copies the rest of the log itself.
+        /// The commit copies the rest of the log itself.
         case copyRest
     }
 

@@ -96,7 +96,7 @@ extension EventLoop {
 
     // MARK: Handshakes
 
-    /// Those who never finish one are ended by those who come after them, and keep nobody out.
+    /// Ends the oldest handshake when there are as many as there may be: whoever never finishes one keeps nobody out.
     private func makeRoomForHandshake() {
         guard self.handshakes.count >= self.server.handshakesPerLoopMax,
             let oldest = self.handshakes.oldest(isThere: { self.isInHandshake($0) }),

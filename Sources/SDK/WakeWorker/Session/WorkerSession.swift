@@ -18,7 +18,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         var keepAlive = KeepAlive()
         let notification: WakeNotification
         var task: Task<Void, Never>?
-        /// Its result timed out before: the connection may be dead.
+        /// Whether the wake's result timed out before: the connection may be dead.
         var isConnectionDoubtful = false
     }
 
