@@ -100,3 +100,24 @@ package final class CertificateHolder {
         }
     }
 }
+
+/// Why a client certificate is refused.
+package struct CertificateFault: Error, Hashable, Sendable {
+    /// What the connection's GOAWAY says: `badCertificate` or `badCertificateEnvironment`.
+    package let reason: APNSReason
+    /// The subject of the certificate.
+    package let subject: String
+    /// What is wrong with it and what to do, for the log.
+    package let cause: String
+}
+
+/// What the holder of a client certificate may do; never both.
+package enum CertificateRole: Hashable, Sendable {
+    /// Push.
+    case provider
+    /// Subscribe, answer wakes, register and remove devices, report conditions.
+    case worker
+
+    /// The organizational unit of a worker's subject; who has another, or none, is a provider.
+    static let workerUnit = "worker"
+}

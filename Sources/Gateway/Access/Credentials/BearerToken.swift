@@ -103,3 +103,17 @@ extension BearerToken {
         String(text).withByteView { Base64.decoded($0) }
     }
 }
+
+/// What the holder of a bearer token may do.
+package enum BearerRole: String, CaseIterable, Hashable, Sendable {
+    /// Subscribe, answer wakes, register and remove devices, report conditions; within its topics.
+    case worker
+    /// What a worker may, and the admin API.
+    case `operator`
+}
+
+/// A good bearer token as its holder showed it.
+package struct ShownToken: Sendable {
+    let text: [UInt8]
+    package let token: BearerToken
+}
