@@ -65,7 +65,7 @@ enum OneWay {
         ),
         Way(
             name: "secret hashes",
-            words: ["Hasher()"],
+            words: ["Hasher()", ".hashValue"],
             homes: [],
             remedy: "hash with a `HashKey` of Bytes: a hash value changes from run to run, and proves nothing"
         ),

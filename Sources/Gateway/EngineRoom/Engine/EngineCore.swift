@@ -127,11 +127,8 @@ package final class EngineCore {
         self.live = live
         self.limitWatch = limitWatch
         self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
-        self.dispatcher = Dispatcher(
-            engine: self.engine,
-            output: self.stage,
-            wakeBytesPerStreamMax: wakeBytesPerStreamMax
-        )
+        let bytesMax = wakeBytesPerStreamMax
+        self.dispatcher = Dispatcher(engine: self.engine, output: self.stage, wakeBytesPerStreamMax: bytesMax)
         if let store {
             let clock = self.clock.record(now, self.offset)
             var beginning = Self.beginning(since: self.countingSince, clock, workers, isPolicyNew ? self.policies : nil)

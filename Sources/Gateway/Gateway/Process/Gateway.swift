@@ -93,11 +93,7 @@ package final class Gateway: Sendable {
             openStore: { [retention = self.history.retention] () throws(StoreError) in
                 try store.openJournal(retention, log)
             },
-            onLossAccepted: {
-                log.write(.journalLossAccepted, ["file": $0.file, "cause": $0.summary])
-                // What is told by a thread of its own could be lost with the process, after what it tells of.
-                log.flush()
-            },
+            onLossAccepted: { Self.tell($0, log) },
             onFailure: { error in
                 log.write(.storeFailed, ["cause": error.message])
                 status.storeFailed(error.message)
@@ -107,6 +103,12 @@ package final class Gateway: Sendable {
         self.attachReloads(certificate, watches)
         context.services.backups.removeLeftovers()
         isReady = true
+    }
+
+    private static func tell(_ loss: StoreLoss, _ log: GatewayLog) {
+        log.write(.journalLossAccepted, ["file": loss.file, "cause": loss.summary])
+        // What is told by a thread of its own could be lost with the process, after what it tells of.
+        log.flush()
     }
 
     private static func tokens(
