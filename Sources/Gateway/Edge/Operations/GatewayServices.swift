@@ -29,7 +29,7 @@ package final class GatewayServices: Sendable {
         self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
         self.reloads = reloads
         var random = RandomBits()
-        self.streamNames = StreamNames(key: HashKey(random.next()))
+        self.streamNames = StreamNames(key: HashKey(random.pair()))
         self.faults = configuration.faultRules.map { FaultDesk($0) }
     }
 
