@@ -128,7 +128,7 @@ let package = Package(
         .target(name: "ServiceManager", dependencies: ["CSystemd"]),
 
         // MARK: The worker SDK: the only module with a public interface, and nothing of the server in it
-        .target(name: "WakeWorker", dependencies: ["HTTPClient", "LinuxConditions", "Text"]),
+        .target(name: "WakeWorker", dependencies: ["HTTPClient", "LinuxConditions", "Platform", "Text"]),
 
         // MARK: The dashboard's page, which the program carries within itself
         .target(name: "Dashboard", resources: [.embedInCode("Page")]),
@@ -188,7 +188,7 @@ let package = Package(
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "Access", "Answers", "CProcess", "EngineRoom", "FaultInjection", "Gateway", "HTTPClient",
+                "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Gateway", "HTTPClient",
                 "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation", "Text",
                 "WakeWorker",
             ]
@@ -202,13 +202,12 @@ let package = Package(
         ),
         .executableTarget(
             name: "wakegate-history",
-            dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite"]
+            dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "Platform", "SQLite"]
         ),
-
         .executableTarget(name: "wakegate-workers", dependencies: ["HTTPClient", "Platform", "WakeWorker"]),
         .executableTarget(
             name: "wakegate-journal",
-            dependencies: ["Bytes", "DeviceEngine", "DeviceJournal", "LaunchPolicy"]
+            dependencies: ["Bytes", "DeviceEngine", "DeviceJournal", "LaunchPolicy", "Platform"]
         ),
 
         // MARK: Tests

@@ -20,7 +20,7 @@ final class FullRateClient {
 
     private let process: ChildProcess
 
-    /// It has had its first thousand answers when this returns.
+    /// Starts the client, which has had its first thousand answers when this returns.
     init(edge: String, authority: String, topic: String, devices: Int) throws {
         let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/full_rate.py").path
         let arguments = [file, edge, authority, topic, "\(devices)"]

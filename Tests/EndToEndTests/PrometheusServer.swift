@@ -8,7 +8,7 @@ final class PrometheusServer {
     private let process: ChildProcess
     private let address: String
 
-    /// It scrapes and evaluates four times a second, so that a minute's scrapes come in fifteen seconds.
+    /// Starts a server that scrapes and evaluates four times a second: a minute's scrapes come in fifteen seconds.
     ///
     /// - Parameters:
     ///   - jobs: what is scraped, as YAML of the list below `scrape_configs`.

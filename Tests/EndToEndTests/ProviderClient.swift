@@ -32,12 +32,12 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
     /// Whether its caller learns when a token became inactive.
     var tellsTimestamp = true
 
-    /// Those that authenticate with a provider token of their own making.
+    /// The clients that authenticate with a provider token of their own making.
     static let withToken = [
         Self.python("aioapns"), Self.python("kalyke"), Self.python("pyapns_client3"),
         Self.python("pyapns2", in: "venv-pyapns2"), Self.node, Self.java,
     ]
-    /// Those that authenticate with a client certificate.
+    /// The clients that authenticate with a client certificate.
     static let withCertificate = [
         Self.python("aapns", in: "venv-aapns", tellsTimestamp: false), Self.python("aioapns"), Self.python("kalyke"),
         Self.python("pyapns_client3"), Self.python("pyapns2", in: "venv-pyapns2"), Self.node, Self.java,

@@ -21,7 +21,9 @@ enum ModuleImports {
         "LinuxConditions": ["CNetlink", "Glibc"],
         "ServiceManager": ["CSystemd", "Glibc"],
         "HTTPClient": ["CLibcurl", "Glibc", "Platform"],
-        "WakeWorker": ["FoundationEssentials", "Glibc", "HTTPClient", "LinuxConditions", "Synchronization", "Text"],
+        "WakeWorker": [
+            "FoundationEssentials", "Glibc", "HTTPClient", "LinuxConditions", "Platform", "Synchronization", "Text",
+        ],
         "EventLog": ["Bytes", "Foundation", "Glibc", "Platform", "ServiceManager", "Synchronization"],
         "Answers": ["Bytes", "DeviceEngine", "FaultInjection", "Text"],
         "Access": [
@@ -53,13 +55,15 @@ enum ModuleImports {
             "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
         "CommandLineTool": [
-            "Access", "Answers", "CProcess", "EngineRoom", "FaultInjection", "Foundation", "Gateway", "Glibc",
+            "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Foundation", "Gateway", "Glibc",
             "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation",
             "Synchronization", "Text", "WakeWorker",
         ],
         "wakegate": ["CommandLineTool", "Gateway", "Glibc", "HTTPTransport"],
-        "wakegate-history": ["Bytes", "DeviceEngine", "Glibc", "History", "LaunchPolicy", "SQLite"],
-        "wakegate-journal": ["Bytes", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "LaunchPolicy"],
+        "wakegate-history": ["Bytes", "DeviceEngine", "Glibc", "History", "LaunchPolicy", "Platform", "SQLite"],
+        "wakegate-journal": [
+            "Bytes", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "LaunchPolicy", "Platform",
+        ],
         "wakegate-memory": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy"],
         "wakegate-workers": ["Dispatch", "Foundation", "HTTPClient", "Platform", "Synchronization", "WakeWorker"],
         "WakeGateTestKit": [

@@ -29,6 +29,44 @@ struct RuleTests {
         #expect(BannedWords.violations(in: SourceText(path: "Sources/LaunchPolicy/A.swift", text: code)).isEmpty)
     }
 
+    @Test("What is done in one way is mentioned at its home, and nowhere else", arguments: OneWay.all.map(\.name))
+    func oneWay(name: String) throws {
+        let way = try #require(OneWay.all.first { $0.name == name })
+        for word in way.words {
+            let code = word.hasSuffix("_") ? "\(word)more" : word
+            let path = "Sources/Gateway/Sample/Sample.swift"
+            let found = OneWay.violations(in: SourceText(path: path, text: "let y = 1\nlet x = \(code) 1\n"))
+            #expect(found.contains { $0.line == 2 && $0.message == "no `\(word)`: \(way.remedy)" })
+            for home in way.homes {
+                let text = SourceText(path: "Sources/Drivers/\(home)", text: "let x = \(code) 1\n")
+                #expect(!OneWay.violations(in: text).contains { $0.message.hasSuffix(way.remedy) })
+            }
+            let harmless = SourceText(path: path, text: "let text = \"\(code)\"  // \(code)\n")
+            #expect(OneWay.violations(in: harmless).isEmpty)
+        }
+    }
+
+    @Test("A home that mentions nothing of its way is named")
+    func emptyHome() {
+        let homes = Set(OneWay.all.flatMap { way in way.homes.map { "\($0): \(way.name)" } })
+        let lock = SourceText(path: "Sources/Drivers/Platform/Monitor.swift", text: "pthread_mutex_lock(x)\n")
+        #expect(Set(OneWay.unneeded(for: [lock])) == homes.subtracting(["Platform/Monitor.swift: locks"]))
+    }
+
+    @Test(
+        "A comment that opens on a pronoun is found; a pronoun further on is not",
+        arguments: [
+            ("/// It counts.\nlet a = 1\n", [1]), ("let a = 1\n    /// Its name.\n    let b = 1\n", [2]),
+            ("/// Those\n/// of the other one.\nlet a = 1\n", [1]), ("/// They.\n", [1]),
+            ("/// The count.\n///\n/// It counts.\nlet a = 1\n", []), ("/// Items.\nlet a = 1\n", []),
+            ("// It counts.\nlet a = 1\n", []), ("let text = \"/// It\"\n", []),
+        ] as [(String, [Int])]
+    )
+    func openingWord(text: String, lines: [Int]) {
+        let found = DocComments.violations(in: SourceText(path: "Tests/A/A.swift", text: text))
+        #expect(found.map(\.line) == lines)
+    }
+
     @Test("Every way to sleep is found", arguments: ["Task.", "Thread.", "u", "Glibc.", "await Task.", ""])
     func pauses(owner: String) {
         let code = "\(owner)\("sleep")(1)"

@@ -8,7 +8,8 @@ struct TidyTests {
         let files = try Repository.sources()
         #expect(files.count > 50, "the tidy test must see the sources")
         let violations = files.flatMap {
-            BannedWords.violations(in: $0) + Lengths.violations(in: $0) + ParameterLists.violations(in: $0)
+            BannedWords.violations(in: $0) + OneWay.violations(in: $0) + Lengths.violations(in: $0)
+                + ParameterLists.violations(in: $0) + DocComments.violations(in: $0)
         }
         let all = violations + ModuleImports.violations(in: files) + FolderCycles.violations(in: files)
         let remaining = Exceptions.remaining(all)
@@ -16,6 +17,7 @@ struct TidyTests {
         #expect(Exceptions.unused(for: all).isEmpty)
         #expect(Exceptions.all.count { $0.rule == "@testable" } <= 2, "a module's interface is what tests go by")
         #expect(FolderCycles.unneeded(for: files).isEmpty)
+        #expect(OneWay.unneeded(for: files).isEmpty)
     }
 
     @Test("The visible top level is exactly what the style names")

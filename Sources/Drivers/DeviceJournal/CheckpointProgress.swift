@@ -1,19 +1,18 @@
 import DeviceEngine
-import Foundation
+import Platform
 
 /// What the thread that commits and the one that makes checkpoints know of each other.
 ///
-/// It is `Sendable` without the compiler's proof: `lock` guards `state`. The thread sanitizer sees such a lock, and not
-/// all that `Mutex` does.
+/// It is `Sendable` without the compiler's proof: `monitor` guards `state`.
 final class CheckpointProgress: @unchecked Sendable {
     /// What a commit does next.
     enum Step: Hashable {
         case nothing
-        /// It tells the other thread to make a checkpoint.
+        /// The commit tells the other thread to make a checkpoint.
         case ask
-        /// It waits until the other thread has copied what it is copying.
+        /// The commit waits until the other thread has copied what it is copying.
         case wait
-        /// It copies the rest of the log itself.
+        /// The commit copies the rest of the log itself.
         case copyRest
     }
 
@@ -36,7 +35,7 @@ final class CheckpointProgress: @unchecked Sendable {
     }
 
     private let limits: JournalLimits
-    private let lock = NSCondition()
+    private let monitor = Monitor()
     private var state: State
 
     init(limits: JournalLimits) {
@@ -112,10 +111,10 @@ final class CheckpointProgress: @unchecked Sendable {
 
     /// Waits until the other thread has copied what it is copying.
     func waitForPass() {
-        self.lock.lock()
+        self.monitor.lock()
         let pass = self.state.passes
-        while self.state.isCopying, self.state.passes == pass { self.lock.wait() }
-        self.lock.unlock()
+        while self.state.isCopying, self.state.passes == pass { self.monitor.wait() }
+        self.monitor.unlock()
     }
 
     // MARK: Either thread
@@ -157,12 +156,12 @@ final class CheckpointProgress: @unchecked Sendable {
 
     func endPass() {
         self.withLock { $0.isCopying = false }
-        self.lock.broadcast()
+        self.monitor.broadcast()
     }
 
     private func withLock<Result>(_ body: (inout State) -> Result) -> Result {
-        self.lock.lock()
-        defer { self.lock.unlock() }
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
         return body(&self.state)
     }
 }

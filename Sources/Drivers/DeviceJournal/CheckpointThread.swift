@@ -1,14 +1,23 @@
 package import DeviceEngine
-import Foundation
 import Platform
-import Synchronization
 
 /// Makes a journal's checkpoints on a thread of its own, and looks after its files and its mark each second. `stop`
 /// ends it.
-package final class CheckpointThread: Sendable {
-    private let isDue = DispatchSemaphore(value: 0)
-    private let ended = DispatchSemaphore(value: 0)
-    private let isStopping = Atomic(false)
+///
+/// It is `Sendable` without the compiler's proof: `monitor` guards `wishes`.
+package final class CheckpointThread: @unchecked Sendable {
+    /// What others ask of the thread.
+    private struct Wishes {
+        var isCheckpointDue = false
+        var isStopping = false
+    }
+
+    /// How often the files and the mark are looked after, in nanoseconds.
+    private static let lookInterval: Int64 = 1_000_000_000
+
+    private let monitor = Monitor()
+    private var wishes = Wishes()
+    private let ended = Latch()
 
     /// Starts the thread, and has the journal call on it.
     ///
@@ -22,35 +31,52 @@ package final class CheckpointThread: Sendable {
         do throws(ThreadFailure) {
             try NamedThread("checkpoint") { [self] in
                 self.run(checkpointer, onFailure)
-                self.ended.signal()
+                self.ended.open()
             }
         } catch {
             throw StoreError(message: error.message)
         }
-        journal.onCheckpointDue = { [isDue = self.isDue] in isDue.signal() }
+        journal.onCheckpointDue = { self.wish { $0.isCheckpointDue = true } }
     }
 
     /// Ends the thread after the checkpoint it is at, and waits for that.
     package func stop() {
-        self.isStopping.store(true, ordering: .releasing)
-        self.isDue.signal()
+        self.wish { $0.isStopping = true }
         self.ended.wait()
     }
 
+    private func wish(_ change: (inout Wishes) -> Void) {
+        self.monitor.withLock {
+            change(&self.wishes)
+            self.monitor.signal()
+        }
+    }
+
+    /// Waits for a wish, at most until `moment`.
+    private func takeWishes(waitingUntil moment: Int64) -> Wishes {
+        self.monitor.withLock {
+            while !self.wishes.isCheckpointDue, !self.wishes.isStopping {
+                guard self.monitor.wait(untilNanoseconds: moment) else { break }
+            }
+            defer { self.wishes.isCheckpointDue = false }
+            return self.wishes
+        }
+    }
+
     private func run(_ checkpointer: JournalCheckpointer, _ onFailure: (StoreError) -> Void) {
-        var nextLook = DispatchTime.now() + 1
+        var nextLook = SystemClock.monotonicNanoseconds + Self.lookInterval
         var isMarkBehind = false
         while true {
-            let isDue = self.isDue.wait(timeout: nextLook) == .success
-            if self.isStopping.load(ordering: .acquiring) { return }
+            let wishes = self.takeWishes(waitingUntil: nextLook)
+            if wishes.isStopping { return }
             do throws(StoreError) {
-                if isDue {
+                if wishes.isCheckpointDue {
                     try checkpointer.checkpoint()
                     isMarkBehind = true
                 }
                 // Commits wait for whatever is synced beside them, and there may be many checkpoints in a second.
-                guard .now() >= nextLook else { continue }
-                nextLook = .now() + 1
+                guard SystemClock.monotonicNanoseconds >= nextLook else { continue }
+                nextLook = SystemClock.monotonicNanoseconds + Self.lookInterval
                 try checkpointer.checkFiles()
                 if isMarkBehind { try checkpointer.syncMark() }
                 isMarkBehind = false

@@ -1,6 +1,6 @@
 package import Bytes
 package import DeviceEngine
-import Glibc
+import Platform
 import SQLite
 
 /// Keeps an engine's records in an SQLite file, as a journal: a commit appends what changed in rows of its own, and
@@ -195,7 +195,7 @@ package final class Journal: RecordStore {
     private func write(_ batch: ByteView, to table: JournalTable) throws(StoreError) {
         try table.begin()
         self.stamp.commits += 1
-        self.stamp.time = Self.wallClock
+        self.stamp.time = SystemClock.wall
         let newest = self.records.rows.next
         self.beginRow()
         try self.append(batch, to: table)
@@ -207,13 +207,6 @@ package final class Journal: RecordStore {
         }
         try self.endRow(table)
         try table.commit()
-    }
-
-    /// Milliseconds since 1970.
-    private static var wallClock: Int64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
     /// Cuts the batch, at the borders of records, into rows.

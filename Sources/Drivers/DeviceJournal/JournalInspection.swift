@@ -115,7 +115,7 @@ struct FoundJournal {
     /// Nil when there is no row.
     let newest: JournalPosition?
     let mark: JournalMark?
-    /// It is a backup on which no start has begun.
+    /// Whether it is a backup on which no start has begun.
     let isCopy: Bool
     /// What is given up.
     let loss: StoreLoss?

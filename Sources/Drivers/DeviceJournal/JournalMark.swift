@@ -1,4 +1,5 @@
 import Bytes
+import Platform
 
 /// What a start must find in a journal: the newest row, and whose it is.
 ///
@@ -23,7 +24,7 @@ struct JournalMark: Hashable {
 
     /// The first mark of a journal whose newest row, if there is one, lies at `position`.
     static func first(number: UInt64, _ position: JournalPosition?) -> JournalMark {
-        var random = SystemRandomNumberGenerator()
+        var random = RandomBits()
         return JournalMark(
             number: number,
             journal: random.next(),

@@ -1,6 +1,6 @@
 import Bytes
 import DeviceEngine
-import Foundation
+import Platform
 import SQLite
 
 /// The file beside a journal that holds its mark, three times, each in a sector and page of its own.
@@ -20,10 +20,10 @@ final class JournalMarkFile: @unchecked Sendable {
     private let path: String
     private let running: SQLiteFile
     private var buffer = ByteBuffer()
-    private let syncing = NSLock()
+    private let syncing = Monitor()
     private let durable: SQLiteFile
     private var nextPlace = 1
-    private let lock = NSLock()
+    private let lock = Monitor()
     private var mark: JournalMark
 
     /// Opens the file of a journal whose mark is to be `mark`, and makes that durable.

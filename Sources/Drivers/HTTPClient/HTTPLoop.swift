@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// What lives on an `HTTPThread`: it is called there, and nowhere else.
 package protocol HTTPAgent: AnyObject {
@@ -25,11 +26,7 @@ package final class HTTPLoop {
     }
 
     /// Milliseconds since the machine started, suspended time included.
-    package var now: Int64 {
-        var time = timespec()
-        _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-    }
+    package var now: Int64 { SystemClock.boot }
 
     /// Begins a request; the agent is kept until it has ended, and hears of it.
     ///

@@ -1,20 +1,17 @@
-import Glibc
 import Platform
 
 /// One thread that makes the requests of everybody in this process who awaits or streams answers.
 ///
 /// It is made when it is first needed and lives as long as the process; thousands of streams share it.
 ///
-/// It is `Sendable` without the compiler's proof: `lock` guards what changes. The thread sanitizer sees such a lock,
-/// and not all that `Mutex` does when two threads meet in it.
-@safe
+/// It is `Sendable` without the compiler's proof: `monitor` guards what changes.
 package final class HTTPThread: @unchecked Sendable {
     /// Something to do on the thread. A struct, so that the closure is not wrapped anew at each read.
     private struct Work: Sendable {
         let run: @Sendable (HTTPLoop) -> Void
     }
 
-    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let monitor = Monitor()
     private var waiting: [Work] = []
     private let waker: HTTPWaker
 
@@ -31,7 +28,6 @@ package final class HTTPThread: @unchecked Sendable {
         // The client moves to the thread that is made below, and nobody else keeps it.
         nonisolated(unsafe) let client = try HTTPClient()
         self.waker = unsafe client.waker
-        unsafe pthread_mutex_init(self.lock, nil)
         do throws(ThreadFailure) {
             // Signals are for the threads that expect them.
             try NamedThread("network", signals: .blocked) { [self] in unsafe self.run(HTTPLoop(client)) }
@@ -40,17 +36,12 @@ package final class HTTPThread: @unchecked Sendable {
         }
     }
 
-    deinit {
-        unsafe pthread_mutex_destroy(self.lock)
-        unsafe self.lock.deallocate()
-    }
-
     /// Runs `work` on the thread, soon, and in the order of the calls.
     package func submit(_ work: @escaping @Sendable (HTTPLoop) -> Void) {
-        unsafe pthread_mutex_lock(self.lock)
+        self.monitor.lock()
         self.waiting.append(Work(run: work))
         let isFirst = self.waiting.count == 1
-        unsafe pthread_mutex_unlock(self.lock)
+        self.monitor.unlock()
         if isFirst { self.waker.wake() }
     }
 
@@ -84,9 +75,9 @@ package final class HTTPThread: @unchecked Sendable {
     private func run(_ loop: HTTPLoop) {
         while true {
             var work: [Work] = []
-            unsafe pthread_mutex_lock(self.lock)
+            self.monitor.lock()
             swap(&work, &self.waiting)
-            unsafe pthread_mutex_unlock(self.lock)
+            self.monitor.unlock()
             for work in work { work.run(loop) }
             loop.turn()
         }

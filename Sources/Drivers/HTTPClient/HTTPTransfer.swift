@@ -130,7 +130,7 @@ final class UnreportedTransfers {
         self.transfers.append(transfer)
     }
 
-    /// Those that came in since the last call, in their order.
+    /// The transfers that came in since the last call, in their order.
     func take() -> [HTTPTransfer] {
         defer { self.transfers.removeAll(keepingCapacity: true) }
         for transfer in self.transfers { transfer.isUnreported = false }

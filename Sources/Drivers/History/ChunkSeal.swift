@@ -22,7 +22,7 @@ package enum ChunkSeal {
         var state = UInt64(bytes.count) ^ 0x9E37_79B9_7F4A_7C15
         var index = 0
         while index + 16 <= bytes.count {
-            state = self.mix(bytes.word(at: index) ^ 0xA076_1D64_78BD_642F, bytes.word(at: index + 8) ^ state)
+            state = FoldedProduct.of(bytes.word(at: index) ^ 0xA076_1D64_78BD_642F, bytes.word(at: index + 8) ^ state)
             index += 16
         }
         var rest: (UInt64, UInt64) = (0, 0)
@@ -30,13 +30,7 @@ package enum ChunkSeal {
             rest = (rest.0 << 8 | rest.1 >> 56, rest.1 << 8 | UInt64(bytes[index]))
             index += 1
         }
-        state = self.mix(rest.0 ^ 0xE703_7ED1_A0B4_28DB, rest.1 ^ state)
-        return self.mix(state ^ 0x8EBC_6AF0_9C88_C6E3, 0x5895_89B2_2C0F_7D1D)
-    }
-
-    /// Both halves of a product, folded into one.
-    private static func mix(_ left: UInt64, _ right: UInt64) -> UInt64 {
-        let product = left.multipliedFullWidth(by: right)
-        return product.high ^ product.low
+        state = FoldedProduct.of(rest.0 ^ 0xE703_7ED1_A0B4_28DB, rest.1 ^ state)
+        return FoldedProduct.of(state ^ 0x8EBC_6AF0_9C88_C6E3, 0x5895_89B2_2C0F_7D1D)
     }
 }

@@ -18,7 +18,7 @@ package struct HistoryRun {
         let row: Int64
     }
 
-    /// Its row; 0 before it has one.
+    /// The run's row; 0 before it has one.
     var id: Int64 = 0
     /// Orders runs in time.
     var order: UInt64 = 0

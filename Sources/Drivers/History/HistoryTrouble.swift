@@ -7,10 +7,10 @@ package enum HistoryTrouble: Hashable, Sendable {
     case cutOff(found: UInt64, durable: UInt64)
     /// Events cannot be written, or questions not be answered; told once, and tried again.
     case failing(reason: String)
-    /// It works again; so many events were lost since the trouble began.
+    /// The history works again; so many events were lost since the trouble began.
     case recovered(droppedEvents: Int)
 
-    /// It, as a sentence without a full stop.
+    /// What happened, as a sentence without a full stop.
     package var message: String {
         switch self {
         case .setAside(let path, let reason, let isInPlace):

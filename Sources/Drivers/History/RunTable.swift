@@ -9,7 +9,7 @@ import SQLite
 final class RunTable {
     /// Why a file cannot be opened.
     enum OpeningFault: Error {
-        /// It never can be: it is damaged, or not ours, or newer.
+        /// The file never can be opened: it is damaged, or not ours, or newer.
         case unusable(String)
         /// Perhaps it can later.
         case failed(SQLiteError)
@@ -20,7 +20,7 @@ final class RunTable {
         case live = 0
         /// A merge's result, not whole yet.
         case unfinished = 1
-        /// Its chunks are being deleted.
+        /// A run whose chunks are being deleted.
         case dead = 2
     }
 

@@ -9,9 +9,9 @@ private import Synchronization
 package final class NamedThread: Sendable {
     /// Which signals of the process the thread may be given.
     package enum Signals: Sendable {
-        /// Those that the thread takes which starts it.
+        /// The signals that the thread takes which starts it.
         case inherited
-        /// None: signals are for the threads that expect them.
+        /// No signal: signals are for the threads that expect them.
         case blocked
     }
 

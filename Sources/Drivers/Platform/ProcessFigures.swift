@@ -44,9 +44,7 @@ package struct ProcessFigures: Sendable {
 
     /// Seconds of processor time until now.
     package static var processorSeconds: Double {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec / 1_000_000) / 1000
+        Double(SystemClock.processorNanoseconds / 1_000_000) / 1000
     }
 
     private static func text(_ path: String) -> String {

@@ -1,20 +1,33 @@
-import Glibc
+// The one file that asks the kernel for chance.
+internal import Glibc
 
 /// Unpredictable bits, drawn from the kernel in blocks: one at a time costs a system call each.
-package struct RandomBits {
-    private static let blockCount = 512
+///
+/// The first block is small, and each that follows is twice as long up to a limit: who draws once draws little.
+package struct RandomBits: RandomNumberGenerator, Sendable {
+    private static let blockCountFirst = 8
+    private static let blockCountMax = 512
     private var block: [UInt64] = []
+    private var blockCount = Self.blockCountFirst
 
     package init() {}
 
+    /// 64 unpredictable bits.
+    package mutating func next() -> UInt64 {
+        if self.block.isEmpty { self.draw() }
+        return self.block.removeLast()
+    }
+
     /// 128 unpredictable bits.
-    package mutating func next() -> (UInt64, UInt64) {
-        if self.block.count < 2 {
-            self.block = Array(repeating: 0, count: Self.blockCount)
-            unsafe self.block.withUnsafeMutableBytes { bytes in
-                unsafe arc4random_buf(bytes.baseAddress.unsafelyUnwrapped, bytes.count)
-            }
+    package mutating func pair() -> (UInt64, UInt64) {
+        (self.next(), self.next())
+    }
+
+    private mutating func draw() {
+        self.block = Array(repeating: 0, count: self.blockCount)
+        unsafe self.block.withUnsafeMutableBytes { bytes in
+            unsafe arc4random_buf(bytes.baseAddress.unsafelyUnwrapped, bytes.count)
         }
-        return (self.block.removeLast(), self.block.removeLast())
+        self.blockCount = min(Self.blockCountMax, self.blockCount * 2)
     }
 }

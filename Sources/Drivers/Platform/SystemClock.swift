@@ -1,26 +1,42 @@
-import Glibc
+// The one file that knows the system's clocks.
+internal import Glibc
 
-/// The machine's clocks, in milliseconds.
+/// The machine's clocks: milliseconds where the name says nothing else.
 package enum SystemClock {
-    /// Milliseconds since 1970, as the wall clock has it now.
-    package static var wall: Int64 { self.read(CLOCK_REALTIME) }
+    /// Since 1970, as the wall clock has it at this moment.
+    package static var wall: Int64 { self.milliseconds(CLOCK_REALTIME) }
 
-    /// Milliseconds since the machine started, suspended time included.
-    package static var boot: Int64 { self.read(CLOCK_BOOTTIME) }
+    /// Since the machine started, suspended time included.
+    package static var boot: Int64 { self.milliseconds(CLOCK_BOOTTIME) }
 
-    /// Milliseconds on the clock that loops use.
-    package static var monotonic: Int64 { self.read(CLOCK_MONOTONIC) }
+    /// On a clock that never steps, and stands while the machine is suspended.
+    package static var monotonic: Int64 { self.milliseconds(CLOCK_MONOTONIC) }
 
-    /// The same in microseconds.
-    package static var monotonicMicroseconds: Int64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    /// The same clock as `monotonic`, in microseconds.
+    package static var monotonicMicroseconds: Int64 { self.monotonicNanoseconds / 1000 }
+
+    /// The same clock as `monotonic`, in nanoseconds.
+    package static var monotonicNanoseconds: Int64 { self.nanoseconds(CLOCK_MONOTONIC) }
+
+    /// The processor time of this process, in nanoseconds.
+    package static var processorNanoseconds: Int64 { self.nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
+
+    /// The processor time of the calling thread, in nanoseconds.
+    package static var threadNanoseconds: Int64 { self.nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
+
+    private static func milliseconds(_ clock: clockid_t) -> Int64 {
+        let time = self.read(clock)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    private static func read(_ clock: clockid_t) -> Int64 {
+    private static func nanoseconds(_ clock: clockid_t) -> Int64 {
+        let time = self.read(clock)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    private static func read(_ clock: clockid_t) -> timespec {
         var time = timespec()
         unsafe clock_gettime(clock, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+        return time
     }
 }

@@ -1,14 +1,14 @@
 /// What a service tells its manager of itself; `systemctl status` shows the words.
 package enum ServiceNotice: Hashable, Sendable {
-    /// It does its work from now on: after its start, and after a reload.
+    /// The service does its work from now on: after its start, and after a reload.
     case ready(String)
-    /// It reads its configuration again; `monotonicMicroseconds` is now. `ready` follows.
+    /// The service reads its configuration again; `monotonicMicroseconds` is now. `ready` follows.
     case reloading(String, monotonicMicroseconds: UInt64)
-    /// It ends by itself, which may take so long.
+    /// The service ends by itself, which may take so long.
     case stopping(String, milliseconds: Int64)
-    /// How it is, with nothing else changed.
+    /// How the service is, with nothing else changed.
     case status(String)
-    /// It is neither hung nor starved; to be told as often as `Systemd.watchdogMicroseconds` says.
+    /// The service is neither hung nor starved; to be told as often as `Systemd.watchdogMicroseconds` says.
     case alive
 
     /// What the manager may wait beyond what was announced: threads end, files are closed.

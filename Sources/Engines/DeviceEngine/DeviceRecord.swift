@@ -52,13 +52,13 @@ extension DeviceRecord {
         static let isChanged = Marks(rawValue: 1 << 4)
     }
 
-    /// It is counted as a device with a pending push.
+    /// Whether the device is counted as one with a pending push.
     var isPending: Bool {
         get { self.marks.contains(.isPending) }
         set { self.mark(.isPending, newValue) }
     }
 
-    /// Its push in flight is counted.
+    /// Whether the device's push in flight is counted.
     var isInFlight: Bool {
         get { self.marks.contains(.isInFlight) }
         set { self.mark(.isInFlight, newValue) }
@@ -69,19 +69,19 @@ extension DeviceRecord {
         set { self.mark(.isRegistered, newValue) }
     }
 
-    /// It waits in its topic's queue for a slot.
+    /// Whether the device waits in its topic's queue for a slot.
     var isReady: Bool {
         get { self.marks.contains(.isReady) }
         set { self.mark(.isReady, newValue) }
     }
 
-    /// It is among the changes of the step.
+    /// Whether the device is among the changes of the step.
     var isChanged: Bool {
         get { self.marks.contains(.isChanged) }
         set { self.mark(.isChanged, newValue) }
     }
 
-    /// It came to wait in its topic's queue.
+    /// The device came to wait in its topic's queue.
     mutating func becameReady(at moment: Instant) {
         self.isReady = true
         self.readySince = UInt32(truncatingIfNeeded: moment.milliseconds)

@@ -69,7 +69,7 @@ package struct PolicyVersions: Hashable, Sendable {
 extension PolicyVersions {
     private static let versionBytes = 20
 
-    /// Those that `store` wrote; nil when it did not, or when they do not follow each other.
+    /// The versions that `store` wrote; nil when it did not, or when they do not follow each other.
     package init?(stored bytes: ByteView) {
         guard bytes.count % Self.versionBytes == 0, bytes.count / Self.versionBytes <= Self.keptMax else { return nil }
         var reader = RecordReader(bytes)

@@ -9,7 +9,7 @@ package struct PushContent {
     private struct Header {
         let apnsID: APNsID
         let collapseIDCount: UInt16
-        /// It stands where alignment leaves room.
+        /// The bytes of the trace; the count stands where alignment leaves room.
         let traceCount: UInt16
         let payloadCount: UInt32
     }

@@ -9,10 +9,10 @@ struct Topic {
     var firstReady = DeviceIndex.none
     var lastReady = DeviceIndex.none
     var readyCount = 0
-    /// Its devices, removed ones included.
+    /// How many devices the topic has, removed ones included.
     var deviceCount = 0
     /// The memory of its pushes that wait or are in flight.
     var contentBytes = 0
-    /// It is among the changes of the step.
+    /// Whether the topic is among the changes of the step.
     var isChanged = false
 }

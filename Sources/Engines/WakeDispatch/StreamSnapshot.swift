@@ -5,17 +5,17 @@ package import LaunchPolicy
 package struct StreamSnapshot: Sendable {
     /// Whether a stream takes wakes, and what keeps it from that.
     package enum State: String, Sendable {
-        /// It has a free slot.
+        /// The stream has a free slot.
         case free
         /// Every slot holds a wake.
         case busy
         /// The payloads it holds are as large as they may be.
         case full
-        /// Its peer does not read.
+        /// The stream's peer does not read.
         case paused
         /// Three wakes in a row expired on it unanswered.
         case stalled
-        /// Its worker stops.
+        /// The stream's worker stops.
         case draining
     }
 

@@ -58,18 +58,18 @@ final class Subscription {
     /// The bytes of all of them: no more can wait for a worker that does not read.
     private(set) var bytes = 0
     private let bounds: StreamBounds
-    /// Its place in the order in which the naming streams of its topic came.
+    /// The place in the order in which the naming streams of its topic came.
     var number: UInt64 = 0
     /// Where it stands among the streams that name its devices; `NamingStreams` keeps it.
     var places: [NamingStreams.Place] = []
-    /// Its wakes that expired since it last answered one; a late answer to one of them counts as an answer.
+    /// The wakes that expired since one was last answered; a late answer to one of them counts as an answer.
     var expiredInARow: [WakeID] = []
-    /// Its peer does not read: nothing more is sent.
+    /// Whether the peer does not read: nothing more is sent.
     var isPaused = false
-    /// It stands in its topic's rotation.
+    /// Whether the stream stands in its topic's rotation.
     var isInRotation = false
     var hasEnded = false
-    /// Its worker stops: it gets no new wake, and ends after its last.
+    /// Whether the worker stops: the stream gets no new wake, and ends after its last.
     var isDraining = false
     /// The place in `request.devices` of the device that is next.
     private var deviceInTurn = 0
@@ -91,7 +91,7 @@ final class Subscription {
     /// Three wakes in a row expired unanswered: it gets none until it answers one.
     var isStalled: Bool { self.expiredInARow.count >= Self.expiredInARowMax }
 
-    /// It can take one more wake.
+    /// Whether the stream can take one more wake.
     var isFree: Bool {
         !self.hasEnded && !self.isDraining && !self.isPaused && !self.isStalled && self.wakes.count < self.slots
             && !self.isFull
@@ -100,7 +100,7 @@ final class Subscription {
     /// The wakes it holds are as large as they may be.
     var isFull: Bool { self.bytes >= self.bounds.wakeBytesMax }
 
-    /// It got a wake, whose payload has so many bytes.
+    /// The stream got a wake, whose payload has so many bytes.
     func add(_ wake: WakeID, bytes: Int, at now: Instant) {
         self.wakes[wake] = HeldWake(bytes: bytes, givenAt: now)
         self.bytes += bytes

@@ -14,7 +14,7 @@ package struct APIError: Error, Hashable, Sendable {
     var deadline: Int64?
     /// When a token was removed, in milliseconds since 1970; written beside the reason.
     var timestamp: Int64?
-    /// It asks for another bearer token, in a header beside the body.
+    /// Whether it asks for another bearer token, in a header beside the body.
     package var isChallenge = false
     /// What is wrong with a configuration; written beside the reason.
     package var faults: [ConfigurationFault] = []

@@ -6,7 +6,7 @@ import Synchronization
 /// Takes one line for each thing an operator would act on, from any thread, and writes it on a thread of its own.
 ///
 /// Who logs never waits for whoever reads: with `linesMax` lines waiting, or when they cannot be written, further ones
-/// are lost and counted. It is `Sendable` without the compiler's proof: `condition` guards every field but the level.
+/// are lost and counted. It is `Sendable` without the compiler's proof: `monitor` guards every field but the level.
 package final class GatewayLog: @unchecked Sendable {
     /// The most lines that wait to be written.
     package static let linesMax = 1024
@@ -16,7 +16,7 @@ package final class GatewayLog: @unchecked Sendable {
 
     private let level: Atomic<Int>
     private let sink: any LogSink
-    private let condition = UptimeCondition()
+    private let monitor = Monitor()
     private var format: LogFormat
     private var throttle = LogThrottle()
     private var waiting: [LogLine] = []
@@ -43,7 +43,7 @@ package final class GatewayLog: @unchecked Sendable {
     /// Goes on with another level and another format.
     package func set(level: LogLevel, format: LogFormat) {
         self.level.store(Self.rank(level), ordering: .relaxed)
-        self.condition.withLock { self.format = format }
+        self.monitor.withLock { self.format = format }
     }
 
     /// Whether lines about `event` are written at all.
@@ -54,36 +54,36 @@ package final class GatewayLog: @unchecked Sendable {
     package func write(_ event: GatewayEvent, _ fields: [String: String] = [:]) {
         guard self.writes(event) else { return }
         let line = LogLine(time: SystemClock.wall, event: event, fields: fields)
-        self.condition.withLock {
+        self.monitor.withLock {
             let due = self.throttle.nextDue
             if !event.isThrottled || self.throttle.admit(line, now: SystemClock.monotonic) {
                 self.enqueue(line)
             } else if self.throttle.nextDue != due {
-                self.condition.signal()
+                self.monitor.signal()
             }
         }
     }
 
     /// Waits until everything that was given to it is written, at most for so long.
     package func flush(withinSeconds seconds: Double = 5) {
-        self.condition.withLock { self.waitUntilWritten(seconds) }
+        self.monitor.withLock { self.waitUntilWritten(seconds) }
     }
 
     /// Waits until everything is written, at most for so long, and takes no more.
     package func close(withinSeconds seconds: Double = 1) {
-        self.condition.withLock {
+        self.monitor.withLock {
             for line in self.throttle.takeDue(.max) { self.enqueue(line) }
             self.isClosed = true
-            self.condition.broadcast()
+            self.monitor.broadcast()
             self.waitUntilWritten(seconds)
         }
     }
 
-    /// `condition` is locked.
+    /// `monitor` is locked.
     private func waitUntilWritten(_ seconds: Double) {
         let deadline = SystemClock.monotonic + Int64(seconds * 1000)
         while self.isWriting || !self.waiting.isEmpty {
-            guard self.condition.wait(until: deadline) else { return }
+            guard self.monitor.wait(until: deadline) else { return }
         }
     }
 
@@ -103,7 +103,7 @@ package final class GatewayLog: @unchecked Sendable {
         }
         self.waiting.append(line)
         if self.hasThread {
-            self.condition.signal()
+            self.monitor.signal()
         } else {
             do throws(ThreadFailure) {
                 try NamedThread("log") { self.run() }
@@ -140,16 +140,16 @@ package final class GatewayLog: @unchecked Sendable {
     ///
     /// - Parameter lost: grows by those that found no room since.
     private func take(lost: inout Int) -> ([LogLine], LogFormat)? {
-        self.condition.lock()
-        defer { self.condition.unlock() }
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
         self.isWriting = false
-        self.condition.broadcast()
+        self.monitor.broadcast()
         while self.waiting.isEmpty {
             for line in self.throttle.takeDue(SystemClock.monotonic) { self.waiting.append(line) }
             guard self.waiting.isEmpty else { break }
             guard !self.isClosed else { return nil }
             let due = self.throttle.nextDue.map { max(0, $0 - SystemClock.monotonic) } ?? Self.waitMax
-            _ = self.condition.wait(until: SystemClock.monotonic + due)
+            _ = self.monitor.wait(until: SystemClock.monotonic + due)
         }
         defer { self.waiting = [] }
         self.isWriting = true

@@ -17,3 +17,21 @@ package struct LogLine: Hashable, Sendable {
         }
     }
 }
+
+/// The least important log line that is written, and how much a line matters.
+package enum LogLevel: String, CaseIterable, Sendable {
+    case debug, info, warning, error
+}
+
+/// How a log line is written: for people, or as one JSON object.
+package enum LogFormat: String, CaseIterable, Sendable {
+    case text, json
+}
+
+/// Where lines go.
+package protocol LogSink: Sendable {
+    /// Writes a line; it may take its time.
+    ///
+    /// - Returns: false when the line is lost.
+    func write(_ line: LogLine, _ format: LogFormat) -> Bool
+}

@@ -1,3 +1,4 @@
+package import Access
 package import Answers
 
 /// A configuration that cannot be used, with every fault that was found in it.
@@ -38,5 +39,14 @@ extension APIError {
     /// Fault rules cannot be taken, with every fault of them.
     package static func badFaults(_ error: ConfigurationError) -> APIError {
         APIError(400, "BadFaults", error.description)
+    }
+}
+
+extension ConfigurationFault {
+    /// - `error`: its message says what is wrong, and behind a semicolon what to do.
+    package init(key: String, _ error: CredentialError) {
+        let sentence = error.message.hasSuffix(".") ? error.message.dropLast() : error.message[...]
+        let parts = sentence.split(separator: "; ", maxSplits: 1)
+        self.init(key: key, problem: String(parts[0]), remedy: parts.dropFirst().joined())
     }
 }

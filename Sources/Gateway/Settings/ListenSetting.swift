@@ -22,3 +22,33 @@ package struct ListenSetting: Hashable, Sendable {
 
     package var isOff: Bool { self.addresses.isEmpty }
 }
+
+/// Where a running gateway accepts, with the ports it really got.
+package struct BoundAddresses: Sendable {
+    package var edge: ListenSetting
+    package var admin: ListenSetting
+    package var plain: ListenSetting
+
+    package init(edge: ListenSetting, admin: ListenSetting, plain: ListenSetting) {
+        self.edge = edge
+        self.admin = admin
+        self.plain = plain
+    }
+}
+
+/// Whom a listener serves.
+package enum ListenerRole: CaseIterable, Sendable {
+    /// Providers and workers over TLS.
+    case edge
+    /// Providers and workers in cleartext.
+    case plain
+    /// Operators in cleartext.
+    case admin
+
+    package var isCleartext: Bool {
+        switch self {
+        case .edge: false
+        case .plain, .admin: true
+        }
+    }
+}

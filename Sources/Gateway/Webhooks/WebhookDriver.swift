@@ -40,7 +40,7 @@ final class WebhookDriver {
     private var accepted: [WakeID: Delivery] = [:]
     private var effects = EffectBatch()
     private var batch = CommandBatch()
-    private var generator = SystemRandomNumberGenerator()
+    private var generator = RandomBits()
     private var isDraining = false
     private var isDrained = false
 

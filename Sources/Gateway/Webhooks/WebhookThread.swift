@@ -1,6 +1,5 @@
 package import EngineRoom
 package import EventLog
-import Foundation
 package import HTTPClient
 package import Platform
 import Synchronization
@@ -14,7 +13,7 @@ package final class WebhookThread: Sendable {
 
     /// What the thread is told from others.
     private final class Orders: Sendable {
-        let mayBegin = DispatchSemaphore(value: 0)
+        let mayBegin = Latch()
         let isStopping = Atomic(false)
         /// What the driver is to go on with; nil for what it has.
         let replacement = Mutex<[Webhook]?>(nil)
@@ -56,14 +55,14 @@ package final class WebhookThread: Sendable {
     /// - Returns: whether it was the first time.
     func start() -> Bool {
         guard !self.hasStarted.exchange(true, ordering: .acquiringAndReleasing) else { return false }
-        self.orders.mayBegin.signal()
+        self.orders.mayBegin.open()
         return true
     }
 
     /// Gives up what is under way, ends the thread, and waits for that.
     func stop() {
         self.orders.isStopping.store(true, ordering: .releasing)
-        self.orders.mayBegin.signal()
+        self.orders.mayBegin.open()
         self.waker.wake()
         self.thread.join()
     }

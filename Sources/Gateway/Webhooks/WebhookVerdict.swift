@@ -7,13 +7,13 @@ import Text
 package enum WebhookVerdict: Hashable, Sendable {
     /// The webhook reports the result.
     case result(FetchResult)
-    /// It has taken the wake, and will report the result itself.
+    /// The webhook has taken the wake, and will report the result itself.
     case accepted
-    /// It answered, but not as agreed: the wake has failed.
+    /// The webhook answered, but not as agreed: the wake has failed.
     case refused(cause: String)
-    /// It may have got the wake, and nobody knows what it made of it.
+    /// The webhook may have got the wake, and nobody knows what it made of it.
     case lost(cause: String)
-    /// It never got the wake, or sent it back; it may have asked for rest, in milliseconds.
+    /// The webhook never got the wake, or sent it back; it may have asked for rest, in milliseconds.
     case undelivered(cause: String, retryAfter: Int64?)
 
     /// The most bytes an answer may have.

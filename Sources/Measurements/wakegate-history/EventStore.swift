@@ -2,13 +2,14 @@ import Bytes
 import DeviceEngine
 import Glibc
 import History
+import Platform
 
 /// How long a lot of events kept its writer, microseconds.
 struct Pieces {
     /// Until it was written.
-    var flush: Double
+    var flush: Int64
     /// The longest piece of the tidying after it.
-    var tidying: Double
+    var tidying: Int64
 
     /// Takes over what is longer in `other`.
     mutating func rise(to other: Pieces) {
@@ -43,14 +44,14 @@ struct SortedRuns: EventStore {
 
     func write(_ events: [HistoryEvent]) -> Pieces {
         self.history.append(events)
-        let start = Clock.microseconds(CLOCK_MONOTONIC)
+        let start = SystemClock.monotonicMicroseconds
         self.history.flush()
-        var pieces = Pieces(flush: Clock.microseconds(CLOCK_MONOTONIC) - start, tidying: 0)
+        var pieces = Pieces(flush: SystemClock.monotonicMicroseconds - start, tidying: 0)
         var isDone = false
         while !isDone {
-            let begin = Clock.microseconds(CLOCK_MONOTONIC)
+            let begin = SystemClock.monotonicMicroseconds
             isDone = !self.history.tidy()
-            pieces.tidying = max(pieces.tidying, Clock.microseconds(CLOCK_MONOTONIC) - begin)
+            pieces.tidying = max(pieces.tidying, SystemClock.monotonicMicroseconds - begin)
         }
         return pieces
     }
@@ -61,15 +62,5 @@ struct SortedRuns: EventStore {
 
     func push(_ id: APNsID) -> Int {
         self.history.push(id).count
-    }
-}
-
-/// The system's clocks.
-enum Clock {
-    /// What a clock shows, microseconds.
-    static func microseconds(_ clock: clockid_t) -> Double {
-        var time = timespec()
-        unsafe clock_gettime(clock, &time)
-        return Double(time.tv_sec) * 1e6 + Double(time.tv_nsec) / 1e3
     }
 }

@@ -3,6 +3,7 @@ import DeviceEngine
 import Glibc
 import History
 import LaunchPolicy
+import Platform
 
 /// What the history costs, and beside it the same in ordinary tables of SQLite: processor time an event, bytes an
 /// event, and how long a question takes.
@@ -14,13 +15,13 @@ struct Measurement {
     /// What all lots of one store took.
     private struct Costs {
         /// Of the processor.
-        var microseconds = 0.0
+        var nanoseconds: Int64 = 0
         var longest = Pieces(flush: 0, tidying: 0)
     }
 
     static let questions = 2000
 
-    private var state: UInt64 = 1
+    private var random = SplitMix64(seed: 1)
     private let folder: String
     private let lot: Int
 
@@ -56,9 +57,9 @@ struct Measurement {
         while written < events {
             last = self.makeLot(devices: devices, from: written)
             for (index, store) in stores.enumerated() {
-                let start = Clock.microseconds(CLOCK_PROCESS_CPUTIME_ID)
+                let start = SystemClock.processorNanoseconds
                 let pieces = try store.write(last)
-                costs[index].microseconds += Clock.microseconds(CLOCK_PROCESS_CPUTIME_ID) - start
+                costs[index].nanoseconds += SystemClock.processorNanoseconds - start
                 costs[index].longest.rise(to: pieces)
             }
             written += last.count
@@ -73,7 +74,7 @@ struct Measurement {
             writer.key(store.name)
             writer.beginObject()
             writer.key("nanosecondsAnEvent")
-            writer.integer(Int(cost.microseconds * 1000 / Double(written)))
+            writer.integer(Int(cost.nanoseconds) / written)
             writer.key("bytesAnEvent")
             writer.integer(Self.fileBytes(store.path) / written)
             writer.key("longestFlushMicroseconds")
@@ -93,17 +94,17 @@ struct Measurement {
         _ events: [HistoryEvent],
         _ writer: inout JSONWriter
     ) throws {
-        var recent: [Double] = []
-        var push: [Double] = []
+        var recent: [Int64] = []
+        var push: [Int64] = []
         for _ in 0..<Self.questions {
             let device = self.device(devices)
-            var start = Clock.microseconds(CLOCK_MONOTONIC)
+            var start = SystemClock.monotonicMicroseconds
             _ = try store.recent(device: device, count: 32)
-            recent.append(Clock.microseconds(CLOCK_MONOTONIC) - start)
-            guard let apnsID = events[Int(self.next() % UInt64(events.count))].apnsID else { continue }
-            start = Clock.microseconds(CLOCK_MONOTONIC)
+            recent.append(SystemClock.monotonicMicroseconds - start)
+            guard let apnsID = events[Int(self.random.next() % UInt64(events.count))].apnsID else { continue }
+            start = SystemClock.monotonicMicroseconds
             let found = try store.push(apnsID)
-            push.append(Clock.microseconds(CLOCK_MONOTONIC) - start)
+            push.append(SystemClock.monotonicMicroseconds - start)
             precondition(found > 0, "a push is missing")
         }
         recent.sort()
@@ -126,27 +127,19 @@ struct Measurement {
             let device = self.device(devices)
             // 200,000 events a second.
             let at = Instant(milliseconds: 1_700_000_000_000 + Int64(number + events.count) / 200)
-            let apnsID = APNsID(random: (self.next(), self.next()))
+            let apnsID = APNsID(random: (self.random.next(), self.random.next()))
             events.append(HistoryEvent(device: device, at: at, kind: .push(.launched), apnsID: apnsID))
             events.append(
                 HistoryEvent(device: device, at: at, kind: .launch(attempt: 1, coalesced: 0), apnsID: apnsID)
             )
-            guard self.next() & 7 == 0 else { continue }
+            guard self.random.next() & 7 == 0 else { continue }
             events.append(HistoryEvent(device: device, at: at + 5, kind: .result(.newData), apnsID: apnsID))
         }
         return events
     }
 
     private mutating func device(_ count: Int) -> UInt64 {
-        (self.next() % UInt64(count) + 1) &* 0x9E37_79B9_7F4A_7C15
-    }
-
-    private mutating func next() -> UInt64 {
-        self.state &+= 0x9E37_79B9_7F4A_7C15
-        var value = self.state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
+        (self.random.next() % UInt64(count) + 1) &* SplitMix64.step
     }
 
     private static func fileBytes(_ path: String) -> Int {

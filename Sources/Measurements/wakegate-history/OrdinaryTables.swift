@@ -1,7 +1,7 @@
 import Bytes
 import DeviceEngine
-import Glibc
 import LaunchPolicy
+import Platform
 import SQLite
 
 /// The history as one would write it with SQLite alone: a row for each event, in the order of devices, and an index of
@@ -39,7 +39,7 @@ final class OrdinaryTables: EventStore {
 
     /// Writes the events in one transaction, sorted by device as the runs are, and copies the log when it is long.
     func write(_ events: [HistoryEvent]) throws -> Pieces {
-        let start = Clock.microseconds(CLOCK_MONOTONIC)
+        let start = SystemClock.monotonicMicroseconds
         try self.database.execute("BEGIN")
         for event in events.sorted(by: { $0.device < $1.device }) {
             self.number += 1
@@ -56,9 +56,9 @@ final class OrdinaryTables: EventStore {
             }
         }
         try self.database.execute("COMMIT")
-        let written = Clock.microseconds(CLOCK_MONOTONIC)
+        let written = SystemClock.monotonicMicroseconds
         _ = try self.database.checkpoint(.passive)
-        return Pieces(flush: written - start, tidying: Clock.microseconds(CLOCK_MONOTONIC) - written)
+        return Pieces(flush: written - start, tidying: SystemClock.monotonicMicroseconds - written)
     }
 
     func recent(device: UInt64, count: Int) throws -> Int {

@@ -4,12 +4,15 @@ import DeviceJournal
 import Foundation
 import Glibc
 import LaunchPolicy
+import Platform
 
 /// What the journal costs: devices are written once, then random ones again and again, then all are loaded.
 @main
 struct Measurement: ~Copyable {
     private let options: MeasurementOptions
-    private var random: UInt64 = 1
+    private var random = SplitMix64(seed: 1)
+    /// The number that the batch was made with.
+    private var number: UInt64 = 0
     private var batch = RecordBatch()
     private let content: [UInt8]
     private var events: [HistoryEvent] = []
@@ -60,26 +63,26 @@ struct Measurement: ~Copyable {
                 self.makeBatch()
                 try self.commit(to: journal)
             }
-            let start = Self.now(CLOCK_MONOTONIC)
-            let startCPU = Self.now(CLOCK_PROCESS_CPUTIME_ID)
+            let start = SystemClock.monotonicNanoseconds
+            let startCPU = SystemClock.processorNanoseconds
             self.batchNanoseconds = 0
             for _ in 0..<self.options.commits {
                 self.makeBatch()
-                let begin = Self.now(CLOCK_MONOTONIC)
+                let begin = SystemClock.monotonicNanoseconds
                 try self.commit(to: journal)
-                latencies.append(Self.now(CLOCK_MONOTONIC) - begin)
+                latencies.append(SystemClock.monotonicNanoseconds - begin)
             }
-            cpuNanoseconds = Self.now(CLOCK_PROCESS_CPUTIME_ID) - startCPU - self.batchNanoseconds
-            seconds = Double(Self.now(CLOCK_MONOTONIC) - start) / 1e9
+            cpuNanoseconds = SystemClock.processorNanoseconds - startCPU - self.batchNanoseconds
+            seconds = Double(SystemClock.monotonicNanoseconds - start) / 1e9
             sizes = journal.bytes
         }
-        let beginLoad = Self.now(CLOCK_MONOTONIC)
+        let beginLoad = SystemClock.monotonicNanoseconds
         let journal = try Journal(path: path)
-        let opened = Self.now(CLOCK_MONOTONIC)
+        let opened = SystemClock.monotonicNanoseconds
         var found = 0
         try journal.load { key, _ in found += key.kind == .device ? 1 : 0 }
         try journal.begin()
-        let loaded = Self.now(CLOCK_MONOTONIC)
+        let loaded = SystemClock.monotonicNanoseconds
         precondition(found == self.options.devices, "every device is loaded")
         latencies.sort()
         self.report(
@@ -105,16 +108,16 @@ struct Measurement: ~Copyable {
     }
 
     private mutating func makeBatch() {
-        let begin = Self.now(CLOCK_THREAD_CPUTIME_ID)
+        let begin = SystemClock.threadNanoseconds
         self.batch.removeAll()
-        self.random = self.random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        let first = self.random >> 33
+        self.number = self.random.next()
+        let first = self.number >> 33
         // Scattered devices, none of them twice: the step is a prime.
         for number in 0..<UInt64(min(self.options.batch, self.options.devices)) {
             self.append(UInt32((first + number * 2_147_483_647) % UInt64(self.options.devices)))
         }
         self.appendEvents()
-        self.batchNanoseconds += Self.now(CLOCK_THREAD_CPUTIME_ID) - begin
+        self.batchNanoseconds += SystemClock.threadNanoseconds - begin
     }
 
     private mutating func commit(to journal: Journal) throws(StoreError) {
@@ -138,7 +141,7 @@ struct Measurement: ~Copyable {
     private mutating func append(_ device: UInt32) {
         let content = self.content
         self.batch.append(RecordKey(.device, device)) { $0.append(content) }
-        let apnsID = APNsID(random: (UInt64(device), self.random))
+        let apnsID = APNsID(random: (UInt64(device), self.number))
         for number in 0..<self.options.events {
             let kind: HistoryEvent.Kind =
                 number == 0 ? .push(.scheduled) : .launch(attempt: UInt16(number), coalesced: 0)
@@ -184,12 +187,6 @@ struct Measurement: ~Copyable {
     private static func size(_ path: String) -> Int64 {
         var status = stat()
         return unsafe stat(path, &status) == 0 ? Int64(status.st_size) : 0
-    }
-
-    private static func now(_ clock: clockid_t) -> Int64 {
-        var time = timespec()
-        unsafe clock_gettime(clock, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
     private static func write(_ text: String, to file: Int32) {

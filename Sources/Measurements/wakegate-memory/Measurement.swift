@@ -25,7 +25,7 @@ struct Measurement {
             historyKey: HashKey((1, 2))
         ) {
             number += 1
-            return (number &* 0x9E37_79B9_7F4A_7C15, number)
+            return (number &* SplitMix64.step, number)
         }
         let start = Self.residentBytes()
         for device in 0..<count { Self.register(device, engine) }
@@ -54,7 +54,7 @@ struct Measurement {
     private static func token(_ device: Int) -> DeviceToken {
         var bytes: [UInt8] = []
         for word in 0..<UInt64(4) {
-            let value = (UInt64(device) &+ 1) &* (0x9E37_79B9_7F4A_7C15 &+ word &* 2)
+            let value = (UInt64(device) &+ 1) &* (SplitMix64.step &+ word &* 2)
             for byte in 0..<UInt64(8) { bytes.append(UInt8(truncatingIfNeeded: value >> (byte * 8))) }
         }
         guard let token = bytes.withByteView({ DeviceToken(bytes: $0) }) else {

@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 import Synchronization
 
 /// One JSON object a line, on standard output: what happened, to which worker, when.
@@ -18,10 +19,10 @@ enum Line {
     }
 
     private static let output = Mutex(FileHandle.standardOutput)
-    private static let begun = ContinuousClock.now
+    private static let begun = SystemClock.monotonic
 
     static func show(_ event: String, _ worker: Int, _ values: [(String, Value)] = []) {
-        let at = ScriptedHandler.milliseconds(ContinuousClock.now - self.begun)
+        let at = SystemClock.monotonic - self.begun
         var members = ["\"event\":\"\(event)\"", "\"worker\":\(worker)", "\"at\":\(at)"]
         members += values.map { "\"\($0.0)\":\($0.1.json)" }
         let line = "{\(members.joined(separator: ","))}\n"

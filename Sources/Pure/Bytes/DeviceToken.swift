@@ -88,21 +88,14 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     @inlinable
     package func hash64(seed: UInt64) -> UInt64 {
         let words = (self.count + 7) >> 3
-        var state = DeviceToken.mix(seed ^ 0x9E37_79B9_7F4A_7C15, UInt64(self.count) ^ 0xE703_7ED1_A0B4_28DB)
+        var state = FoldedProduct.of(seed ^ 0x9E37_79B9_7F4A_7C15, UInt64(self.count) ^ 0xE703_7ED1_A0B4_28DB)
         var index = 0
         while index + 1 < words {
-            state = DeviceToken.mix(self.words[index] ^ 0xA076_1D64_78BD_642F, self.words[index + 1] ^ state)
+            state = FoldedProduct.of(self.words[index] ^ 0xA076_1D64_78BD_642F, self.words[index + 1] ^ state)
             index += 2
         }
-        if index < words { state = DeviceToken.mix(self.words[index] ^ 0xA076_1D64_78BD_642F, state) }
-        return DeviceToken.mix(state ^ 0x8EBC_6AF0_9C88_C6E3, 0x5895_89B2_2C0F_7D1D)
-    }
-
-    /// Both halves of a product, folded into one: each bit of the result depends on nearly all bits of both factors.
-    @inlinable
-    static func mix(_ left: UInt64, _ right: UInt64) -> UInt64 {
-        let product = left.multipliedFullWidth(by: right)
-        return product.high ^ product.low
+        if index < words { state = FoldedProduct.of(self.words[index] ^ 0xA076_1D64_78BD_642F, state) }
+        return FoldedProduct.of(state ^ 0x8EBC_6AF0_9C88_C6E3, 0x5895_89B2_2C0F_7D1D)
     }
 
     /// Calls `body` with the bytes, which are valid during the call.

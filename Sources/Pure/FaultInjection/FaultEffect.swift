@@ -12,10 +12,10 @@ package struct FaultEffect: Hashable, Sendable {
 /// Another number of streams that a connection may have open.
 package struct FaultStreamLimit: Hashable, Sendable {
     package enum End: Hashable, Sendable {
-        /// It ends with the connection.
+        /// The limit ends with the connection.
         case connection
         case milliseconds(Int64)
-        /// It ends when a push that came under it is accepted.
+        /// The limit ends when a push that came under it is accepted.
         case success
     }
 
@@ -30,21 +30,21 @@ package struct FaultStreamLimit: Hashable, Sendable {
 
 /// What becomes of a push that a rule has caught.
 package enum FaultOutcome: Hashable, Sendable {
-    /// It goes on as if there were no rule.
+    /// The push goes on as if there were no rule.
     case passed
-    /// It is refused.
+    /// The push is refused.
     case refused(FaultAnswer)
-    /// Its stream is reset with this error code.
+    /// The push's stream is reset with this error code.
     case reset(code: UInt32)
-    /// Its connection is told to go away.
+    /// The push's connection is told to go away.
     case goneAway(FaultGoAway)
-    /// It is never answered; its stream ends with the connection.
+    /// The push is never answered; its stream ends with the connection.
     case stuck
     /// The provider token it shows counts as expired from now on, and its connection takes no push any more.
     case tokenExpired
-    /// It is handed to the engine, and its answer is lost.
+    /// The push is handed to the engine, and its answer is lost.
     case replyLost(LostReply)
-    /// Its connection is closed without a word.
+    /// The push's connection is closed without a word.
     case closed
 }
 
@@ -75,7 +75,7 @@ package struct FaultAnswer: Hashable, Sendable {
 package struct FaultGoAway: Hashable, Sendable {
     /// What becomes of the streams in flight.
     package enum InFlight: String, CaseIterable, Sendable {
-        /// They are answered first, this push too.
+        /// The streams in flight are answered first, this push too.
         case answer
         /// This one and later ones were never looked at, which GOAWAY says: their client may send them again.
         case refuse

@@ -1,3 +1,5 @@
+import Bytes
+
 /// Which of the pushes that a rule is about it is for, by their ordinals, from 1.
 package struct FaultOccasion: Hashable, Sendable {
     /// The first ordinal and, unless nil, the last.
@@ -23,15 +25,10 @@ package struct FaultOccasion: Hashable, Sendable {
     /// A number from 0 to less than 1, the same for the same seed, lane and ordinal: what other devices do, or other
     /// threads, has no part in it.
     private func chance(_ ordinal: UInt64, _ lane: UInt64) -> Double {
-        let mixed = Self.mixed(Self.mixed(self.seed ^ Self.mixed(lane)) &+ ordinal &* 0x9E37_79B9_7F4A_7C15)
+        let mixed = Self.mixed(Self.mixed(self.seed ^ Self.mixed(lane)) &+ ordinal &* SplitMix64.step)
         return Double(mixed >> 11) / Double(1 << 53 as UInt64)
     }
 
-    /// The finalizer of SplitMix64.
-    private static func mixed(_ value: UInt64) -> UInt64 {
-        var mixed = value &+ 0x9E37_79B9_7F4A_7C15
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
-    }
+    /// The first number that `value` seeds.
+    private static func mixed(_ value: UInt64) -> UInt64 { SplitMix64.scattered(value &+ SplitMix64.step) }
 }

@@ -10,11 +10,11 @@ package enum WakeOutcome: String, Sendable, CaseIterable {
 
 /// What became of an arriving push.
 package enum PushReceivedAction: Hashable, Sendable {
-    /// It launched at once; `absorbed` was coalesced into it.
+    /// The push launched at once; `absorbed` was coalesced into it.
     case launched(absorbed: PushHandle?)
-    /// It waits; `absorbed` was coalesced into it.
+    /// The push waits; `absorbed` was coalesced into it.
     case waits(absorbed: PushHandle?)
-    /// It expired before it could launch; what was pending stays.
+    /// The push expired before it could launch; what was pending stays.
     case discarded
 
     /// The push that was coalesced into it.
@@ -30,11 +30,11 @@ package enum PushReceivedAction: Hashable, Sendable {
 package enum WakeEndedAction: Hashable, Sendable {
     /// The worker handled it.
     case completed(PushHandle)
-    /// It is pending again.
+    /// The push is pending again.
     case retries
-    /// It was coalesced into the newer push that is pending.
+    /// The push was coalesced into the newer one that is pending.
     case absorbed(PushHandle)
-    /// It is dropped.
+    /// The push is dropped.
     case discarded(PushHandle, DiscardReason)
     /// The wake was empty: there is no push.
     case nothing

@@ -24,9 +24,9 @@ package struct TaskNeeds: OptionSet, Hashable, Sendable {
 package struct TaskSubmission: Hashable, Sendable {
     /// What a request that cannot launch at once does.
     package enum Strategy: String, Sendable, CaseIterable {
-        /// It waits.
+        /// The request waits.
         case queue
-        /// It is refused.
+        /// The request is refused.
         case fail
     }
 
@@ -75,7 +75,7 @@ package struct BackgroundTask: Hashable, Sendable {
     package var arrivedAt: Instant
     /// What waits longest goes first: the moment of arrival, or that of its earliest beginning when that is later.
     package var waitsSince: Instant
-    /// Its number among what arrived on the device, which it keeps until its end: no two at a time have the same.
+    /// The number among what arrived on the device, kept until the task's end: no two at a time have the same.
     package var arrival: UInt64
     /// How many finished transfers it stands for; 0 for a request.
     package var transfers: UInt64
@@ -137,7 +137,7 @@ package struct TaskWake: Hashable, Sendable {
     package var progress: UInt64
     /// What held it when an operator launched it, and does not interrupt it.
     package var tolerated: TaskHolds
-    /// It was cancelled: when it is lost it does not wait again.
+    /// Whether it was cancelled: when it is lost it does not wait again.
     package var isCancelled: Bool
     /// The device was removed after the launch: what would wait again is discarded.
     package var isOfRemovedDevice: Bool

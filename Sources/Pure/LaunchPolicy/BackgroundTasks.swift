@@ -35,11 +35,11 @@ package struct BackgroundTasks: Hashable, Sendable {
 ///
 /// While a device has neither request nor session in hand, all is 0: whatever comes then comes after its push.
 package struct Arrivals: Hashable, Sendable {
-    /// The number of the latest.
+    /// The number of the latest arrival.
     package var latest: UInt64 = 0
-    /// That of the first push that the pending one stands for.
+    /// The number of the first push that the pending one stands for.
     package var pendingPush: UInt64 = 0
-    /// That of the first push that the one in flight stands for.
+    /// The number of the first push that the one in flight stands for.
     package var pushInFlight: UInt64 = 0
 
     package init() {}

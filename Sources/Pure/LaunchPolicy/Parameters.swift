@@ -24,7 +24,7 @@ package struct Parameters: Hashable, Sendable {
     package private(set) var defaultTTL: Int64 = 2_592_000_000
     /// Below this battery level (0...1) only priority 10 wakes a device that is not charging.
     package private(set) var criticalBattery: Double = 0.20
-    /// Those of background tasks, which have names of their own.
+    /// The parameters of background tasks, which have names of their own.
     package var tasks = TaskParameters()
 
     /// The defaults, as the article "The rules" has them.
@@ -107,4 +107,26 @@ package struct Parameters: Hashable, Sendable {
         let count = Int(value)
         return Double(count) == value ? count : nil
     }
+}
+
+extension Parameters {
+    /// One parameter, in the unit in which `set` takes it: durations in seconds.
+    package func value(_ name: Name) -> Double {
+        switch name {
+        case .launchInterval: Self.seconds(self.launchInterval)
+        case .dailyLaunches: Double(self.dailyLaunches)
+        case .budgetWindow: Self.seconds(self.budgetWindow)
+        case .immediateBurst: Double(self.immediateBurst)
+        case .immediateRefill: Self.seconds(self.immediateRefill)
+        case .executionWindow: Self.seconds(self.executionWindow)
+        case .maxExtension: Self.seconds(self.maxExtension)
+        case .maxAttempts: Double(self.maxAttempts)
+        case .maxPenalty: Double(self.maxPenalty)
+        case .maxInterval: Self.seconds(self.maxInterval)
+        case .defaultTTL: Self.seconds(self.defaultTTL)
+        case .criticalBattery: self.criticalBattery
+        }
+    }
+
+    private static func seconds(_ milliseconds: Int64) -> Double { Double(milliseconds) / 1000 }
 }

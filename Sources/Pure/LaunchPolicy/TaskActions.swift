@@ -28,17 +28,17 @@ package enum TaskDiscardReason: String, Sendable, CaseIterable {
 /// What became of a request that was submitted.
 package enum TaskSubmittedAction: Hashable, Sendable {
     case refused(TaskRefusal)
-    /// It launched at once, `replaced` gave way to it.
+    /// The task launched at once, `replaced` gave way to it.
     case launched(TaskWake, replaced: BackgroundTask?)
-    /// It waits, `replaced` gave way to it.
+    /// The task waits, `replaced` gave way to it.
     case waits(BackgroundTask, replaced: BackgroundTask?)
 }
 
 /// What became of transfers that finished.
 package enum TransfersFinishedAction: Hashable, Sendable {
-    /// They wait, as the first of their session.
+    /// The transfers wait, as the first of their session.
     case waits
-    /// Those that waited took them up.
+    /// The transfers that waited took them up.
     case takenUp
     /// Too many sessions wait.
     case refused
@@ -48,13 +48,13 @@ package enum TransfersFinishedAction: Hashable, Sendable {
 package enum TaskEndedAction: Hashable, Sendable {
     /// The request is gone; the transfers are handled.
     case ended(BackgroundTask)
-    /// It waits again; `replaced`, which waited for the same and is older, gave way to it.
+    /// The task waits again; `replaced`, which waited for the same and is older, gave way to it.
     case waits(BackgroundTask, replaced: BackgroundTask?)
     /// A newer request of its identifier waits, and it gave way.
     case replaced(BackgroundTask)
     /// What waits for the session took its transfers up.
     case takenUp(BackgroundTask)
-    /// It is dropped; `replaced` as above.
+    /// The task is dropped; `replaced`, which waited for the same and is older, gave way to it.
     case discarded(BackgroundTask, TaskDiscardReason, replaced: BackgroundTask?)
 }
 

@@ -3,9 +3,9 @@ struct WorkerScript: Hashable, Sendable {
     /// How a wake is answered.
     enum Answer: String, Sendable, CaseIterable {
         case newData, noData, failed
-        /// Its stream ends.
+        /// The worker's stream ends.
         case lost
-        /// It never reports.
+        /// The worker never reports.
         case none
     }
 

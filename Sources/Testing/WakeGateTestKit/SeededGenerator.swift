@@ -1,18 +1,14 @@
-/// Random numbers that a seed determines (SplitMix64).
+import Bytes
+
+/// Random numbers that a seed determines, and choices made with them.
 package struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
+    private var numbers: SplitMix64
 
     package init(seed: UInt64) {
-        self.state = seed
+        self.numbers = SplitMix64(seed: seed)
     }
 
-    package mutating func next() -> UInt64 {
-        self.state &+= 0x9E37_79B9_7F4A_7C15
-        var value = self.state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
+    package mutating func next() -> UInt64 { self.numbers.next() }
 
     /// True once in `count` times, on average.
     package mutating func once(in count: Int) -> Bool {

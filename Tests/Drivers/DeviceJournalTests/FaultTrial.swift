@@ -10,7 +10,7 @@ import WakeGateTestKit
 struct FaultTrial {
     /// What happens to the process between its lives.
     enum Death: CaseIterable {
-        /// It goes on, and opens the file anew.
+        /// The process goes on, and opens the file anew.
         case close
         case kill
         case powerLoss

@@ -7,11 +7,11 @@ import Testing
 /// `GET /large` sends 100,000 bytes, everything else echoes method, path, headers and body as JSON.
 final class ScriptedServer {
     enum Handshake: String {
-        /// It knows nothing of TLS, and answers in HTTP/1.1.
+        /// The server knows nothing of TLS, and answers in HTTP/1.1.
         case plain
-        /// It ends each connection after its first bytes.
+        /// The server ends each connection after its first bytes.
         case end
-        /// It resets each connection after its first bytes.
+        /// The server resets each connection after its first bytes.
         case reset
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The rules for the fields of a request")
 struct FieldRulesTests {
-    /// They are looked at in pieces of eight and of sixteen bytes, the last of which overlaps the one before it.
+    /// How many bytes are looked at: in pieces of eight and of sixteen, the last of which overlaps the one before it.
     static let counts = Array(1...25) + [31, 32, 33, 47, 49]
 
     private func admits(_ name: [UInt8], _ value: [UInt8]) -> Bool {

@@ -1,6 +1,5 @@
 import Access
 import Bytes
-import Foundation
 import HTTPTransport
 
 /// The bearer tokens of workers and operators.
@@ -24,14 +23,9 @@ enum BearerTokenTarget {
     }
 
     private static func signed(_ claims: ByteView, _ key: TokenKey) throws -> String {
-        let message = "wg1.\(self.base64URL(claims.array))"
+        let message = "wg1.\(Base64.urlText(claims))"
         // The key's own bytes are nobody's business but the gateway's.
-        return "\(message).\(self.base64URL(try MessageCode.make(Array(message.utf8), key: Array(0..<32))))"
-    }
-
-    private static func base64URL(_ bytes: [UInt8]) -> String {
-        Data(bytes).base64EncodedString().replacingOccurrences(of: "+", with: "-")
-            .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
+        return "\(message).\(Base64.urlText(try MessageCode.make(Array(message.utf8), key: Array(0..<32))))"
     }
 
     /// One changed character of what is signed, or a piece cut off, makes it no token.

@@ -8,7 +8,7 @@ struct FrameList {
         self.bytes = bytes
     }
 
-    /// They are whole frames of known types and sizes, the first one SETTINGS.
+    /// Promises whole frames of known types and sizes, the first one SETTINGS.
     func check() throws(BrokenPromise) {
         var offset = 0
         while offset < self.bytes.count {

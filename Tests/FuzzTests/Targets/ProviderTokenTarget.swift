@@ -83,7 +83,7 @@ enum ProviderTokenTarget {
         )
     }
 
-    /// Its numbers in DER are the same signature.
+    /// Promises that the signature's numbers in DER are the same signature.
     private static func checkSignature(_ signature: ProviderSignature) throws(BrokenPromise) {
         let numbers = [signature.bytes[..<32], signature.bytes[32...]].map { number -> [UInt8] in
             var digits = Array(number.drop { $0 == 0 })

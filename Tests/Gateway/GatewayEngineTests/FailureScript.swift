@@ -39,7 +39,7 @@ final class FailureScript {
     private(set) var device: Told
     /// The request that the failing commit was for.
     private(set) var failed = 0
-    /// Those that waited behind it.
+    /// The requests that waited behind the one that failed.
     private(set) var behind = 0...0
     private var next = 1
 

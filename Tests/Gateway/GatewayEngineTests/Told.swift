@@ -26,7 +26,7 @@ struct Told: Hashable, CustomStringConvertible {
     /// Of a push: when its token was removed.
     var timestamp: Int64?
 
-    /// It is the answer that a request waits for.
+    /// Whether it is the answer that a request waits for.
     var isAnswer: Bool { self.kind == .push || self.kind == .answer || self.kind == .subscribed }
 
     var description: String { "\(self.kind) \(self.request) \(self.status) \(self.text)" }

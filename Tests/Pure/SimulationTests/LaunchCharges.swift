@@ -4,7 +4,7 @@ import LaunchPolicy
 struct LaunchCharges {
     private struct Charge {
         var moment: Int64
-        /// It came before the interval was over, on the immediate allowance.
+        /// Whether it came before the interval was over, on the immediate allowance.
         var jumped: Bool
     }
 

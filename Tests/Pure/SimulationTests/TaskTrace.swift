@@ -69,7 +69,7 @@ struct TaskTrace {
 
     private static let known =
         ["a.r0", "a.r1"] + (0..<12).map { "a.p\($0)" } + (0..<12).map { "b.c\($0)" }
-    /// Those that the trace uses: the fewer, the more often they meet each other.
+    /// The identifiers that the trace uses: the fewer, the more often they meet each other.
     private let identifiers: [String]
     private let sessions: [String]
 

@@ -3,7 +3,7 @@ enum HTTP1Fault: Error {
     /// What RFC 9112 does not allow, in words for who sent it.
     case malformed(StaticString)
     case targetTooLong
-    /// It did not arrive in time.
+    /// The request did not arrive in time.
     case timeout
     case headTooLarge
     case expectation

@@ -12,9 +12,9 @@ package final class HTTP1Session {
         case head
         case body(left: UInt64)
         case chunks
-        /// They wait until the request is answered.
+        /// Further bytes wait until the request is answered.
         case answer
-        /// They are thrown away: the connection ends with what is still to be sent.
+        /// Further bytes are thrown away: the connection ends with what is still to be sent.
         case end
     }
 

@@ -1,3 +1,4 @@
+internal import Platform
 internal import Synchronization
 
 /// Where a connection comes from, as far as it is counted: an IPv4 address, or the 64 bits of an IPv6 address that name
@@ -10,10 +11,11 @@ package struct ClientNetwork: Hashable, Sendable {
 
 /// How many connections there are of each of many, such as addresses, on all loops together.
 ///
-/// `@unchecked Sendable`: `lock` guards the counts. It is taken when a connection begins and ends, not for requests.
+/// It is `Sendable` without the compiler's proof: `monitor` guards the counts, when a connection begins and ends and
+/// not for requests.
 package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Sendable {
     private var connectionsMax: Int
-    private let lock = System.Lock()
+    private let monitor = Monitor()
     private var counts: [Key: Int] = [:]
 
     /// - Parameter connectionsMax: the most connections of each; 0 for no limit.
@@ -23,8 +25,8 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
 
     /// Sets another bound. Those that are past it stay.
     package func setMax(_ connectionsMax: Int) {
-        self.lock.take()
-        defer { self.lock.release() }
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
         self.connectionsMax = connectionsMax
     }
 
@@ -32,8 +34,8 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
     ///
     /// - Returns: false when there are as many as there may be; it is then not counted.
     package func begin(_ key: Key) -> Bool {
-        self.lock.take()
-        defer { self.lock.release() }
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
         let count = self.counts[key, default: 0]
         guard self.connectionsMax == 0 || count < self.connectionsMax else { return false }
         self.counts[key] = count + 1
@@ -42,8 +44,8 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
 
     /// A connection that was counted is gone.
     package func end(_ key: Key) {
-        self.lock.take()
-        defer { self.lock.release() }
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
         guard let count = self.counts[key] else { return }
         self.counts[key] = count > 1 ? count - 1 : nil
     }

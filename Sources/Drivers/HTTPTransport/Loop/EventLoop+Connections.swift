@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Platform
 
 /// A connection's life: accept, read, flush, end.
 extension EventLoop {
@@ -95,7 +96,7 @@ extension EventLoop {
 
     // MARK: Handshakes
 
-    /// Those who never finish one are ended by those who come after them, and keep nobody out.
+    /// Ends the oldest handshake when there are as many as there may be: whoever never finishes one keeps nobody out.
     private func makeRoomForHandshake() {
         guard self.handshakes.count >= self.server.handshakesPerLoopMax,
             let oldest = self.handshakes.oldest(isThere: { self.isInHandshake($0) }),
@@ -181,7 +182,7 @@ extension EventLoop {
         self.leaveHandshake(connection)
         connection.stage = .http1
         // A loop without connections lets no seconds pass.
-        self.memory.wallSeconds = System.wallSeconds
+        self.memory.wallSeconds = SystemClock.wall / 1000
         connection.http1 = HTTP1Session(
             memory: self.memory,
             handler: self.handler,

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Platform
 internal import Synchronization
 
 /// One thread's connections: waits, reads, calls the handler, writes.
@@ -67,7 +68,7 @@ package final class EventLoop: @unchecked Sendable {
             limits: server.limits,
             streams: StreamPool(streamsMax: server.limits.streamsPerLoopMax),
             requestBytes: server.requestBytes,
-            now: System.monotonicMilliseconds
+            now: SystemClock.monotonic
         )
         self.library = HTTP2Library(limits: server.limits)
         self.poll = try Poll()
@@ -117,7 +118,7 @@ package final class EventLoop: @unchecked Sendable {
     func run() {
         self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken)
         self.watchListeners()
-        self.memory.now = System.monotonicMilliseconds
+        self.memory.now = SystemClock.monotonic
         self.nextSecond = self.memory.now + 1000
         while !self.isStopRequested.load(ordering: .acquiring) {
             if self.isReadingPaused {
@@ -125,7 +126,7 @@ package final class EventLoop: @unchecked Sendable {
                 continue
             }
             let count = self.poll.wait(milliseconds: self.waitMilliseconds)
-            self.memory.now = System.monotonicMilliseconds
+            self.memory.now = SystemClock.monotonic
             self.acceptCrowds()
             for index in 0..<count {
                 let event = self.poll.event(at: index)
@@ -140,7 +141,7 @@ package final class EventLoop: @unchecked Sendable {
     /// A turn in which no socket is read.
     private func waitForWake() {
         System.wait(self.wakeEvent, milliseconds: self.millisecondsToWait)
-        self.memory.now = System.monotonicMilliseconds
+        self.memory.now = SystemClock.monotonic
         self.dispatch(.readable, Self.wakeToken)
         self.timePassed()
         self.endTurn()
@@ -190,7 +191,7 @@ package final class EventLoop: @unchecked Sendable {
 
     private func secondPassed() {
         let now = self.memory.now
-        self.memory.wallSeconds = System.wallSeconds
+        self.memory.wallSeconds = SystemClock.wall / 1000
         self.nextSecond = now + 1000
         self.watchListeners()
         for index in self.looksAt.indices where self.looksAt[index] <= now {

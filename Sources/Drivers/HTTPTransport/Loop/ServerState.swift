@@ -1,3 +1,4 @@
+internal import Platform
 internal import Synchronization
 
 /// What the loops of one server share.
@@ -103,9 +104,9 @@ final class ServerState: Sendable {
 
 /// What each listener shows in its TLS handshakes; every loop asks when it accepts, any thread changes it.
 ///
-/// `@unchecked Sendable`: `lock` guards the contexts.
+/// It is `Sendable` without the compiler's proof: `monitor` guards the contexts.
 final class ListenerContexts: @unchecked Sendable {
-    private let lock = System.Lock()
+    private let monitor = Monitor()
     /// By listener; nil for those in cleartext.
     private var contexts: [TLSContext?]
 
@@ -114,15 +115,15 @@ final class ListenerContexts: @unchecked Sendable {
     }
 
     func context(listener index: Int) -> TLSContext? {
-        self.lock.take()
-        defer { self.lock.release() }
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
         return self.contexts[index]
     }
 
     /// Gives every listener that has one another context.
     func replace(with context: TLSContext) {
-        self.lock.take()
-        defer { self.lock.release() }
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
         for index in self.contexts.indices where self.contexts[index] != nil { self.contexts[index] = context }
     }
 }

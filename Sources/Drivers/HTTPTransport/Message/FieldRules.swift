@@ -192,7 +192,7 @@ private struct Characters {
     static let token = Characters(
         "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     )
-    /// Those of a token that HTTP/2 allows in a name: no capitals.
+    /// The characters of a token that HTTP/2 allows in a name: no capitals.
     static let name = Characters("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
     /// RFC 3986 §3.2 and §3.1, of which nobody here reads more than these.
     static let authority = Characters(

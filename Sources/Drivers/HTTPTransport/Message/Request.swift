@@ -74,7 +74,7 @@ package struct Request {
 
 /// What a request had no room in before all of it had arrived.
 package enum RequestShortage: UInt8, Sendable {
-    /// It had room.
+    /// The request had room.
     case none
     /// `requestBytesPerConnectionMax`: its own client has begun too many.
     case connection

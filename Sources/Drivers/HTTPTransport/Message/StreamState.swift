@@ -27,9 +27,9 @@ package struct StreamState: ~Copyable {
     package var isHeaderListTooLarge = false
     /// Whether the peer will send nothing more on the stream.
     package var hasRequestEnded = false
-    /// Its method is HEAD: no answer to it has content (RFC 9110 §9.3.2).
+    /// Whether the request's method is HEAD: no answer to it has content (RFC 9110 §9.3.2).
     var hasHeadMethod = false
-    /// Its request is among those that have arrived in part.
+    /// Whether the request is among those that have arrived in part.
     var isHeld = false
     var shortage = RequestShortage.none
     /// Whether `output` has grown past the bound after which the handler hears that it is taken.

@@ -16,20 +16,6 @@ enum System {
     /// How many processors this process may run on, at least 1.
     static var processorCount: Int { max(1, Int(wakegate_processors())) }
 
-    /// Milliseconds of a clock that never steps.
-    static var monotonicMilliseconds: Int64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-    }
-
-    /// Seconds since 1970, UTC.
-    static var wallSeconds: Int64 {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec)
-    }
-
     static func message(_ error: Int32) -> String {
         unsafe String(cString: strerror(error))
     }
@@ -241,27 +227,6 @@ enum System {
     static func clear(_ event: Int32) {
         var value: eventfd_t = 0
         _ = unsafe eventfd_read(event, &value)
-    }
-
-    // MARK: Locks
-
-    /// A lock of the system's; the thread sanitizer sees it.
-    @safe
-    final class Lock: @unchecked Sendable {
-        private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-
-        init() {
-            unsafe pthread_mutex_init(self.mutex, nil)
-        }
-
-        deinit {
-            unsafe pthread_mutex_destroy(self.mutex)
-            unsafe self.mutex.deallocate()
-        }
-
-        func take() { unsafe pthread_mutex_lock(self.mutex) }
-
-        func release() { unsafe pthread_mutex_unlock(self.mutex) }
     }
 }
 

@@ -270,7 +270,7 @@ package final class ClientCertificate {
     /// The first moment, in milliseconds since 1970, at which it has expired.
     package var expiresAt: Int64 { unsafe wakegate_expiry(self.leaf) + 1 }
 
-    /// Its subject on one line, as RFC 2253 writes it, with nothing in it that would end the line.
+    /// The subject on one line, as RFC 2253 writes it, with nothing in it that would end the line.
     package var subject: String {
         let text = unsafe OpenSSL.output { unsafe wakegate_write_subject($0, self.leaf) }
         return String(decoding: text, as: UTF8.self)

@@ -13,7 +13,7 @@ package struct AccessRule: Hashable, Sendable {
 
     /// What the caller must reach.
     package enum Scope: Hashable, Sendable {
-        /// It belongs to no topic.
+        /// Nothing that belongs to a topic.
         case nothing
         /// The topic that the path names.
         case topicInPath

@@ -55,7 +55,7 @@ package final class CertificateHolder {
         Self.fault(of: self.certificate, trust: trust)
     }
 
-    /// Its holder has as many connections as one may have.
+    /// The fault of a holder that has as many connections as one may have.
     package var tooManyConnections: CertificateFault {
         let cause = "its holder has as many connections as limits.connectionsPerCredentialMax allows"
         return Self.fault(of: self.certificate, .tooManyRequests, cause)
@@ -99,4 +99,25 @@ package final class CertificateHolder {
         case .badList: "its extension \(Self.topicList) is no list of topics; have one made as Credentials.md shows"
         }
     }
+}
+
+/// Why a client certificate is refused.
+package struct CertificateFault: Error, Hashable, Sendable {
+    /// What the connection's GOAWAY says: `badCertificate` or `badCertificateEnvironment`.
+    package let reason: APNSReason
+    /// The subject of the certificate.
+    package let subject: String
+    /// What is wrong with it and what to do, for the log.
+    package let cause: String
+}
+
+/// What the holder of a client certificate may do; never both.
+package enum CertificateRole: Hashable, Sendable {
+    /// Push.
+    case provider
+    /// Subscribe, answer wakes, register and remove devices, report conditions.
+    case worker
+
+    /// The organizational unit of a worker's subject; who has another, or none, is a provider.
+    static let workerUnit = "worker"
 }

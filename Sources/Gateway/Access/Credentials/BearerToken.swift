@@ -1,6 +1,5 @@
 import APNSProtocol
 import Bytes
-import Foundation
 package import HTTPTransport
 import Platform
 import Text
@@ -32,7 +31,7 @@ package struct BearerToken: Hashable, Sendable {
     /// An id that nobody can guess.
     package static func newID() -> String {
         var random = RandomBits()
-        let (first, second) = random.next()
+        let (first, second) = random.pair()
         return [first, second].map { word in
             let digits = String(word, radix: 16)
             return String(repeating: "0", count: 16 - digits.count) + digits
@@ -71,8 +70,8 @@ extension BearerToken {
         writer.key("expiresAt")
         writer.integer(self.expiresAt)
         writer.endObject()
-        let message = "\(Self.prefix).\(Self.base64URL(writer.buffer.view.array))"
-        return "\(message).\(Self.base64URL(try MessageCode.make(Array(message.utf8), key: key.bytes)))"
+        let message = "\(Self.prefix).\(Base64.urlText(writer.buffer.view))"
+        return "\(message).\(Base64.urlText(try MessageCode.make(Array(message.utf8), key: key.bytes)))"
     }
 
     /// The token that `text` is; nil when it was not signed with `key`. Whether it is still good is not looked at.
@@ -100,17 +99,21 @@ extension BearerToken {
         self.init(id: id, role: role, topics: topics, expiresAt: expiresAt)
     }
 
-    /// Base64 for URLs, without padding (RFC 4648, section 5).
-    private static func base64URL(_ bytes: [UInt8]) -> String {
-        Data(bytes).base64EncodedString()
-            .replacingOccurrences(of: "+", with: "-")
-            .replacingOccurrences(of: "/", with: "_")
-            .replacingOccurrences(of: "=", with: "")
-    }
-
     private static func decoded(_ text: Substring) -> [UInt8]? {
-        let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
-        let standard = text.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
-        return Data(base64Encoded: standard + padding).map { Array($0) }
+        String(text).withByteView { Base64.decoded($0) }
     }
+}
+
+/// What the holder of a bearer token may do.
+package enum BearerRole: String, CaseIterable, Hashable, Sendable {
+    /// Subscribe, answer wakes, register and remove devices, report conditions; within its topics.
+    case worker
+    /// What a worker may, and the admin API.
+    case `operator`
+}
+
+/// A good bearer token as its holder showed it.
+package struct ShownToken: Sendable {
+    let text: [UInt8]
+    package let token: BearerToken
 }

@@ -20,6 +20,6 @@ package enum HistoryKey {
     /// A key for a history that nobody keeps.
     package static func passing() -> HashKey {
         var random = RandomBits()
-        return HashKey(random.next())
+        return HashKey(random.pair())
     }
 }

@@ -49,7 +49,7 @@ struct SecretFile {
         var random = RandomBits()
         var bytes: [UInt8] = []
         for _ in 0..<2 {
-            let (first, second) = random.next()
+            let (first, second) = random.pair()
             for word in [first, second] { bytes += (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
         }
         let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()

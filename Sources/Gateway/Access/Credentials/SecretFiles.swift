@@ -1,6 +1,6 @@
 /// The files of a state folder without which a copy of it would let in, or show, what the folder does not.
 package enum SecretFiles {
-    /// Their names, each with the most bytes it has.
+    /// The names of the files, each with the most bytes it has.
     private static let files = [
         (name: TokenKey.name, bytesMax: SecretFile.bytesMax),
         (name: RevokedTokens.name, bytesMax: RevokedTokens.fileBytesMax),

@@ -2,9 +2,9 @@
 ///
 /// A copy of a state that lacks `token.key` would let everybody in where the gateway that made it asked.
 package enum WorkersAsked: Hashable, Sendable {
-    /// They are, and have something to show: from now on the state says so.
+    /// Workers are asked, and have something to show: from now on the state says so.
     case asked
-    /// They are not, as there is no `token.key` in this folder: refused when the state says that they were.
+    /// Workers are not asked, as there is no `token.key` in this folder: refused when the state says that they were.
     case notAsked(folder: String)
     /// Nothing is remembered, and nothing refused: `wakegate dev` asks nobody, and where no token was ever issued but
     /// other machines reach the edge, nobody gets in.

@@ -5,15 +5,15 @@ final class ProviderConnection {
     /// Milliseconds that must pass after one change of the token before the next.
     static let changeInterval: Int64 = 1_200_000
 
-    /// It has shown an expired token: APNs takes no push on such a connection any more.
+    /// Whether it has shown an expired token: APNs takes no push on such a connection any more.
     var isUnusable = false
-    /// What it showed in vain.
+    /// What the connection showed in vain.
     var refused = RefusedTokens()
     /// What the connection is counted under.
     var credential: Credential?
     /// The token that was taken last.
     private(set) var token: VerifiedToken?
-    /// The one before it, which requests that were under way at the change may still show.
+    /// The token before `token`, which requests that were under way at the change may still show.
     private var previous: VerifiedToken?
     /// When the token last changed, in milliseconds since 1970; nil while the first one is in use.
     private var changedAt: Int64?

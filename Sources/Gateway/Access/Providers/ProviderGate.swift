@@ -1,6 +1,7 @@
 package import APNSProtocol
 package import Bytes
 package import HTTPTransport
+import Platform
 
 /// Asks the providers of one loop for proof.
 ///
@@ -18,8 +19,9 @@ package struct ProviderGate {
     private let credentials: ConnectionCounts<Credential>
     private var generation: UInt64
     private var keys: [String: ProviderKeyFile]
-    /// By the hash of their bytes, whose seed nobody outside knows.
-    private var tokens: [Int: VerifiedToken] = [:]
+    private let hashKey: HashKey
+    /// The verified tokens by the hash of their bytes, whose key nobody outside knows.
+    private var tokens: [UInt64: VerifiedToken] = [:]
     private var connections: [ConnectionID: ProviderConnection] = [:]
 
     /// A gate that has seen no provider yet.
@@ -34,6 +36,8 @@ package struct ProviderGate {
         self.credentials = credentials
         self.source = keys
         self.environment = environment
+        var random = RandomBits()
+        self.hashKey = HashKey(random.pair())
         (self.generation, self.keys) = keys.current()
     }
 
@@ -94,9 +98,7 @@ package struct ProviderGate {
         on connection: ProviderConnection,
         now: Int64
     ) throws(APNSReason) -> VerifiedToken {
-        var hasher = Hasher()
-        unsafe hasher.combine(bytes: text.buffer)
-        let hash = hasher.finalize()
+        let hash = self.hashKey.hash(text)
         if let token = self.tokens[hash], token.isText(text) { return token }
         try connection.refused.admit(hash, generation: self.generation, now: now)
         self.verificationCount += 1

@@ -1,11 +1,11 @@
-import Foundation
+import Platform
 import Synchronization
 
 /// The keys that tokens are verified with at this moment; every loop asks, one thread changes them.
 ///
-/// It is `Sendable` without the compiler's proof: `lock` guards `keys`.
+/// It is `Sendable` without the compiler's proof: `monitor` guards `keys`.
 package final class ProviderKeys: @unchecked Sendable {
-    private let lock = NSLock()
+    private let monitor = Monitor()
     private var keys: [String: ProviderKeyFile] = [:]
     private let count = Atomic<UInt64>(0)
 
@@ -16,7 +16,7 @@ package final class ProviderKeys: @unchecked Sendable {
 
     /// The keys by their ids, and the number of that state.
     func current() -> (generation: UInt64, keys: [String: ProviderKeyFile]) {
-        self.lock.withLock { (self.generation, self.keys) }
+        self.monitor.withLock { (self.generation, self.keys) }
     }
 
     /// The ids of all keys, sorted.
@@ -24,7 +24,7 @@ package final class ProviderKeys: @unchecked Sendable {
 
     /// Replaces all keys.
     package func replace(with keys: [ProviderKeyFile]) {
-        self.lock.withLock {
+        self.monitor.withLock {
             self.keys = Dictionary(keys.map { ($0.keyID, $0) }) { first, _ in first }
             _ = self.count.add(1, ordering: .acquiringAndReleasing)
         }

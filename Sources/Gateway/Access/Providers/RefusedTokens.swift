@@ -12,8 +12,8 @@ struct RefusedTokens {
     /// Milliseconds from one verification to the next, once they are spaced.
     private static let spacing: Int64 = 1000
 
-    /// Hashes under a seed that nobody outside knows; the oldest makes room.
-    private var hashes: [Int] = []
+    /// Hashes under a key that nobody outside knows; the oldest makes room.
+    private var hashes: [UInt64] = []
     private var count = 0
     private var lastAt: Int64 = 0
     /// The state of the keys that refused them.
@@ -24,7 +24,7 @@ struct RefusedTokens {
     /// - Parameter now: milliseconds since 1970.
     /// - Throws: `invalidProviderToken` for one that was verified in vain; `tooManyProviderTokenUpdates` for one that
     ///   is not looked at yet, and may be good.
-    mutating func admit(_ hash: Int, generation: UInt64, now: Int64) throws(APNSReason) {
+    mutating func admit(_ hash: UInt64, generation: UInt64, now: Int64) throws(APNSReason) {
         if generation != self.generation {
             self = RefusedTokens()
             self.generation = generation
@@ -37,7 +37,7 @@ struct RefusedTokens {
     }
 
     /// A token was verified, and is not good.
-    mutating func append(_ hash: Int, now: Int64) {
+    mutating func append(_ hash: UInt64, now: Int64) {
         if self.hashes.count == Self.hashesMax { self.hashes.removeFirst() }
         self.hashes.append(hash)
         self.count += 1

@@ -1,18 +1,18 @@
 import Answers
 import Bytes
 import FaultInjection
-import Foundation
+import Platform
 import Synchronization
 
 /// The fault rules of a gateway: every loop asks, operators change them.
 ///
-/// It is `Sendable` without the compiler's proof: `lock` guards `script` and `expiredTokens`. The rules count over all
-/// loops, so they have one lock; a gateway without rules never takes it.
+/// It is `Sendable` without the compiler's proof: `monitor` guards `script` and `expiredTokens`. The rules count over
+/// all loops, so they have one lock; a gateway without rules never takes it.
 final class FaultDesk: @unchecked Sendable {
     /// The most provider tokens that are remembered as expired; with further ones only their connections are.
     private static let expiredTokensMax = 1_024
 
-    private let lock = NSLock()
+    private let monitor = Monitor()
     private var script = FaultScript()
     private var expiredTokens: Set<[UInt8]> = []
     private let hasRulesNow = Atomic(false)
@@ -35,20 +35,20 @@ final class FaultDesk: @unchecked Sendable {
     // MARK: From loops
 
     /// Whether some rule looks at the key of a provider token.
-    var looksAtKeys: Bool { self.lock.withLock { self.script.looksAtKeys } }
+    var looksAtKeys: Bool { self.monitor.withLock { self.script.looksAtKeys } }
 
     /// A push has passed every check.
     ///
     /// - Returns: what happens to it; nil when it goes on.
     func pushReceived(_ push: FaultCandidate) -> FaultEffect? {
-        self.lock.withLock { self.script.pushReceived(push) }
+        self.monitor.withLock { self.script.pushReceived(push) }
     }
 
     /// Takes a provider token as expired from now on.
     ///
     /// - Parameter authorization: the value of the header field.
     func expire(_ authorization: [UInt8]) {
-        self.lock.withLock {
+        self.monitor.withLock {
             guard self.expiredTokens.count < Self.expiredTokensMax else { return }
             self.expiredTokens.insert(authorization)
             self.hasExpiredTokensNow.store(true, ordering: .relaxed)
@@ -57,14 +57,14 @@ final class FaultDesk: @unchecked Sendable {
 
     func isExpired(_ authorization: ByteView) -> Bool {
         let authorization = authorization.array
-        return self.lock.withLock { self.expiredTokens.contains(authorization) }
+        return self.monitor.withLock { self.expiredTokens.contains(authorization) }
     }
 
     // MARK: From operators
 
     /// Replaces every rule; what the old ones have done to tokens and connections ends.
     func replace(with rules: [FaultRule]) {
-        self.lock.withLock {
+        self.monitor.withLock {
             var script = FaultScript()
             for rule in rules { _ = script.append(rule) }
             self.script = script
@@ -80,8 +80,8 @@ final class FaultDesk: @unchecked Sendable {
     /// - Returns: its id.
     /// - Throws: `APIError` when another rule has its id, or there are too many.
     func append(_ rule: FaultRule) throws(APIError) -> String {
-        self.lock.lock()
-        defer { self.lock.unlock() }
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
         guard self.script.entries.count < FaultScript.rulesMax else { throw .tooManyFaultRules }
         guard let id = self.script.append(rule) else { throw .faultRuleExists(rule.id ?? "") }
         self.scriptChanged()
@@ -90,20 +90,20 @@ final class FaultDesk: @unchecked Sendable {
 
     /// - Throws: `APIError` when no rule has this id.
     func remove(_ id: String) throws(APIError) {
-        self.lock.lock()
-        defer { self.lock.unlock() }
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
         guard self.script.remove(id) else { throw .unknownFaultRule }
         self.scriptChanged()
     }
 
     /// Begins every count anew.
     func resetCounters() {
-        self.lock.withLock { self.script.resetCounters() }
+        self.monitor.withLock { self.script.resetCounters() }
     }
 
     /// Writes `{"rules": [...]}`, and the warnings of what was just read.
     func write(to writer: inout JSONWriter, warnings: [String] = []) {
-        let entries = self.lock.withLock { self.script.entries }
+        let entries = self.monitor.withLock { self.script.entries }
         writer.beginObject()
         writer.key("rules")
         writer.beginArray()

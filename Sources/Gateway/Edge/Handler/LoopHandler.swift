@@ -53,7 +53,7 @@ package final class LoopHandler: RequestHandler {
     var providers: ProviderGate?
     /// Whether connections begin with one stream.
     let beginsWithOneStream: Bool
-    /// Those that do no longer.
+    /// The connections that began with one stream, and may have more by now.
     var liftedConnections: Set<ConnectionID> = []
     /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
     let faults: LoopFaults?
@@ -61,7 +61,7 @@ package final class LoopHandler: RequestHandler {
     var bearers: [ConnectionID: String] = [:]
     /// Whom workers' streams are counted under, from the moment they are asked for.
     var streamHolders: [StreamID: StreamHolder] = [:]
-    /// Those that are too many of their credentials, and have been told so.
+    /// The connections that are too many of their credentials, and have been told so.
     var excessConnections: Set<ConnectionID> = []
     var settings: LoopSettings
     private let pulse: Pulse
@@ -93,7 +93,7 @@ package final class LoopHandler: RequestHandler {
         let cleartext = context.configuration.admin.addresses + context.configuration.plain.addresses
         self.callers = CallerCheck(addresses: cleartext)
         var random = RandomBits()
-        self.unique = UniqueBits(seed: random.next())
+        self.unique = UniqueBits(seed: random.pair())
         context.mailboxes.loops[loop.index].attach { [loop] in loop.wake() }
     }
 

@@ -29,7 +29,7 @@ package final class GatewayServices: Sendable {
         self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
         self.reloads = reloads
         var random = RandomBits()
-        self.streamNames = StreamNames(key: HashKey(random.next()))
+        self.streamNames = StreamNames(key: HashKey(random.pair()))
         self.faults = configuration.faultRules.map { FaultDesk($0) }
     }
 
@@ -37,7 +37,7 @@ package final class GatewayServices: Sendable {
     func newDeviceToken() -> DeviceToken {
         self.random.withLock { random in
             var bytes = ByteBuffer()
-            for _ in 0..<4 { bytes.append(memoryOf: random.next().0) }
+            for _ in 0..<4 { bytes.append(memoryOf: random.next() as UInt64) }
             guard let token = DeviceToken(bytes: bytes.view) else { preconditionFailure("32 bytes are a token") }
             return token
         }

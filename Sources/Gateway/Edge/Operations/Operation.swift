@@ -8,9 +8,9 @@ package import Settings
 package struct Operation: Sendable {
     /// Which listeners serve it.
     package enum Listeners: Hashable, Sendable {
-        /// Those of providers and workers, with TLS and without.
+        /// The listeners of providers and workers, with TLS and without.
         case edge
-        /// Those of operators.
+        /// The listeners of operators.
         case admin
         case all
 
@@ -32,7 +32,7 @@ package struct Operation: Sendable {
         case payload
     }
 
-    /// Its `operationId`.
+    /// The operation's `operationId`.
     package let name: String
     package let method: HTTPMethod
     package let path: PathPattern

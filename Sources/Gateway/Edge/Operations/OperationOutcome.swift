@@ -3,7 +3,7 @@ package import WakeDispatch
 
 /// What comes of a request.
 package enum OperationOutcome {
-    /// It is answered at once.
+    /// The request is answered at once.
     case answered(OperationAnswer)
     /// The engine is asked, in the name of the caller, and answers.
     case asked(EngineVerb)

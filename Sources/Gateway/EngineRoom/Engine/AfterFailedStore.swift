@@ -1,9 +1,9 @@
 /// What becomes of a request once the store has failed, when nothing changes any more.
 package enum AfterFailedStore: Hashable, Sendable {
-    /// It is refused: it would change something.
+    /// The request is refused: it would change something.
     case refused
-    /// It is answered from what was durable last, as far as that can be read.
+    /// The request is answered from what was durable last, as far as that can be read.
     case answeredFromDurableState
-    /// It is answered as ever: nothing of what is stored is in it, or it tells of the failure.
+    /// The request is answered as ever: nothing of what is stored is in it, or it tells of the failure.
     case answered
 }

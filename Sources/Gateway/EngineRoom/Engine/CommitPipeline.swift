@@ -1,5 +1,4 @@
 import DeviceEngine
-import Foundation
 import Platform
 
 /// Makes groups durable on a thread of its own.
@@ -7,14 +6,14 @@ import Platform
 /// While it syncs one group, the engine steps on and collects the next: one sync covers all that arrived during the
 /// last one, and a group that finds the store idle waits for nobody.
 ///
-/// `@unchecked Sendable`: `condition` guards every field that changes; the store is used by the pipeline's thread
-/// alone, until the engine takes over a failure.
+/// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes; the store is used by the
+/// pipeline's thread alone, until the engine takes over a failure.
 final class CommitPipeline: Committer, @unchecked Sendable {
     private let store: any RecordStore
     private let outlet: GroupOutlet
     /// Wakes the engine.
     private let ring: @Sendable () -> Void
-    private let condition = NSCondition()
+    private let monitor = Monitor()
     private var group: StepGroup
     private var status = CommitStatus.idle
     private var ringsWhenIdle = false
@@ -36,7 +35,7 @@ final class CommitPipeline: Committer, @unchecked Sendable {
     }
 
     func status(ringingWhenIdle: Bool) -> CommitStatus {
-        self.condition.withLock {
+        self.monitor.withLock {
             if case .busy = self.status, ringingWhenIdle { self.ringsWhenIdle = true }
             // A store may fail between two commits, too: its files were taken away.
             if case .idle = self.status, let failure = self.store.failure { self.status = .failed(failure) }
@@ -44,35 +43,35 @@ final class CommitPipeline: Committer, @unchecked Sendable {
         }
     }
 
-    var commitTimes: CommitTimes { self.condition.withLock { self.times } }
+    var commitTimes: CommitTimes { self.monitor.withLock { self.times } }
 
     func submit(_ group: inout StepGroup) {
-        self.condition.withLock {
+        self.monitor.withLock {
             swap(&self.group, &group)
             self.status = .busy
-            self.condition.broadcast()
+            self.monitor.broadcast()
         }
     }
 
     func waitUntilIdle() -> CommitStatus {
-        self.condition.withLock {
-            while case .busy = self.status { self.condition.wait() }
+        self.monitor.withLock {
+            while case .busy = self.status { self.monitor.wait() }
             return self.status
         }
     }
 
     func takeFailure(_ group: inout StepGroup) -> any RecordStore {
-        self.condition.withLock {
+        self.monitor.withLock {
             swap(&self.group, &group)
             return self.store
         }
     }
 
     func stop() {
-        self.condition.withLock {
+        self.monitor.withLock {
             self.isClosed = true
-            self.condition.broadcast()
-            while !self.hasEnded { self.condition.wait() }
+            self.monitor.broadcast()
+            while !self.hasEnded { self.monitor.wait() }
         }
     }
 
@@ -86,18 +85,18 @@ final class CommitPipeline: Committer, @unchecked Sendable {
             } catch {
                 status = .failed(error)
             }
-            let rings = self.condition.withLock {
+            let rings = self.monitor.withLock {
                 self.status = status
-                self.condition.broadcast()
+                self.monitor.broadcast()
                 defer { self.ringsWhenIdle = false }
                 if case .failed = status { return true }
                 return self.ringsWhenIdle
             }
             if rings { self.ring() }
         }
-        self.condition.withLock {
+        self.monitor.withLock {
             self.hasEnded = true
-            self.condition.broadcast()
+            self.monitor.broadcast()
         }
     }
 
@@ -105,15 +104,15 @@ final class CommitPipeline: Committer, @unchecked Sendable {
         let start = SystemClock.monotonicMicroseconds
         try self.store.commit(self.group.records)
         let end = SystemClock.monotonicMicroseconds
-        self.condition.withLock { self.times.committed(self.group.arrivals, from: start, to: end) }
+        self.monitor.withLock { self.times.committed(self.group.arrivals, from: start, to: end) }
     }
 
     private func waitForGroup() -> Bool {
-        self.condition.withLock {
+        self.monitor.withLock {
             while true {
                 if case .busy = self.status { return true }
                 if self.isClosed { return false }
-                self.condition.wait()
+                self.monitor.wait()
             }
         }
     }

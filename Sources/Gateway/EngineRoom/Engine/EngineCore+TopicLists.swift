@@ -13,7 +13,7 @@ struct TopicListQueue {
     }
 
     private var entries: [Entry] = []
-    /// Those before it have their lists.
+    /// The first entry that has no list yet.
     private var first = 0
 
     var isEmpty: Bool { self.first == self.entries.count }

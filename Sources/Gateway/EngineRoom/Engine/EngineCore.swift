@@ -111,9 +111,8 @@ package final class EngineCore {
         try store?.begin()
         outlet.history.open()
         events?.compare(with: outlet.history.waitUntilOpened())
-        var policies = stored.policies
-        let isPolicyNew = policies.begin(configuration, at: now)
-        self.policies = policies
+        self.policies = stored.policies
+        let isPolicyNew = self.policies.begin(configuration, at: now)
         self.countingSince = stored.countingSince ?? wall
         self.rejections = stored.rejections
         self.offset = WallOffset(wall: wall, now: now)
@@ -126,14 +125,11 @@ package final class EngineCore {
         self.live = live
         self.limitWatch = limitWatch
         self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
-        self.dispatcher = Dispatcher(
-            engine: self.engine,
-            output: self.stage,
-            wakeBytesPerStreamMax: wakeBytesPerStreamMax
-        )
+        let bytesMax = wakeBytesPerStreamMax
+        self.dispatcher = Dispatcher(engine: self.engine, output: self.stage, wakeBytesPerStreamMax: bytesMax)
         if let store {
             let clock = self.clock.record(now, self.offset)
-            var beginning = Self.beginning(since: self.countingSince, clock, workers, isPolicyNew ? policies : nil)
+            var beginning = Self.beginning(since: self.countingSince, clock, workers, isPolicyNew ? self.policies : nil)
             self.engine.takeStep(into: &beginning)
             self.engine.takeEvents(into: &self.stage.group.history.events)
             self.numbers?.write(self.stage.group.history, to: &beginning)

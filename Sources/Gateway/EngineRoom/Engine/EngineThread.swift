@@ -1,7 +1,6 @@
 package import Access
 package import Bytes
 package import DeviceEngine
-import Foundation
 package import Platform
 import Synchronization
 
@@ -43,7 +42,7 @@ package final class EngineThread: Sendable {
         pulse: Pulse
     ) throws(StoreError) {
         self.mailbox = mailbox
-        let begun = DispatchSemaphore(value: 0)
+        let begun = Latch()
         let error = SharedError()
         let run: @Sendable () -> Void = {
             do throws(StoreError) {
@@ -62,11 +61,11 @@ package final class EngineThread: Sendable {
                     onLossAccepted: onLossAccepted,
                     onFailure: onFailure
                 )
-                begun.signal()
+                begun.open()
                 Self.run(core, mailbox, pulse)
             } catch let found {
                 error.value.withLock { $0 = found }
-                begun.signal()
+                begun.open()
             }
         }
         do throws(ThreadFailure) { self.thread = try NamedThread("engine", run) } catch {

@@ -36,7 +36,7 @@ package struct EngineWorld: Sendable {
         bootID: SystemClock.bootID,
         makeRandom: {
             var random = RandomBits()
-            return { random.next() }
+            return { random.pair() }
         }
     )
 }

@@ -1,5 +1,4 @@
 package import DeviceJournal
-import Foundation
 package import HTTPTransport
 package import History
 package import Platform
@@ -17,9 +16,9 @@ package final class HistoryThread: HistoryOutlet {
     /// Whether the file is to be opened, and what it held then.
     private final class Opened: Sendable {
         let isAsked = Mutex(false)
-        let isDecided = DispatchSemaphore(value: 0)
+        let isDecided = Latch()
         let found = Mutex<HistoryFound?>(nil)
-        let isKnown = DispatchSemaphore(value: 0)
+        let isKnown = Latch()
     }
 
     /// - Parameters:
@@ -49,7 +48,7 @@ package final class HistoryThread: HistoryOutlet {
                 // Else the journal may keep what is missing from among the others: the feed says when it does not.
                 if file.found?.leftOff.isEmpty ?? true { retention.advance(to: file.durableSequence) }
                 opened.found.withLock { $0 = file.found }
-                opened.isKnown.signal()
+                opened.isKnown.open()
                 return HistoryTurns(HistoryFeed(file, retention, journal, onFault), mailboxes, tally, onDropped)
             }
         }
@@ -68,19 +67,18 @@ package final class HistoryThread: HistoryOutlet {
 
     /// Writes what it was given, ends the thread, and waits for that.
     package func stop() {
-        self.opened.isDecided.signal()
+        self.opened.isDecided.open()
         self.mailbox.close()
         self.thread.join()
     }
 
     package func open() {
         self.opened.isAsked.withLock { $0 = true }
-        self.opened.isDecided.signal()
+        self.opened.isDecided.open()
     }
 
     package func waitUntilOpened() -> HistoryFound? {
         self.opened.isKnown.wait()
-        self.opened.isKnown.signal()
         return self.opened.found.withLock { $0 }
     }
 

@@ -1,26 +1,25 @@
-import Foundation
+import Platform
 package import Settings
 
 /// Where the engine leaves what it has for one loop.
 ///
-/// It is `Sendable` without the compiler's proof: `lock` guards every field. The thread sanitizer sees such a lock, and
-/// not all that `Mutex` does when two threads meet in it.
+/// It is `Sendable` without the compiler's proof: `monitor` guards every field.
 package final class LoopMailbox: @unchecked Sendable {
-
-    package init() {}
-    private let lock = NSLock()
+    private let monitor = Monitor()
     private var incoming = EffectBatch()
     private var settings: LoopSettings?
     private var ring: @Sendable () -> Void = {}
 
+    package init() {}
+
     /// Says how the loop is woken.
     package func attach(wake: @escaping @Sendable () -> Void) {
-        self.lock.withLock { self.ring = wake }
+        self.monitor.withLock { self.ring = wake }
     }
 
     /// Leaves everything of `batch`, which is empty afterwards, and wakes the loop.
     package func deliver(_ batch: inout EffectBatch) {
-        self.lock.lock()
+        self.monitor.lock()
         if self.incoming.isEmpty {
             swap(&self.incoming, &batch)
         } else {
@@ -28,13 +27,13 @@ package final class LoopMailbox: @unchecked Sendable {
             batch.removeAll()
         }
         let ring = self.ring
-        self.lock.unlock()
+        self.monitor.unlock()
         ring()
     }
 
     /// Leaves what the loop is to go on with, and wakes it.
     package func deliver(_ settings: LoopSettings) {
-        let ring = self.lock.withLock {
+        let ring = self.monitor.withLock {
             self.settings = settings
             return self.ring
         }
@@ -46,11 +45,11 @@ package final class LoopMailbox: @unchecked Sendable {
     /// - Returns: what to go on with; nil for what there is.
     @discardableResult
     package func take(into batch: inout EffectBatch) -> LoopSettings? {
-        self.lock.lock()
+        self.monitor.lock()
         swap(&self.incoming, &batch)
         let settings = self.settings
         if settings != nil { self.settings = nil }
-        self.lock.unlock()
+        self.monitor.unlock()
         return settings
     }
 }

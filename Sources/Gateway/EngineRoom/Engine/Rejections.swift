@@ -22,7 +22,7 @@ package struct Rejections {
 
     var hasChanges: Bool { !self.changed.isEmpty }
 
-    /// Those of one topic, by reason number.
+    /// The rejections of one topic, by reason number.
     package subscript(topic: TopicIndex) -> [Int64] { self.byTopic[topic.rawValue] ?? Self.none }
 
     /// - `topic`: nil when the refused pushes named none that is known.

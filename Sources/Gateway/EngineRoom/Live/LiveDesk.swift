@@ -1,15 +1,13 @@
 import Bytes
-import Foundation
 import Platform
 import Settings
 import Synchronization
 
 /// Where the engine leaves what it has for those who watch, and where the loops take it from.
 ///
-/// It is `Sendable` without the compiler's proof: `lock` guards every field that changes, for the sake of the thread
-/// sanitizer.
+/// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes.
 package final class LiveDesk: @unchecked Sendable {
-    private let lock = NSLock()
+    private let monitor = Monitor()
     private var history = SampleHistory()
     private var snapshot: LiveSnapshot?
     /// The event made of the latest snapshot.
@@ -31,7 +29,7 @@ package final class LiveDesk: @unchecked Sendable {
 
     /// Takes the sample of a second, and what there is besides when somebody watches.
     func take(_ sample: LiveSample, _ snapshot: LiveSnapshot?) {
-        self.lock.withLock {
+        self.monitor.withLock {
             self.history.append(sample)
             self.snapshot = snapshot
         }
@@ -59,18 +57,18 @@ package final class LiveDesk: @unchecked Sendable {
     ///   - last: the moment of the event they had last.
     ///   - facts: how the process is.
     package func event(after last: Int64, _ facts: () -> ProcessFacts) -> (at: Int64, bytes: [UInt8])? {
-        let (snapshot, made) = self.lock.withLock { (self.snapshot, self.event) }
+        let (snapshot, made) = self.monitor.withLock { (self.snapshot, self.event) }
         guard let snapshot, snapshot.at != last else { return nil }
         if let made, made.at == snapshot.at { return made }
         // Outside the lock: the engine does not wait while text is made.
         let event = (at: snapshot.at, bytes: LiveReport(snapshot: snapshot, facts: facts()).event)
-        self.lock.withLock { self.event = event }
+        self.monitor.withLock { self.event = event }
         return event
     }
 
     /// The samples that lie so many seconds apart, as JSON; nil when there are none of that distance.
     package func samples(seconds: Int) -> [UInt8]? {
-        guard let series = self.lock.withLock({ self.history[seconds: seconds] }) else { return nil }
+        guard let series = self.monitor.withLock({ self.history[seconds: seconds] }) else { return nil }
         var writer = JSONWriter()
         series.write(to: &writer)
         return writer.buffer.view.array

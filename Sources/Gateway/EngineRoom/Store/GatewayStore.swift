@@ -11,7 +11,7 @@ package struct GatewayStore: Sendable {
     let folder: String
     let kind: GatewayConfiguration.Store
     private let acceptsLoss: Bool
-    /// Those of memory when nothing is kept, whatever is configured for the file.
+    /// The limits of the history: those of memory when nothing is kept, whatever is configured for the file.
     package let historyLimits: HistoryLimits
 
     package init(_ configuration: GatewayConfiguration) {

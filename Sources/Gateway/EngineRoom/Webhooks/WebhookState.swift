@@ -1,10 +1,10 @@
 /// Whether a webhook gets wakes.
 package enum WebhookState: Hashable, Sendable {
-    /// It gets wakes. Can move to: resting.
+    /// The webhook gets wakes. Can move to: resting.
     case active
-    /// It gets none until this moment. Can move to: probing, and to a later moment.
+    /// The webhook gets no wake until this moment. Can move to: probing, and to a later moment.
     case resting(until: Int64)
-    /// It gets one. Can move to: active, resting.
+    /// The webhook gets one wake. Can move to: active, resting.
     case probing
 
     /// The name of each state.

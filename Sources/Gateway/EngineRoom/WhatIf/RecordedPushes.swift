@@ -16,7 +16,7 @@ struct RecordedPushes {
         let outcome: WakeOutcome
         /// Milliseconds after its launch.
         let delay: Int64
-        /// Its worker was given more time.
+        /// Whether the worker was given more time.
         let wasExtended: Bool
     }
 

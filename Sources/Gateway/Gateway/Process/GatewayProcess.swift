@@ -2,6 +2,7 @@ import DeviceEngine
 import EventLog
 import Foundation
 import HTTPTransport
+import Platform
 import ServiceManager
 package import Settings
 
@@ -95,10 +96,10 @@ package enum GatewayProcess {
 
     private static func watch(_ number: Int32, _ handler: @escaping @Sendable () -> Void) -> any DispatchSourceSignal {
         signal(number, SIG_IGN)
-        let registered = DispatchSemaphore(value: 0)
+        let registered = Latch()
         let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
         source.setEventHandler(handler: handler)
-        source.setRegistrationHandler { registered.signal() }
+        source.setRegistrationHandler { registered.open() }
         source.resume()
         // A signal that comes before would be lost: whoever waits for the ready line may send one at once.
         registered.wait()

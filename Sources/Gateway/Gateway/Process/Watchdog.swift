@@ -1,4 +1,3 @@
-import Foundation
 package import Platform
 
 /// Says again and again that the gateway is alive, as long as every watched thread turns.
@@ -20,8 +19,10 @@ package final class Watchdog: Sendable {
 
     /// How many times it looks in the time within which the manager wants to hear of it.
     private static let looksPerInterval: UInt64 = 4
+    /// How long it waits for the next look at most, in microseconds.
+    private static let intervalMax: UInt64 = 3_600_000_000
 
-    private let stopping = DispatchSemaphore(value: 0)
+    private let stopping = Latch()
     private let thread: NamedThread
 
     /// Begins to watch.
@@ -35,17 +36,17 @@ package final class Watchdog: Sendable {
         tell: @escaping @Sendable () -> Void
     ) throws(ThreadFailure) {
         let stopping = self.stopping
-        let wait = DispatchTimeInterval.microseconds(Int(max(1, microseconds / Self.looksPerInterval)))
+        let interval = Int64(min(max(1, microseconds / Self.looksPerInterval), Self.intervalMax)) * 1000
         self.thread = try NamedThread("watchdog") {
             repeat {
                 if Self.look(at: watched) { tell() }
-            } while stopping.wait(timeout: .now() + wait) == .timedOut
+            } while !stopping.wait(untilNanoseconds: SystemClock.monotonicNanoseconds + interval)
         }
     }
 
     /// Ends it, and waits for that.
     package func stop() {
-        self.stopping.signal()
+        self.stopping.open()
         self.thread.join()
     }
 

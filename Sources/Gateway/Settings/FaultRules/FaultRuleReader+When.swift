@@ -1,6 +1,7 @@
 import APNSProtocol
 import Bytes
 import FaultInjection
+import Platform
 import Text
 
 /// The part `when` of a rule.
@@ -73,7 +74,8 @@ extension FaultRuleReader {
             if case .number(let number) = value, number.double > 0, number.double <= 1 {
                 occasion.probability = number.double
                 // Of a size that every reader of JSON gives back as it was.
-                occasion.seed = UInt64.random(in: 0...UInt64(UInt32.max))
+                var random = RandomBits()
+                occasion.seed = UInt64.random(in: 0...UInt64(UInt32.max), using: &random)
             } else {
                 let remedy = "write a number above 0, at most 1"
                 self.fault(Self.join(path, "probability"), "is \(value.described)", remedy)

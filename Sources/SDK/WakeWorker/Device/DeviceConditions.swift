@@ -12,9 +12,9 @@ import Text
 public struct DeviceConditions: Hashable, Sendable {
     /// What the app does on the device.
     public enum AppState: String, Hashable, Sendable, CaseIterable {
-        /// It is in the background: wakes come under the launch policy.
+        /// The app is in the background: wakes come under the launch policy.
         case background
-        /// It is in use: wakes come at once, and cost nothing.
+        /// The app is in use: wakes come at once, and cost nothing.
         case active
         /// The user has ended it: no wakes until it is started again.
         case forceQuit

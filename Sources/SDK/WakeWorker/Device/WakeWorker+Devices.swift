@@ -1,4 +1,5 @@
 import HTTPClient
+import Platform
 import Text
 
 extension WakeWorker {
@@ -72,7 +73,7 @@ extension WakeWorker {
         _ body: [UInt8]?
     ) async throws(WakeWorkerError) -> HTTPResponse {
         var backoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
-        var generator = SystemRandomNumberGenerator()
+        var generator = RandomBits()
         var tries = 1
         var isConnectionDoubtful = false
         let endpoint = self.request.endpoint

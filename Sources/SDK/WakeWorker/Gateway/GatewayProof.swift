@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 import Synchronization
 
 /// What a worker shows in its requests, and what came of it.
@@ -44,14 +45,14 @@ final class GatewayProof: Sendable {
 
     /// Whether files that cannot be read or used may be good again soon.
     func mayPass() -> Bool {
-        let now = Self.now
+        let now = SystemClock.boot
         return self.patience.withLock { $0.failed(now: now) }
     }
 
     /// Whether a token that the gateway does not know may be another one soon.
     func refusalMayPass() -> Bool {
         guard case .file? = self.token else { return false }
-        let now = Self.now
+        let now = SystemClock.boot
         return self.patience.withLock { $0.refused(now: now) }
     }
 
@@ -83,12 +84,4 @@ final class GatewayProof: Sendable {
 
     /// The most bytes of a token's file that are read.
     private static let bytesMax = 65_536
-
-    /// Milliseconds of a clock that never steps.
-    private static var now: Int64 {
-        let (seconds, attoseconds) = Self.start.duration(to: .now).components
-        return seconds * 1000 + attoseconds / 1_000_000_000_000_000
-    }
-
-    private static let start = ContinuousClock.now
 }

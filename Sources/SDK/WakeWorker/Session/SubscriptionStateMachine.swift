@@ -138,7 +138,7 @@ extension SubscriptionStateMachine {
         case drain
         /// No stream is open: end what is being tried.
         case cancel
-        /// It stops already.
+        /// The subscription stops already.
         case nothing
     }
 

@@ -12,13 +12,13 @@ package struct WakeStateMachine: Sendable {
     private enum State: Hashable, Sendable {
         /// No handler is free for it yet. Can move to: running, over.
         case queued
-        /// Its handler runs. Can move to: stopping, sending, over.
+        /// The wake's handler runs. Can move to: stopping, sending, over.
         case running
-        /// It ended at the gateway, and its handler was cancelled. Can move to: sending, over.
+        /// The wake ended at the gateway, and its handler was cancelled. Can move to: sending, over.
         case stopping(Ending)
-        /// Its result is on its way. Can move to: pausing, over.
+        /// The wake's result is on its way. Can move to: pausing, over.
         case sending(BackgroundFetchResult)
-        /// Its result could not be delivered, and is sent again then. Can move to: sending, over.
+        /// The wake's result could not be delivered, and is sent again then. Can move to: sending, over.
         case pausing(BackgroundFetchResult, until: Int64)
         /// Nothing is left to do. Terminal.
         case over
@@ -47,7 +47,7 @@ package struct WakeStateMachine: Sendable {
 
     package var isQueued: Bool { self.state == .queued }
 
-    /// It runs, and the gateway still waits for its result.
+    /// Whether the wake runs, and the gateway still waits for its result.
     package var isRunning: Bool { self.state == .running }
 
     /// When `momentReached` has something to say; nil for never.
@@ -76,7 +76,7 @@ extension WakeStateMachine {
     package enum EndedAction: Hashable, Sendable {
         case nothing
         case cancelHandler
-        /// Its handler was never started.
+        /// The wake's handler was never started.
         case forget
     }
 
@@ -120,7 +120,7 @@ extension WakeStateMachine {
         case accepted
         /// The gateway will never take it.
         case refused
-        /// It may not have arrived; the gateway wants to be left alone for so many milliseconds at least.
+        /// The result may not have arrived; the gateway wants to be left alone for so many milliseconds at least.
         case failed(retryAfter: Int64)
     }
 

@@ -1,5 +1,5 @@
-import Glibc
 import HTTPClient
+import Platform
 import Text
 
 extension WorkerSession {
@@ -8,7 +8,7 @@ extension WorkerSession {
         guard self.wakes[message.wake] == nil else { return true }
         // A slot is free for the gateway as soon as it has a result, which we learn later.
         guard self.wakes.count < self.wakesMax else { return false }
-        let timeLeft = message.timeLeft(wallClock: Self.wallClock)
+        let timeLeft = message.timeLeft(wallClock: SystemClock.wall)
         let lease = WakeLease(deadline: .now + .milliseconds(timeLeft), extender: self)
         self.wakes[message.wake] = ActiveWake(
             machine: WakeStateMachine(deadline: loop.now + timeLeft),
@@ -107,12 +107,6 @@ extension WorkerSession {
         guard let wake = self.wakes[id], !wake.machine.isOver else { return self.forget(id) }
         let moments = [wake.machine.nextMoment, wake.machine.isRunning ? wake.keepAlive.nextMoment : nil]
         self.timers.set(.wake(id), to: moments.compactMap { $0 }.min())
-    }
-
-    private static var wallClock: Int64 {
-        var time = timespec()
-        _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 }
 

@@ -1,4 +1,5 @@
 import HTTPClient
+import Platform
 
 /// One `run` of a worker: its subscription, the wakes in its hands, and what it has to tell the gateway.
 ///
@@ -17,7 +18,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         var keepAlive = KeepAlive()
         let notification: WakeNotification
         var task: Task<Void, Never>?
-        /// Its result timed out before: the connection may be dead.
+        /// Whether the wake's result timed out before: the connection may be dead.
         var isConnectionDoubtful = false
     }
 
@@ -40,7 +41,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     let events: AsyncStream<WakeWorkerEvent>.Continuation
     /// What runs beside it, and wants to know when it is subscribed.
     let reports: MachineReports
-    var generator = SystemRandomNumberGenerator()
+    var generator = RandomBits()
     var timers = MomentHeap<Timer>()
     var purposes: [HTTPRequestID: Purpose] = [:]
 

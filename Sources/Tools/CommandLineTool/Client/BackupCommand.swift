@@ -1,4 +1,5 @@
 import HTTPClient
+import Platform
 import Text
 
 extension CommandDefinition {
@@ -48,16 +49,16 @@ enum BackupCommand {
         do throws(HTTPClientError) {
             let copy = try client.start(request)
             var probe: HTTPRequestID?
-            var probesAt = Monotonic.milliseconds + self.probes.interval
+            var probesAt = SystemClock.monotonic + self.probes.interval
             while true {
                 for case .ended(let id, let result) in client.poll(timeoutMilliseconds: 1000) {
                     if id == copy { return try result.get() }
                     // What it answers is of no interest.
                     _ = try result.get()
                     probe = nil
-                    probesAt = Monotonic.milliseconds + self.probes.interval
+                    probesAt = SystemClock.monotonic + self.probes.interval
                 }
-                guard probe == nil, Monotonic.milliseconds >= probesAt else { continue }
+                guard probe == nil, SystemClock.monotonic >= probesAt else { continue }
                 var request = location.request("GET", "/healthz")
                 request.timeoutMilliseconds = self.probes.timeout
                 probe = try client.start(request)

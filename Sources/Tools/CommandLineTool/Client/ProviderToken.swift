@@ -1,4 +1,4 @@
-import Foundation
+import Bytes
 
 /// The token that shows a provider, as APNs asks for it: a JSON web token signed by ES256.
 package struct ProviderToken: Hashable, Sendable {
@@ -36,19 +36,11 @@ package struct ProviderToken: Hashable, Sendable {
     ) throws(CommandFailure) -> String {
         let head = "{\"alg\":\"ES256\",\"kid\":\(JSONText.quoted(self.keyID))}"
         let claims = "{\"iss\":\(JSONText.quoted(self.team)),\"iat\":\(now)}"
-        let message = "\(Self.base64URL(Array(head.utf8))).\(Self.base64URL(Array(claims.utf8)))"
+        let message = "\(Base64.urlText(Array(head.utf8))).\(Base64.urlText(Array(claims.utf8)))"
         do {
-            return "bearer \(message).\(Self.base64URL(try sign(Array(message.utf8), self.keyFile)))"
+            return "bearer \(message).\(Base64.urlText(try sign(Array(message.utf8), self.keyFile)))"
         } catch {
             throw CommandFailure(.failed, "--provider-key: \(error)")
         }
-    }
-
-    /// Base64 for URLs and without padding (RFC 7515).
-    private static func base64URL(_ bytes: [UInt8]) -> String {
-        Data(bytes).base64EncodedString()
-            .replacingOccurrences(of: "+", with: "-")
-            .replacingOccurrences(of: "/", with: "_")
-            .replacingOccurrences(of: "=", with: "")
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import HTTPClient
+import Platform
 
 extension CommandDefinition {
     package static let push = CommandDefinition(
@@ -72,7 +73,8 @@ package enum PushCommand {
         let follower = try self.follower(parsed)
         var request = try self.request(parsed, to: location)
         if let token = try ProviderToken(parsed) {
-            request.headers.append(("authorization", try token.header(now: time(nil), sign: environment.signES256)))
+            let header = try token.header(now: Int(SystemClock.wall / 1000), sign: environment.signES256)
+            request.headers.append(("authorization", header))
         }
         let client = try location.client()
         let count = parsed.integer("--count") ?? 1
@@ -90,7 +92,7 @@ package enum PushCommand {
             }
             for case .ended(_, let result) in client.poll(timeoutMilliseconds: 1000) {
                 do throws(HTTPClientError) {
-                    let answer = PushAnswer(try result.get(), now: time(nil))
+                    let answer = PushAnswer(try result.get(), now: Int(SystemClock.wall / 1000))
                     tally.add(answer)
                     if answer.isAccepted { apnsID = answer.apnsID }
                     if count <= self.linesMax || (!answer.isAccepted && tally.refused <= self.linesMax) {

@@ -1,4 +1,5 @@
 import HTTPClient
+import Platform
 import Text
 
 /// Follows one push to its end in the gateway's delivery log, and shows each step once.
@@ -19,13 +20,13 @@ struct PushFollower {
     /// - Throws: when it has not ended in time, and when the log cannot be read.
     func follow(_ apnsID: String) throws(CommandFailure) -> Bool {
         let client = try self.location.client()
-        let deadline = Monotonic.milliseconds + Int64(self.timeoutSeconds) * 1000
+        let deadline = SystemClock.monotonic + Int64(self.timeoutSeconds) * 1000
         var way = PushWayText(apnsID)
         var pause = Self.pauses.first
         while true {
             let path = "/v1/pushes/\(URLPath.component(way.apnsID))?device=\(URLPath.component(self.device))"
             var request = self.location.request("GET", path)
-            let time = max(Self.answerTimes.first, deadline - Monotonic.milliseconds)
+            let time = max(Self.answerTimes.first, deadline - SystemClock.monotonic)
             request.timeoutMilliseconds = Int(min(Self.answerTimes.last, time))
             let response = try self.location.answer(request, with: client)
             guard response.status != 404 || !response.text.contains("\"BadPath\"") else {
@@ -47,7 +48,7 @@ struct PushFollower {
                 way = PushWayText(heir)
             default: break
             }
-            let left = deadline - Monotonic.milliseconds
+            let left = deadline - SystemClock.monotonic
             guard left > 0 else {
                 let state = answer["state"]?.text ?? "unknown"
                 throw CommandFailure(

@@ -1,11 +1,11 @@
-import Foundation
+import Platform
 
 /// Instants and durations for people.
 package enum TimeText {
     /// An instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`.
     package static func instant(_ milliseconds: Double) -> String {
         guard milliseconds.isFinite, abs(milliseconds) < 253_402_300_800_000 else { return "never" }
-        return Date(timeIntervalSince1970: (milliseconds / 1000).rounded(.down)).formatted(.iso8601)
+        return WallTime.text(Int64((milliseconds / 1000).rounded(.down)) * 1000)
     }
 
     /// A duration in its two largest units, such as `14 min 59 s`.

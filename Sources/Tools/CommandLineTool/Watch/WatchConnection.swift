@@ -1,5 +1,6 @@
 import Glibc
 import HTTPClient
+import Platform
 import Text
 
 /// Keeps asking a gateway how it is, once a second, and notices when it is gone and when it is back.
@@ -28,10 +29,10 @@ final class WatchConnection {
     /// Asks why the stream was refused.
     private var inquiry: (request: HTTPRequestID, status: Int)?
     private var parser = ServerSentEventParser(bytesMax: WatchConnection.eventBytesMax)
-    private var heardAt = Monotonic.milliseconds
-    private var asksAt = Monotonic.milliseconds
+    private var heardAt = SystemClock.monotonic
+    private var asksAt = SystemClock.monotonic
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 3000)
-    private var random = SystemRandomNumberGenerator()
+    private var random = RandomBits()
     private var hasHeard = false
 
     init(_ subject: WatchSubject, _ location: GatewayLocation) throws(CommandFailure) {
@@ -45,7 +46,7 @@ final class WatchConnection {
     /// - Throws: when the gateway refuses what is asked, or was never there.
     func next(_ descriptors: [Int32]) throws(CommandFailure) -> [News] {
         try self.askIfDue()
-        let now = Monotonic.milliseconds
+        let now = SystemClock.monotonic
         let until = self.request == nil ? self.asksAt : self.heardAt + Self.silenceMax
         let events = self.client.poll(
             timeoutMilliseconds: Int(max(0, min(Self.interval, until - now))),
@@ -53,15 +54,15 @@ final class WatchConnection {
         )
         var news: [News] = []
         for event in events { news += try self.take(event) }
-        if self.request != nil, Monotonic.milliseconds - self.heardAt > Self.silenceMax {
+        if self.request != nil, SystemClock.monotonic - self.heardAt > Self.silenceMax {
             news.append(try self.lost("it has been silent for \(Self.silenceMax / 1000) seconds"))
         }
         return news
     }
 
     private func askIfDue() throws(CommandFailure) {
-        guard self.request == nil, Monotonic.milliseconds >= self.asksAt else { return }
-        self.heardAt = Monotonic.milliseconds
+        guard self.request == nil, SystemClock.monotonic >= self.asksAt else { return }
+        self.heardAt = SystemClock.monotonic
         do throws(HTTPClientError) {
             if let path = self.subject.path {
                 self.request = try self.client.start(self.location.request("GET", path))
@@ -82,13 +83,13 @@ final class WatchConnection {
         switch event {
         case .head(let id, let response):
             guard id == self.request else { return [] }
-            self.heardAt = Monotonic.milliseconds
+            self.heardAt = SystemClock.monotonic
             // What it is refused for stands in the body, which a stream does not collect.
             if !response.isSuccess { return try self.refused(response.status) }
             return []
         case .body(let id, let bytes):
             guard id == self.request else { return [] }
-            self.heardAt = Monotonic.milliseconds
+            self.heardAt = SystemClock.monotonic
             guard let events = try? self.parser.received(bytes) else {
                 return [try self.lost("it sends an event longer than \(Self.eventBytesMax) bytes")]
             }
@@ -126,7 +127,7 @@ final class WatchConnection {
                 return [try self.lost(GatewayAnswer.refusal(response))]
             }
             self.request = nil
-            self.asksAt = Monotonic.milliseconds + Self.interval
+            self.asksAt = SystemClock.monotonic + Self.interval
             self.heard()
             return [.event(try GatewayAnswer.object(response), text: response.text)]
         }
@@ -163,7 +164,7 @@ final class WatchConnection {
 
     private func heard() {
         self.hasHeard = true
-        self.heardAt = Monotonic.milliseconds
+        self.heardAt = SystemClock.monotonic
         self.backoff.succeeded()
     }
 
@@ -173,7 +174,7 @@ final class WatchConnection {
         self.client.cancelIfAny(self.past)
         self.request = nil
         self.past = nil
-        self.asksAt = Monotonic.milliseconds + Int64(self.backoff.failed(using: &self.random))
+        self.asksAt = SystemClock.monotonic + Int64(self.backoff.failed(using: &self.random))
         return .lost(cause)
     }
 }

@@ -1,5 +1,7 @@
 import Foundation
 import Glibc
+import HTTPClient
+import Platform
 import Text
 
 /// `wakegate stats --watch`: a view that stays until its reader has seen enough.
@@ -86,7 +88,7 @@ struct WatchSession {
         }
     }
 
-    private static var wallMilliseconds: Double { (Date.now.timeIntervalSince1970 * 1000).rounded() }
+    private static var wallMilliseconds: Double { Double(SystemClock.wall) }
 
     private func draw(_ terminal: borrowing Terminal) {
         let size = terminal.size
@@ -131,5 +133,21 @@ struct WatchSession {
             return "\(WatchView(self.model, size: Terminal.Size(width: 0, height: 0)).line)\n"
         }
         return self.model.event.map { "\(ExplainText.text($0))\n" } ?? ""
+    }
+}
+
+/// What is watched: a gateway, one of its topics, or one device.
+enum WatchSubject {
+    case gateway
+    case topic(String)
+    case device(String)
+
+    /// The path that is asked again and again; nil for the gateway, which tells by itself.
+    var path: String? {
+        switch self {
+        case .gateway: nil
+        case .topic(let topic): "/v1/stats/topics/\(URLPath.component(topic))"
+        case .device(let token): "/v1/devices/\(URLPath.component(token))"
+        }
     }
 }

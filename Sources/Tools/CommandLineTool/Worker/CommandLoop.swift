@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 import WakeWorker
 
 /// The commands of a worker: one for each wake that it handles. Starts, feeds, reads, stops and reaps them.
@@ -68,11 +69,11 @@ final class CommandLoop {
 
     /// Waits until something happens, for whatever reason, and does what there is to do.
     func turn() {
-        self.wait(Monotonic.milliseconds)
+        self.wait(SystemClock.monotonic)
         for signal in SignalPipe.read(self.signals) where signal != SIGCHLD && signal != SignalPipe.none {
             self.stopRequested()
         }
-        self.killOverdue(Monotonic.milliseconds)
+        self.killOverdue(SystemClock.monotonic)
         for pid in self.jobs.keys { self.exchange(with: pid) }
         while let pid = CommandProcess.ended() { self.childEnded(pid) }
         self.writeLogs()
@@ -90,10 +91,10 @@ final class CommandLoop {
 
     /// Writes what is left of our output, for as long as somebody reads it.
     func writeLastLogs() {
-        let limit = Monotonic.milliseconds + Self.outputMilliseconds
+        let limit = SystemClock.monotonic + Self.outputMilliseconds
         self.writeLogs()
         for index in self.logs.indices {
-            while !self.logs[index].queue.isEmpty, Monotonic.milliseconds < limit {
+            while !self.logs[index].queue.isEmpty, SystemClock.monotonic < limit {
                 var output = pollfd(fd: self.logs[index].descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = unsafe poll(&output, 1, 100)
                 self.logs[index].write()
@@ -161,7 +162,7 @@ extension CommandLoop {
         run.isStopped = true
         guard let pid = run.pid, let job = self.jobs[pid], job.killAt == nil else { return }
         job.process.signal(SIGTERM)
-        self.jobs[pid]?.killAt = Monotonic.milliseconds + Self.killDelayMilliseconds
+        self.jobs[pid]?.killAt = SystemClock.monotonic + Self.killDelayMilliseconds
     }
 
     private func killOverdue(_ now: Int64) {
@@ -183,7 +184,7 @@ extension CommandLoop {
     /// Reads one output of a command once; whether there was anything.
     private func takeOutput(_ index: Int, of job: inout Job) -> Bool {
         let bytes = job.process.read(CommandProcess.outputEnds[index], into: &self.buffer)
-        let now = Monotonic.milliseconds
+        let now = SystemClock.monotonic
         for line in job.lines[index].received(bytes) { self.logs[index].append(line, now: now) }
         return !bytes.isEmpty
     }
@@ -231,7 +232,7 @@ extension CommandLoop {
         for index in CommandProcess.outputEnds.indices {
             // A pipe holds 64 KiB, unless the command has asked for more: at most a megabyte without being root.
             for _ in 0..<16 where self.takeOutput(index, of: &job) {}
-            if let line = job.lines[index].ended() { self.logs[index].append(line, now: Monotonic.milliseconds) }
+            if let line = job.lines[index].ended() { self.logs[index].append(line, now: SystemClock.monotonic) }
         }
     }
 }

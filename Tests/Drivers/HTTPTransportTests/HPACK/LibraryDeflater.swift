@@ -6,7 +6,7 @@ final class LibraryDeflater {
     struct Field: Equatable {
         var name: [UInt8]
         var value: [UInt8]
-        /// It is written as one that is never indexed.
+        /// Whether it is written as one that is never indexed.
         var isSecret = false
     }
 

@@ -1,10 +1,32 @@
-import Bytes
+/// Base64 (RFC 4648) as web tokens have it: written in one way, read in every way that real clients write it.
+package enum Base64 {
+    /// Text that spells `bytes` for URLs: the alphabet of RFC 4648, section 5, without padding.
+    package static func urlText(_ bytes: ByteView) -> String {
+        let digits = ByteView("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count * 4 + 2) / 3)
+        var bits: UInt32 = 0
+        var bitCount: UInt32 = 0
+        for index in 0..<bytes.count {
+            bits = bits << 8 | UInt32(bytes[index])
+            bitCount += 8
+            while bitCount >= 6 {
+                bitCount -= 6
+                text.append(digits[Int(bits >> bitCount & 63)])
+            }
+        }
+        if bitCount > 0 { text.append(digits[Int(bits << (6 - bitCount) & 63)]) }
+        return String(decoding: text, as: UTF8.self)
+    }
 
-/// Base64 as JSON web tokens of real clients have it.
-enum Base64 {
+    /// Text that spells `bytes` for URLs.
+    package static func urlText(_ bytes: [UInt8]) -> String {
+        bytes.withByteView { self.urlText($0) }
+    }
+
     /// The bytes that `text` spells, in the alphabet of RFC 4648, section 4 or section 5, or both, padded or not; nil
     /// for anything else.
-    static func decoded(_ text: ByteView) -> [UInt8]? {
+    package static func decoded(_ text: ByteView) -> [UInt8]? {
         var count = text.count
         while count > 0, text.count - count < 2, text[count - 1] == UInt8(ascii: "=") { count -= 1 }
         guard count % 4 != 1 else { return nil }
