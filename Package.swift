@@ -19,7 +19,7 @@ let layers: [String: [String]] = [
         "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CProcess", "CSQLite", "CSystemd",
         "CThreads", "CXXHash",
     ],
-    "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text"],
+    "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "WakeFormat"],
     "Engines": ["DeviceEngine", "WakeDispatch"],
     "Drivers": [
         "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "Platform", "SQLite",
@@ -36,6 +36,7 @@ let layers: [String: [String]] = [
 let layersOfTests: [String: [String]] = [
     "Pure": [
         "APNSProtocolTests", "BytesTests", "FaultInjectionTests", "LaunchPolicyTests", "SimulationTests", "TextTests",
+        "WakeFormatTests",
     ],
     "Engines": ["DeviceEngineTests", "WakeDispatchTests"],
     "Drivers": [
@@ -53,7 +54,7 @@ let layersOfTests: [String: [String]] = [
 let fuzzDependencies: [Target.Dependency] = [
     "APNSProtocol", "Access", "Answers", "Bytes", "CNghttp2", "CommandLineTool", "DeviceEngine", "DeviceJournal",
     "Edge", "EngineRoom", "Gateway", "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Settings",
-    "Simulation", "Text", "WakeDispatch", "WakeWorker",
+    "Simulation", "Text", "WakeDispatch", "WakeFormat", "WakeWorker",
 ]
 
 /// The fuzz targets: in every build the tests that replay what fuzzing found, and for `deploy/fuzz`, which sets the
@@ -99,6 +100,7 @@ let package = Package(
         .target(name: "LaunchPolicy"),
         .target(name: "APNSProtocol", dependencies: ["Bytes", "Text"]),
         .target(name: "FaultInjection", dependencies: ["APNSProtocol", "Bytes"]),
+        .target(name: "WakeFormat", dependencies: ["Bytes", "Text"]),
 
         // MARK: Cores: state machines that own devices and slots; no I/O, no clock
         .target(name: "DeviceEngine", dependencies: ["Bytes", "LaunchPolicy"]),
@@ -128,7 +130,10 @@ let package = Package(
         .target(name: "ServiceManager", dependencies: ["CSystemd"]),
 
         // MARK: The worker SDK: the only module with a public interface, and nothing of the server in it
-        .target(name: "WakeWorker", dependencies: ["HTTPClient", "LinuxConditions", "Platform", "Text"]),
+        .target(
+            name: "WakeWorker",
+            dependencies: ["HTTPClient", "LinuxConditions", "Platform", "Text", "WakeFormat"]
+        ),
 
         // MARK: The dashboard's page, which the program carries within itself
         .target(name: "Dashboard", resources: [.embedInCode("Page")]),
@@ -155,7 +160,7 @@ let package = Package(
             dependencies: [
                 "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "DeviceJournal", "EventLog",
                 "HTTPTransport", "History", "LaunchPolicy", "Platform", "Settings", "Simulation", "Text",
-                "WakeDispatch",
+                "WakeDispatch", "WakeFormat",
             ]
         ),
 
@@ -164,7 +169,7 @@ let package = Package(
             name: "Webhooks",
             dependencies: [
                 "Access", "Bytes", "DeviceEngine", "EngineRoom", "EventLog", "HTTPClient", "HTTPTransport",
-                "LaunchPolicy", "Platform", "Settings", "Text", "WakeDispatch",
+                "LaunchPolicy", "Platform", "Settings", "Text", "WakeDispatch", "WakeFormat",
             ]
         ),
         .target(
@@ -172,6 +177,7 @@ let package = Package(
             dependencies: [
                 "APNSProtocol", "Access", "Answers", "Bytes", "Dashboard", "DeviceEngine", "EngineRoom", "EventLog",
                 "FaultInjection", "HTTPTransport", "LaunchPolicy", "Platform", "Settings", "Text", "WakeDispatch",
+                "WakeFormat",
             ],
             resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
@@ -242,7 +248,7 @@ let package = Package(
             dependencies: [
                 "APNSProtocol", "Access", "Bytes", "DeviceEngine", "DeviceJournal", "Edge", "EngineRoom", "Gateway",
                 "HTTPTransport", "History", "LaunchPolicy", "Platform", "SQLite", "Settings", "WakeDispatch",
-                "WakeGateTestKit",
+                "WakeFormat", "WakeGateTestKit",
             ]
         ),
         .testTarget(
@@ -269,13 +275,18 @@ let package = Package(
             ]
         ),
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
-        .testTarget(name: "WakeWorkerTests", dependencies: ["HTTPClient", "WakeGateTestKit", "WakeWorker"]),
+        .testTarget(
+            name: "WakeWorkerTests",
+            dependencies: ["HTTPClient", "WakeFormat", "WakeGateTestKit", "WakeWorker"]
+        ),
         .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
         .testTarget(name: "ServiceManagerTests", dependencies: ["ServiceManager"]),
         .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions"]),
         .testTarget(
             name: "CommandLineToolTests",
-            dependencies: ["Access", "CommandLineTool", "Gateway", "HTTPClient", "Settings", "Text", "WakeWorker"]
+            dependencies: [
+                "Access", "CommandLineTool", "Gateway", "HTTPClient", "Settings", "Text", "WakeFormat", "WakeWorker",
+            ]
         ),
         // Depends on the programs so that they lie, built, beside the tests.
         .testTarget(
@@ -300,6 +311,7 @@ let package = Package(
             dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite", "WakeGateTestKit"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
+        .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "WakeFormat"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "WakeGateTestKit"]),
         .testTarget(
             name: "HTTPTransportTests",

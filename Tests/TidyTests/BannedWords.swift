@@ -16,6 +16,7 @@ enum BannedWords {
 
     static let pureModules: Set<String> = [
         "APNSProtocol", "Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "Text", "WakeDispatch",
+        "WakeFormat",
     ]
 
     static let all: [Ban] = [

@@ -8,6 +8,7 @@ enum ModuleImports {
         "LaunchPolicy": [],
         "APNSProtocol": ["Bytes", "Text"],
         "FaultInjection": ["APNSProtocol", "Bytes"],
+        "WakeFormat": ["Bytes", "Text"],
         "Simulation": ["Bytes", "LaunchPolicy", "Text"],
         "DeviceEngine": ["Bytes", "LaunchPolicy"],
         "WakeDispatch": ["Bytes", "DeviceEngine", "LaunchPolicy"],
@@ -23,6 +24,7 @@ enum ModuleImports {
         "HTTPClient": ["CLibcurl", "Glibc", "Platform"],
         "WakeWorker": [
             "FoundationEssentials", "Glibc", "HTTPClient", "LinuxConditions", "Platform", "Synchronization", "Text",
+            "WakeFormat",
         ],
         "EventLog": ["Bytes", "Foundation", "Glibc", "Platform", "ServiceManager", "Synchronization"],
         "Answers": ["Bytes", "DeviceEngine", "FaultInjection", "Text"],
@@ -38,16 +40,16 @@ enum ModuleImports {
         "EngineRoom": [
             "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "DeviceJournal", "Dispatch", "EventLog",
             "Foundation", "Glibc", "HTTPTransport", "History", "LaunchPolicy", "Platform", "Settings", "Simulation",
-            "Synchronization", "Text", "WakeDispatch",
+            "Synchronization", "Text", "WakeDispatch", "WakeFormat",
         ],
         "Webhooks": [
             "Access", "Bytes", "DeviceEngine", "EngineRoom", "EventLog", "Foundation", "HTTPClient", "HTTPTransport",
-            "LaunchPolicy", "Platform", "Settings", "Synchronization", "Text", "WakeDispatch",
+            "LaunchPolicy", "Platform", "Settings", "Synchronization", "Text", "WakeDispatch", "WakeFormat",
         ],
         "Edge": [
             "APNSProtocol", "Access", "Answers", "Bytes", "Dashboard", "DeviceEngine", "EngineRoom", "EventLog",
             "FaultInjection", "Foundation", "HTTPTransport", "LaunchPolicy", "Platform", "Settings", "Synchronization",
-            "Text", "WakeDispatch",
+            "Text", "WakeDispatch", "WakeFormat",
         ],
         "Gateway": [
             "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "DeviceJournal", "Dispatch", "Edge",

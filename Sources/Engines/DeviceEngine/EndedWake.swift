@@ -1,3 +1,4 @@
+package import Bytes
 package import LaunchPolicy
 
 /// A wake that ended, remembered for workers that answer late or twice.

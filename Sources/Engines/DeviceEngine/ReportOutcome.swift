@@ -1,3 +1,4 @@
+package import Bytes
 package import LaunchPolicy
 
 /// What a reported result did.

@@ -1,3 +1,5 @@
+package import Bytes
+
 /// Something of each of many wakes, found by their ids.
 ///
 /// It is 256 dictionaries, which the random bits of an id choose from: when one grows, a few thousand wakes are moved,

@@ -1,3 +1,4 @@
+package import Bytes
 package import DeviceEngine
 
 /// What the dispatcher tells workers. Whoever takes it keeps it back until the step is durable.

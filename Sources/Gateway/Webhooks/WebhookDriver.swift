@@ -8,6 +8,7 @@ import LaunchPolicy
 import Platform
 import Settings
 import WakeDispatch
+import WakeFormat
 
 /// Posts wakes to webhooks, all of them over one client, on a thread of its own.
 ///
@@ -40,6 +41,8 @@ final class WebhookDriver {
     private var accepted: [WakeID: Delivery] = [:]
     private var effects = EffectBatch()
     private var batch = CommandBatch()
+    /// Empty but while a request's body is written.
+    private var writer = JSONWriter()
     private var generator = RandomBits()
     private var isDraining = false
     private var isDrained = false
@@ -153,13 +156,14 @@ final class WebhookDriver {
 // MARK: - Wakes
 
 extension WebhookDriver {
-    private func deliver(_ hook: Int, _ wake: WakeID, _ body: [UInt8]) {
+    private func deliver(_ wake: Wake, to hook: Int) {
+        self.hooks[hook].held += 1
         if self.hooks[hook].open >= self.hooks[hook].slots { self.giveUpEnded(hook) }
-        let delivery = Delivery(hook: hook, wake: wake, round: self.hooks[hook].breaker.round)
+        let delivery = Delivery(hook: hook, wake: wake.id, round: self.hooks[hook].breaker.round)
         do {
-            let request = try self.client.start(try self.request(self.hooks[hook], wake, body))
+            let request = try self.client.start(try self.request(self.hooks[hook], wake))
             self.deliveries[request] = delivery
-            self.requests[wake] = request
+            self.requests[wake.id] = request
             self.hooks[hook].open += 1
         } catch {
             self.ended(delivery, .undelivered(cause: "\(error)", retryAfter: nil))
@@ -193,10 +197,13 @@ extension WebhookDriver {
         self.hooks[hook].outlived.removeAll { self.deliveries[$0] == nil }
     }
 
-    private func request(_ hook: Webhook, _ wake: WakeID, _ body: [UInt8]) throws -> HTTPRequest {
+    private func request(_ hook: Webhook, _ wake: Wake) throws -> HTTPRequest {
         let timestamp = "\(SystemClock.wall / 1000)"
         var id = ByteBuffer()
-        wake.write(to: &id)
+        wake.id.write(to: &id)
+        wake.write(to: &self.writer)
+        let body = self.writer.buffer.view.array
+        self.writer.removeAll()
         var headers = [
             (name: "content-type", value: "application/json"),
             (name: "user-agent", value: "wakegate/\(wakeGateVersion)"),
@@ -206,7 +213,7 @@ extension WebhookDriver {
             let signature = try WebhookSignature.make(body: body, timestamp: timestamp, secret: secret)
             headers.append((name: "wakegate-signature", value: signature))
         }
-        headers += WebhookTrace.headers(of: body)
+        headers += wake.push?.trace.headers ?? []
         // It may take as long as the engine says: the end of its time comes as an effect.
         var request = HTTPRequest("POST", hook.url, headers: headers, body: body, timeoutMilliseconds: nil)
         request.settings = hook.settings
@@ -308,7 +315,8 @@ extension WebhookDriver {
     private func take(_ effect: Effect) {
         switch effect {
         case .answer(let address, let status, let body): self.answer(address, status: status, body: body)
-        case .wake(let address, let event), .expired(let address, let event): self.event(address, event)
+        case .wake(let address, let wake): self.deliver(wake.wake, to: self.hook(address))
+        case .expired(_, let wake): self.expired(wake)
         case .released(let address, let wake): self.released(address, wake)
         case .draining:
             self.isDraining = true
@@ -324,18 +332,6 @@ extension WebhookDriver {
         guard case .webhook = address else { return }
         let hook = self.hooks[self.hook(address)]
         self.log.write(.webhookRefused, ["topic": hook.topic, "status": "\(status)", "answer": body.string])
-    }
-
-    private func event(_ address: StreamAddress, _ bytes: ByteView) {
-        switch WorkerEvent(bytes) {
-        case .wake(let wake, let body):
-            let hook = self.hook(address)
-            self.hooks[hook].held += 1
-            self.deliver(hook, wake, body.array)
-        case .expired(let wake):
-            self.expired(wake)
-        case .other: break
-        }
     }
 
     private func released(_ address: StreamAddress, _ wake: WakeID) {

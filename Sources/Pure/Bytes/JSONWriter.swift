@@ -76,6 +76,23 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
+    /// A string of characters that need no escaping, as `write` appends them.
+    package mutating func hex(_ write: (inout ByteBuffer) -> Void) {
+        self.separate()
+        self.buffer.append(UInt8(ascii: "\""))
+        write(&self.buffer)
+        self.buffer.append(UInt8(ascii: "\""))
+        self.needsComma = true
+    }
+
+    /// JSON text that cannot end a line: with a space for every CR and LF, and escapes for U+2028, U+2029 and U+0085,
+    /// at which many readers of lines split, too. It may be three times as long as it was.
+    package mutating func line(_ json: ByteView) {
+        self.separate()
+        self.buffer.appendJSONLine(json)
+        self.needsComma = true
+    }
+
     private mutating func open(_ bracket: UInt8) {
         self.separate()
         self.buffer.append(bracket)

@@ -1,4 +1,4 @@
-import Bytes
+package import Bytes
 package import DeviceEngine
 package import LaunchPolicy
 package import WakeDispatch

@@ -1,4 +1,4 @@
-import Bytes
+package import Bytes
 package import DeviceEngine
 import LaunchPolicy
 package import WakeDispatch

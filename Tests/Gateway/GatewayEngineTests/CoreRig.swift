@@ -10,6 +10,7 @@ import LaunchPolicy
 import Platform
 import Settings
 import WakeDispatch
+import WakeFormat
 import WakeGateTestKit
 
 /// The gateway's core over a store that waits and fails on command, stepped by the thread of the test.
@@ -376,10 +377,10 @@ extension Told {
         case .metrics(let address, let text):
             self.init(kind: .answer, request: address.number, status: 200, text: text.string)
         case .subscribed(let address): self.init(kind: .subscribed, request: address.number, status: 200)
-        case .wake(let address, let event):
-            self.init(kind: .wake, request: address.number, text: Self.data(event))
-        case .expired(let address, let event):
-            self.init(kind: .expired, request: address.number, text: Self.data(event))
+        case .wake(let address, let wake):
+            self.init(kind: .wake, request: address.number, text: Self.text(wake.wake))
+        case .expired(let address, let wake):
+            self.init(kind: .expired, request: address.number, text: #"{"wake":"\#(CoreRig.text(wake))"}"#)
         case .released(let address, let wake):
             self.init(kind: .released, request: address.number, text: CoreRig.text(wake))
         case .drained(let address): self.init(kind: .drained, request: address.number)
@@ -403,10 +404,11 @@ extension Told {
         self.init(kind: .push, request: reply.address.number, status: 200, text: disposition)
     }
 
-    /// Nothing of what is not characters throughout is taken for JSON.
-    private static func data(_ event: ByteView) -> String {
-        let data = event.isUTF8 ? event.string.split(separator: "\n").first { $0.hasPrefix("data: ") } : nil
-        return String(data?.dropFirst(6) ?? "")
+    /// A wake as its worker reads it; nothing of what is not characters throughout is taken for JSON.
+    private static func text(_ wake: Wake) -> String {
+        var writer = JSONWriter()
+        wake.write(to: &writer)
+        return writer.buffer.view.isUTF8 ? writer.buffer.view.string : ""
     }
 }
 

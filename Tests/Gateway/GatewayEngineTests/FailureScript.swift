@@ -1,4 +1,5 @@
 import APNSProtocol
+import Bytes
 import DeviceEngine
 import LaunchPolicy
 import WakeGateTestKit

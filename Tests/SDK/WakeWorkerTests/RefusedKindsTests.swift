@@ -1,4 +1,5 @@
 import Testing
+import WakeFormat
 import WakeWorker
 
 @Suite("What a worker says of wakes that it has no handler for")

@@ -1,5 +1,6 @@
 import CommandLineTool
 import Testing
+import WakeFormat
 import WakeWorker
 
 @Suite("What a command gets to know of its wake, and what its exit status says")

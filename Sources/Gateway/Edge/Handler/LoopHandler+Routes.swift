@@ -7,6 +7,7 @@ import EngineRoom
 import HTTPTransport
 import Settings
 import WakeDispatch
+import WakeFormat
 
 extension LoopHandler {
     /// Takes a request of the worker or admin API.
@@ -147,8 +148,8 @@ extension LoopHandler {
         case .answer(let address, let status, let body): self.answer(address, status: status, body: body)
         case .metrics(let address, let text): self.answer(address, metrics: text)
         case .subscribed(let address): self.subscribed(address)
-        case .wake(let address, let event): self.deliverWake(address, event)
-        case .expired(let address, let event): self.wakeExpired(address, event)
+        case .wake(let address, let wake): self.deliver(wake, to: address)
+        case .expired(let address, let wake): self.wakeExpired(wake, on: address)
         case .released(let address, _): self.wakeReleased(address)
         case .drained(let address): self.drained(address)
         case .draining: self.startDraining()
@@ -191,19 +192,23 @@ extension LoopHandler {
         self.updatePing(stream.connection)
     }
 
-    private func deliverWake(_ address: StreamAddress, _ event: ByteView) {
+    private func deliver(_ wake: StagedWake, to address: StreamAddress) {
         let stream = self.stream(address)
         guard self.streams[stream] != nil else { return }
         self.streams[stream]?.wakes += 1
         self.workerConnections[stream.connection]?.wakes += 1
         if self.workerConnections[stream.connection]?.wakes == 1 { self.updatePing(stream.connection) }
-        self.write(stream, event)
+        wake.wake.writeEvent(to: &self.eventWriter)
+        self.write(stream, self.eventWriter.buffer.view)
+        self.eventWriter.removeAll()
     }
 
-    private func wakeExpired(_ address: StreamAddress, _ event: ByteView) {
+    private func wakeExpired(_ wake: WakeID, on address: StreamAddress) {
         let stream = self.stream(address)
         guard self.streams[stream] != nil else { return }
-        self.write(stream, event)
+        Wake.writeExpiredEvent(wake, to: &self.eventWriter)
+        self.write(stream, self.eventWriter.buffer.view)
+        self.eventWriter.removeAll()
     }
 
     private func drained(_ address: StreamAddress) {

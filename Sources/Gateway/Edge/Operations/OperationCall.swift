@@ -2,7 +2,6 @@ import APNSProtocol
 package import Access
 package import Answers
 package import Bytes
-package import DeviceEngine
 package import EngineRoom
 package import WakeDispatch
 

@@ -1,5 +1,4 @@
 package import Bytes
-package import DeviceEngine
 package import WakeDispatch
 
 /// What the engine has for an outlet; its bytes are valid while it is handed over.
@@ -12,10 +11,10 @@ package enum Effect {
     case metrics(StreamAddress, text: ByteView)
     /// The stream is subscribed: its response begins.
     case subscribed(StreamAddress)
-    /// A wake for an open stream, as the event that tells of it.
-    case wake(StreamAddress, event: ByteView)
-    /// A wake that the stream holds has expired, as the event that tells of it.
-    case expired(StreamAddress, event: ByteView)
+    /// A wake for an open stream.
+    case wake(StreamAddress, StagedWake)
+    /// A wake that the stream holds has expired.
+    case expired(StreamAddress, WakeID)
     /// A wake that the stream held has ended.
     case released(StreamAddress, WakeID)
     /// The stream's worker stops, and holds no wake any more.

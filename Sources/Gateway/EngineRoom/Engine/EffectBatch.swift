@@ -12,8 +12,8 @@ package final class EffectBatch: @unchecked Sendable {
         case answer(StreamAddress, status: UInt16, bodyCount: UInt32)
         case metrics(StreamAddress, textCount: UInt32)
         case subscribed(StreamAddress)
-        case wake(StreamAddress, eventCount: UInt32)
-        case expired(StreamAddress, eventCount: UInt32)
+        case wake(StreamAddress, byteCount: UInt32)
+        case expired(StreamAddress, WakeID)
         case released(StreamAddress, WakeID)
         case drained(StreamAddress)
         case draining
@@ -45,17 +45,19 @@ package final class EffectBatch: @unchecked Sendable {
     }
 
     /// A wake for an open stream.
-    func appendWake(_ address: StreamAddress, event: ByteView) {
-        self.items.append(.wake(address, eventCount: self.keep(event)))
+    func appendWake(_ wake: borrowing LaunchedWake, _ offset: WallOffset, to address: StreamAddress) {
+        let before = self.bytes.count
+        StagedWake.append(wake, offset, to: &self.bytes)
+        self.items.append(.wake(address, byteCount: UInt32(self.bytes.count - before)))
     }
 
     /// A wake that the stream holds has expired.
-    func appendExpired(_ address: StreamAddress, event: ByteView) {
-        self.items.append(.expired(address, eventCount: self.keep(event)))
+    func appendExpired(_ wake: WakeID, on address: StreamAddress) {
+        self.items.append(.expired(address, wake))
     }
 
     /// A wake that the stream held has ended.
-    func appendReleased(_ address: StreamAddress, _ wake: WakeID) {
+    func appendReleased(_ wake: WakeID, from address: StreamAddress) {
         self.items.append(.released(address, wake))
     }
 
@@ -95,8 +97,8 @@ package final class EffectBatch: @unchecked Sendable {
                 take(.answer(address, status: Int(status), body: next(count)))
             case .metrics(let address, let count): take(.metrics(address, text: next(count)))
             case .subscribed(let address): take(.subscribed(address))
-            case .wake(let address, let count): take(.wake(address, event: next(count)))
-            case .expired(let address, let count): take(.expired(address, event: next(count)))
+            case .wake(let address, let count): take(.wake(address, StagedWake(next(count))))
+            case .expired(let address, let wake): take(.expired(address, wake))
             case .released(let address, let wake): take(.released(address, wake))
             case .drained(let address): take(.drained(address))
             case .draining: take(.draining)

@@ -1,4 +1,4 @@
-package import DeviceEngine
+package import Bytes
 package import WakeDispatch
 
 /// What a loop has for the engine besides pushes.

@@ -1,5 +1,4 @@
 package import Bytes
-package import DeviceEngine
 package import LaunchPolicy
 package import WakeDispatch
 

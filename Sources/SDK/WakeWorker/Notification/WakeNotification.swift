@@ -1,4 +1,5 @@
 import FoundationEssentials
+package import WakeFormat
 
 /// A wake: a silent push, or several in one, for one device.
 ///

@@ -1,3 +1,5 @@
+package import WakeFormat
+
 /// The kinds of wakes that a worker has no handler for, each said once.
 package struct RefusedKinds: Sendable {
     /// The most that are remembered: there are fewer, and a peer may make some up.

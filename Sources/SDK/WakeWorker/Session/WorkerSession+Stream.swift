@@ -1,4 +1,5 @@
 import HTTPClient
+import WakeFormat
 
 extension WorkerSession {
     func subscriptionMoment(on loop: HTTPLoop) {
@@ -78,21 +79,14 @@ extension WorkerSession {
 
     /// - Returns: false for an event that no gateway sends.
     private func take(_ event: ServerSentEvent, on loop: HTTPLoop) -> Bool {
-        switch event.name {
-        case "wake":
-            switch WakeEvent(event.data) {
-            case .push(let message): return self.ignoresWakes || self.wakeReceived(message, on: loop)
-            case .other(let wake, let kind):
-                self.wakeRefused(wake, kind)
-                return true
-            case nil: return false
-            }
-        case "expired":
-            guard let wake = WakeMessage.expiredWake(event.data) else { return false }
-            self.wakeEnded(wake, .expired, on: loop)
-            return true
-        default: return true
+        switch StreamEvent(name: event.name, data: event.data) {
+        case .wake(.push(let message)): return self.ignoresWakes || self.wakeReceived(message, on: loop)
+        case .wake(.other(let wake, let kind)): self.wakeRefused(wake, kind)
+        case .expired(let wake): self.wakeEnded(wake, .expired, on: loop)
+        case .unknown: break
+        case nil: return false
         }
+        return true
     }
 
     private func breakOff(_ fault: String, on loop: HTTPLoop) {

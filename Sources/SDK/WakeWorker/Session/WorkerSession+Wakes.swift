@@ -1,6 +1,7 @@
 import HTTPClient
 import Platform
 import Text
+import WakeFormat
 
 extension WorkerSession {
     /// - Returns: false when the gateway sends more wakes than the worker has slots.

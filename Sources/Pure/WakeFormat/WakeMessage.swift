@@ -77,7 +77,8 @@ package struct WakeMessage: Hashable, Sendable {
 
     /// The milliseconds that are left, in the answer to a wish for more time; nil when it does not say so.
     package static func timeLeft(_ answer: [UInt8]) -> Int64? {
-        GatewayEndpoint.object(answer)?["timeLeft"]?.integer.map { max(0, self.believed($0)) }
+        let answer = try? JSONReader.read(String(decoding: answer, as: UTF8.self))
+        return answer?["timeLeft"].flatMap { self.integer($0) }.map { max(0, self.believed($0)) }
     }
 
     private static func believed(_ timeLeft: Int64) -> Int64 {
@@ -99,14 +100,24 @@ package struct WakeMessage: Hashable, Sendable {
     /// The texts of an array; none when it is none.
     private static func texts(_ name: String, in members: JSONMembers) -> [String] {
         guard case .array(let elements)? = self.value(name, in: members) else { return [] }
-        return elements.compactMap(\.text)
+        return elements.compactMap { self.text($0) }
     }
 
     static func text(_ name: String, in members: JSONMembers) -> String? {
-        self.value(name, in: members)?.text
+        self.value(name, in: members).flatMap { self.text($0) }
     }
 
     private static func integer(_ name: String, in members: JSONMembers) -> Int64? {
-        self.value(name, in: members)?.integer
+        self.value(name, in: members).flatMap { self.integer($0) }
+    }
+
+    private static func text(_ value: JSONValue) -> String? {
+        guard case .string(let text) = value else { return nil }
+        return text
+    }
+
+    private static func integer(_ value: JSONValue) -> Int64? {
+        guard case .number(let number) = value else { return nil }
+        return Int64(number.text)
     }
 }

@@ -1,10 +1,13 @@
-package import Bytes
-
 /// Names one launch: 128 random bits, a new one for every launch, written as 32 lower-case hexadecimal digits.
+@frozen
+@usableFromInline
 package struct WakeID: Hashable, BitwiseCopyable, Sendable {
+    @usableFromInline
     package let first: UInt64
+    @usableFromInline
     package let second: UInt64
 
+    @inlinable
     package init(random: (UInt64, UInt64)) {
         self.first = random.0
         self.second = random.1
@@ -21,13 +24,25 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
         self.init(random: words)
     }
 
+    @inlinable
+    package static func == (left: WakeID, right: WakeID) -> Bool {
+        left.first == right.first && left.second == right.second
+    }
+
+    @inlinable
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(self.first)
+        hasher.combine(self.second)
+    }
+
     /// Appends the 32 digits.
     package func write(to buffer: inout ByteBuffer) {
-        for word in [self.first, self.second] {
-            for shift in stride(from: 60, through: 0, by: -4) {
-                let digit = UInt8(truncatingIfNeeded: word >> UInt64(shift)) & 15
-                buffer.append(digit < 10 ? digit + 0x30 : digit + 0x57)
-            }
-        }
+        Self.write(self.first, to: &buffer)
+        Self.write(self.second, to: &buffer)
+    }
+
+    private static func write(_ word: UInt64, to buffer: inout ByteBuffer) {
+        buffer.append(word: HexadecimalWord.encode(UInt32(truncatingIfNeeded: word >> 32).byteSwapped))
+        buffer.append(word: HexadecimalWord.encode(UInt32(truncatingIfNeeded: word).byteSwapped))
     }
 }

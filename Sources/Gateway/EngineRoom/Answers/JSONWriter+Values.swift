@@ -1,0 +1,15 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+
+extension JSONWriter {
+    /// `write` for a value, null for none.
+    mutating func optional<Value>(_ value: Value?, _ write: (inout JSONWriter, Value) -> Void) {
+        if let value { write(&self, value) } else { self.null() }
+    }
+
+    /// A moment in milliseconds since 1970; null for minus infinity.
+    mutating func moment(_ instant: Instant?, _ offset: WallOffset) {
+        if let instant, instant != .distantPast { self.integer(offset.wall(instant)) } else { self.null() }
+    }
+}

@@ -1,0 +1,65 @@
+package import Bytes
+
+extension Wake {
+    /// Writes the wake as a JSON object on one line: what a stream's event and a webhook's request carry.
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("wake")
+        writer.hex { self.id.write(to: &$0) }
+        writer.key("kind")
+        writer.string(self.kind.name)
+        writer.key("device")
+        writer.hex { self.device.writeHex(to: &$0) }
+        writer.key("topic")
+        writer.string(self.topic)
+        writer.key("apnsID")
+        if let push = self.push { writer.hex { push.apnsID.write(to: &$0) } } else { writer.null() }
+        self.terms.writeMembers(to: &writer)
+        self.push?.trace.writeMembers(to: &writer)
+        writer.key("collapseID")
+        if let push = self.push, !push.collapseID.isEmpty { writer.string(push.collapseID) } else { writer.null() }
+        writer.key("payload")
+        if let push = self.push { writer.line(push.payload) } else { writer.null() }
+        writer.endObject()
+    }
+}
+
+extension Wake.Terms {
+    fileprivate func writeMembers(to writer: inout JSONWriter) {
+        writer.key("priority")
+        writer.integer(self.priority)
+        writer.key("attempt")
+        writer.integer(self.attempt)
+        writer.key("coalesced")
+        writer.integer(self.coalesced)
+        writer.key("receivedAt")
+        writer.integer(self.receivedAt)
+        writer.key("firstReceivedAt")
+        writer.integer(self.firstReceivedAt)
+        writer.key("deadline")
+        writer.integer(self.deadline)
+        writer.key("timeLeft")
+        writer.integer(self.timeLeft)
+    }
+}
+
+extension WakeTrace {
+    fileprivate func writeMembers(to writer: inout JSONWriter) {
+        if let parent = self.parent {
+            writer.key("traceparent")
+            writer.hex { parent.write(to: &$0) }
+        }
+        if !self.state.isEmpty {
+            writer.key("tracestate")
+            writer.string(self.state)
+        }
+        guard !self.links.isEmpty else { return }
+        writer.key("traceLinks")
+        writer.beginArray()
+        for link in self.links { writer.hex { link.write(to: &$0) } }
+        writer.endArray()
+        guard self.linksDropped > 0 else { return }
+        writer.key("traceLinksDropped")
+        writer.integer(self.linksDropped)
+    }
+}
