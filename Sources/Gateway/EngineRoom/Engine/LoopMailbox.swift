@@ -1,7 +1,7 @@
 import Foundation
 package import Settings
 
-/// Where the engine leaves what it has for one loop.
+/// Where the engine leaves what it has for one outlet: a loop, or the webhooks.
 ///
 /// It is `Sendable` without the compiler's proof: `lock` guards every field. The thread sanitizer sees such a lock, and
 /// not all that `Mutex` does when two threads meet in it.
@@ -13,12 +13,12 @@ package final class LoopMailbox: @unchecked Sendable {
     private var settings: LoopSettings?
     private var ring: @Sendable () -> Void = {}
 
-    /// Says how the loop is woken.
+    /// Says how the outlet is woken.
     package func attach(wake: @escaping @Sendable () -> Void) {
         self.lock.withLock { self.ring = wake }
     }
 
-    /// Leaves everything of `batch`, which is empty afterwards, and wakes the loop.
+    /// Leaves everything of `batch`, which is empty afterwards, and wakes the outlet.
     package func deliver(_ batch: inout EffectBatch) {
         self.lock.lock()
         if self.incoming.isEmpty {
