@@ -76,8 +76,13 @@ extension HTTP2Session {
     @inline(__always)
     func fieldReceived(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) {
         guard let number = self.block.stream else { return }
-        let listBytesMax = self.memory.limits.headerListBytesMax
-        let fault = self.block.fieldReceived(name, value, &note, into: self.open.current, listBytesMax: listBytesMax)
+        let fault = self.block.fieldReceived(
+            name,
+            value,
+            &note,
+            into: self.open.current,
+            listBytesMax: self.memory.limits.headerListBytesMax
+        )
         guard let fault else { return }
         if fault == .enhanceYourCalm { self.memory.tally.met(.headerListBytesMax) }
         self.refuseBlock(of: number, fault)

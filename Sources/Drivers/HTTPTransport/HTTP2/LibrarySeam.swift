@@ -281,8 +281,10 @@ extension LibrarySeam {
         self.piece = nil
         do throws(FieldDecoder.Fault) {
             let (bytes, isLast) = (piece.bytes, piece.endsBlock)
+            // The caller keeps the session; a closure with a reference that counts would take it anew with each block.
+            let session = unsafe Unmanaged.passUnretained(session)
             try self.decoder.decode(bytes, isLast: isLast, in: &self.library.fieldMemory) { name, value, note in
-                session.fieldReceived(name, value, &note)
+                unsafe session._withUnsafeGuaranteedRef { $0.fieldReceived(name, value, &note) }
             }
         } catch {
             session.blockFailed()
