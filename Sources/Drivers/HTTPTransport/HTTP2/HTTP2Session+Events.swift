@@ -72,7 +72,8 @@ extension HTTP2Session {
         self.seam.submitReset(number, .refusedStream)
     }
 
-    /// A field of the block has come; a fault in it resets the stream, and what follows of the block is read and dropped.
+    /// A field of the block has come; a fault in it resets the stream, and what follows of the block is read and
+    /// dropped.
     @inline(__always)
     func fieldReceived(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) {
         guard let number = self.block.stream else { return }

@@ -88,8 +88,8 @@ final class LibrarySeam {
     private var heads = AnswerHeads()
     /// What the library believes that the peer was told of how many streams it may have open: twice what it ever is.
     ///
-    /// For one stream too many the library ends the connection; RFC 9113 §5.1.2 also allows to refuse that stream, which
-    /// clients retry.
+    /// For one stream too many the library ends the connection; RFC 9113 §5.1.2 also allows to refuse that stream,
+    /// which clients retry.
     private let streamsBelieved: Int
 
     /// - `literalBytesMax`: the most bytes of a literal name and its value, the latter as it is coded.
