@@ -111,7 +111,7 @@ package final class EngineCore {
         self.acceptedLoss = store?.loss
         if let loss = self.acceptedLoss { onLossAccepted(loss) }
         try store?.begin()
-        outlet.history.open()
+        try outlet.history.open()
         events?.compare(with: outlet.history.waitUntilOpened())
         var policies = stored.policies
         let isPolicyNew = policies.begin(configuration, at: now)
