@@ -1,7 +1,7 @@
 /// What a wake is launched for.
 ///
 /// The raw value is its name on the wire.
-package enum LaunchKind: String, Sendable, CaseIterable {
+package enum LaunchKind: String, BitwiseCopyable, Sendable, CaseIterable {
     case push, appRefresh, processing, continued, urlSession
 
     package init(_ task: TaskKind) {

@@ -62,7 +62,7 @@ package struct Wake {
 
     package init(
         _ id: WakeID,
-        kind: WakeKind = .push,
+        kind: WakeKind,
         device: DeviceToken,
         topic: ByteView,
         terms: Terms,

@@ -4,6 +4,10 @@ package struct WakeKind: Hashable, Sendable {
     package static let lengthMax = 32
 
     package static let push = WakeKind(known: "push")
+    package static let appRefresh = WakeKind(known: "appRefresh")
+    package static let processing = WakeKind(known: "processing")
+    package static let continued = WakeKind(known: "continued")
+    package static let urlSession = WakeKind(known: "urlSession")
 
     package let name: String
 

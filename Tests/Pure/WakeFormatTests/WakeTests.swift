@@ -22,11 +22,12 @@ struct WakeTests {
     /// What `write` makes of a wake.
     private static func text(
         of push: Wake.Push?,
+        kind: WakeKind = .push,
         topic: StaticString = "com.example.news",
         _ write: (Wake, inout JSONWriter) -> Void = { $0.write(to: &$1) }
     ) throws -> String {
         let token = try #require(DeviceToken(hex: ByteView("00ff10ef00ff10ef00ff10ef00ff10ef")))
-        let wake = Wake(Self.id, device: token, topic: ByteView(topic), terms: Self.terms, push: push)
+        let wake = Wake(Self.id, kind: kind, device: token, topic: ByteView(topic), terms: Self.terms, push: push)
         var writer = JSONWriter()
         write(wake, &writer)
         return writer.buffer.view.string
@@ -59,6 +60,18 @@ struct WakeTests {
         let text = try Self.text(of: nil)
         #expect(text.contains(#""topic":"com.example.news","apnsID":null,"priority":10,"#))
         #expect(text.hasSuffix(#""timeLeft":29999,"collapseID":null,"payload":null}"#))
+    }
+
+    @Test(
+        "A worker reads of a wake's kind what a gateway writes",
+        arguments: [WakeKind.appRefresh, .processing, .continued, .urlSession]
+    )
+    func kinds(kind: WakeKind) throws {
+        let text = try Self.text(of: nil, kind: kind)
+        #expect(text.hasPrefix(#"{"wake":"\#(Self.idText)","kind":"\#(kind.name)","device":"#))
+        #expect(WakeKind(kind.name) == kind)
+        let read = StreamEvent(name: "wake", data: Array(text.utf8))
+        #expect(read == .wake(.other(wake: Self.idText, kind)))
     }
 
     @Test("Traces stand before all that a sender chooses but the id, and only what there is of them")

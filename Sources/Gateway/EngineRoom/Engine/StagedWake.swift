@@ -9,6 +9,7 @@ package import WakeFormat
 package struct StagedWake {
     private struct Head: BitwiseCopyable {
         let id: WakeID
+        let kind: LaunchKind
         let device: DeviceToken
         let terms: Wake.Terms
         /// Nil for a wake without a push, which has nothing but a topic besides.
@@ -33,6 +34,7 @@ package struct StagedWake {
         let trace = content?.trace ?? ByteView()
         let head = Head(
             id: wake.id,
+            kind: wake.kind,
             device: wake.token,
             terms: Wake.Terms(
                 priority: push.priority.rawValue,
@@ -71,7 +73,27 @@ package struct StagedWake {
             let trace = PushTrace(next(head.traceCount)).map { WakeTrace($0) } ?? WakeTrace()
             push = Wake.Push(apnsID: apnsID, collapseID: collapseID, payload: payload, trace: trace)
         }
-        return Wake(head.id, device: head.device, topic: topic, terms: head.terms, push: push)
+        return Wake(
+            head.id,
+            kind: WakeKind(head.kind),
+            device: head.device,
+            topic: topic,
+            terms: head.terms,
+            push: push
+        )
+    }
+}
+
+extension WakeKind {
+    fileprivate init(_ kind: LaunchKind) {
+        self =
+            switch kind {
+            case .push: .push
+            case .appRefresh: .appRefresh
+            case .processing: .processing
+            case .continued: .continued
+            case .urlSession: .urlSession
+            }
     }
 }
 
