@@ -7,14 +7,22 @@ import Platform
 package enum HistoryKey {
     static let name = "history.key"
 
-    /// The key of a state folder, made with mode 0600 when there is none; the history that is there was then written
-    /// under another one, and begins anew.
+    /// The key of a state folder; where there is none it is drawn, and `save` makes the file with mode 0600. The history
+    /// that is there was then written under another key, and begins anew.
     ///
     /// - Parameter folder: a folder that is there.
-    package static func make(in folder: String) throws(CredentialError) -> HashKey {
+    /// - Throws: when the file that is there cannot be used.
+    package static func prepare(
+        in folder: String
+    ) throws(CredentialError) -> (key: HashKey, save: @Sendable () throws(CredentialError) -> Void) {
         let file = SecretFile(self.name, in: folder, removal: "with which the history begins anew")
-        let secret = try file.make()
-        return secret.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
+        if let secret = try file.find() { return (self.key(secret), {}) }
+        let secret = SecretFile.draw()
+        return (self.key(secret), { () throws(CredentialError) in try file.save(secret) })
+    }
+
+    private static func key(_ secret: [UInt8]) -> HashKey {
+        secret.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
     }
 
     /// A key for a history that nobody keeps.

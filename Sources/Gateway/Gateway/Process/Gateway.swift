@@ -78,10 +78,10 @@ package final class Gateway: Sendable {
         try self.webhooks.prepare(self.hooks)
         let store = GatewayStore(configuration)
         let historyKey = try store.historyKey()
-        self.history = try Self.history(store, historyKey, context)
+        self.history = try Self.history(store, historyKey.key, context, prepare: historyKey.save)
         self.engine = try EngineThread(
             configuration: configuration.engine,
-            historyKey: historyKey,
+            historyKey: historyKey.key,
             workers: tokens.workersAsked,
             jumpWatch: ClockJumpWatch(configuration, log),
             wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
@@ -122,9 +122,12 @@ package final class Gateway: Sendable {
         return tokens
     }
 
-    private static func history(_ store: GatewayStore, _ key: HashKey, _ context: GatewayContext) throws(ThreadFailure)
-        -> HistoryThread
-    {
+    private static func history(
+        _ store: GatewayStore,
+        _ key: HashKey,
+        _ context: GatewayContext,
+        prepare: @escaping @Sendable () throws(StoreError) -> Void
+    ) throws(ThreadFailure) -> HistoryThread {
         let log = context.log
         return try HistoryThread(
             mailboxes: context.mailboxes,
@@ -132,6 +135,7 @@ package final class Gateway: Sendable {
             journal: store.journalEvents,
             onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
             onFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
+            prepare: prepare,
             makeFile: { store.openHistory(key: key) { log.write(.history, ["trouble": $0.message]) } }
         )
     }
