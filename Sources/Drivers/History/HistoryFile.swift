@@ -271,9 +271,9 @@ package final class HistoryFile {
         self.beginnings += 1
     }
 
-    /// Why the file, or one that SQLite keeps beside it, cannot be used, as a sentence: what lies in its place and is no
-    /// file, as a pipe that would keep whoever opens it waiting, or what may not be written, of which SQLite would not
-    /// say the cause.
+    /// Why the file, or one that SQLite keeps beside it, cannot be used, as a sentence: what lies in its place and is
+    /// no file, as a pipe that would keep whoever opens it waiting, or what may not be written, of which SQLite would
+    /// not say the cause.
     private var obstacle: String? {
         guard let path = self.path, self.vfs == nil else { return nil }
         for path in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) {
