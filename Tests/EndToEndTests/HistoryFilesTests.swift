@@ -73,6 +73,32 @@ struct HistoryFilesTests {
         #expect(second.process.errors.contains("the history begins anew"), "\(second.process.errors)")
     }
 
+    @Test("Back on the journal after its backup ran in its place, every push is told of, also what was not written yet")
+    func returned() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        let before = try (0..<4).map { _ in try self.push(first) }
+        let copy = try first.wakegate("backup", "copy").output.trimmingCharacters(in: .newlines)
+        let after = try (0..<4).map { _ in try self.push(first) }
+        try folder.end(first, SIGKILL)
+        let original = OlderJournal(folder: folder, files: try folder.journalFiles(), before: "", after: "")
+        try folder.removeJournal()
+        try FileManager.default.copyItem(atPath: "\(copy)/journal.sqlite", toPath: folder.journal.path)
+        let second = try folder.start()
+        let meanwhile = try (0..<4).map { _ in try self.push(second) }
+        for identifier in before + meanwhile { #expect(try self.isTold(identifier, second)) }
+        try folder.end(second, SIGTERM)
+        try original.putBack()
+        let third = try folder.start()
+        try third.eventually("a warning") { third.process.errors.contains("was undone") }
+        #expect(!third.process.errors.contains("records"), "\(third.process.errors)")
+        for identifier in before + after + meanwhile { #expect(try self.isTold(identifier, third)) }
+        let last = try self.push(third)
+        try folder.end(third, SIGKILL)
+        let fourth = try folder.start()
+        for identifier in before + after + meanwhile + [last] { #expect(try self.isTold(identifier, fourth)) }
+    }
+
     // MARK: Steps
 
     /// A journal of a moment, and what was pushed before and after it; the history has both.

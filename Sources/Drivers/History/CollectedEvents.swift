@@ -12,7 +12,8 @@ struct CollectedEvents {
     /// Of those records that have numbers.
     private var ends: [RecordEnd] = []
 
-    var isEmpty: Bool { self.events.isEmpty }
+    /// Whether there is nothing to be written, not even the number of a record without events.
+    var isEmpty: Bool { self.events.isEmpty && self.ends.isEmpty }
 
     var count: Int { self.events.count }
 

@@ -52,9 +52,14 @@ final class RunStore {
 
     /// Writes events as a run of their own, and that the records they came in are there, in one transaction.
     func add(_ events: [HistoryEvent], ofRecords records: [UInt64]) throws(SQLiteError) {
-        guard !events.isEmpty else { return }
         var written = self.written
         for record in records { written.take(record) }
+        guard !events.isEmpty else {
+            guard written != self.written else { return }
+            try self.table.transaction { () throws(SQLiteError) in try self.table.save(written, after: self.written) }
+            self.written = written
+            return
+        }
         let writer = RunWriter(self.table, order: (self.runs.last?.order ?? 0) + 1, eventsMax: events.count)
         let run = try self.table.transaction { () throws(SQLiteError) -> HistoryRun in
             try self.eventOrder.forEach(events, &self.sorter) { index throws(SQLiteError) in

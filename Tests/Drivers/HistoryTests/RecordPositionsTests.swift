@@ -114,6 +114,17 @@ struct RecordPositionsTests {
         #expect(rig.open().found?.leftOff == [5, other + 1])
     }
 
+    @Test("A record without events counts as taken, also after the file was closed")
+    func withoutEvents() throws {
+        let rig = try HistoryRig()
+        #expect(rig.open().append([], ofRecord: 1) && rig.open().append([], ofRecord: 2))
+        rig.open().flush()
+        rig.open().sync()
+        #expect(rig.open().durableSequence == 2 && rig.open().runCount == 0)
+        rig.closeKeepingEvents()
+        #expect(rig.open().found?.sequence == 2 && rig.open().holds(2) && !rig.open().holds(3))
+    }
+
     @Test("A file that says nothing of earlier numbers counts as having all of their records")
     func formerFile() throws {
         let rig = try HistoryRig()

@@ -7,7 +7,7 @@ import Platform
 /// The events that a journal keeps and the history does not have: found at a start, and handed over to the history
 /// before anybody is served.
 package final class EventRecovery {
-    /// A record of events as the journal keeps it.
+    /// A record of events as the journal keeps it; without content when its events are of no use.
     package struct Record: Hashable {
         package let sequence: UInt64
         let content: [UInt8]
@@ -87,12 +87,13 @@ package final class EventRecovery {
         self.found = found
     }
 
-    /// Gives away the records that the history lacks, the oldest first.
+    /// Gives away the records that the history lacks, the oldest first; those of another key have no content.
     package func takeRecords() -> [Record] {
         defer { self.contents = [:] }
         let written = self.written
-        return self.contents.filter { !written.holds($0.key) }.map { Record(sequence: $0.key, content: $0.value) }
-            .sorted { $0.sequence < $1.sequence }
+        let records = self.contents.map { Record(sequence: $0.key, content: $0.value) }
+        let foreign = self.foreign.keys.map { Record(sequence: $0, content: []) }
+        return (records + foreign).filter { !written.holds($0.sequence) }.sorted { $0.sequence < $1.sequence }
     }
 
     /// What the records of the next commits are numbered with, `wall` being the wall clock in milliseconds since 1970.

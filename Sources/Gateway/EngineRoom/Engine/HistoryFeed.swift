@@ -124,8 +124,9 @@ package final class HistoryFeed {
         self.offset = recovery.start.offset
         for record in recovery.takeRecords() {
             let isTaken = record.content.withByteView { content in
+                if content.isEmpty { return self.file.append([], ofRecord: record.sequence) }
                 // It was read before.
-                (try? EventRecord(content)).map { self.append($0) } ?? true
+                return (try? EventRecord(content)).map { self.append($0) } ?? true
             }
             guard !isTaken else { continue }
             self.fallBehind(after: record.sequence - 1)
@@ -138,8 +139,9 @@ package final class HistoryFeed {
 
     /// - Returns: whether the file needs nothing of it any more.
     private func append(_ record: EventRecord) -> Bool {
-        // Those of another key are of no use.
-        guard record.keyMark == self.file.keyMark, !self.file.holds(record.sequence) else { return true }
+        guard !self.file.holds(record.sequence) else { return true }
+        // Those of another key are of no use, and are passed over for good.
+        guard record.keyMark == self.file.keyMark else { return self.file.append([], ofRecord: record.sequence) }
         var events: [HistoryEvent] = []
         events.reserveCapacity(record.eventCount)
         do throws(EventRecord.Fault) { try record.read { events.append($0) } } catch { return true }

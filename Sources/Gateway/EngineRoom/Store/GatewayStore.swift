@@ -79,6 +79,14 @@ package struct GatewayStore: Sendable {
         )
     }
 
+    /// Why a start would not get that key; nil when it would. Nothing is made.
+    package var historyKeyFault: String? {
+        do throws(CredentialError) {
+            _ = try self.historyKey()
+            return nil
+        } catch { return error.message }
+    }
+
     /// Opens the history, in memory when nothing is kept.
     package func openHistory(key: HashKey, onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
         let path: String? =

@@ -113,7 +113,11 @@ package enum ServeCommand {
         }
         var absolute = configuration
         absolute.stateFolder = StateFolder.absolute(configuration.stateFolder)
-        guard !configuration.acceptsLoss, let fault = GatewayStore(absolute).journalFault else { return [] }
+        let store = GatewayStore(absolute)
+        if let fault = store.historyKeyFault {
+            return [ConfigurationFault(key: "state", problem: fault, remedy: "see to the key first")]
+        }
+        guard !configuration.acceptsLoss, let fault = store.journalFault else { return [] }
         return [ConfigurationFault(key: "state", problem: fault, remedy: "see to the journal first")]
     }
 
