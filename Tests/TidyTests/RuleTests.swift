@@ -242,6 +242,34 @@ struct RuleTests {
         )
     }
 
+    @Test("What the way of a push names and is not there is found, and so is a figure that is wrong")
+    func wayOfAPush() {
+        let page = """
+            ## In
+            | `A/A.swift` | `run` | runs |
+            | · `A/Gone.swift` | `look` | looks |
+            | `B/B.swift` | `init` | is made |
+            ## Figures
+            | to the 200 | 2 | 2 | 3 | 2 | 1 |
+            | to the 200 and the wake | 2 | 2 | 3 | 2 | 1 |
+            | to the answered result | 2 | 2 | 3 | 3 | 1 |
+            """
+        let texts = [
+            "Sources/Pure/A/A.swift": "func runs() {}\n// func run() {}\n",
+            "Sources/Pure/B/B.swift": "struct B {\n    init() {}\n}\n",
+            "Tests/Pure/A/Gone.swift": "func look() {}\n",
+        ]
+        let found = WayOfAPush.violations(in: page, files: texts.keys.sorted()) { texts[$0, default: ""] }
+        #expect(found.map(\.line) == [2, 3, 1])
+        #expect(
+            found.map(\.message) == [
+                "A/A.swift declares no run; follow the way anew",
+                "there is no A/Gone.swift; follow the way anew",
+                "its figures should be \"| to the answered result | 2 | 2 | 3 | 2 |\"",
+            ]
+        )
+    }
+
     @Test("An exception covers its own file and rule alone, and shows when it is not needed")
     func exceptions() {
         let violation = Violation(path: "Sources/A/A.swift", line: 1, message: "601 lines; split it")

@@ -55,6 +55,15 @@ struct TidyTests {
         #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
     }
 
+    @Test("Every file and function of the way of a push is there, and the page's figures are those of its rows")
+    func wayOfAPush() throws {
+        let text = try Repository.text(of: WayOfAPush.page)
+        #expect(WayOfAPush.steps(in: text).count > 100, "the tidy test must see the page's rows")
+        let files = try Repository.committedFiles()
+        let found = try WayOfAPush.violations(in: text, files: files, text: Repository.text)
+        #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
+    }
+
     @Test("The gateway's page names the command that builds the documentation, and there is one")
     func documentationCommand() throws {
         let page = try Repository.text(of: "Sources/Gateway/Gateway/Gateway.docc/Gateway.md")

@@ -1,0 +1,110 @@
+/// The page that follows a push file by file and function by function: what it names must be there.
+enum WayOfAPush {
+    static let page = "Sources/Gateway/Gateway/Gateway.docc/WayOfAPush.md"
+
+    /// A row of one of its tables.
+    struct Step {
+        /// Counted from 1.
+        let line: Int
+        let section: String
+        /// The path from the layer's folder on; it begins with the module.
+        let file: String
+        /// A function, or another declaration.
+        let name: String
+        /// Whether the push, or what becomes of it, is handed on here.
+        let handsOn: Bool
+
+        var module: Substring { self.file.prefix { $0 != "/" } }
+    }
+
+    /// How many files and modules a way leads through.
+    struct Figures: Hashable {
+        let files: Int
+        let modules: Int
+        let filesOfAllRows: Int
+        let modulesOfAllRows: Int
+
+        init(_ steps: some Collection<Step>) {
+            self.files = Set(steps.lazy.filter(\.handsOn).map(\.file)).count
+            self.modules = Set(steps.lazy.filter(\.handsOn).map(\.module)).count
+            self.filesOfAllRows = Set(steps.map(\.file)).count
+            self.modulesOfAllRows = Set(steps.map(\.module)).count
+        }
+    }
+
+    /// How many of the sections with tables, from the first on, each figure is about; nil for all of them.
+    private static let ways: [(name: String, sectionCount: Int?)] = [
+        ("to the 200", 4), ("to the 200 and the wake", 5), ("to the answered result", nil),
+    ]
+
+    /// The rows that name a file and a function, in their order.
+    static func steps(in text: String) -> [Step] {
+        var steps: [Step] = []
+        var section = ""
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            if line.hasPrefix("## ") { section = String(line.dropFirst(3)) }
+            guard line.hasPrefix("| `") || line.hasPrefix("| · `") else { continue }
+            let parts = line.split(separator: "`", omittingEmptySubsequences: false)
+            guard parts.count >= 5, parts[1].hasSuffix(".swift") else { continue }
+            let step = Step(
+                line: index + 1,
+                section: section,
+                file: String(parts[1]),
+                name: String(parts[3]),
+                handsOn: line.hasPrefix("| `")
+            )
+            steps.append(step)
+        }
+        return steps
+    }
+
+    /// Files and functions that the page names and that are not there, and figures that are not those of its rows.
+    ///
+    /// - Parameters:
+    ///   - page: the text of the page.
+    ///   - files: the repository's files.
+    ///   - text: the text of one of them.
+    static func violations(
+        in page: String,
+        files: [String],
+        text: (String) throws -> String
+    ) rethrows -> [Violation] {
+        let steps = self.steps(in: page)
+        var violations: [Violation] = []
+        for (file, steps) in Dictionary(grouping: steps, by: \.file) {
+            let path = files.first { $0.hasPrefix("Sources/") && $0.hasSuffix("/" + file) }
+            let declared = try path.map { self.declared(in: SourceText(path: $0, text: try text($0))) }
+            for step in steps where declared?.contains(Substring(step.name)) != true {
+                let fault = declared == nil ? "there is no \(file)" : "\(file) declares no \(step.name)"
+                violations.append(
+                    Violation(path: self.page, line: step.line, message: "\(fault); follow the way anew")
+                )
+            }
+        }
+        return violations.sorted { $0.line < $1.line } + self.wrongFigures(in: page, steps)
+    }
+
+    /// The names of all functions, properties and types.
+    private static func declared(in file: SourceText) -> Set<Substring> {
+        let keywords: Set<Substring> = ["func", "var", "let", "struct", "enum", "class"]
+        return file.code.reduce(into: []) { names, line in
+            let words = line.split { !($0.isLetter || $0.isNumber || $0 == "_") }
+            for (before, name) in zip([""] + words, words)
+            where keywords.contains(before) || name == "init" || name == "subscript" { names.insert(name) }
+        }
+    }
+
+    private static func wrongFigures(in text: String, _ steps: [Step]) -> [Violation] {
+        var sections: [String] = []
+        for step in steps where sections.last != step.section { sections.append(step.section) }
+        return self.ways.compactMap { way in
+            let counted = Set(sections.prefix(way.sectionCount ?? sections.count))
+            let figures = Figures(steps.filter { counted.contains($0.section) })
+            let row =
+                "| \(way.name) | \(figures.files) | \(figures.modules) "
+                + "| \(figures.filesOfAllRows) | \(figures.modulesOfAllRows) |"
+            guard !text.contains(row) else { return nil }
+            return Violation(path: self.page, line: 1, message: "its figures should be \"\(row)\"")
+        }
+    }
+}
