@@ -9,7 +9,7 @@ struct CollectedEvents {
     }
 
     private(set) var events: [HistoryEvent] = []
-    /// Of those records that have numbers.
+    /// The ends of the records that have numbers.
     private var ends: [RecordEnd] = []
 
     var isEmpty: Bool { self.events.isEmpty }

@@ -40,7 +40,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
     private let onStage: @Sendable (Stage) -> Void
     private let drainTimeout: Atomic<Int64>
     private let namedTopics: Mutex<[String]>
-    /// The one in force.
+    /// The configuration in force.
     private var configuration: GatewayConfiguration
     private var context: GatewayContext?
     private var target: Target?
