@@ -23,8 +23,8 @@ struct ReloadArticleTests {
         }
     }
 
-    /// The same for every gateway: its own addresses and files are those of the article; moments, numbers of policies,
-    /// and what the article elides, are left out.
+    /// What is the same for every gateway: its own addresses and files are those of the article; moments, numbers of
+    /// policies, and what the article elides, are left out.
     private func general(_ output: String, _ gateway: ReloadingGateway) -> [String] {
         let text =
             output

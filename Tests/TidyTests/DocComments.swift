@@ -2,6 +2,9 @@
 /// not open on a word that stands for something in the comment before it.
 enum DocComments {
     static let pronouns: Set<Substring> = ["It", "Its", "That", "Their", "Them", "These", "They", "Those"]
+    static let references = [
+        "All of them", "Any of them", "Of them", "Of those", "One of them", "The one ", "The same,",
+    ]
 
     static func violations(in file: SourceText) -> [Violation] {
         var violations: [Violation] = []
@@ -11,9 +14,11 @@ enum DocComments {
             let isComment = text.hasPrefix("///")
             defer { isInComment = isComment }
             guard isComment, !isInComment else { continue }
-            let word = text.dropFirst(3).drop { $0 == " " }.prefix { $0.isLetter }
-            guard self.pronouns.contains(word) else { continue }
-            let message = "a comment that opens on \"\(word)\": name what it is about, for whoever reads it alone"
+            let sentence = text.dropFirst(3).drop { $0 == " " }
+            let word = sentence.prefix { $0.isLetter }
+            let reference = self.references.first { sentence.hasPrefix($0) }
+            guard let opening = self.pronouns.contains(word) ? String(word) : reference else { continue }
+            let message = "a comment that opens on \"\(opening)\": name what it is about, for whoever reads it alone"
             violations.append(Violation(path: file.path, line: number, message: message))
         }
         return violations

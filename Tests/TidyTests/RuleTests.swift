@@ -58,6 +58,7 @@ struct RuleTests {
         arguments: [
             ("/// It counts.\nlet a = 1\n", [1]), ("let a = 1\n    /// Its name.\n    let b = 1\n", [2]),
             ("/// Those\n/// of the other one.\nlet a = 1\n", [1]), ("/// They.\n", [1]),
+            ("/// The same, but later.\n", [1]), ("/// The same bytes.\n", []),
             ("/// The count.\n///\n/// It counts.\nlet a = 1\n", []), ("/// Items.\nlet a = 1\n", []),
             ("// It counts.\nlet a = 1\n", []), ("let text = \"/// It\"\n", []),
         ] as [(String, [Int])]

@@ -26,7 +26,7 @@ final class CheckpointProgress: @unchecked Sendable {
         var generation = 0
         /// A checkpoint was asked for and is not finished.
         var isAsked = false
-        /// The other thread is copying; how often it began to.
+        /// Whether the other thread is copying, and how often it began to.
         var isCopying = false
         var passes = 0
         /// The log's pages at which the next checkpoint is asked for, and at which a commit copies the rest itself.

@@ -32,7 +32,7 @@ package final class Journal: RecordStore {
     /// What the header of the next row says.
     private var stamp = JournalRow.Stamp()
     private let progress: CheckpointProgress
-    /// The one that was made last.
+    /// The checkpointer that was made last.
     private var checkpointer: JournalCheckpointer?
     private var records = LiveRecords()
     private var pace: CompactionPace

@@ -9,7 +9,7 @@ struct CollectedEvents {
     }
 
     private(set) var events: [HistoryEvent] = []
-    /// Of those records that have numbers.
+    /// The ends of the records that have numbers.
     private var ends: [RecordEnd] = []
 
     /// Whether there is nothing to be written, not even the number of a record without events.

@@ -12,7 +12,7 @@ struct EventFlags {
         case none = 0
         /// Sixteen bytes follow.
         case written = 1
-        /// The one that the device's last event with a push named.
+        /// The push that the device's last event with a push named.
         case named = 2
 
         init(_ apnsID: APNsID?, named: APNsID?) {

@@ -19,7 +19,7 @@ package final class SQLiteDatabase {
         case passive
         /// To the end, so that the next commit begins the log anew; waits for nobody, and is `busy` instead.
         case restart
-        /// The same, and nothing is left of the log.
+        /// To the end, and nothing is left of the log.
         case truncate
     }
 

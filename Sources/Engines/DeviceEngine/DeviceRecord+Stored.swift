@@ -23,7 +23,7 @@ extension DeviceRecord {
         static let answeredPushes = Flags(rawValue: 1 << 9)
         /// The pending push belongs to a trace, or stands for one that does.
         static let pendingTrace = Flags(rawValue: 1 << 10)
-        /// The same of the push in flight.
+        /// The push in flight belongs to a trace, or stands for one that does.
         static let inFlightTrace = Flags(rawValue: 1 << 11)
         /// Every flag that has a meaning.
         static let known = Flags(rawValue: 1 << 12 - 1)

@@ -22,7 +22,7 @@ package struct PolicyVersions: Hashable, Sendable {
 
     package init() {}
 
-    /// The one in force; nil before the first.
+    /// The version in force; nil before the first.
     package var current: Version? { self.versions.last }
 
     /// The number of the one that was in force at `moment`; nil when that is not remembered.

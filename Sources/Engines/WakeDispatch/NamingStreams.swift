@@ -29,7 +29,7 @@ struct NamingStreams {
 
     /// The streams that name one device.
     private struct Queue {
-        /// All of them, free or not.
+        /// How many streams there are, free or not.
         var count = 0
         /// The free ones: a binary heap.
         var heap: [Entry] = []

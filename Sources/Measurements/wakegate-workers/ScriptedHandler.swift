@@ -10,7 +10,7 @@ struct Instruction: Decodable {
         case fail
         /// Wait until the handler is cancelled, then throw.
         case hang
-        /// The same, at the first launch; new data at the next.
+        /// Hang at the first launch; new data at the next.
         case hangOnce
         /// Wait for so long, whether it is cancelled or not.
         case stubborn
@@ -93,7 +93,7 @@ struct ScriptedHandler: Sendable {
     }
 }
 
-/// The same in the form of callbacks.
+/// A scripted handler in the form of callbacks.
 final class ScriptedDelegate: RemoteNotificationDelegate {
     private let handler: ScriptedHandler
 

@@ -5,9 +5,9 @@ package struct FaultOccasion: Hashable, Sendable {
     /// The first ordinal and, unless nil, the last.
     package var from: UInt64 = 1
     package var to: UInt64?
-    /// Of those, the ordinals that are its multiples.
+    /// The number of whose multiples the ordinals are.
     package var every: UInt64 = 1
-    /// How likely each of those is, from 0 to 1.
+    /// How likely each of these ordinals is, from 0 to 1.
     package var probability = 1.0
     /// What chance is drawn from: with the same seed the same ordinals are chosen.
     package var seed: UInt64 = 0

@@ -46,7 +46,7 @@ final class JournalFolder {
         return (journal, records)
     }
 
-    /// The same, and what it has lost.
+    /// Opens the journal, reads what it holds and what it has lost, and takes it over.
     func open(
         limits: JournalLimits = JournalLimits(),
         acceptsLoss: Bool

@@ -115,7 +115,7 @@ struct PushFixture {
         }
     }
 
-    /// The same for a push whose field `name` is `value`, or absent.
+    /// The reason for which a push is refused whose field `name` is `value`, or absent.
     static func reason(_ name: String, _ value: String?) -> APNSReason? {
         var push = PushFixture()
         if let value { push.set(name, value) } else { push.remove(name) }

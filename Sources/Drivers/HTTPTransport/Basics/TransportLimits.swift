@@ -39,8 +39,8 @@ package struct TransportLimits: Sendable {
     /// Bytes of the requests of one connection that have arrived in part, down to the field of which not all has come;
     /// 2 MiB, the heads of its 1,000 streams. A request that passes it is refused, and its client is at fault.
     package var requestBytesPerConnectionMax = 2_097_152
-    /// The same of all connections; 48 MiB, two dozen connections that use all of theirs. A request that passes it is
-    /// refused, to be retried.
+    /// Bytes of the requests of all connections that have arrived in part; 48 MiB, two dozen connections that use all
+    /// of theirs. A request that passes it is refused, to be retried.
     package var requestBytesMax = 50_331_648
     /// Bytes of an HTTP/1.1 body that are thrown away after it has passed its limit; 1 MiB, so that most clients read
     /// the answer. After that the connection is ended.
@@ -93,7 +93,7 @@ package struct TransportLimits: Sendable {
     /// them, and as many of WINDOW_UPDATE; 1,000, so that a client may reset every stream it has open. Answers of ours
     /// raise it.
     package var controlFramesBurst = 1_000
-    /// The same frames a peer may send each second in the long run; 100, far more than a client that keeps to
+    /// The frames of those kinds a peer may send each second in the long run; 100, far more than a client that keeps to
     /// the rules sends.
     package var controlFramesPerSecond = 100
 

@@ -18,7 +18,7 @@ package struct OpenStreams {
 
     package var count: Int { self.receiving.count + self.waiting.count + self.sending.count }
 
-    /// Any of them.
+    /// Any open stream.
     package var first: StreamSlot? { self.receiving.first ?? self.waiting.first ?? self.sending.first }
 
     /// A stream, if it is one that is likely asked for; nil says nothing.

@@ -15,7 +15,7 @@ struct HandshakeQueue {
         self.count += 1
     }
 
-    /// One of them has ended or gone on.
+    /// A handshake has ended or gone on.
     mutating func left() {
         self.count -= 1
     }

@@ -32,7 +32,7 @@ final class ServerState: Sendable {
     private let contexts: ListenerContexts
     /// The open connections of all loops, by listener.
     let connectionCounts: [ConnectionCount]
-    /// The same by where they come from.
+    /// The open connections by where they come from.
     let clients: ConnectionCounts<ClientNetwork>
     let requestBytes: RequestBytes
 

@@ -29,11 +29,11 @@ extension LoopHandler {
     func count(_ token: BearerToken, on connection: ConnectionID) throws(APIError) {
         let before = self.bearers[connection]
         guard before != token.id else { return }
-        guard self.context.credentials.begin(.bearerToken(token.id)) else {
+        guard self.shared.credentials.begin(.bearerToken(token.id)) else {
             self.endForCredential(connection)
             throw .tooManyConnections
         }
-        if let before { self.context.credentials.end(.bearerToken(before)) }
+        if let before { self.shared.credentials.end(.bearerToken(before)) }
         self.bearers[connection] = token.id
     }
 
@@ -42,8 +42,8 @@ extension LoopHandler {
     /// - Throws: `tooManyStreams` when there are as many as there may be.
     func countStream(_ stream: StreamID, of caller: Caller) throws(APIError) {
         let holder = StreamHolder(caller, from: self.loop.network(of: stream.connection))
-        guard self.context.workerStreams.begin(holder) else {
-            self.context.tally.met(.streamsPerCredentialMax)
+        guard self.shared.workerStreams.begin(holder) else {
+            self.shared.tally.met(.streamsPerCredentialMax)
             throw .tooManyStreams
         }
         self.streamHolders[stream] = holder
@@ -52,17 +52,17 @@ extension LoopHandler {
     /// A stream has ended, or was never one of a worker's.
     func uncountStream(_ stream: StreamID) {
         guard let holder = self.streamHolders.removeValue(forKey: stream) else { return }
-        self.context.workerStreams.end(holder)
+        self.shared.workerStreams.end(holder)
     }
 
     /// Forgets under what a connection was counted.
     func connectionOfCredentialClosed(_ connection: ConnectionID) {
         self.excessConnections.remove(connection)
         if let token = self.bearers.removeValue(forKey: connection) {
-            self.context.credentials.end(.bearerToken(token))
+            self.shared.credentials.end(.bearerToken(token))
         }
         guard let holder = self.authorization.holder(of: connection) else { return }
-        self.context.credentials.end(.certificate(holder.subject))
+        self.shared.credentials.end(.certificate(holder.subject))
     }
 
     /// A connection is one too many of its credential, and is answered so: it ends within a second.
@@ -70,7 +70,7 @@ extension LoopHandler {
     /// Not with the answer itself: GOAWAY overtakes the answer's body, and some clients read nothing after it.
     func endForCredential(_ connection: ConnectionID) {
         guard self.excessConnections.insert(connection).inserted else { return }
-        self.context.tally.met(.connectionsPerCredentialMax)
+        self.shared.tally.met(.connectionsPerCredentialMax)
     }
 
     func endExcessConnections() {

@@ -23,15 +23,15 @@ extension LoopHandler {
     ///
     /// - Throws: `tooManyLiveStreams` when there are as many as there may be.
     func openLive(_ stream: StreamID, _ caller: ShownProof?) throws(APIError) {
-        guard !self.context.isDraining else { throw .shutdown }
-        guard self.context.services.live.readerCame() else {
-            self.context.tally.met(.liveStreamsMax)
+        guard !self.shared.isDraining else { throw .shutdown }
+        guard self.shared.services.live.readerCame() else {
+            self.shared.tally.met(.liveStreamsMax)
             throw .tooManyLiveStreams
         }
         self.response.begin(status: 200)
         self.response.add("content-type", "text/event-stream")
         self.response.add("cache-control", "no-store")
-        guard self.loop.beginStreaming(stream, self.response) else { return self.context.services.live.readerWent() }
+        guard self.loop.beginStreaming(stream, self.response) else { return self.shared.services.live.readerWent() }
         self.liveStreams[stream] = LiveStream(caller: caller)
         _ = self.loop.write(stream, ByteView(": samples follow, one a second\n\n"))
     }
@@ -45,9 +45,9 @@ extension LoopHandler {
                 continue
             }
             let facts = {
-                ProcessFacts(connections: self.context.connectionCount, startedAt: self.context.services.live.startedAt)
+                ProcessFacts(connections: self.shared.connectionCount, startedAt: self.shared.services.live.startedAt)
             }
-            guard let event = self.context.services.live.event(after: state.lastAt, facts) else { continue }
+            guard let event = self.shared.services.live.event(after: state.lastAt, facts) else { continue }
             self.liveStreams[stream]?.lastAt = event.at
             let queued = event.bytes.withByteView { self.loop.write(stream, $0) }
             guard let queued, queued > Self.liveBytesMax else { continue }
@@ -59,7 +59,7 @@ extension LoopHandler {
     /// Forgets a stream, if it is one of these.
     func liveStreamClosed(_ stream: StreamID) {
         guard self.liveStreams.removeValue(forKey: stream) != nil else { return }
-        self.context.services.live.readerWent()
+        self.shared.services.live.readerWent()
     }
 
     /// Ends the streams of a connection that is to end.

@@ -22,7 +22,7 @@ extension LoopHandler {
         let door: Authorization.Door =
             switch role {
             case .edge, .plain: .workers
-            case .admin: .operators(isLocal: self.context.areLocal[request.listener])
+            case .admin: .operators(isLocal: self.shared.areLocal[request.listener])
             }
         defer {
             if door == .workers, self.authorization.tokens.takeFirstKey() { self.batch.append(.workersAsked) }
@@ -59,9 +59,9 @@ extension LoopHandler {
             return self.end(connection, error)
         }
         guard let holder = self.authorization.holder(of: connection),
-            !self.context.credentials.begin(.certificate(holder.subject))
+            !self.shared.credentials.begin(.certificate(holder.subject))
         else { return }
-        self.context.tally.met(.connectionsPerCredentialMax)
+        self.shared.tally.met(.connectionsPerCredentialMax)
         self.authorization.certificates?.connectionClosed(connection)
         self.end(connection, holder.tooManyConnections)
     }
@@ -70,7 +70,7 @@ extension LoopHandler {
     /// `endStreamsWithoutProof` ends their streams.
     func endConnectionsWithBadCertificates() {
         for (holder, fault) in self.authorization.certificates?.takeFaulty(now: SystemClock.wall) ?? [] {
-            self.context.credentials.end(.certificate(holder.subject))
+            self.shared.credentials.end(.certificate(holder.subject))
             self.end(holder.connection, fault)
         }
     }
@@ -80,6 +80,6 @@ extension LoopHandler {
         self.loop.goAway(connection, debugData: self.body.view)
         self.body.removeAll()
         let fields = ["reason": fault.reason.rawValue, "cause": fault.cause, "subject": fault.subject]
-        self.context.log.write(.clientCertificate, fields)
+        self.shared.log.write(.clientCertificate, fields)
     }
 }

@@ -33,7 +33,7 @@ extension LoopHandler {
                     parameter: parameter,
                     query: query,
                     body: request.body,
-                    services: self.context.services
+                    services: self.shared.services
                 )
                 try self.carryOut(try operation.act(on: call), call, request.stream, admission)
             }
@@ -87,7 +87,7 @@ extension LoopHandler {
         case .answered(let answer): self.answer(stream, answer)
         case .asked(let verb): self.ask(verb, call)
         case .subscribed(let topic, let subscription):
-            guard !self.context.isDraining else { throw .shutdown }
+            guard !self.shared.isDraining else { throw .shutdown }
             try self.countStream(stream, of: admission.caller)
             self.subscribers[stream] = admission.proof
             self.ask(.subscribe(topic: topic, subscription), call)
@@ -180,7 +180,7 @@ extension LoopHandler {
         self.response.begin(status: 200)
         self.response.add("content-type", "text/event-stream")
         self.response.add("cache-control", "no-store")
-        let name = self.context.services.streamNames.name(of: self.loopStream(stream))
+        let name = self.shared.services.streamNames.name(of: self.loopStream(stream))
         name.withByteView { self.response.add("wakegate-stream", $0) }
         guard self.loop.beginStreaming(stream, self.response) else {
             // The peer went away while its subscription was on its way.

@@ -35,7 +35,7 @@ package final class LoopHandler: RequestHandler {
     }
 
     let loop: EventLoop
-    let context: GatewayContext
+    let shared: SharedParts
     var batch = CommandBatch()
     let response = Response()
     var body = ByteBuffer()
@@ -76,34 +76,34 @@ package final class LoopHandler: RequestHandler {
     var requestsAtEngine = 0
     private var countedConnections = 0
 
-    package init(loop: EventLoop, context: GatewayContext) {
+    package init(loop: EventLoop, shared: SharedParts) {
         self.loop = loop
-        self.context = context
+        self.shared = shared
         self.authorization = Authorization(
-            tokens: context.tokens,
-            certificates: context.clientTrusts.map {
-                ClientCertificates($0, environment: context.configuration.environment)
+            tokens: shared.tokens,
+            certificates: shared.clientTrusts.map {
+                ClientCertificates($0, environment: shared.configuration.environment)
             }
         )
-        self.providers = context.providerKeys.map { [environment = context.configuration.environment] keys in
-            ProviderGate(keys, environment: environment, credentials: context.credentials)
+        self.providers = shared.providerKeys.map { [environment = shared.configuration.environment] keys in
+            ProviderGate(keys, environment: environment, credentials: shared.credentials)
         }
-        self.pulse = context.loopPulses[loop.index]
-        self.settings = context.settings
-        self.beginsWithOneStream = context.configuration.appleStreamLimit
-        self.faults = context.services.faults.map { LoopFaults($0) }
-        let cleartext = context.configuration.admin.addresses + context.configuration.plain.addresses
+        self.pulse = shared.loopPulses[loop.index]
+        self.settings = shared.settings
+        self.beginsWithOneStream = shared.configuration.appleStreamLimit
+        self.faults = shared.services.faults.map { LoopFaults($0) }
+        let cleartext = shared.configuration.admin.addresses + shared.configuration.plain.addresses
         self.callers = CallerCheck(addresses: cleartext)
         var random = RandomBits()
         self.unique = UniqueBits(seed: random.pair())
-        context.mailboxes.loops[loop.index].attach { [loop] in loop.wake() }
+        shared.mailboxes.loops[loop.index].attach { [loop] in loop.wake() }
     }
 
     // MARK: Requests
 
     package func bodyBytesMax(for request: Request) -> Int {
         guard Self.isPush(request.path) else {
-            return self.bodyBytesMax(of: request, self.context.roles[request.listener])
+            return self.bodyBytesMax(of: request, self.shared.roles[request.listener])
         }
         // Only voip pushes may be larger; nothing else of the request matters yet.
         for index in 0..<request.headerCount {
@@ -114,7 +114,7 @@ package final class LoopHandler: RequestHandler {
     }
 
     package func requestReceived(_ request: Request) {
-        let role = self.context.roles[request.listener]
+        let role = self.shared.roles[request.listener]
         if role.isCleartext, !self.callers.admits(request, isForPage: role == .admin && Self.isPage(request.path)) {
             self.refuseCaller(request)
         } else if request.shortage != .none {
@@ -152,7 +152,7 @@ package final class LoopHandler: RequestHandler {
     }
 
     package func handshakeFailed(_ cause: String) {
-        self.context.log.write(.handshakeFailed, ["cause": cause])
+        self.shared.log.write(.handshakeFailed, ["cause": cause])
     }
 
     package func streamDrained(_ stream: StreamID) {
@@ -165,20 +165,20 @@ package final class LoopHandler: RequestHandler {
         if !self.batch.isEmpty {
             self.requestsAtEngine += self.batch.answersDue
             self.batch.notePushesLeave()
-            self.context.engine.submit(&self.batch)
+            self.shared.engine.submit(&self.batch)
         }
         let isFull = self.requestsAtEngine >= self.settings.requestsAtEngineMax
-        if isFull, !self.loop.isReadingPaused { self.context.tally.met(.requestsAtEngineMax) }
+        if isFull, !self.loop.isReadingPaused { self.shared.tally.met(.requestsAtEngineMax) }
         self.loop.isReadingPaused = isFull
         let change = self.loop.connectionCount - self.countedConnections
         guard change != 0 || self.isDraining else { return }
         self.countedConnections += change
-        self.context.connectionsChanged(by: change)
+        self.shared.connectionsChanged(by: change)
     }
 
     package func woken() {
         self.pulse.beat()
-        if let settings = self.context.mailboxes.loops[self.loop.index].take(into: &self.effects) {
+        if let settings = self.shared.mailboxes.loops[self.loop.index].take(into: &self.effects) {
             self.settings = settings
             self.loop.setLimits(settings.transport)
         }

@@ -281,7 +281,7 @@ extension EngineCore {
         self.engine.takeEvents(into: &self.stage.group.history.events)
     }
 
-    /// The same, and in records of the commit whose changes they tell of.
+    /// Takes what the history is told, also into records of the commit whose changes it tells of.
     private func takeHistory(into records: inout RecordBatch) {
         self.takeHistory()
         self.numbers?.write(self.stage.group.history, to: &records)

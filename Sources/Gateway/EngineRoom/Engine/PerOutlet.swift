@@ -11,7 +11,7 @@ package struct PerOutlet<Element> {
         self.webhooks = webhooks
     }
 
-    /// The one that what is meant for `address` goes through.
+    /// The element that what is meant for `address` goes through.
     package subscript(address: StreamAddress) -> Element {
         switch address {
         case .stream(let stream), .faulted(let stream): self.loops[Int(stream.loop)]

@@ -21,7 +21,7 @@ package final class Gateway: Sendable {
     private let server: HTTPServer
     private let engine: EngineThread
     private let history: HistoryThread
-    private let context: GatewayContext
+    private let shared: SharedParts
     private let reloads: ReloadService
     private let webhooks: WebhookService
     /// The webhooks to begin with.
@@ -49,7 +49,7 @@ package final class Gateway: Sendable {
         let loopCount = HTTPServer.processorCount
         let watches = try CredentialWatches(configuration, log: log)
         let reloads = ReloadService(configuration, source: source, log: log, onStage: { status.reloaded($0) })
-        let context = GatewayContext(
+        let shared = SharedParts(
             configuration: configuration,
             roles: roles,
             areLocal: areLocal,
@@ -62,33 +62,33 @@ package final class Gateway: Sendable {
             onIdle: onIdle
         )
         self.reloads = reloads
-        self.context = context
+        self.shared = shared
         let server = try HTTPServer(listeners: listeners, limits: configuration.limits.transport, loopCount: loopCount)
         {
-            LoopHandler(loop: $0, context: context)
+            LoopHandler(loop: $0, shared: shared)
         }
         // Loops and handlers hold each other: what fails below leaves the server there, but must not leave its files.
         var isReady = false
         defer { if !isReady { server.removeSocketFiles() } }
         self.server = server
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
-        context.services.metrics.attach(Self.metricSources(reloads, roles, self.server))
-        self.webhooks = Self.webhooks(context, log)
+        shared.services.metrics.attach(Self.metricSources(reloads, roles, self.server))
+        self.webhooks = Self.webhooks(shared, log)
         self.hooks = try WebhookService.webhooks(configuration)
         try self.webhooks.prepare(self.hooks)
         let store = GatewayStore(configuration)
         let historyKey = try store.historyKey()
-        self.history = try Self.history(store, historyKey.key, context, prepare: historyKey.save)
+        self.history = try Self.history(store, historyKey.key, shared, prepare: historyKey.save)
         self.engine = try EngineThread(
             configuration: configuration.engine,
             historyKey: historyKey.key,
             workers: tokens.workersAsked,
             jumpWatch: ClockJumpWatch(configuration, log),
             wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
-            mailbox: context.engine,
-            outlet: GroupOutlet(mailboxes: context.mailboxes, history: self.history),
-            meter: LimitMeter(loops: self.server.tallies, gateway: context.tally),
-            live: context.services.live,
+            mailbox: shared.engine,
+            outlet: GroupOutlet(mailboxes: shared.mailboxes, history: self.history),
+            meter: LimitMeter(loops: self.server.tallies, gateway: shared.tally),
+            live: shared.services.live,
             limitWatch: LimitWatch(log),
             openStore: { [retention = self.history.retention] () throws(StoreError) in
                 try store.openJournal(retention, log)
@@ -98,10 +98,10 @@ package final class Gateway: Sendable {
                 log.write(.storeFailed, ["cause": error.message])
                 status.storeFailed(error.message)
             },
-            pulse: context.enginePulse
+            pulse: shared.enginePulse
         )
         self.attachReloads(certificate, watches)
-        context.services.backups.removeLeftovers()
+        shared.services.backups.removeLeftovers()
         isReady = true
     }
 
@@ -125,13 +125,13 @@ package final class Gateway: Sendable {
     private static func history(
         _ store: GatewayStore,
         _ key: HashKey,
-        _ context: GatewayContext,
+        _ shared: SharedParts,
         prepare: @escaping @Sendable () throws(StoreError) -> Void
     ) throws(ThreadFailure) -> HistoryThread {
-        let log = context.log
+        let log = shared.log
         return try HistoryThread(
-            mailboxes: context.mailboxes,
-            tally: context.tally,
+            mailboxes: shared.mailboxes,
+            tally: shared.tally,
             journal: store.journalEvents,
             onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
             onFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
@@ -148,7 +148,7 @@ package final class Gateway: Sendable {
             certificate: certificate,
             watches: watches
         )
-        self.reloads.attach(target, self.context)
+        self.reloads.attach(target, self.shared)
     }
 
     /// Starts accepting.
@@ -159,10 +159,10 @@ package final class Gateway: Sendable {
 
     /// The threads that must turn for anybody to be answered: the loops and the engine.
     var watched: [Watchdog.Watched] {
-        let loops = zip(self.context.loopPulses, self.server.loops).map { pulse, loop in
+        let loops = zip(self.shared.loopPulses, self.server.loops).map { pulse, loop in
             Watchdog.Watched(pulse) { loop.wake() }
         }
-        return loops + [Watchdog.Watched(self.context.enginePulse) { [engine = self.context.engine] in engine.ring() }]
+        return loops + [Watchdog.Watched(self.shared.enginePulse) { [engine = self.shared.engine] in engine.ring() }]
     }
 
     /// Reads the configuration again, and brings it into force; what that came to is logged.
@@ -174,11 +174,11 @@ package final class Gateway: Sendable {
     package var drainTimeoutMilliseconds: Int64 { self.reloads.drainTimeoutMilliseconds }
 
     /// A shutdown has begun.
-    package var isDraining: Bool { self.context.isDraining }
+    package var isDraining: Bool { self.shared.isDraining }
 
     /// Begins a shutdown: nothing new is launched, results are still taken, connections end when they carry no wake.
     package func drain() {
-        self.context.drain()
+        self.shared.drain()
     }
 
     /// Ends every connection and every thread.
@@ -194,17 +194,17 @@ package final class Gateway: Sendable {
     }
 
     /// The webhooks count as one connection until they hold no wake during a shutdown, which waits for them as well.
-    private static func webhooks(_ context: GatewayContext, _ log: GatewayLog) -> WebhookService {
+    private static func webhooks(_ shared: SharedParts, _ log: GatewayLog) -> WebhookService {
         WebhookService { hooks throws(HTTPClientError) in
             try WebhookThread(
                 hooks,
-                mailbox: context.mailboxes.webhooks,
-                engine: context.engine,
+                mailbox: shared.mailboxes.webhooks,
+                engine: shared.engine,
                 log: log,
-                onDrained: { context.connectionsChanged(by: -1) }
+                onDrained: { shared.connectionsChanged(by: -1) }
             )
         } onBegun: {
-            context.connectionsChanged(by: 1)
+            shared.connectionsChanged(by: 1)
         }
     }
 

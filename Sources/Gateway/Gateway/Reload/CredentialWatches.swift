@@ -49,12 +49,12 @@ struct CredentialWatches: Sendable {
     }
 
     /// Has the loops use what these watch; the ones that are replaced watch no more.
-    func takeOver(from watches: CredentialWatches, _ context: GatewayContext) {
-        if let new = self.providerKeys, new !== watches.providerKeys, let keys = context.providerKeys {
+    func takeOver(from watches: CredentialWatches, _ shared: SharedParts) {
+        if let new = self.providerKeys, new !== watches.providerKeys, let keys = shared.providerKeys {
             watches.providerKeys?.stop()
             new.feed(keys)
         }
-        if let new = self.clientTrust, new !== watches.clientTrust, let trusts = context.clientTrusts {
+        if let new = self.clientTrust, new !== watches.clientTrust, let trusts = shared.clientTrusts {
             watches.clientTrust?.stop()
             new.feed(trusts)
         }

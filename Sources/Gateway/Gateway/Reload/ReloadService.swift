@@ -40,9 +40,9 @@ final class ReloadService: Reloads, @unchecked Sendable {
     private let onStage: @Sendable (Stage) -> Void
     private let drainTimeout: Atomic<Int64>
     private let namedTopics: Mutex<[String]>
-    /// The one in force.
+    /// The configuration in force.
     private var configuration: GatewayConfiguration
-    private var context: GatewayContext?
+    private var shared: SharedParts?
     private var target: Target?
     private var certificate: ServerCertificate?
     private var watches: CredentialWatches?
@@ -75,9 +75,9 @@ final class ReloadService: Reloads, @unchecked Sendable {
     }
 
     /// Says what reloads reach into; before the first of them.
-    func attach(_ target: Target, _ context: GatewayContext) {
+    func attach(_ target: Target, _ shared: SharedParts) {
         self.target = target
-        self.context = context
+        self.shared = shared
         self.certificate = target.certificate
         self.watches = target.watches
     }
@@ -87,7 +87,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         self.queue.sync {
             self.watches?.stop()
             self.target = nil
-            self.context = nil
+            self.shared = nil
         }
     }
 
@@ -113,14 +113,14 @@ final class ReloadService: Reloads, @unchecked Sendable {
                 }
                 var effects = EffectBatch()
                 effects.appendAnswer(reply, status: status, body: writer.buffer.view)
-                self.context?.mailboxes[reply].deliver(&effects)
+                self.shared?.mailboxes[reply].deliver(&effects)
             }
         }
     }
 
     /// - Parameter then: called once, on the queue.
     private func reload(_ then: @escaping @Sendable (Result<ReloadReport, APIError>) -> Void) {
-        guard let context = self.context, let target = self.target, !context.isDraining else {
+        guard let shared = self.shared, let target = self.target, !shared.isDraining else {
             return then(.failure(.shutdown))
         }
         guard let source = self.source else { return then(.failure(.nothingToReload)) }
@@ -128,7 +128,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         do throws(ConfigurationError) {
             let read = try source.read()
             let transition = ConfigurationTransition(from: self.configuration, to: read)
-            let changed = try self.apply(transition, context, target)
+            let changed = try self.apply(transition, shared, target)
             self.tell(changed, transition.needsRestart)
             let settings = EngineSettings(transition.next) { policyVersion in
                 // The engine's thread goes on at once.
@@ -152,7 +152,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
             }
             var batch = CommandBatch()
             batch.append(.configure(settings))
-            context.engine.submit(&batch)
+            shared.engine.submit(&batch)
         } catch {
             for fault in error.faults {
                 self.log.write(
@@ -172,7 +172,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
     /// - Returns: what has changed, files that hold something else included.
     private func apply(
         _ transition: ConfigurationTransition,
-        _ context: GatewayContext,
+        _ shared: SharedParts,
         _ target: Target
     ) throws(ConfigurationError) -> [ConfigurationChange] {
         let next = transition.next
@@ -204,19 +204,19 @@ final class ReloadService: Reloads, @unchecked Sendable {
             self.certificate = certificate
         }
         if let watches, let old = self.watches {
-            watches.takeOver(from: old, context)
+            watches.takeOver(from: old, shared)
             self.watches = watches
         }
         target.webhooks.begin(hooks)
         self.log.set(level: next.logLevel, format: next.logFormat)
         self.drainTimeout.store(next.drainTimeoutMilliseconds, ordering: .relaxed)
         self.namedTopics.withLock { $0 = Self.topics(next) }
-        context.credentials.setMax(next.limits.connectionsPerCredentialMax)
-        context.workerStreams.setMax(next.limits.streamsPerCredentialMax)
+        shared.credentials.setMax(next.limits.connectionsPerCredentialMax)
+        shared.workerStreams.setMax(next.limits.streamsPerCredentialMax)
         target.server.setLimits(next.limits.transport)
         target.history.setLimits(GatewayStore(next).historyLimits)
         let settings = LoopSettings(next)
-        for loop in context.mailboxes.loops { loop.deliver(settings) }
+        for loop in shared.mailboxes.loops { loop.deliver(settings) }
         self.configuration = next
         return changed
     }

@@ -19,7 +19,7 @@ extension WakeWorker {
         try await self.reportMachineConditions(for: deviceToken, root: "/") { _ in false }
     }
 
-    /// The same, below another root, and with a say in what a refusal means.
+    /// Reports what the machine below `root` says, with a say in what a refusal means.
     ///
     /// - `root`: the folder below which `/sys` and `/var` are read.
     /// - `goesOnAfter`: is told of each refusal, and says whether to go on: then the report is sent again when

@@ -54,7 +54,7 @@ public struct GatewayCredentials: Sendable {
         GatewayCredentials.none.showing(certificate: certificate, key: key)
     }
 
-    /// The same, and a client certificate besides.
+    /// This proof, and a client certificate besides.
     ///
     /// - `key`: nil when the certificate's file holds the key, too.
     package func showing(certificate: String, key: String?) -> GatewayCredentials {
@@ -63,7 +63,7 @@ public struct GatewayCredentials: Sendable {
         return credentials
     }
 
-    /// The same proof, for a gateway whose certificate comes from this authority instead of one the system trusts.
+    /// This proof, for a gateway whose certificate comes from this authority instead of one the system trusts.
     ///
     /// - Parameter certificateAuthority: the path of a PEM file; `wakegate dev` keeps its own in `.wakegate/ca.pem`.
     public func trusting(certificateAuthority: String) -> GatewayCredentials {

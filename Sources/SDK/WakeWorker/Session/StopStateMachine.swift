@@ -18,7 +18,7 @@ package struct StopStateMachine: Sendable {
     package static let limitByDefault: Int64 = 40_000
     /// How long results are tried to be delivered once no handler runs, at most; a quarter of a limit that is short.
     package static let resultsMax: Int64 = 10_000
-    /// The same after a second request.
+    /// How long results are tried to be delivered after a second request, at most.
     package static let hurriedResultsMax: Int64 = 2000
     /// How long ending takes at most from a second request: commands that do not heed SIGTERM are killed after 2 s.
     package static let hurriedMax: Int64 = 5000

@@ -25,7 +25,7 @@ struct HTTP1Case: Sendable, CustomTestStringConvertible {
         )
     }
 
-    /// The same, and then the connection ends.
+    /// A case whose requests are answered, and then the connection ends.
     static func last(_ rule: String, _ sent: String, _ requests: String...) -> HTTP1Case {
         HTTP1Case(
             rule: rule,

@@ -7,8 +7,9 @@ package import Platform
 package import Settings
 import Synchronization
 
-/// What every loop's handler shares; nothing in it changes but the flag.
-package final class GatewayContext: Sendable {
+/// The parts of the gateway that every loop's handler shares. Of itself it changes two things: whether the gateway is
+/// shutting down, and how many connections are open.
+package final class SharedParts: Sendable {
     /// By listener number.
     let roles: [ListenerRole]
     /// By listener number: whether only this machine reaches it.
