@@ -292,7 +292,7 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: ["APNSProtocol", "WakeGateTestKit", "wakegate", "wakegate-workers"],
-            exclude: ["Clients"]
+            exclude: ["Clients", "FormerStates"]
         ),
         .testTarget(
             name: "WakeDispatchTests",

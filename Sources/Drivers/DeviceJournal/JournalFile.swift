@@ -150,6 +150,20 @@ enum JournalFile {
         try database.keepLogOnClose()
     }
 
+    /// Says, as a clause, that the file at a place, which has no log, is shorter than it says itself; nil when it is not,
+    /// or does not say.
+    static func cutClause(_ place: JournalPlace) -> String? {
+        guard let size = place.size(place.path),
+            let header = try? SQLiteFile(path: place.path, mode: .readOnly, vfs: place.vfs).read(100, at: 0)
+        else { return nil }
+        func word(_ offset: Int) -> Int { header[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
+        // Of SQLite's header: the size of a page is in the upper half of the word at 16; the count of pages is of the
+        // change that the word at 92 names.
+        let bytes = word(28) * self.pageBytes
+        guard word(16) >> 16 == self.pageBytes, word(24) == word(92), size < bytes else { return nil }
+        return "it is cut off after \(size) of \(bytes) bytes"
+    }
+
     /// Whether the file holds nothing yet, of this program or another.
     static func isEmpty(_ database: SQLiteDatabase) throws(SQLiteError) -> Bool {
         for question in ["PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema"] {

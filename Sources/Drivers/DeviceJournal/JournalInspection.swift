@@ -66,6 +66,9 @@ enum JournalInspection {
             let isLost = mark == nil && follower != nil
             return (.new(try Self.loss(place, mark, "it holds nothing", isLost: isLost, acceptsLoss)), nil)
         }
+        if mark == nil, isLogEmpty, !acceptsLoss, let cut = JournalFile.cutClause(place) {
+            throw StoreLoss(place, cut).refusal
+        }
         let note = JournalNote.read(place)
         if let note {
             // Beside the note of a copy lies nothing, or the mark that the first start on it has just made.
@@ -155,14 +158,21 @@ private struct JournalComparison {
         let looksIntoLog = isAlone && !self.isLogEmpty
         if looksIntoLog { try self.checkLogAge() }
         guard let mark else {
-            if self.format > 1 { return self.loss("its mark, \(markPath), is missing or damaged") }
+            if self.format > 1 {
+                let cut = self.isLogEmpty ? JournalFile.cutClause(self.place) : nil
+                return self.loss("\(cut.map { "\($0), and " } ?? "")its mark, \(markPath), is missing or damaged")
+            }
             if self.newest == nil, self.isLogEmpty {
                 return self.loss("it holds no rows, and its log, \(self.place.logPath), is missing or empty")
             }
             return self.missingInLog(looksIntoLog)
         }
         let row = self.newest?.row ?? 0
+        let isLogOfAnother = looksIntoLog ? try self.isLogOfAnother(mark) : false
         guard row >= mark.row else {
+            if isLogOfAnother {
+                return self.loss("its log, \(self.place.logPath), and its mark, \(markPath), are of different journals")
+            }
             let log = "\(self.place.logPath)\(self.isLogEmpty ? ", which is missing or empty" : "")"
             let fault = "it and its log, \(log), lack what was committed last"
             return StoreLoss(self.place, fault, mark: mark, newest: self.newest)
@@ -180,6 +190,31 @@ private struct JournalComparison {
     }
 
     private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.place, fault) }
+
+    /// Whether the newest row is in the log alone, and of another journal than the mark, and than the file's own rows.
+    ///
+    /// - Throws: when those are the mark's: then the log is what is another's, and nothing may come of it.
+    private func isLogOfAnother(_ mark: JournalMark) throws(StoreError) -> Bool {
+        guard self.format > 1, let newest, newest.row != mark.row, let number = newest.stamp.journal,
+            number != mark.journal
+        else { return false }
+        let own: JournalPosition?
+        do throws(StoreError) {
+            let file = try JournalFile.connect(self.place, .fileAlone)
+            // As long as all lies in the log.
+            let isEmpty = try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
+                try JournalFile.isEmpty(file)
+            }
+            own = isEmpty ? nil : try JournalPosition.newest(file)
+        } catch {
+            // Between two checkpoints the pages of the file alone need not fit together.
+            return false
+        }
+        guard let own else { return true }
+        guard own.row < newest.row, own.stamp.journal != number else { return false }
+        if own.stamp.journal == mark.journal { throw StoreError(foreignLog: self.place) }
+        return true
+    }
 
     private func missingInLog(_ looksIntoLog: Bool) -> StoreLoss? {
         guard self.place.vfs == nil, looksIntoLog else { return nil }

@@ -84,6 +84,15 @@ extension StoreError {
         )
     }
 
+    /// The log is that of another journal, as its rows say, and those of the file and of the mark.
+    init(foreignLog place: JournalPlace) {
+        self.init(
+            message: "\(place.path) is damaged: its log, \(place.logPath), is of another journal. Put back the one "
+                + "that belongs to it, or move that one away and start once with --accept-loss to go on with what is "
+                + "in the file."
+        )
+    }
+
     /// A backup lies beside the log or the mark of another journal.
     init(mixed place: JournalPlace) {
         self.init(

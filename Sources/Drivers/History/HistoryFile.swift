@@ -222,7 +222,7 @@ package final class HistoryFile {
             guard self.setAside(reason) else { return }
             self.damage = nil
         }
-        if let other = self.otherThanFile { return self.noteFailure("\(other) is no ordinary file; move it away") }
+        if let obstacle = self.obstacle { return self.noteFailure(obstacle) }
         for _ in 0..<2 {
             do throws(RunTable.OpeningFault) {
                 let store = try RunStore(path: self.path, key: self.key, limits: self.limits, vfs: self.vfs)
@@ -271,14 +271,31 @@ package final class HistoryFile {
         self.beginnings += 1
     }
 
-    /// What is in the place of the file, or of one that SQLite keeps beside it, and none: a pipe would keep whoever
-    /// opens it waiting.
-    private var otherThanFile: String? {
+    /// Why the file, or one that SQLite keeps beside it, cannot be used, as a sentence: what lies in its place and is
+    /// no file, as a pipe that would keep whoever opens it waiting, or what may not be written, of which SQLite would
+    /// not say the cause.
+    private var obstacle: String? {
         guard let path = self.path, self.vfs == nil else { return nil }
-        return ["", "-wal", "-shm", "-journal"].lazy.map { path + $0 }.first { path in
+        for path in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) {
             var status = stat()
-            return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
+            guard unsafe stat(path, &status) == 0 else { continue }
+            if status.st_mode & S_IFMT != S_IFREG { return "\(path) is no ordinary file; move it away" }
+            let descriptor = unsafe Glibc.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+            if descriptor >= 0 {
+                close(descriptor)
+                continue
+            }
+            let cause = errno
+            let remedy =
+                switch cause {
+                case EROFS: "mount its file system for writing"
+                case EPERM: "take away its attribute (`lsattr` shows it; `chattr -i` or `chattr -a` removes it)"
+                case EMFILE, ENFILE: "raise the limit of open files (`ulimit -n`, LimitNOFILE=)"
+                default: "make it writable for the user that runs WakeGate"
+                }
+            return "\(path) cannot be written (\(unsafe String(cString: strerror(cause)))); \(remedy)"
         }
+        return nil
     }
 
     /// Runs `body`, and deals with what it throws; nil is returned then.

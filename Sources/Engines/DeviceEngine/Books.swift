@@ -16,10 +16,12 @@ package struct Books: Hashable, Sendable {
     package var pending: Int64 = 0
     /// Pushes whose wake is in flight.
     package var inFlight: Int64 = 0
-    /// Wakes launched, empty ones included.
+    /// Wakes of pushes launched, empty ones included.
     package var launched: Int64 = 0
-    /// Wakes that ended, by outcome.
+    /// Wakes of pushes that ended, by outcome.
     package var results = PerCase<WakeOutcome>()
+    /// Wakes of everything else.
+    package var tasks = TaskWakeBooks()
     /// Registered devices.
     package var registered: Int64 = 0
     /// Devices with a pending push that is held, by the first hold that applies.
@@ -32,6 +34,19 @@ package struct Books: Hashable, Sendable {
         self.completed + self.coalesced + self.discarded.sum + self.pending + self.inFlight
     }
 
+    /// A wake was launched.
+    mutating func noteLaunch(_ kind: LaunchKind) {
+        if let task = kind.task { self.tasks.launched[task] += 1 } else { self.launched += 1 }
+    }
+
+    /// A wake ended.
+    mutating func noteEnd(_ outcome: LaunchOutcome) {
+        switch outcome {
+        case .push(let outcome): self.results[outcome] += 1
+        case .task(let kind, let outcome): self.tasks[kind][outcome] += 1
+        }
+    }
+
     package static func += (left: inout Books, right: Books) {
         left.accepted &+= right.accepted
         left.noWake &+= right.noWake
@@ -42,8 +57,45 @@ package struct Books: Hashable, Sendable {
         left.inFlight &+= right.inFlight
         left.launched &+= right.launched
         left.results += right.results
+        left.tasks += right.tasks
         left.registered &+= right.registered
         left.held += right.held
+    }
+}
+
+/// Wakes of tasks and sessions, counted by kind.
+package struct TaskWakeBooks: Hashable, Sendable {
+    package var launched = PerCase<TaskKind>()
+    private var appRefresh = PerCase<TaskOutcome>()
+    private var processing = PerCase<TaskOutcome>()
+    private var continued = PerCase<TaskOutcome>()
+    private var urlSession = PerCase<TaskOutcome>()
+
+    package init() {}
+
+    /// Wakes of one kind that ended, by outcome.
+    package subscript(kind: TaskKind) -> PerCase<TaskOutcome> {
+        get {
+            switch kind {
+            case .appRefresh: self.appRefresh
+            case .processing: self.processing
+            case .continued: self.continued
+            case .urlSession: self.urlSession
+            }
+        }
+        set {
+            switch kind {
+            case .appRefresh: self.appRefresh = newValue
+            case .processing: self.processing = newValue
+            case .continued: self.continued = newValue
+            case .urlSession: self.urlSession = newValue
+            }
+        }
+    }
+
+    package static func += (left: inout Self, right: Self) {
+        left.launched += right.launched
+        for kind in TaskKind.allCases { left[kind] += right[kind] }
     }
 }
 
@@ -93,6 +145,30 @@ extension WakeOutcome: CountedCase {
         case .failed: 2
         case .expired: 3
         case .lost: 4
+        }
+    }
+}
+
+extension TaskKind: CountedCase {
+    package var place: Int {
+        switch self {
+        case .appRefresh: 0
+        case .processing: 1
+        case .continued: 2
+        case .urlSession: 3
+        }
+    }
+}
+
+extension TaskOutcome: CountedCase {
+    package var place: Int {
+        switch self {
+        case .success: 0
+        case .failure: 1
+        case .expired: 2
+        case .interrupted: 3
+        case .cancelled: 4
+        case .lost: 5
         }
     }
 }

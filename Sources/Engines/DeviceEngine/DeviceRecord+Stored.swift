@@ -208,7 +208,7 @@ extension DeviceRecord {
         var wakes: [EndedWake] = []
         for _ in 0..<min(Int(reader.integer(UInt8.self)), Ring<EndedWake>.capacity) {
             let id = WakeID(random: (reader.integer(), reader.integer()))
-            guard let outcome = WakeOutcome(storedCode: reader.integer()) else { break }
+            guard let outcome = LaunchOutcome(storedCode: reader.integer()) else { break }
             wakes.append(EndedWake(id: id, outcome: outcome, at: reader.moment()))
         }
         return wakes

@@ -38,6 +38,7 @@ extension EmbeddedEngine {
         guard record.wake == id, let inFlight = record.state.inFlight else { return nil }
         return LaunchedWake(
             id: id,
+            kind: .push,
             token: record.token.token,
             topic: self.topics[Int(record.topic.rawValue)].name,
             push: inFlight.push,
@@ -72,7 +73,7 @@ extension EmbeddedEngine {
         guard record.wake == id, record.state.inFlight != nil else {
             let before = record.endedWakes.value?.elements.first { $0.id == id }
             guard let before else { return .unknown }
-            return before.outcome == outcome ? .repeated : .endedOtherwise(before.outcome)
+            return before.outcome == .push(outcome) ? .repeated : .endedOtherwise(before.outcome)
         }
         let parameters = self.parameters(record.topic)
         let action = self.devices[device].state.resultReported(result, at: self.now, parameters)
@@ -155,7 +156,7 @@ extension EmbeddedEngine {
         self.devices[device].wake = id
         self.wakes[id] = device
         let record = self.devices[device]
-        self.count(record.topic) { $0.launched += 1 }
+        self.count(record.topic) { $0.noteLaunch(.push) }
         guard let push = record.state.inFlight?.push else { preconditionFailure("a launch is in flight") }
         self.remember(
             device,
@@ -172,13 +173,13 @@ extension EmbeddedEngine {
         _ outcome: WakeOutcome,
         _ action: WakeEndedAction
     ) {
-        self.count(before.topic) { $0.results[outcome] += 1 }
+        self.count(before.topic) { $0.noteEnd(.push(outcome)) }
         if let launchedAt = before.state.inFlight?.launchedAt {
             self.times.ended(outcome, after: self.now.milliseconds - launchedAt.milliseconds)
         }
         let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
         self.remember(device, .result(outcome), content?.apnsID, related: self.heir(device, action))
-        let ended = EndedWake(id: before.wake, outcome: outcome, at: self.now)
+        let ended = EndedWake(id: before.wake, outcome: .push(outcome), at: self.now)
         self.rememberEnded(ended, device)
         switch action {
         case .completed(let push):

@@ -13,6 +13,9 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case conditions
         /// A worker was given more time for its wake, which then had so many seconds left.
         case extended(seconds: UInt16)
+        /// A wake of a task or a session.
+        case taskLaunch(TaskKind, attempt: UInt16)
+        case taskResult(TaskKind, TaskOutcome)
     }
 
     /// Which device: what `device(of:_:)` gives for its token.
@@ -23,12 +26,13 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package let apnsID: APNsID?
     /// What happened, as a number that files may keep: it never changes its meaning.
     package let code: UInt8
-    /// Of a launch: which one of its push. Of an extension: how many seconds were left then. Of a push: its priority;
-    /// 0 when that was not kept.
+    /// Of a launch: which one of its push or task. Of an extension: how many seconds were left then. Of a push: its
+    /// priority; 0 when that was not kept.
     package let attempt: UInt16
     /// The other push of a coalescing: the one this push took the place of, or the one it was coalesced into.
     package let related: APNsID?
-    /// Of a launch: how many pushes were coalesced into its push. Of a push: the code of its lifetime.
+    /// Of a push's launch: how many pushes were coalesced into it. Of a push: the code of its lifetime. Of a task's
+    /// launch and result: the code of its kind, and of its kind and outcome.
     package let coalesced: UInt16
 
     /// Something that happened to a device.
@@ -52,11 +56,14 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case .extended(let seconds): (self.attempt, self.coalesced) = (seconds, 0)
         case .push:
             (self.attempt, self.coalesced) = (UInt16(terms?.priority.rawValue ?? 0), terms?.lifetime.code ?? 0)
+        case .taskLaunch(let kind, let attempt): (self.attempt, self.coalesced) = (attempt, UInt16(kind.storedCode))
+        case .taskResult(let kind, let outcome):
+            (self.attempt, self.coalesced) = (0, UInt16(LaunchOutcome.task(kind, outcome).storedCode))
         case .registered, .removed, .result, .discard, .conditions: (self.attempt, self.coalesced) = (0, 0)
         }
     }
 
-    /// An event from its stored parts; nil when no kind has this code.
+    /// An event from its stored parts; nil when no kind has this code, or not with these numbers.
     package init?(
         device: UInt64,
         at: Instant,
@@ -67,6 +74,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         related: APNsID?
     ) {
         guard Kind.isCode(code) else { return nil }
+        if Kind.isTaskCode(code), Kind(code: code, attempt: attempt, coalesced: coalesced) == nil { return nil }
         self.device = device
         self.at = at
         self.apnsID = apnsID
@@ -119,7 +127,10 @@ extension EmbeddedEngine {
 
 extension HistoryEvent.Kind {
     /// The codes that have a meaning, one bit each.
-    static var codes: UInt32 { 0x0F1F_1F3E }
+    static var codes: UInt32 { 0x0F1F_1FFE }
+
+    /// Whether `code`, which stands for a kind, does so with some numbers alone.
+    static func isTaskCode(_ code: UInt8) -> Bool { 6...7 ~= code }
 
     /// Whether `code` stands for a kind.
     package static func isCode(_ code: UInt8) -> Bool {
@@ -134,6 +145,8 @@ extension HistoryEvent.Kind {
         case .conditions: 3
         case .launch: 4
         case .extended: 5
+        case .taskLaunch: 6
+        case .taskResult: 7
         case .push(.launched): 8
         case .push(.scheduled): 9
         case .push(.coalesced): 10
@@ -151,7 +164,7 @@ extension HistoryEvent.Kind {
         }
     }
 
-    /// The kind a code stands for; nil when it stands for none.
+    /// The kind that a code stands for with these numbers; nil when it stands for none.
     package init?(code: UInt8, attempt: UInt16, coalesced: UInt16) {
         switch code {
         case 1: self = .registered
@@ -159,6 +172,14 @@ extension HistoryEvent.Kind {
         case 3: self = .conditions
         case 4: self = .launch(attempt: attempt, coalesced: coalesced)
         case 5: self = .extended(seconds: attempt)
+        case 6:
+            guard let task = UInt8(exactly: coalesced).flatMap({ TaskKind(storedCode: $0) }) else { return nil }
+            self = .taskLaunch(task, attempt: attempt)
+        case 7:
+            guard attempt == 0, let stored = UInt8(exactly: coalesced),
+                case .task(let task, let outcome)? = LaunchOutcome(storedCode: stored)
+            else { return nil }
+            self = .taskResult(task, outcome)
         case 8: self = .push(.launched)
         case 9: self = .push(.scheduled)
         case 10: self = .push(.coalesced)

@@ -4,6 +4,7 @@ package import LaunchPolicy
 /// A wake that was launched, as its worker is told of it.
 package struct LaunchedWake {
     package let id: WakeID
+    package let kind: LaunchKind
     package let token: DeviceToken
     package let topic: String
     package let push: PendingPush

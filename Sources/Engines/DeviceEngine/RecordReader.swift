@@ -18,6 +18,9 @@ struct RecordReader {
     /// Every part was there, and nothing is left.
     var isWhole: Bool { !self.isShort && !self.isImpossible && self.offset == self.bytes.count }
 
+    /// Every part that was read was there, and something is left.
+    var hasMore: Bool { !self.isShort && self.offset < self.bytes.count }
+
     mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>(_ type: Value.Type = Value.self) -> Value {
         guard self.take(MemoryLayout<Value>.size) else { return 0 }
         return Value(littleEndian: self.bytes.load(Value.self, at: self.offset - MemoryLayout<Value>.size))

@@ -8,7 +8,7 @@ package enum ReportOutcome: Hashable, Sendable {
     /// The wake ended before, with this very result.
     case repeated
     /// The wake ended before, in another way.
-    case endedOtherwise(WakeOutcome)
+    case endedOtherwise(LaunchOutcome)
     /// No such wake is remembered.
     case unknown
 }
@@ -20,7 +20,7 @@ package enum ExtensionOutcome: Hashable, Sendable {
     /// The wake has all the time that its topic's policy gives; it ends then.
     case limitReached(Instant)
     /// The wake has ended.
-    case ended(WakeOutcome)
+    case ended(LaunchOutcome)
     /// No such wake is remembered.
     case unknown
 }

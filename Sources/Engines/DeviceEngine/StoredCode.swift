@@ -25,6 +25,54 @@ extension WakeOutcome: StoredCase {
     }
 }
 
+extension TaskKind: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .appRefresh: 1
+        case .processing: 2
+        case .continued: 3
+        case .urlSession: 4
+        }
+    }
+}
+
+extension TaskOutcome: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .success: 1
+        case .failure: 2
+        case .expired: 3
+        case .interrupted: 4
+        case .cancelled: 5
+        case .lost: 6
+        }
+    }
+}
+
+extension LaunchOutcome {
+    /// Of a push the code of its outcome; of a task that of its kind in the upper half, and that of its outcome in the
+    /// lower.
+    var storedCode: UInt8 {
+        switch self {
+        case .push(let outcome): outcome.storedCode
+        case .task(let kind, let outcome): kind.storedCode << 4 | outcome.storedCode
+        }
+    }
+
+    /// The outcome with this code; nil when there is none.
+    init?(storedCode: UInt8) {
+        if storedCode < 1 << 4 {
+            guard let outcome = WakeOutcome(storedCode: storedCode) else { return nil }
+            self = .push(outcome)
+        } else {
+            guard let kind = TaskKind(storedCode: storedCode >> 4),
+                let outcome = TaskOutcome(storedCode: storedCode & 0xF)
+            else { return nil }
+            self = .task(kind, outcome)
+        }
+    }
+}
+
 extension DiscardReason: StoredCase {
     var storedCode: UInt8 {
         switch self {

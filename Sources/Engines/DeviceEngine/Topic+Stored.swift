@@ -2,7 +2,8 @@ import Bytes
 import LaunchPolicy
 
 /// How a topic is kept: name (2 bytes and its own), `accepted`, `noWake`, `completed`, `coalesced`, `launched`
-/// (8 each), then discards and results as pairs of a code (1) and a count (8), each list behind its length (1). What
+/// (8 each), then discards and results as pairs of a code (1) and a count (8), each list behind its length (1). Then,
+/// of each kind of task that ever launched a wake, its code (1), its launches (8) and its results as such a list. What
 /// waits, is in flight, registered or held is counted from the devices.
 extension Topic {
     /// Appends the topic as it is kept.
@@ -16,6 +17,11 @@ extension Topic {
         }
         Self.store(self.books.discarded, to: &buffer)
         Self.store(self.books.results, to: &buffer)
+        for kind in TaskKind.allCases where self.books.tasks.launched[kind] > 0 {
+            buffer.append(kind.storedCode)
+            buffer.appendLittleEndian(self.books.tasks.launched[kind])
+            Self.store(self.books.tasks[kind], to: &buffer)
+        }
     }
 
     /// The name and the books that `store` wrote; nil when it did not, or when no topic comes to such a name or count.
@@ -28,10 +34,19 @@ extension Topic {
         books.completed = reader.count()
         books.coalesced = reader.count()
         books.launched = reader.count()
-        guard Self.read(&books.discarded, &reader), Self.read(&books.results, &reader), reader.isWhole,
-            String(validating: name, as: UTF8.self) != nil
+        guard Self.read(&books.discarded, &reader), Self.read(&books.results, &reader),
+            Self.read(&books.tasks, &reader), reader.isWhole, String(validating: name, as: UTF8.self) != nil
         else { return nil }
         return (name, books)
+    }
+
+    private static func read(_ tasks: inout TaskWakeBooks, _ reader: inout RecordReader) -> Bool {
+        while reader.hasMore {
+            guard let kind = TaskKind(storedCode: reader.integer()), tasks.launched[kind] == 0 else { return false }
+            tasks.launched[kind] = reader.count()
+            guard tasks.launched[kind] > 0, Self.read(&tasks[kind], &reader) else { return false }
+        }
+        return true
     }
 
     private static func store<Case: StoredCase>(_ counts: PerCase<Case>, to buffer: inout ByteBuffer) {

@@ -489,7 +489,7 @@ extension Dispatcher {
     private func fill(_ subscription: Subscription) -> Bool {
         guard !self.isDraining else { return true }
         guard subscription.request.devices.isEmpty else {
-            for _ in subscription.request.devices where subscription.isFree {
+            for _ in subscription.request.devices where subscription.isFreeForPush {
                 guard let device = self.engine.find(subscription.nextDevice()),
                     self.engine.identity(device).topic == subscription.topic,
                     let wake = self.engine.claim(device)
@@ -510,6 +510,7 @@ extension Dispatcher {
     private func hand(_ wake: WakeID, to subscription: Subscription) {
         let place = Int(subscription.topic.rawValue)
         guard let launched = self.engine.wake(wake) else { preconditionFailure("a wake just launched is in flight") }
+        precondition(subscription.request.kinds.contains(launched.kind), "a stream is sent what it asked for")
         subscription.add(wake, bytes: launched.content?.payload.count ?? 0, at: self.engine.now)
         if subscription.isFull { self.timesStreamWasFull += 1 }
         self.holders[wake] = subscription

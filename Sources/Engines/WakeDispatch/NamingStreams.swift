@@ -1,6 +1,7 @@
 import Bytes
 
-/// The streams of a topic that name devices: of each device those that are free, the one with the fewest wakes first.
+/// The streams of a topic that name devices: of each device those that are free for a push, the one with the fewest
+/// wakes first.
 ///
 /// Finding that one costs a look-up. A change of a stream costs a few steps of a heap for each device that it names, as
 /// does its end, however many other streams name them.
@@ -86,7 +87,7 @@ struct NamingStreams {
 
     /// Brings a stream's places in line with its wakes, and with whether it is free.
     mutating func changed(_ subscription: Subscription) {
-        let isFree = subscription.isFree
+        let isFree = subscription.isFreeForPush
         for place in subscription.places.indices {
             let queue = subscription.places[place].queue
             switch (subscription.places[place].position, isFree) {

@@ -1,6 +1,6 @@
 package import Bytes
 import DeviceEngine
-import LaunchPolicy
+package import LaunchPolicy
 
 /// What a worker asks for when it subscribes.
 package struct SubscriptionRequest: Sendable {
@@ -9,6 +9,8 @@ package struct SubscriptionRequest: Sendable {
 
     /// How many unanswered wakes the stream may hold.
     package let slots: Int
+    /// What it takes wakes for: it is sent no others.
+    package let kinds: LaunchKinds
     /// The devices it takes wakes of; empty for every device of the topic.
     package let devices: [DeviceToken]
     /// Whether wakes that expire unanswered keep new ones from it; a webhook's driver sees to that itself.
@@ -16,8 +18,15 @@ package struct SubscriptionRequest: Sendable {
     /// What operators know it by; empty when it gave no name.
     package let label: String
 
-    package init(slots: Int, devices: [DeviceToken], stallsWhenSilent: Bool = true, label: String = "") {
+    package init(
+        slots: Int,
+        kinds: LaunchKinds = .push,
+        devices: [DeviceToken],
+        stallsWhenSilent: Bool = true,
+        label: String = ""
+    ) {
         self.slots = slots
+        self.kinds = kinds
         self.devices = devices
         self.stallsWhenSilent = stallsWhenSilent
         self.label = label
@@ -96,6 +105,9 @@ final class Subscription {
         !self.hasEnded && !self.isDraining && !self.isPaused && !self.isStalled && self.wakes.count < self.slots
             && !self.isFull
     }
+
+    /// Whether the stream can take one more wake of a push, and asked for such.
+    var isFreeForPush: Bool { self.request.kinds.contains(.push) && self.isFree }
 
     /// The wakes it holds are as large as they may be.
     var isFull: Bool { self.bytes >= self.bounds.wakeBytesMax }

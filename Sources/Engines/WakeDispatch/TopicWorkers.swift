@@ -2,8 +2,8 @@ import Bytes
 
 /// The streams subscribed to one topic.
 struct TopicWorkers {
-    /// Streams that take any device, from the one that is next: each gets one wake and goes to the end. Those that
-    /// are not free are skipped, and stand here again once they are.
+    /// Streams that take pushes of any device, from the one that is next: each gets one wake and goes to the end. Those
+    /// that are not free are skipped, and stand here again once they are.
     private var rotation: [Subscription] = []
     private var firstInRotation = 0
     /// How many streams stand in the rotation that have ended.
@@ -13,9 +13,11 @@ struct TopicWorkers {
     var slots = 0
     var busy = 0
 
-    /// Puts a free stream that takes any device at the end of the rotation.
+    /// Puts a free stream that takes pushes of any device at the end of the rotation.
     mutating func rotate(_ subscription: Subscription) {
-        guard subscription.request.devices.isEmpty, subscription.isFree, !subscription.isInRotation else { return }
+        guard subscription.request.devices.isEmpty, subscription.isFreeForPush, !subscription.isInRotation else {
+            return
+        }
         subscription.isInRotation = true
         self.rotation.append(subscription)
     }
@@ -39,7 +41,7 @@ struct TopicWorkers {
         self.rotate(subscription)
     }
 
-    /// A free stream that names this device: the one with the fewest wakes.
+    /// A free stream that takes pushes and names this device: the one with the fewest wakes.
     mutating func naming(_ token: borrowing DeviceToken) -> Subscription? { self.naming.first(token) }
 
     /// How many streams name this device, free or not.

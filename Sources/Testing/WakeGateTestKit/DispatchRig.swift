@@ -59,8 +59,14 @@ package final class DispatchRig {
 
     /// A worker subscribes; `devices` are those it names, none for any of the topic.
     @discardableResult
-    package func subscribe(_ stream: Int, topic: Int = 0, slots: Int = 1, devices: [Int] = []) -> Bool {
-        let request = SubscriptionRequest(slots: slots, devices: devices.map { EngineRig.token($0) })
+    package func subscribe(
+        _ stream: Int,
+        topic: Int = 0,
+        slots: Int = 1,
+        kinds: LaunchKinds = .push,
+        devices: [Int] = []
+    ) -> Bool {
+        let request = SubscriptionRequest(slots: slots, kinds: kinds, devices: devices.map { EngineRig.token($0) })
         let limit = EngineRig.topicName(topic).withByteView { topic in
             self.dispatcher.subscribed(Self.address(stream), topic: topic, request)
         }

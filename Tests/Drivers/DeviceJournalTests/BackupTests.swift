@@ -137,6 +137,18 @@ struct BackupTests {
         #expect(try folder.contents() == before)
     }
 
+    @Test("Cut off, it is refused with how much of it there is, and nothing is changed", arguments: [1, 100, 20_000])
+    func cut(count: Int) throws {
+        let (_, folder) = try Self.restored()
+        let whole = try Data(contentsOf: URL(filePath: folder.path))
+        try whole.dropLast(count).write(to: URL(filePath: folder.path))
+        let before = try folder.contents()
+        let message = try #require(try folder.refusal())
+        let words = "it is cut off after \(whole.count - count) of \(whole.count) bytes"
+        #expect(message.contains(words) && message.contains("--accept-loss"), "\(message)")
+        #expect(try folder.contents() == before)
+    }
+
     @Test("Damaged, it is refused or holds what it held", arguments: FileDamage.allCases)
     func damaged(damage: FileDamage) throws {
         let (_, folder) = try Self.restored()

@@ -137,6 +137,51 @@ struct FileWatchTests {
         #expect(try begin() == nil)
     }
 
+    @Test("A log that file and mark show to be another journal's is refused, also where loss is accepted")
+    func foreignLog() throws {
+        let folder = try JournalFolder()
+        let other = try JournalFolder()
+        for device in 0..<5 {
+            // Begun again, it has what it had in the file.
+            let (journal, _) = try folder.open()
+            try journal.commit([(.device(device), [1])])
+        }
+        let (journal, _) = try other.open()
+        for device in 0..<9 { try journal.commit([(.device(device), [2])]) }
+        let log = folder.path + "-wal"
+        try FileManager.default.removeItem(atPath: log)
+        try FileManager.default.copyItem(atPath: other.path + "-wal", toPath: log)
+        let before = try folder.contents()
+        for acceptsLoss in [false, true] {
+            #expect {
+                _ = try folder.open(acceptsLoss: acceptsLoss)
+            } throws: {
+                let message = ($0 as? StoreError)?.message ?? ""
+                return message.contains("its log, \(log), is of another journal") && message.contains("move that one")
+            }
+            #expect(try folder.contents() == before)
+        }
+        try FileManager.default.removeItem(atPath: log)
+        let (_, records, loss) = try folder.open(acceptsLoss: true)
+        #expect(records.values.allSatisfy { $0 == [1] } && records.count >= 4 && loss?.rows == Int64(5 - records.count))
+    }
+
+    @Test("A log and a mark of different journals, beside a file that has no rows yet, are told of as that")
+    func differentJournals() throws {
+        let folder = try JournalFolder()
+        let other = try JournalFolder()
+        for (place, count) in [(folder, 5), (other, 3)] {
+            let (journal, _) = try place.open()
+            for device in 0..<count { try journal.commit([(.device(device), [1])]) }
+        }
+        let log = folder.path + "-wal"
+        try FileManager.default.removeItem(atPath: log)
+        try FileManager.default.copyItem(atPath: other.path + "-wal", toPath: log)
+        let message = try #require(try folder.refusal())
+        let words = "its log, \(log), and its mark, \(folder.markPath), are of different journals"
+        #expect(message.contains(words) && message.contains("--accept-loss"), "\(message)")
+    }
+
     @Test("A mark that is missing, damaged, or another journal's is refused, and nothing is changed")
     func mark() throws {
         let folder = try JournalFolder()

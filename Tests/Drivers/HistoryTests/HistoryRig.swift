@@ -129,7 +129,8 @@ final class HistoryRig {
         [
             .registered, .removed, .conditions, .launch(attempt: 1, coalesced: 0),
             .launch(attempt: 3, coalesced: .max), .launch(attempt: .max, coalesced: 7),
-            .extended(seconds: 30),
+            .extended(seconds: 30), .taskLaunch(.appRefresh, attempt: 1), .taskLaunch(.urlSession, attempt: .max),
+            .taskResult(.processing, .interrupted), .taskResult(.continued, .lost),
         ]
         + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
         + DiscardReason.allCases.map { .discard($0) }

@@ -33,7 +33,7 @@ struct EndedWakeTests {
         #expect(books.results[outcome] == 1)
         let state = rig.snapshot(1).state
         let expected: ReportOutcome =
-            outcome.rawValue == answer.rawValue ? .repeated : .endedOtherwise(outcome)
+            outcome.rawValue == answer.rawValue ? .repeated : .endedOtherwise(.push(outcome))
         #expect(rig.engine.report(answer, wake: wake) == expected)
         rig.engine.lose(wake)
         #expect(rig.engine.totals == books)
@@ -143,7 +143,7 @@ struct EndedWakeTests {
         // The engine is told the time, and looks at nothing yet.
         rig.pass(30_000)
         #expect(!rig.engine.advance(to: rig.instant, devicesMax: 0))
-        #expect(rig.engine.report(.newData, wake: wake) == .endedOtherwise(.expired))
+        #expect(rig.engine.report(.newData, wake: wake) == .endedOtherwise(.push(.expired)))
         #expect(rig.engine.totals.results[.expired] == 1)
         #expect(rig.engine.popExpiredWake() == wake)
     }

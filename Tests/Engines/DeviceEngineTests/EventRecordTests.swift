@@ -9,7 +9,8 @@ struct EventRecordTests {
     private static let kinds: [HistoryEvent.Kind] =
         [.registered, .removed, .conditions, .extended(seconds: 30), .launch(attempt: .max, coalesced: .max)]
         + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
-        + DiscardReason.allCases.map { .discard($0) }
+        + DiscardReason.allCases.map { .discard($0) } + TaskKind.allCases.map { .taskLaunch($0, attempt: 2) }
+        + TaskKind.allCases.flatMap { kind in TaskOutcome.allCases.map { .taskResult(kind, $0) } }
 
     /// Events of few devices, moments and pushes, so that neighbours share what they can share.
     private static func events(_ count: Int, seed: UInt64) -> [HistoryEvent] {
@@ -92,12 +93,36 @@ struct EventRecordTests {
         #expect(Self.read(changed(8, 0x80)) == nil, "a sequence number that is too large")
         #expect(Self.read(changed(17, 0)) == nil, "no events")
         #expect(Self.read(changed(17, 2)) == nil, "more events than there are")
-        for code in [UInt8(0), 6, 31, 32, 255] { #expect(Self.read(changed(21, code)) == nil, "no kind \(code)") }
+        for code in [UInt8(0), 6, 7, 13, 31, 32, 255] {
+            #expect(Self.read(changed(21, code)) == nil, "no kind \(code)")
+        }
         // Without device or time, with what was named before and never was, with upper case of nothing.
         let impossible: [UInt8] = [0, 1, 2, 0b0001_0011, 0b0100_0011, 0b1000_0011]
         for parts in impossible {
             #expect(Self.read(changed(22, parts)) == nil, "parts \(parts)")
         }
+    }
+
+    @Test("An event of a task's wake is none without the code of a kind that there is")
+    func impossibleKinds() {
+        func kind(_ code: UInt8, _ attempt: UInt16, _ coalesced: UInt16) -> HistoryEvent.Kind? {
+            HistoryEvent(
+                device: 1,
+                at: Instant(milliseconds: 1),
+                code: code,
+                attempt: attempt,
+                coalesced: coalesced,
+                apnsID: nil,
+                related: nil
+            )?.kind
+        }
+        #expect(kind(6, 9, 4) == .taskLaunch(.urlSession, attempt: 9))
+        #expect(kind(7, 0, 0x36) == .taskResult(.continued, .lost))
+        for number in [0, 5, 0x10, 0x104, .max] as [UInt16] { #expect(kind(6, 1, number) == nil, "\(number)") }
+        for number in [0, 1, 5, 0x10, 0x17, 0x51, 0x111, .max] as [UInt16] {
+            #expect(kind(7, 0, number) == nil, "\(number)")
+        }
+        #expect(kind(7, 1, 0x11) == nil)
     }
 
     @Test("More events than one record takes go on in the next")

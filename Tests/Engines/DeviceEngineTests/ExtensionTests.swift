@@ -37,10 +37,10 @@ struct ExtensionTests {
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         rig.pass(30_000)
         _ = rig.engine.advance(to: rig.instant, devicesMax: 0)
-        #expect(rig.engine.extend(wake, by: 30_000) == .ended(.expired))
+        #expect(rig.engine.extend(wake, by: 30_000) == .ended(.push(.expired)))
         #expect(rig.engine.extend(WakeID(random: (1, 2)), by: 30_000) == .unknown)
         let other = try #require(rig.push(2, workerIsFree: true)?.wake)
         #expect(rig.engine.report(.noData, wake: other) == .ended)
-        #expect(rig.engine.extend(other, by: 1) == .ended(.noData))
+        #expect(rig.engine.extend(other, by: 1) == .ended(.push(.noData)))
     }
 }

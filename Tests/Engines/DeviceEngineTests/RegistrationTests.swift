@@ -82,7 +82,7 @@ struct RegistrationTests {
         let wake = try #require(rig.push(1, .considerate, workerIsFree: true)?.wake)
         rig.advance(by: 30_000)
         #expect(rig.snapshot(1).state.penalty == 1)
-        #expect(rig.engine.report(.newData, wake: wake) == .endedOtherwise(.expired))
+        #expect(rig.engine.report(.newData, wake: wake) == .endedOtherwise(.push(.expired)))
         rig.engine.unregister(rig.index(1))
         rig.conditions(1) { $0.network = false }
         rig.advance(by: 10)

@@ -86,7 +86,7 @@ struct RestoreTests {
         #expect(after.pending?.expiry == before.push.expiry)
         // That is a change, and has to be kept before anybody hears of it.
         #expect(next.engine.hasChanges)
-        #expect(next.engine.report(.newData, wake: wake) == .endedOtherwise(.lost))
+        #expect(next.engine.report(.newData, wake: wake) == .endedOtherwise(.push(.lost)))
         let again = try #require(next.engine.claim(next.index(1)))
         #expect(again != wake && next.engine.wake(again)?.push.attempts == 1)
         #expect(next.engine.wake(again)?.content?.apnsID == EngineRig.apnsID(1))
@@ -104,7 +104,7 @@ struct RestoreTests {
         try store.commit(from: rig.engine)
         let next = try Self.restored(store, at: rig, losingWakes: true)
         #expect(next.engine.report(.newData, wake: first) == .repeated)
-        #expect(next.engine.report(.newData, wake: second) == .endedOtherwise(.noData))
+        #expect(next.engine.report(.newData, wake: second) == .endedOtherwise(.push(.noData)))
         next.advance(by: 100_000)
         #expect(next.engine.report(.newData, wake: first) == .unknown)
         #expect(next.engine.report(.noData, wake: second) == .repeated)

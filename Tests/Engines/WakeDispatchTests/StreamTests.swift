@@ -22,7 +22,7 @@ struct StreamTests {
         let books = rig.engine.totals
         #expect(books.results[.lost] == 3 && books.pending == 1 && books.inFlight == 2)
         #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 2, busy: 2))
-        #expect(rig.report(.newData, first[0].wake) == .endedOtherwise(.lost))
+        #expect(rig.report(.newData, first[0].wake) == .endedOtherwise(.push(.lost)))
         // A second end of the same stream is none.
         rig.endStream(1)
         #expect(rig.engine.totals == books)
@@ -46,6 +46,23 @@ struct StreamTests {
         rig.advance(by: 30_000)
         let ends = rig.output.events.filter { $0 == .expired(wakes[1], stream) || $0 == .released(wakes[1], stream) }
         #expect(ends == [.expired(wakes[1], stream), .released(wakes[1], stream)])
+    }
+
+    @Test("A stream is sent nothing that it did not ask for, whether it names the device or not", arguments: [[], [1]])
+    func kinds(devices: [Int]) {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 4, kinds: [LaunchKinds(.appRefresh), LaunchKinds(.processing)], devices: devices)
+        #expect(rig.push(1)?.held == .worker)
+        rig.advance(by: 60_000)
+        rig.pause(1, true)
+        rig.pause(1, false)
+        #expect(rig.takeDeliveries().isEmpty)
+        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 4, busy: 0))
+        rig.subscribe(2, kinds: [.push, LaunchKinds(.urlSession)], devices: devices)
+        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
+        rig.endStream(2)
+        #expect(rig.takeDeliveries().isEmpty)
+        #expect(rig.dispatcher.simulateLaunch(rig.rig.index(1)) == .noWorker)
     }
 
     @Test("Subscribing again under one address ends the former stream")
@@ -97,7 +114,7 @@ struct StreamTests {
     @Test("A late answer to any of them ends the stall", arguments: 0..<3)
     func lateAnswer(which: Int) {
         let (rig, deliveries) = Self.stalled()
-        #expect(rig.report(.newData, deliveries[which].wake) == .endedOtherwise(.expired))
+        #expect(rig.report(.newData, deliveries[which].wake) == .endedOtherwise(.push(.expired)))
         #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(10)])
     }
 
@@ -194,7 +211,7 @@ struct StreamTests {
         let wakes = rig.takeDeliveries().map(\.wake)
         rig.rig.pass(30_000)
         #expect(!rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 0))
-        for wake in wakes { #expect(rig.report(.newData, wake) == .endedOtherwise(.expired)) }
+        for wake in wakes { #expect(rig.report(.newData, wake) == .endedOtherwise(.push(.expired))) }
         rig.push(10)
         #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(10)])
     }
@@ -207,7 +224,7 @@ struct StreamTests {
         let wake = rig.takeDeliveries()[0].wake
         #expect(rig.report(.newData, wake) == .ended)
         #expect(rig.report(.newData, wake) == .repeated)
-        #expect(rig.report(.noData, wake) == .endedOtherwise(.newData))
+        #expect(rig.report(.noData, wake) == .endedOtherwise(.push(.newData)))
         #expect(rig.takeDeliveries().count == 1)
         #expect(rig.dispatcher.workerCounts(nil).busy == 1)
     }

@@ -430,7 +430,7 @@ final class HistoryRig {
                 return HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
             }
         )
-        self.thread.open()
+        try self.thread.open()
     }
 
     /// Hands over events, and a question about a device.

@@ -122,8 +122,9 @@ struct WakeTests {
                 let push = Wake.Push(apnsID: id, collapseID: payload, payload: payload)
                 return try Self.text(of: push) { $0.writeEvent(to: &$1) }
             }
-            let lines = event.split(omittingEmptySubsequences: false) { $0.isNewline }
-            #expect(lines.count == 5 && lines[3].isEmpty && lines[4].isEmpty)
+            let lines = event.utf8.split(separator: 0x0A, omittingEmptySubsequences: false)
+            #expect(lines.count == 5 && lines[3].isEmpty && lines[4].isEmpty && !event.utf8.contains(0x0D))
+            #expect(event.unicodeScalars.allSatisfy { ![0x85, 0x2028, 0x2029].contains($0.value) })
         }
     }
 }

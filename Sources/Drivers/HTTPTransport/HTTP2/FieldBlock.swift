@@ -43,17 +43,17 @@ package struct FieldBlock {
         _ name: ByteView,
         _ value: ByteView,
         _ note: inout UInt32,
-        into slot: StreamSlot?,
-        listBytesMax: Int
+        into slot: @autoclosure () -> StreamSlot?,
+        listBytesMax: @autoclosure () -> Int
     ) -> HTTP2ErrorCode? {
         guard let kind = self.rules.admit(name, value, &note) else { return .protocolError }
-        if let slot, slot.state.phase == .receiving {
-            slot.state.fieldReceived(name, value, kind, headerListBytesMax: listBytesMax)
+        if let slot = slot(), slot.state.phase == .receiving {
+            slot.state.fieldReceived(name, value, kind, headerListBytesMax: listBytesMax())
             guard slot.state.isHeaderListTooLarge else { return nil }
             self.bytes = slot.state.headerListBytes
         } else {
             self.bytes += name.count + value.count + 32
         }
-        return self.bytes > listBytesMax * Self.overlongListFactor ? .enhanceYourCalm : nil
+        return self.bytes > listBytesMax() * Self.overlongListFactor ? .enhanceYourCalm : nil
     }
 }

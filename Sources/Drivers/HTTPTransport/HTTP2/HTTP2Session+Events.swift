@@ -72,12 +72,18 @@ extension HTTP2Session {
         self.seam.submitReset(number, .refusedStream)
     }
 
-    /// A field of the block has come. A fault in it resets the stream; what follows of the block is read and dropped.
+    /// A field of the block has come; a fault in it resets the stream, and what follows of the block is read and
+    /// dropped.
     @inline(__always)
     func fieldReceived(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) {
         guard let number = self.block.stream else { return }
-        let listBytesMax = self.memory.limits.headerListBytesMax
-        let fault = self.block.fieldReceived(name, value, &note, into: self.open.current, listBytesMax: listBytesMax)
+        let fault = self.block.fieldReceived(
+            name,
+            value,
+            &note,
+            into: self.open.current,
+            listBytesMax: self.memory.limits.headerListBytesMax
+        )
         guard let fault else { return }
         if fault == .enhanceYourCalm { self.memory.tally.met(.headerListBytesMax) }
         self.refuseBlock(of: number, fault)

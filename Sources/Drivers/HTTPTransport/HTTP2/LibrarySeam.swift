@@ -88,8 +88,8 @@ final class LibrarySeam {
     private var heads = AnswerHeads()
     /// What the library believes that the peer was told of how many streams it may have open: twice what it ever is.
     ///
-    /// For one stream too many the library ends the connection; RFC 9113 §5.1.2 also allows to refuse that stream: then
-    /// clients send it again.
+    /// For one stream too many the library ends the connection; RFC 9113 §5.1.2 also allows to refuse that stream,
+    /// which clients retry.
     private let streamsBelieved: Int
 
     /// - `literalBytesMax`: the most bytes of a literal name and its value, the latter as it is coded.
@@ -281,8 +281,10 @@ extension LibrarySeam {
         self.piece = nil
         do throws(FieldDecoder.Fault) {
             let (bytes, isLast) = (piece.bytes, piece.endsBlock)
+            // The caller keeps the session; a closure with a reference that counts would take it anew with each block.
+            let session = unsafe Unmanaged.passUnretained(session)
             try self.decoder.decode(bytes, isLast: isLast, in: &self.library.fieldMemory) { name, value, note in
-                session.fieldReceived(name, value, &note)
+                unsafe session._withUnsafeGuaranteedRef { $0.fieldReceived(name, value, &note) }
             }
         } catch {
             session.blockFailed()

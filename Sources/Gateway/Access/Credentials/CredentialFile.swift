@@ -22,8 +22,14 @@ enum CredentialFile {
     static func stamp(_ path: String, isPrivate: Bool = true) throws(CredentialError) -> Stamp? {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else {
-            if errno == ENOENT { return nil }
-            throw self.error(path, "cannot be read")
+            guard errno == ENOENT else { throw self.error(path, "cannot be read") }
+            guard isPrivate, unsafe lstat(path, &status) == 0 else { return nil }
+            throw CredentialError(
+                message: "\(path) is a symbolic link that leads to no file; put back what it leads to, or remove it."
+            )
+        }
+        guard !isPrivate || status.st_mode & S_IFMT == S_IFREG else {
+            throw CredentialError(message: "\(path) is no ordinary file; put one in its place.")
         }
         guard !isPrivate || status.st_mode & 0o077 == 0 else {
             throw CredentialError(message: "Others may use \(path); run: chmod 600 \(path)")

@@ -1,4 +1,4 @@
-package import Bytes
+import Bytes
 import Glibc
 import Platform
 
@@ -24,8 +24,36 @@ struct SecretFile {
     ///
     /// - Throws: when others may use the file, when it holds no secret, and when it cannot be made.
     func make() throws(CredentialError) -> [UInt8] {
-        if try CredentialFile.stamp(self.path) == nil { try self.write() }
+        if try CredentialFile.stamp(self.path) == nil { try self.write(Self.draw()) }
         return try self.read()
+    }
+
+    /// The secret; nil when there is none.
+    ///
+    /// - Throws: when others may use the file, and when it holds no secret.
+    func find() throws(CredentialError) -> [UInt8]? {
+        try CredentialFile.stamp(self.path) == nil ? nil : try self.read()
+    }
+
+    /// Makes the file, with a secret that `draw` gave.
+    ///
+    /// - Throws: when it cannot be made, and when another one is there by then.
+    func save(_ secret: [UInt8]) throws(CredentialError) {
+        try self.write(secret)
+        guard try self.read() == secret else {
+            throw CredentialError(message: "\(self.path) was made by another program just now; start WakeGate again.")
+        }
+    }
+
+    /// A secret that nobody else has.
+    static func draw() -> [UInt8] {
+        var random = RandomBits()
+        var bytes: [UInt8] = []
+        for _ in 0..<2 {
+            let (first, second) = random.pair()
+            for word in [first, second] { bytes += (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+        }
+        return bytes
     }
 
     func read() throws(CredentialError) -> [UInt8] {
@@ -40,19 +68,13 @@ struct SecretFile {
     }
 
     /// Writes beside the file first, so that a secret that exists is whole; one that is there by then stays.
-    private func write() throws(CredentialError) {
+    private func write(_ secret: [UInt8]) throws(CredentialError) {
         let draft = "\(self.path).\(getpid())"
         unsafe unlink(draft)
         let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw CredentialFile.error(self.path, "cannot be written") }
         defer { unsafe unlink(draft) }
-        var random = RandomBits()
-        var bytes: [UInt8] = []
-        for _ in 0..<2 {
-            let (first, second) = random.pair()
-            for word in [first, second] { bytes += (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
-        }
-        let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let digits = secret.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         try CredentialFile.finish(descriptor, writing: digits, self.path)
         guard unsafe link(draft, self.path) == 0 || errno == EEXIST else {
             throw CredentialFile.error(self.path, "cannot be written")
@@ -79,28 +101,5 @@ package enum SecretFiles {
         for file in self.files {
             _ = try CredentialFile.copy("\(folder)/\(file.name)", to: "\(copy)/\(file.name)", bytesMax: file.bytesMax)
         }
-    }
-}
-
-/// The key that a state folder's history numbers devices and pushes with: `history.key`, 32 bytes of which it takes 16.
-///
-/// Whoever knew it could register a device under whose number another device's history stands.
-package enum HistoryKey {
-    static let name = "history.key"
-
-    /// The key of a state folder, made with mode 0600 when there is none; the history that is there was then written
-    /// under another one, and begins anew.
-    ///
-    /// - Parameter folder: a folder that is there.
-    package static func make(in folder: String) throws(CredentialError) -> HashKey {
-        let file = SecretFile(self.name, in: folder, removal: "with which the history begins anew")
-        let secret = try file.make()
-        return secret.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
-    }
-
-    /// A key for a history that nobody keeps.
-    package static func passing() -> HashKey {
-        var random = RandomBits()
-        return HashKey(random.pair())
     }
 }

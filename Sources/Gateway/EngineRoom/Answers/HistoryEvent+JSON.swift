@@ -17,11 +17,18 @@ extension HistoryEvent {
         writer.optional(self.apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
         writer.key("detail")
         writer.optional(detail) { writer, detail in writer.string(detail) }
-        if case .launch = self.kind, let number = policies.number(at: self.at) {
+        if self.isLaunch, let number = policies.number(at: self.at) {
             writer.key("policyVersion")
             writer.integer(number)
         }
         writer.endObject()
+    }
+
+    private var isLaunch: Bool {
+        switch self.kind {
+        case .launch, .taskLaunch: true
+        case .registered, .removed, .push, .result, .discard, .conditions, .extended, .taskResult: false
+        }
     }
 
     private var text: (name: StaticString, detail: String?) {
@@ -34,6 +41,8 @@ extension HistoryEvent {
         case .discard(let reason): ("discard", reason.rawValue)
         case .conditions: ("conditions", nil)
         case .extended(let seconds): ("extended", "\(seconds) s left")
+        case .taskLaunch(let kind, let attempt): ("launch", "\(kind.rawValue), attempt \(attempt)")
+        case .taskResult(let kind, let outcome): ("result", "\(kind.rawValue), \(outcome.rawValue)")
         }
     }
 }

@@ -90,7 +90,7 @@ extension EngineCore {
         guard let wake = wake.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownWake) }
         switch self.dispatcher.report(result, wake: wake) {
         case .ended, .repeated: self.answer(reply, status: 204)
-        case .endedOtherwise(let outcome): self.answer(reply, .wakeEnded(outcome.rawValue))
+        case .endedOtherwise(let outcome): self.answer(reply, .wakeEnded(outcome.name))
         case .unknown: self.answer(reply, .unknownWake)
         }
     }
@@ -112,7 +112,7 @@ extension EngineCore {
             self.writer.endObject()
             self.answer(reply, status: 200)
         case .limitReached(let deadline): self.answer(reply, .extensionLimitReached(self.offset.wall(deadline)))
-        case .ended(let outcome): self.answer(reply, .wakeEnded(outcome.rawValue))
+        case .ended(let outcome): self.answer(reply, .wakeEnded(outcome.name))
         case .unknown: self.answer(reply, .unknownWake)
         }
     }

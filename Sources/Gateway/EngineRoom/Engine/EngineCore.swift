@@ -109,7 +109,7 @@ package final class EngineCore {
         self.acceptedLoss = store?.loss
         if let loss = self.acceptedLoss { onLossAccepted(loss) }
         try store?.begin()
-        outlet.history.open()
+        try outlet.history.open()
         events?.compare(with: outlet.history.waitUntilOpened())
         self.policies = stored.policies
         let isPolicyNew = self.policies.begin(configuration, at: now)

@@ -103,7 +103,8 @@ package final class EventRecovery {
     /// returned to when the history has followed another.
     package func numbers(wall: Int64, beginsAnother: Bool = false) -> EventNumbers {
         let newest = max(self.sequences.last ?? 0, self.written.newest)
-        let isBeside = beginsAnother || self.written.newest > self.newestBeforeBeginning
+        let isReturn = EventRecord.isBeginning(self.written.newest, after: self.newestBeforeBeginning)
+        let isBeside = beginsAnother || isReturn
         let last = self.found == nil || isBeside ? max(newest, EventNumbers.beginning(wall: wall)) : newest
         return EventNumbers(after: last, keyMark: self.keyMark)
     }

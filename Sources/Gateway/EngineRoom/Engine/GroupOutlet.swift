@@ -1,6 +1,6 @@
 import DeviceEngine
 
-/// Where a group goes once nothing of it can be lost: its effects to the loops, the rest to the history.
+/// Where a group goes once nothing of it can be lost: its effects to the loops and webhooks, the rest to the history.
 package struct GroupOutlet: Sendable {
     package let mailboxes: PerOutlet<LoopMailbox>
     package let history: any HistoryOutlet

@@ -1,3 +1,4 @@
+package import DeviceEngine
 package import DeviceJournal
 package import HTTPTransport
 package import History
@@ -12,6 +13,7 @@ package final class HistoryThread: HistoryOutlet {
     private let mailbox = Mailbox<HistoryBatch>()
     private let opened = Opened()
     private let thread: NamedThread
+    private let prepare: @Sendable () throws(StoreError) -> Void
 
     /// Whether the file is to be opened, and what it held then.
     private final class Opened: Sendable {
@@ -27,6 +29,7 @@ package final class HistoryThread: HistoryOutlet {
     ///   - journal: has the records of events that the history was without; nil when nothing is kept.
     ///   - onDropped: called, on the thread, with how many events were dropped because too many waited.
     ///   - onFault: called, on the thread, with what the history lacks for good, in words.
+    ///   - prepare: called by `open`, before the file is opened.
     ///   - makeFile: opens the file, on the thread that will use it.
     /// - Throws: `ThreadFailure` when the system has no room for its thread.
     package init(
@@ -35,8 +38,10 @@ package final class HistoryThread: HistoryOutlet {
         journal: JournalEvents? = nil,
         onDropped: @escaping @Sendable (Int) -> Void,
         onFault: @escaping @Sendable (String) -> Void = { _ in },
+        prepare: @escaping @Sendable () throws(StoreError) -> Void = {},
         makeFile: @escaping @Sendable () -> HistoryFile
     ) throws(ThreadFailure) {
+        self.prepare = prepare
         let mailbox = self.mailbox
         let opened = self.opened
         let retention = self.retention
@@ -72,7 +77,8 @@ package final class HistoryThread: HistoryOutlet {
         self.thread.join()
     }
 
-    package func open() {
+    package func open() throws(StoreError) {
+        try self.prepare()
         self.opened.isAsked.withLock { $0 = true }
         self.opened.isDecided.open()
     }

@@ -1,7 +1,7 @@
 import Platform
 package import Settings
 
-/// Where the engine leaves what it has for one loop.
+/// Where the engine leaves what it has for one outlet: a loop, or the webhooks.
 ///
 /// It is `Sendable` without the compiler's proof: `monitor` guards every field.
 package final class LoopMailbox: @unchecked Sendable {
@@ -12,12 +12,12 @@ package final class LoopMailbox: @unchecked Sendable {
 
     package init() {}
 
-    /// Says how the loop is woken.
+    /// Says how the outlet is woken.
     package func attach(wake: @escaping @Sendable () -> Void) {
         self.monitor.withLock { self.ring = wake }
     }
 
-    /// Leaves everything of `batch`, which is empty afterwards, and wakes the loop.
+    /// Leaves everything of `batch`, which is empty afterwards, and wakes the outlet.
     package func deliver(_ batch: inout EffectBatch) {
         self.monitor.lock()
         if self.incoming.isEmpty {

@@ -65,14 +65,18 @@ package struct GatewayStore: Sendable {
         self.kind == .sqlite ? Journal.fault(path: self.journalPath, follower: self.historyPath)?.message : nil
     }
 
-    /// What the history numbers devices and pushes with.
+    /// What the history numbers devices and pushes with; `save` makes the file that keeps it, where there is none.
     ///
-    /// - Throws: when the file that keeps it cannot be used or made.
-    package func historyKey() throws(CredentialError) -> HashKey {
-        switch self.kind {
-        case .memory: HistoryKey.passing()
-        case .sqlite: try HistoryKey.make(in: self.folder)
-        }
+    /// - Throws: when the file cannot be used.
+    package func historyKey() throws(CredentialError) -> (key: HashKey, save: @Sendable () throws(StoreError) -> Void) {
+        guard self.kind == .sqlite else { return (HistoryKey.passing(), {}) }
+        let (key, save) = try HistoryKey.prepare(in: self.folder)
+        return (
+            key,
+            { () throws(StoreError) in
+                do throws(CredentialError) { try save() } catch { throw StoreError(message: error.message) }
+            }
+        )
     }
 
     /// Opens the history, in memory when nothing is kept.

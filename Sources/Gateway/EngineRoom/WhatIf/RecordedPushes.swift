@@ -35,7 +35,7 @@ struct RecordedPushes {
 
     private mutating func append(_ event: HistoryEvent, at wall: Int64) {
         switch event.kind {
-        case .push(.noWake), .registered, .removed: break
+        case .push(.noWake), .registered, .removed, .taskLaunch, .taskResult: break
         case .push(let disposition):
             self.pushes.append(Push(at: event.at, terms: event.terms))
             self.outcome.pushReceived(at: wall, isDiscarded: disposition == .discarded)

@@ -78,10 +78,10 @@ package final class Gateway: Sendable {
         try self.webhooks.prepare(self.hooks)
         let store = GatewayStore(configuration)
         let historyKey = try store.historyKey()
-        self.history = try Self.history(store, historyKey, shared)
+        self.history = try Self.history(store, historyKey.key, shared, prepare: historyKey.save)
         self.engine = try EngineThread(
             configuration: configuration.engine,
-            historyKey: historyKey,
+            historyKey: historyKey.key,
             workers: tokens.workersAsked,
             jumpWatch: ClockJumpWatch(configuration, log),
             wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
@@ -122,9 +122,12 @@ package final class Gateway: Sendable {
         return tokens
     }
 
-    private static func history(_ store: GatewayStore, _ key: HashKey, _ shared: SharedParts) throws(ThreadFailure)
-        -> HistoryThread
-    {
+    private static func history(
+        _ store: GatewayStore,
+        _ key: HashKey,
+        _ shared: SharedParts,
+        prepare: @escaping @Sendable () throws(StoreError) -> Void
+    ) throws(ThreadFailure) -> HistoryThread {
         let log = shared.log
         return try HistoryThread(
             mailboxes: shared.mailboxes,
@@ -132,6 +135,7 @@ package final class Gateway: Sendable {
             journal: store.journalEvents,
             onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
             onFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
+            prepare: prepare,
             makeFile: { store.openHistory(key: key) { log.write(.history, ["trouble": $0.message]) } }
         )
     }

@@ -1,0 +1,173 @@
+import Foundation
+import Glibc
+import Testing
+
+/// `FormerStates/make.py` says what is in the state folder, and what is known of it.
+@Suite("A state folder of 308c61c", .serialized, .timeLimit(.minutes(15)))
+struct FormerStateTests {
+    private typealias Object = [String: Any]
+
+    private static let files = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/FormerStates")
+    private static let copyName = "journal.sqlite.format-1"
+
+    /// The state as a process left it that was killed.
+    private func unpacked() throws -> RestartFolder {
+        let folder = try RestartFolder()
+        try FileManager.default.createDirectory(
+            at: folder.state,
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
+        let archive = Self.files.appendingPathComponent("308c61c.tar.gz").path
+        let ended = try ChildProcess.run("tar", ["-xzf", archive, "-C", folder.state.path])
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
+        return folder
+    }
+
+    /// What that process answered just before.
+    private func former() throws -> Object {
+        let data = try Data(contentsOf: Self.files.appendingPathComponent("308c61c.json"))
+        return try #require(try JSONSerialization.jsonObject(with: data) as? Object)
+    }
+
+    /// Whatever time has passed since, and however the clock was set.
+    private func start(_ folder: RestartFolder) throws -> RunningGateway {
+        try folder.start(["--set", "clockJumpMax=3155760000"])
+    }
+
+    /// As `Answer.part` writes it.
+    private static func text(_ value: Any?) -> String? {
+        guard let value,
+            let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
+        else { return nil }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    private func integer(_ object: Object?, _ path: String...) -> Int? {
+        var value: Any? = object
+        for key in path { value = (value as? Object)?[key] }
+        return (value as? NSNumber)?.intValue
+    }
+
+    @Test("Every count is found, and what was in flight is lost")
+    func counts() throws {
+        let before = try #require(try self.former()["stats"] as? Object)
+        let stats = try self.start(self.unpacked()).stats()
+        for name in ["accepted", "noWake", "completed", "pending"] {
+            #expect(stats.integer("pushes", name) == self.integer(before, "pushes", name), "\(name)")
+        }
+        // One of the two that were in flight had a newer push behind it, the other was none.
+        #expect(stats.integer("pushes", "inFlight") == 0 && self.integer(before, "pushes", "inFlight") == 1)
+        #expect(stats.integer("pushes", "coalesced") == (self.integer(before, "pushes", "coalesced") ?? 0) + 1)
+        for reason in ["expired", "exhausted", "forceQuit", "unregistered"] {
+            let count = self.integer(before, "pushes", "discarded", reason)
+            #expect(stats.integer("pushes", "discarded", reason) == count, "\(reason)")
+        }
+        for result in ["newData", "noData", "failed", "expired"] {
+            let count = self.integer(before, "wakes", "results", result)
+            #expect(stats.integer("wakes", "results", result) == count, "\(result)")
+        }
+        #expect(stats.integer("wakes", "results", "lost") == 2)
+        #expect(stats.integer("wakes", "launched") == self.integer(before, "wakes", "launched"))
+        #expect(stats.integer("devices", "registered") == self.integer(before, "devices", "registered"))
+        #expect(stats.value("since") as? String == before["since"] as? String)
+    }
+
+    @Test("Every device has the push, the conditions and the past that it had")
+    func devices() throws {
+        let former = try self.former()
+        let devices = try #require(former["devices"] as? [String: Object])
+        let pushes = try #require(former["pushes"] as? [String: String])
+        let gateway = try self.start(self.unpacked())
+        #expect(devices.count == 13)
+        for (token, before) in devices {
+            let device = try gateway.admin("/v1/devices/\(token)")
+            #expect(device.value("topic") as? String == before["topic"] as? String)
+            #expect(device.part("conditions") == Self.text(before["conditions"]), "\(token)")
+            #expect(device.value("inFlight") is NSNull && device.integer("penalty") == self.integer(before, "penalty"))
+            // A wall clock that is behind that of then moves every instant by as much.
+            let shift = (device.integer("registeredAt") ?? 0) - (self.integer(before, "registeredAt") ?? 0)
+            let wasInFlight = before["inFlight"] is Object
+            if !wasInFlight {
+                let launchedAt = self.integer(before, "lastLaunchAt").map { $0 + shift }
+                #expect(device.integer("lastLaunchAt") == launchedAt, "\(token)")
+                #expect(device.integer("launchesInWindow") == self.integer(before, "launchesInWindow"), "\(token)")
+            }
+            guard before["pending"] is Object else {
+                #expect(device.value("pending") is NSNull, "\(token)")
+                continue
+            }
+            #expect(device.part("pending", "apnsID") == Self.text((before["pending"] as? Object)?["apnsID"]))
+            for name in ["receivedAt", "expiresAt"] + (wasInFlight ? [] : ["firstReceivedAt"]) {
+                let moment = self.integer(before, "pending", name).map { $0 + shift }
+                #expect(device.integer("pending", name) == moment && moment != nil, "\(name) of \(token)")
+            }
+            for name in ["priority", "attempts"] + (wasInFlight ? [] : ["coalesced"]) {
+                let number = self.integer(before, "pending", name)
+                #expect(device.integer("pending", name) == number && number != nil, "\(name) of \(token)")
+            }
+        }
+        let flight = try gateway.admin("/v1/devices/\(String(repeating: "0c", count: 32))")
+        #expect(flight.value("pending", "apnsID") as? String == pushes["behind it"])
+        #expect(flight.integer("pending", "coalesced") == 1)
+        let removed = try gateway.push(String(repeating: "0a", count: 32), topic: "com.example.quiet")
+        #expect(removed.status == 410 && removed.reason == "Unregistered")
+    }
+
+    @Test("What the pushes carried reaches a worker")
+    func content() throws {
+        let pushes = try #require(try self.former()["pushes"] as? [String: String])
+        let gateway = try self.start(self.unpacked())
+        let worker = try gateway.curlWorker(topic: "com.example.news")
+        var wakes: [String: Object] = [:]
+        for number in 1...3 {
+            // It may have been due by now, and was launched to the worker as it came.
+            let token = String(repeating: "0\(number)", count: 32)
+            let answer = try gateway.admin("/v1/devices/\(token)/simulate-launch", "-X", "POST")
+            #expect(answer.status == 202 || answer.reason == "WakeInFlight")
+            let wake = try #require(try worker.next())
+            wakes[try #require(wake.data["apnsID"] as? String)] = wake.data
+        }
+        let newer = try #require(pushes["newer"].flatMap { wakes[$0] })
+        #expect(newer["collapseID"] as? String == "edition" && newer["coalesced"] as? Int == 1)
+        #expect((newer["payload"] as? Object)?["n"] as? Double == 1e30)
+        let traced = try #require(pushes["traced"].flatMap { wakes[$0] })
+        #expect(traced["traceparent"] as? String == "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+        #expect(traced["tracestate"] as? String == "vendor=1" && traced["attempt"] as? Int == 1)
+        #expect((traced["payload"] as? Object)?["text"] as? String == "Grüße\u{2028}")
+        let failed = try #require(pushes["failed"].flatMap { wakes[$0] })
+        #expect(failed["attempt"] as? Int == 2)
+    }
+
+    @Test("What it was lies beside it until the next start, and the log says both that and what the history lost")
+    func copy() throws {
+        let folder = try self.unpacked()
+        let first = try self.start(folder)
+        let copy = folder.state.appendingPathComponent(Self.copyName)
+        let stats = try first.stats()
+        #expect(FileManager.default.fileExists(atPath: copy.path))
+        let errors = first.process.errors
+        #expect(errors.contains("info journalTakenOver ") && errors.contains(copy.path), "\(errors)")
+        // That version numbered devices in its history by what strangers could compute.
+        #expect(errors.contains("the old file is \(folder.history.path).set-aside"), "\(errors)")
+        #expect(try first.push(String(repeating: "0e", count: 32), topic: "com.example.mail").status == 200)
+        try folder.end(first, SIGKILL)
+
+        // By itself it is the whole state.
+        let other = try RestartFolder()
+        try FileManager.default.createDirectory(
+            at: other.state,
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
+        try FileManager.default.copyItem(at: copy, to: other.journal)
+        let again = try self.start(other).stats()
+        for part in ["pushes", "wakes", "devices"] { #expect(again.part(part) == stats.part(part)) }
+
+        let second = try self.start(folder)
+        #expect(!FileManager.default.fileExists(atPath: copy.path))
+        #expect(!second.process.errors.contains("journalTakenOver"))
+        let accepted = try #require(stats.integer("pushes", "accepted"))
+        #expect(try second.stats().integer("pushes", "accepted") == accepted + 1)
+    }
+}
