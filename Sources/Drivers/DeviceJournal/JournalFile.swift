@@ -150,8 +150,8 @@ enum JournalFile {
         try database.keepLogOnClose()
     }
 
-    /// That the file at a place, which has no log, is shorter than it says itself, as a clause; nil when it is not, or
-    /// does not say.
+    /// Says, as a clause, that the file at a place, which has no log, is shorter than it says itself; nil when it is
+    /// not, or does not say.
     static func cutClause(_ place: JournalPlace) -> String? {
         guard let size = place.size(place.path),
             let header = try? SQLiteFile(path: place.path, mode: .readOnly, vfs: place.vfs).read(100, at: 0)

@@ -106,7 +106,7 @@ final class Subscription {
             && !self.isFull
     }
 
-    /// It can take one more wake of a push, and asked for such.
+    /// Whether the stream can take one more wake of a push, and asked for such.
     var isFreeForPush: Bool { self.request.kinds.contains(.push) && self.isFree }
 
     /// The wakes it holds are as large as they may be.

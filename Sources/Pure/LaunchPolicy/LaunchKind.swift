@@ -65,7 +65,7 @@ package enum LaunchOutcome: Hashable, Sendable {
         }
     }
 
-    /// Its name on the wire.
+    /// The kind's name on the wire.
     package var name: String {
         switch self {
         case .push(let outcome): outcome.rawValue
