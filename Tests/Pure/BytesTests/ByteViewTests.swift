@@ -1,7 +1,7 @@
 import Bytes
 import Testing
 
-@Suite("Views of bytes")
+@Suite("Views of bytes", .timeLimit(.minutes(15)))
 struct ByteViewTests {
     @Test("Views are equal exactly when count and every byte are", arguments: 0...40)
     func equality(count: Int) {

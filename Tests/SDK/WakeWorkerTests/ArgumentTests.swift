@@ -1,7 +1,7 @@
 import Testing
 import WakeWorker
 
-@Suite("What a worker is made of")
+@Suite("What a worker is made of", .timeLimit(.minutes(15)))
 struct ArgumentTests {
     @Test(
         "A gateway, topic, number of slots or devices that cannot be used is named",
