@@ -27,8 +27,11 @@ struct LaunchKindRecordTests {
     private static func engine(_ topic: [UInt8], _ device: [UInt8], at rig: EngineRig) -> EmbeddedEngine? {
         let next = EngineRig(start: rig.now, seed: 99).engine
         do {
-            try topic.withByteView { view throws(StoreError) in try next.restore(RecordKey(.topic), view) }
-            try device.withByteView { view throws(StoreError) in try next.restore(RecordKey(.device), view) }
+            for (key, content) in [(RecordKey(.topic), topic), (RecordKey(.device), device)] {
+                var buffer = ByteBuffer()
+                buffer.append(content)
+                try next.restore(key, buffer.view)
+            }
             try next.finishRestoring(now: rig.instant, losingWakes: true)
             return next
         } catch { return nil }

@@ -20,8 +20,8 @@ struct RoomClients {
     private(set) var wakes: Set<String> = []
     /// Results that wait for their answers, by their requests.
     var reports: [Int: (wake: String, result: FetchResult, isRepeated: Bool)] = [:]
-    /// Results of this life that were answered 204.
-    private(set) var settled: [String: FetchResult] = [:]
+    /// Results of this life that were answered 204, and when they were, by the uptime in milliseconds.
+    private(set) var settled: [String: (result: FetchResult, at: Int64)] = [:]
     /// The answers to what was asked, by request.
     var answers: [Int: Told] = [:]
     /// Every request that was answered.
@@ -45,15 +45,18 @@ struct RoomClients {
         self.held = self.held.filter { $0.value != stream }
     }
 
+    /// - Parameters:
+    ///   - told: what the engine room let out.
+    ///   - now: the uptime in milliseconds.
     /// - Returns: what is wrong with it.
-    mutating func take(_ told: Told) -> String? {
+    mutating func take(_ told: Told, at now: Int64) -> String? {
         if told.isAnswer {
             guard self.answered.insert(told.request).inserted else { return "a second answer: \(told)" }
             if told.status == 503 { self.hasMetFailure = true }
         }
         switch told.kind {
         case .push: return self.takePush(told)
-        case .answer: return self.takeAnswer(told)
+        case .answer: return self.takeAnswer(told, at: now)
         case .wake: return self.takeWake(told)
         case .expired:
             guard let wake = told.string("wake"), self.held[wake] == told.request || self.streams[told.request] == nil
@@ -77,13 +80,13 @@ struct RoomClients {
         return nil
     }
 
-    private mutating func takeAnswer(_ told: Told) -> String? {
+    private mutating func takeAnswer(_ told: Told, at now: Int64) -> String? {
         guard let report = self.reports.removeValue(forKey: told.request) else {
             self.answers[told.request] = told
             return nil
         }
         if told.status == 204 {
-            self.settled[report.wake] = report.result
+            self.settled[report.wake] = (report.result, now)
             self.release(report.wake)
             return nil
         }

@@ -78,6 +78,7 @@ final class RoomSimulation {
 
 extension RoomSimulation {
     private func start() {
+        if self.faultsEvery > 0, self.generator.once(in: 3) { self.medium.planFault(&self.generator) }
         for _ in 0..<5 where self.fault == nil {
             do throws(StoreError) {
                 return try self.tryToStart()
@@ -181,7 +182,7 @@ extension RoomSimulation {
         loop.take(into: &effects)
         let told = Told.all(in: effects)
         for thing in told {
-            if let fault = self.clients.take(thing) { self.wrong(fault) }
+            if let fault = self.clients.take(thing, at: self.clock.now.boot) { self.wrong(fault) }
         }
         self.coverage.add(told)
     }
@@ -233,10 +234,13 @@ extension RoomSimulation {
     }
 
     private func report(_ number: Int, _ requests: Requests) {
-        if self.generator.once(in: 4), let settled = self.clients.settled.sorted(by: { $0.key < $1.key }).last {
+        let now = self.clock.now.boot
+        // A gateway remembers results for ten minutes.
+        let settled = self.clients.settled.filter { now - $0.value.at < 600_000 }.min { $0.key < $1.key }
+        if self.generator.once(in: 4), let settled {
             guard let wake = Self.wake(settled.key) else { return }
-            self.clients.reports[number] = (settled.key, settled.value, isRepeated: true)
-            return requests.report(number, wake, settled.value)
+            self.clients.reports[number] = (settled.key, settled.value.result, isRepeated: true)
+            return requests.report(number, wake, settled.value.result)
         }
         let held = self.clients.held.keys.sorted()
         guard !held.isEmpty else { return }
