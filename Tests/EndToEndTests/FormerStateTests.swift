@@ -52,7 +52,8 @@ struct FormerStateTests {
     @Test("Every count is found, and what was in flight is lost")
     func counts() throws {
         let before = try #require(try self.former()["stats"] as? Object)
-        let stats = try self.start(self.unpacked()).stats()
+        let folder = try self.unpacked()
+        let stats = try self.start(folder).stats()
         for name in ["accepted", "noWake", "completed", "pending"] {
             #expect(stats.integer("pushes", name) == self.integer(before, "pushes", name), "\(name)")
         }
@@ -78,7 +79,9 @@ struct FormerStateTests {
         let former = try self.former()
         let devices = try #require(former["devices"] as? [String: Object])
         let pushes = try #require(former["pushes"] as? [String: String])
-        let gateway = try self.start(self.unpacked())
+        let folder = try self.unpacked()
+        defer { withExtendedLifetime(folder) {} }
+        let gateway = try self.start(folder)
         #expect(devices.count == 13)
         for (token, before) in devices {
             let device = try gateway.admin("/v1/devices/\(token)")
@@ -117,7 +120,9 @@ struct FormerStateTests {
     @Test("What the pushes carried reaches a worker")
     func content() throws {
         let pushes = try #require(try self.former()["pushes"] as? [String: String])
-        let gateway = try self.start(self.unpacked())
+        let folder = try self.unpacked()
+        defer { withExtendedLifetime(folder) {} }
+        let gateway = try self.start(folder)
         let worker = try gateway.curlWorker(topic: "com.example.news")
         var wakes: [String: Object] = [:]
         for number in 1...3 {

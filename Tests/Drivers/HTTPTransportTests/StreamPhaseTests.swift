@@ -12,17 +12,17 @@ struct StreamPhaseTests {
     enum Place: CaseIterable {
         /// Neither its number nor a later one was used.
         case idle
-        /// Its head has come, and its body is to come.
+        /// The head has come, and the body is to come.
         case receiving
         /// The handler has it.
         case waiting
-        /// Its answer has begun, and goes on.
+        /// The answer has begun, and goes on.
         case streaming
-        /// Its answer is known, and has not left.
+        /// The answer is known, and has not left.
         case sending
-        /// Its answer has left.
+        /// The answer has left.
         case answered
-        /// Its peer has reset it while the handler had it.
+        /// The peer has reset it while the handler had it.
         case reset
         /// The handler has it before its end, since its body is too large.
         case tooLarge

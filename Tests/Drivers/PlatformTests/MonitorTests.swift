@@ -1,7 +1,7 @@
 import Platform
 import Testing
 
-@Suite("Locks, and waits at them", .timeLimit(.minutes(1)))
+@Suite("Locks, and waits at them", .timeLimit(.minutes(15)))
 struct MonitorTests {
     /// A count that is `Sendable` without the compiler's proof: `monitor` guards it.
     private final class Counter: @unchecked Sendable {

@@ -1,7 +1,7 @@
 import Platform
 import Testing
 
-@Suite("Random bits", .timeLimit(.minutes(1)))
+@Suite("Random bits", .timeLimit(.minutes(15)))
 struct RandomBitsTests {
     @Test("What is drawn never repeats, within a block and across blocks, nor from another source")
     func distinct() {

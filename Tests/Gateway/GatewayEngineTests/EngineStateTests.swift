@@ -18,7 +18,7 @@ struct EngineStateTests {
         case draining
         /// A commit has failed.
         case failed
-        /// The same, and the gateway is about to end.
+        /// A commit has failed, and the gateway is about to end.
         case failedDraining
 
         var hasFailed: Bool { self == .failed || self == .failedDraining }

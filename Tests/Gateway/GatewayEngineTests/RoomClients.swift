@@ -20,6 +20,8 @@ struct RoomClients {
     private(set) var wakes: Set<String> = []
     /// Results that wait for their answers, by their requests.
     var reports: [Int: (wake: String, result: FetchResult, isRepeated: Bool)] = [:]
+    /// The last wake of each device that came in this life.
+    private var lastWakes: [String: String] = [:]
     /// Results of this life that were answered 204, and when they were, by the uptime in milliseconds.
     private(set) var settled: [String: (result: FetchResult, at: Int64)] = [:]
     /// The answers to what was asked, by request.
@@ -36,7 +38,16 @@ struct RoomClients {
         self.reports = [:]
         self.answers = [:]
         self.settled = [:]
+        self.lastWakes = [:]
         self.hasMetFailure = false
+    }
+
+    /// A result that is answered 204 if it comes again now: the gateway remembers a device's last wakes for ten minutes.
+    func rememberedResult(at now: Int64) -> (wake: String, result: FetchResult)? {
+        let remembered = self.settled.filter { wake, settled in
+            now - settled.at < 600_000 && self.lastWakes.values.contains(wake)
+        }
+        return remembered.min { $0.key < $1.key }.map { ($0.key, $0.value.result) }
     }
 
     /// A worker leaves.
@@ -99,6 +110,7 @@ struct RoomClients {
     private mutating func takeWake(_ told: Told) -> String? {
         guard let wake = told.string("wake") else { return "a wake without a name: \(told)" }
         guard self.wakes.insert(wake).inserted else { return "wake \(wake) came twice" }
+        self.lastWakes[told.string("device") ?? ""] = wake
         // A worker that has left does not get it.
         guard let stream = self.streams[told.request] else { return nil }
         if let identifier = told.string("apnsID"), let device = told.string("device") {

@@ -234,13 +234,10 @@ extension RoomSimulation {
     }
 
     private func report(_ number: Int, _ requests: Requests) {
-        let now = self.clock.now.boot
-        // A gateway remembers results for ten minutes.
-        let settled = self.clients.settled.filter { now - $0.value.at < 600_000 }.min { $0.key < $1.key }
-        if self.generator.once(in: 4), let settled {
-            guard let wake = Self.wake(settled.key) else { return }
-            self.clients.reports[number] = (settled.key, settled.value.result, isRepeated: true)
-            return requests.report(number, wake, settled.value.result)
+        if self.generator.once(in: 4), let (name, result) = self.clients.rememberedResult(at: self.clock.now.boot) {
+            guard let wake = Self.wake(name) else { return self.wrong("\(name) names no wake") }
+            self.clients.reports[number] = (name, result, isRepeated: true)
+            return requests.report(number, wake, result)
         }
         let held = self.clients.held.keys.sorted()
         guard !held.isEmpty else { return }

@@ -2,7 +2,7 @@ import Bytes
 import Testing
 import WakeGateTestKit
 
-@Suite("Base64", .timeLimit(.minutes(1)))
+@Suite("Base64", .timeLimit(.minutes(15)))
 struct Base64Tests {
     @Test(
         "The examples of RFC 4648, section 10, are spelt without padding, and read with it and without",

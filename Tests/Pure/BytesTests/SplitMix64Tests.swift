@@ -1,7 +1,7 @@
 import Bytes
 import Testing
 
-@Suite("SplitMix64", .timeLimit(.minutes(1)))
+@Suite("SplitMix64", .timeLimit(.minutes(15)))
 struct SplitMix64Tests {
     @Test("The sequence is that of the published algorithm")
     func published() {

@@ -110,7 +110,7 @@ package enum SecretFiles {
 package enum HistoryKey {
     static let name = "history.key"
 
-    /// The key of a state folder; where there is none it is drawn, and `save` makes the file with mode 0600. The history
+    /// The key of a state folder; where there is none it is drawn, and `save` makes the file with mode 0600. A history
     /// that is there was then written under another key, and begins anew.
     ///
     /// - Parameter folder: a folder that is there.
