@@ -18,7 +18,7 @@ package struct HistoryLimits: Hashable, Sendable {
 
     /// The bytes of the runs that are kept; the rest of the size is for the log, and for a merge's result while its
     /// inputs are still there.
-    var keptBytesMax: Int { self.bytesMax / 16 * 11 }
+    var keptBytesMax: Int { self.bytesMax / 16 * 10 }
 
     /// The events of the largest run that a merge makes: about a thirty-second of the size.
     var runEventsMax: Int { min(self.bytesMax / 1024, 1 << 20) }

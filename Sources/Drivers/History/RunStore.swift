@@ -91,7 +91,7 @@ final class RunStore {
 
     /// Whether so much is in the file that nothing may be added before some of it is gone.
     var isFull: Bool {
-        self.heldBytes > self.limits.keptBytesMax + self.limits.bytesMax / 32
+        self.heldBytes > self.limits.keptBytesMax + self.limits.bytesMax / 16
             || self.table.logPages >= self.limits.logPagesMax * 2
     }
 

@@ -8,6 +8,15 @@ struct RoomClients {
         var wakes: Set<String> = []
     }
 
+    struct Report {
+        let wake: String
+        let result: FetchResult
+        /// By the uptime in milliseconds.
+        let sentAt: Int64
+        /// The same result was answered 204 before.
+        var isRepeated = false
+    }
+
     /// The device of each push, by its request.
     var sent: [Int: Int] = [:]
     /// Pushes that were answered 200.
@@ -19,10 +28,10 @@ struct RoomClients {
     /// Every wake that ever came.
     private(set) var wakes: Set<String> = []
     /// Results that wait for their answers, by their requests.
-    var reports: [Int: (wake: String, result: FetchResult, isRepeated: Bool)] = [:]
+    var reports: [Int: Report] = [:]
     /// The last wake of each device that came in this life.
     private var lastWakes: [String: String] = [:]
-    /// Results of this life that were answered 204, and when they were, by the uptime in milliseconds.
+    /// Results of this life that were answered 204, and when they were sent, by the uptime in milliseconds.
     private(set) var settled: [String: (result: FetchResult, at: Int64)] = [:]
     /// The answers to what was asked, by request.
     var answers: [Int: Told] = [:]
@@ -42,7 +51,7 @@ struct RoomClients {
         self.hasMetFailure = false
     }
 
-    /// A result that is answered 204 if it comes again now: the gateway remembers a device's last wakes for ten minutes.
+    /// A result that is answered 204 if it comes again now: a device's last wakes are remembered for ten minutes.
     func rememberedResult(at now: Int64) -> (wake: String, result: FetchResult)? {
         let remembered = self.settled.filter { wake, settled in
             now - settled.at < 600_000 && self.lastWakes.values.contains(wake)
@@ -56,18 +65,15 @@ struct RoomClients {
         self.held = self.held.filter { $0.value != stream }
     }
 
-    /// - Parameters:
-    ///   - told: what the engine room let out.
-    ///   - now: the uptime in milliseconds.
     /// - Returns: what is wrong with it.
-    mutating func take(_ told: Told, at now: Int64) -> String? {
+    mutating func take(_ told: Told) -> String? {
         if told.isAnswer {
             guard self.answered.insert(told.request).inserted else { return "a second answer: \(told)" }
             if told.status == 503 { self.hasMetFailure = true }
         }
         switch told.kind {
         case .push: return self.takePush(told)
-        case .answer: return self.takeAnswer(told, at: now)
+        case .answer: return self.takeAnswer(told)
         case .wake: return self.takeWake(told)
         case .expired:
             guard let wake = told.string("wake"), self.held[wake] == told.request || self.streams[told.request] == nil
@@ -91,13 +97,14 @@ struct RoomClients {
         return nil
     }
 
-    private mutating func takeAnswer(_ told: Told, at now: Int64) -> String? {
+    private mutating func takeAnswer(_ told: Told) -> String? {
         guard let report = self.reports.removeValue(forKey: told.request) else {
             self.answers[told.request] = told
             return nil
         }
         if told.status == 204 {
-            self.settled[report.wake] = (report.result, now)
+            guard !report.isRepeated else { return nil }
+            self.settled[report.wake] = (report.result, report.sentAt)
             self.release(report.wake)
             return nil
         }

@@ -182,7 +182,7 @@ extension RoomSimulation {
         loop.take(into: &effects)
         let told = Told.all(in: effects)
         for thing in told {
-            if let fault = self.clients.take(thing, at: self.clock.now.boot) { self.wrong(fault) }
+            if let fault = self.clients.take(thing) { self.wrong(fault) }
         }
         self.coverage.add(told)
     }
@@ -234,9 +234,10 @@ extension RoomSimulation {
     }
 
     private func report(_ number: Int, _ requests: Requests) {
-        if self.generator.once(in: 4), let (name, result) = self.clients.rememberedResult(at: self.clock.now.boot) {
+        let now = self.clock.now.boot
+        if self.generator.once(in: 4), let (name, result) = self.clients.rememberedResult(at: now) {
             guard let wake = Self.wake(name) else { return self.wrong("\(name) names no wake") }
-            self.clients.reports[number] = (name, result, isRepeated: true)
+            self.clients.reports[number] = RoomClients.Report(wake: name, result: result, sentAt: now, isRepeated: true)
             return requests.report(number, wake, result)
         }
         let held = self.clients.held.keys.sorted()
@@ -244,7 +245,7 @@ extension RoomSimulation {
         let name = self.generator.pick(held)
         let result = self.generator.pick([.newData, .noData, .failed] as [FetchResult])
         guard let wake = Self.wake(name) else { return self.wrong("\(name) names no wake") }
-        self.clients.reports[number] = (name, result, isRepeated: false)
+        self.clients.reports[number] = RoomClients.Report(wake: name, result: result, sentAt: now)
         requests.report(number, wake, result)
     }
 
@@ -274,7 +275,12 @@ extension RoomSimulation {
                 for name in self.clients.held.keys.sorted() {
                     guard let wake = Self.wake(name) else { continue }
                     self.requests += 1
-                    self.clients.reports[self.requests] = (name, .newData, isRepeated: false)
+                    let sentAt = self.clock.now.boot
+                    self.clients.reports[self.requests] = RoomClients.Report(
+                        wake: name,
+                        result: .newData,
+                        sentAt: sentAt
+                    )
                     requests.report(self.requests, wake, .newData)
                 }
             }
