@@ -97,7 +97,7 @@ package final class HistoryFile {
 
     /// Takes events, in the order they happened, and writes nothing before very many are collected; those make room
     /// when they cannot be written.
-    package func append(_ events: some Collection<HistoryEvent>) {
+    package func append(_ events: ArraySlice<HistoryEvent>) {
         for event in events { self.append(event) }
     }
 
@@ -113,7 +113,7 @@ package final class HistoryFile {
     /// - Returns: false when none was taken, since there is no room as nothing can be written, or since the file was
     ///   begun anew: then those of earlier records come first.
     @discardableResult
-    package func append(_ events: some Collection<HistoryEvent>, ofRecord sequence: UInt64) -> Bool {
+    package func append(_ events: ArraySlice<HistoryEvent>, ofRecord sequence: UInt64) -> Bool {
         guard !self.taken.holds(sequence) else { return true }
         let beginnings = self.beginnings
         guard self.makeRoom(events.count), beginnings == self.beginnings else { return false }

@@ -43,7 +43,7 @@ struct SortedRuns: EventStore {
     }
 
     func write(_ events: [HistoryEvent]) -> Pieces {
-        self.history.append(events)
+        self.history.append(events[...])
         let start = SystemClock.monotonicMicroseconds
         self.history.flush()
         var pieces = Pieces(flush: SystemClock.monotonicMicroseconds - start, tidying: 0)

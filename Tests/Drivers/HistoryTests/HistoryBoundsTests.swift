@@ -57,7 +57,8 @@ struct HistoryBoundsTests {
         var mostRuns = 0
         for number in 0..<300 {
             let at = rig.now + Int64(number)
-            history.append((0..<eventsPerLot).map { HistoryEvent(device: UInt64($0 % 9), at: at, kind: .conditions) })
+            let lot = (0..<eventsPerLot).map { HistoryEvent(device: UInt64($0 % 9), at: at, kind: .conditions) }
+            history.append(lot[...])
             history.flush()
             mostRuns = max(mostRuns, history.runCount)
             // Small lots are merged when there are eight; large ones stay as they are until there are too many.

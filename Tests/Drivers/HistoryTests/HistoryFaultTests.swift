@@ -165,7 +165,7 @@ struct HistoryFaultTests {
             }
             for record in 1..<trial.ends.count {
                 let events = trial.events[trial.ends[record - 1]..<trial.ends[record]]
-                reopened.append(events, ofRecord: UInt64(record))
+                reopened.append(events[...], ofRecord: UInt64(record))
                 if record % 5 == 0 { reopened.flush() }
             }
             reopened.flush()

@@ -140,9 +140,9 @@ struct HistoryTests {
         let events = (0..<5000).map {
             HistoryEvent(device: UInt64($0 % 50), at: Instant(milliseconds: Int64($0)), kind: .registered)
         }
-        history.append(events)
+        history.append(events[...])
         history.flush()
-        history.append(events)
+        history.append(events[...])
         while history.tidy() {}
         let expected = Array((events + events).filter { $0.device == 3 }.reversed())
         #expect(history.recent(device: 3, count: .max) == expected)

@@ -162,10 +162,10 @@ struct HistoryTroubleTests {
         let history = rig.open()
         let event = HistoryEvent(device: 5, at: rig.now, kind: .conditions)
         var record: UInt64 = 1
-        while history.append(Array(repeating: event, count: 500), ofRecord: record) { record += 1 }
+        while history.append(Array(repeating: event, count: 500)[...], ofRecord: record) { record += 1 }
         #expect(history.droppedEvents == 0 && history.takenSequence == record - 1)
         history.limitPages(to: 1 << 30)
-        #expect(history.append(Array(repeating: event, count: 500), ofRecord: record))
+        #expect(history.append(Array(repeating: event, count: 500)[...], ofRecord: record))
         history.flush()
         #expect(history.writtenSequence == record && history.droppedEvents == 0)
         #expect(history.recent(device: 5, count: .max).count == Int(record) * 500)

@@ -23,7 +23,7 @@ extension DispatchSimulation {
     /// A commit has returned: the history hears of it, and writes it sooner or later.
     func tellHistory(_ commit: SimulatedLives.Commit) {
         guard let history = self.lives?.history, let retention = self.lives?.medium.retention else { return }
-        if !commit.events.isEmpty { history.append(commit.events, ofRecord: commit.sequence) }
+        if !commit.events.isEmpty { history.append(commit.events[...], ofRecord: commit.sequence) }
         if commit.number % 2 == 0 { history.flush() }
         if commit.number % 3 == 0 { history.sync() }
         retention.advance(to: history.durableSequence)
@@ -47,7 +47,7 @@ extension DispatchSimulation {
             return
         }
         let written = history.writtenSequence
-        for (sequence, events) in sorted { history.append(events, ofRecord: sequence) }
+        for (sequence, events) in sorted { history.append(events[...], ofRecord: sequence) }
         history.flush()
         history.sync()
         medium.retention.advance(to: history.durableSequence)

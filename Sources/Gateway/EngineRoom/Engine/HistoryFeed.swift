@@ -145,7 +145,7 @@ package final class HistoryFeed {
         var events: [HistoryEvent] = []
         events.reserveCapacity(record.eventCount)
         do throws(EventRecord.Fault) { try record.read { events.append($0) } } catch { return true }
-        guard self.file.append(events, ofRecord: record.sequence) else { return false }
+        guard self.file.append(events[...], ofRecord: record.sequence) else { return false }
         if self.anew.isReading, self.anew.oldest == nil {
             self.anew = (true, record.sequence, events.first?.at)
         }
