@@ -5,7 +5,7 @@ import SQLite
 import Testing
 import WakeGateTestKit
 
-@Suite("The copy of a journal of an older format", .timeLimit(.minutes(5)))
+@Suite("The copy of a journal of an older format", .timeLimit(.minutes(15)))
 struct FormerJournalTests {
     private static let name = "journal.sqlite.format-1"
 
