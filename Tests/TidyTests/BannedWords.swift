@@ -15,8 +15,8 @@ enum BannedWords {
     }
 
     static let pureModules: Set<String> = [
-        "APNSProtocol", "Bytes", "DeviceEngine", "LaunchPolicy", "Simulation", "Text", "WakeDispatch",
-        "WakeFormat",
+        "APNSProtocol", "Bytes", "DeviceEngine", "FaultInjection", "LaunchPolicy", "Simulation", "Text",
+        "WakeDispatch", "WakeFormat",
     ]
 
     static let all: [Ban] = [

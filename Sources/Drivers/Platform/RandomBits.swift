@@ -23,6 +23,11 @@ package struct RandomBits: RandomNumberGenerator, Sendable {
         (self.next(), self.next())
     }
 
+    /// As many unpredictable bytes.
+    package mutating func bytes(_ count: Int) -> [UInt8] {
+        (0..<count).map { _ in UInt8(truncatingIfNeeded: self.next()) }
+    }
+
     private mutating func draw() {
         self.block = Array(repeating: 0, count: self.blockCount)
         unsafe self.block.withUnsafeMutableBytes { bytes in

@@ -16,6 +16,14 @@ struct RandomBitsTests {
         }
     }
 
+    @Test("As many bytes are drawn as are asked for, and every value comes")
+    func bytes() {
+        var random = RandomBits()
+        let drawn = random.bytes(20_000)
+        #expect(drawn.count == 20_000 && Set(drawn).count == 256)
+        #expect(random.bytes(0).isEmpty)
+    }
+
     @Test("They serve the standard library's choices as any generator does")
     func choices() {
         var random = RandomBits()

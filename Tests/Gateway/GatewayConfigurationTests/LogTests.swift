@@ -1,5 +1,7 @@
+import DeviceEngine
 import EventLog
 import Foundation
+import Gateway
 import Glibc
 import Settings
 import Testing
@@ -146,6 +148,17 @@ struct LogTests {
             #expect(sink.lines.count == count)
         }
         log.close()
+    }
+
+    @Test("A loss that is accepted is written before the journal gives anything up")
+    func lossTold() {
+        for _ in 0..<20 {
+            let sink = Sink()
+            let log = GatewayLog(level: .info, format: .text, sink: sink)
+            Gateway.tell(StoreLoss(file: "/state/journal.sqlite", fault: "it is cut"), log)
+            #expect(sink.lines.map(\.event) == [.journalLossAccepted])
+            log.close()
+        }
     }
 
     @Test("Whoever logs never waits for whoever reads: what finds no room is lost, counted, and said afterwards")

@@ -1,7 +1,7 @@
 /// When a connection's next PING is due, and whether its peer has answered the last one.
 package struct PingTimer {
     /// What is to be done when time has passed.
-    package enum Action: Equatable {
+    package enum Action: Hashable {
         case wait
         case send
         /// The answer is overdue.

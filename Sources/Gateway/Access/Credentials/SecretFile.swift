@@ -48,12 +48,7 @@ struct SecretFile {
     /// A secret that nobody else has.
     static func draw() -> [UInt8] {
         var random = RandomBits()
-        var bytes: [UInt8] = []
-        for _ in 0..<2 {
-            let (first, second) = random.pair()
-            for word in [first, second] { bytes += (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
-        }
-        return bytes
+        return random.bytes(32)
     }
 
     func read() throws(CredentialError) -> [UInt8] {

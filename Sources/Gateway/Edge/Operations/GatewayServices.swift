@@ -35,11 +35,10 @@ package final class GatewayServices: Sendable {
 
     /// A token that no device has.
     func newDeviceToken() -> DeviceToken {
-        self.random.withLock { random in
-            var bytes = ByteBuffer()
-            for _ in 0..<4 { bytes.append(memoryOf: random.next() as UInt64) }
-            guard let token = DeviceToken(bytes: bytes.view) else { preconditionFailure("32 bytes are a token") }
-            return token
+        let bytes = self.random.withLock { $0.bytes(32) }
+        guard let token = bytes.withByteView({ DeviceToken(bytes: $0) }) else {
+            preconditionFailure("32 bytes are a token")
         }
+        return token
     }
 }

@@ -1,7 +1,7 @@
 import APNSProtocol
 import Access
 import Bytes
-import DeviceEngine
+package import DeviceEngine
 import DeviceJournal
 import Edge
 import EngineRoom
@@ -105,9 +105,10 @@ package final class Gateway: Sendable {
         isReady = true
     }
 
-    private static func tell(_ loss: StoreLoss, _ log: GatewayLog) {
+    /// Tells of what is given up next: when this returns the line is written, since the log's thread could end with the
+    /// process before it came to it.
+    package static func tell(_ loss: StoreLoss, _ log: GatewayLog) {
         log.write(.journalLossAccepted, ["file": loss.file, "cause": loss.summary])
-        // The log's thread could end with the process before it has told of what is given up next.
         log.flush()
     }
 
