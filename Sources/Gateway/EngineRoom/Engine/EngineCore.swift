@@ -102,7 +102,9 @@ package final class EngineCore {
         self.configuration = configuration
         self.clock = Self.resumeClock(stored.clock, world, wall: wall, boot: boot, jumpWatch)
         let now = self.clock.now(boot: boot)
-        try self.engine.finishRestoring(now: now, losingWakes: true)
+        try self.engine.finishRestoring(now: now)
+        // No other process uses the store, and the workers of the one before are gone.
+        self.engine.loseEveryWake()
         // A start that is refused leaves the store as it is, and the history.
         let beginsAnother = store?.beginsAnother ?? false
         // Told before it is given up: a start that is cut off in between must not have done it without a word.
@@ -298,7 +300,7 @@ extension EngineCore {
         var durableError: StoreError?
         do throws(StoreError) {
             try store.reload { key, content throws(StoreError) in try stored.take(key, content) }
-            try self.engine.finishRestoring(now: stored.clock?.now ?? self.engine.now, losingWakes: false)
+            try self.engine.finishRestoring(now: stored.clock?.now ?? self.engine.now)
         } catch {
             durableError = error
         }
