@@ -26,7 +26,6 @@ package final class EngineCore {
     let countingSince: Int64
     /// What this start gave up of what was once committed; nil when nothing was missing.
     let acceptedLoss: StoreLoss?
-    var writer = JSONWriter()
     let stage: EffectStage
     var isDraining = false
     /// How the webhooks are, by topic, as they said last.
@@ -329,7 +328,7 @@ extension EngineCore {
         let error = APIError.storeFailed(self.failure?.error)
         for loop in group.effects.loops.indices { self.refuse(&group.effects.loops[loop], error) }
         self.refuse(&group.effects.webhooks, error)
-        for question in group.history.questions { self.answer(question.reply, error) }
+        for question in group.history.questions { self.answer(question.reply, .refused(error)) }
         group.history.removeAll()
         group.records.removeAll()
     }
@@ -356,21 +355,8 @@ extension EngineCore {
 // MARK: - Answers
 
 extension EngineCore {
-    /// Answers with the JSON that `writer` holds, and empties it.
-    func answer(_ address: StreamAddress, status: Int) {
-        self.stage.group.effects[address].appendAnswer(address, status: status, body: self.writer.buffer.view)
-        self.writer.removeAll()
-    }
-
-    /// Answers with metrics.
-    func answer(_ address: StreamAddress, metrics text: ByteView) {
-        self.stage.group.effects[address].appendMetrics(address, text)
-    }
-
-    /// Answers with a reason and what to do.
-    func answer(_ address: StreamAddress, _ error: APIError) {
-        error.write(to: &self.writer)
-        self.answer(address, status: error.status)
+    func answer(_ address: StreamAddress, _ outcome: Outcome) {
+        self.stage.group.effects[address].append(outcome, to: address)
     }
 
     /// Launches nothing more, and has the loops say goodbye.
