@@ -20,7 +20,7 @@ final class CoreRig {
     let store: SimulatedStore
     let gate = Gate()
     let bell = Bell()
-    private let core: EngineCore
+    private let core: EmbeddedGatewayEngine
     private let loop = LoopMailbox()
     private let history: HistoryThread
     /// Everything that was let out, in its order.
@@ -42,7 +42,7 @@ final class CoreRig {
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
         do {
-            self.core = try EngineCore(
+            self.core = try EmbeddedGatewayEngine(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
                 jumpWatch: ClockJumpWatch(onJump: onJump),
@@ -70,7 +70,7 @@ final class CoreRig {
         )
         defer { history.stop() }
         do throws(StoreError) {
-            let core = try EngineCore(
+            let core = try EmbeddedGatewayEngine(
                 configuration: EngineRig.open(),
                 historyKey: EngineRig.historyKey,
                 workers: .notAsked(folder: "/state"),

@@ -102,15 +102,3 @@ package struct Statistics: Sendable {
         return Double(self.books.completed + self.books.coalesced) / Double(self.books.launched)
     }
 }
-
-extension JSONWriter {
-    /// An object of counts.
-    mutating func counts(_ counts: [(name: String, count: Int64)]) {
-        self.beginObject()
-        for (name, count) in counts {
-            self.key(name)
-            self.integer(count)
-        }
-        self.endObject()
-    }
-}

@@ -1,5 +1,5 @@
 package import DeviceEngine
-import History
+package import History
 import Platform
 
 /// What a group has for the history: what happened, and who asks what happened.
@@ -59,4 +59,18 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
         self.droppedEvents = 0
         self.limits = nil
     }
+}
+
+/// Where what happened goes, and who asks what happened.
+package protocol HistoryOutlet: AnyObject, Sendable {
+    /// Has the file opened, which is neither looked at nor made before.
+    ///
+    /// - Throws: when it could not be used after a restart.
+    func open() throws(StoreError)
+
+    /// What the file held when it was opened, waited for; nil when it could not be opened.
+    func waitUntilOpened() -> HistoryFound?
+
+    /// Takes over everything of `batch`, which is empty afterwards.
+    func submit(_ batch: inout HistoryBatch)
 }

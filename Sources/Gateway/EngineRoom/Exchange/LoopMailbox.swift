@@ -1,5 +1,6 @@
 import Platform
 package import Settings
+package import WakeDispatch
 
 /// Where the engine leaves what it has for one outlet: a loop, or the webhooks.
 ///
@@ -53,3 +54,25 @@ package final class LoopMailbox: @unchecked Sendable {
         return settings
     }
 }
+
+/// One thing for each outlet of the engine: every loop has its own, and the webhooks have one together.
+package struct PerOutlet<Element> {
+    /// By loop number.
+    package var loops: [Element]
+    package var webhooks: Element
+
+    package init(loops: [Element], webhooks: Element) {
+        self.loops = loops
+        self.webhooks = webhooks
+    }
+
+    /// The element that what is meant for `address` goes through.
+    package subscript(address: StreamAddress) -> Element {
+        switch address {
+        case .stream(let stream), .faulted(let stream): self.loops[Int(stream.loop)]
+        case .webhook, .webhookReport: self.webhooks
+        }
+    }
+}
+
+extension PerOutlet: Sendable where Element: Sendable {}

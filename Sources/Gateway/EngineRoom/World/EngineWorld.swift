@@ -1,4 +1,5 @@
 package import DeviceEngine
+import Foundation
 import Platform
 
 /// What the engine's thread knows of the world: its clocks, and chance.
@@ -39,4 +40,14 @@ package struct EngineWorld: Sendable {
             return { random.pair() }
         }
     )
+}
+
+extension SystemClock {
+    /// What tells this boot from others; nil where the system does not say.
+    package static let bootID: BootID? = {
+        guard let file = FileHandle(forReadingAtPath: "/proc/sys/kernel/random/boot_id"),
+            let data = try? file.read(upToCount: 64)
+        else { return nil }
+        return BootID(text: String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+    }()
 }

@@ -7,12 +7,25 @@ import Platform
 import Settings
 import WakeDispatch
 
-extension EngineCore {
-    /// Answers with every metric. After a failed store whose state cannot be read again, what follows from that state
-    /// is left out: it would look like zero.
-    func metrics(_ reply: StreamAddress, _ figures: GatewayFigures) {
+/// Every metric of the engine, and the figures of those who know others.
+struct EngineMetrics {
+    let workspace: Workspace
+    let records: GatewayRecords
+    let limits: LimitCounts
+    /// How the webhooks are, by topic.
+    let webhooks: [String: WebhookStatus]
+    let isDraining: Bool
+    /// The bytes of pushes that may wait or be in flight.
+    let pendingBytesMax: Int
+    let commitTimes: CommitTimes
+
+    private var engine: EmbeddedEngine { self.workspace.engine }
+
+    /// All of it. After a failed store whose state cannot be read again, what follows from that state is left out: it
+    /// would look like zero.
+    func document(_ figures: GatewayFigures) -> Outcome.Document {
         var text = MetricsText()
-        if self.failure?.durableError == nil {
+        if self.workspace.failure?.durableError == nil {
             self.writePushes(to: &text)
             self.writeWakes(to: &text)
             self.writeDevices(to: &text)
@@ -20,12 +33,12 @@ extension EngineCore {
         }
         self.writeGateway(figures, to: &text)
         figures.process.write(to: &text, startedAt: figures.startedAt)
-        self.answer(reply, .document(Outcome.Document(kind: .metrics, bytes: text.buffer.view.array)))
+        return Outcome.Document(kind: .metrics, bytes: text.buffer.view.array)
     }
 
     private func writePushes(to text: inout MetricsText) {
         let books = self.engine.totals
-        let rejected = self.rejections.total
+        let rejected = self.records.rejections.total
         text.value(.pushesAccepted, books.accepted)
         text.value(.pushesNoWake, books.noWake)
         text.values(.pushesRejected, APNSReason.allCases.map { ($0.rawValue, rejected[$0.index]) })
@@ -58,7 +71,7 @@ extension EngineCore {
         text.value(.devicesRegistered, books.registered)
         text.values(.devicesHeld, HoldCode.allCases.map { ("\($0.name)", books.held[$0]) })
         text.value(.devicesWithoutWorker, self.devicesWithoutWorker)
-        let workers = self.workerCounts(nil)
+        let workers = self.workspace.workerCounts(nil)
         text.value(.workersConnected, Int64(workers.connected))
         text.value(.workerSlots, Int64(workers.slots))
         text.value(.workerSlotsBusy, Int64(workers.busy))
@@ -70,7 +83,7 @@ extension EngineCore {
         (0..<UInt32(self.engine.topicCount)).reduce(into: 0) { sum, number in
             let topic = TopicIndex(rawValue: number)
             let count = self.engine.readyCount(topic)
-            if count > 0, self.workerCounts(topic).connected == 0 { sum += Int64(count) }
+            if count > 0, self.workspace.workerCounts(topic).connected == 0 { sum += Int64(count) }
         }
     }
 
@@ -81,12 +94,12 @@ extension EngineCore {
     /// The topics that are shown by name, and the others together.
     private func writeTopics(_ names: [String], to text: inout MetricsText) {
         var rest = self.engine.totals
-        var workers = self.workerCounts(nil).connected
+        var workers = self.workspace.workerCounts(nil).connected
         var rows: [(name: String, books: Books, workers: Int)] = []
         for name in names.sorted() {
             let topic = name.withByteView { self.engine.findTopic($0) }
             let books = topic.map { self.engine.snapshot($0).books } ?? Books()
-            let connected = topic.map { self.workerCounts($0).connected } ?? 0
+            let connected = topic.map { self.workspace.workerCounts($0).connected } ?? 0
             rest.accepted -= books.accepted
             rest.launched -= books.launched
             rest.pending -= books.pending
@@ -105,13 +118,13 @@ extension EngineCore {
         text.histogram(.commitDuration, times.commits, unitsPerBase: 1_000_000)
         text.histogram(.commitPushes, times.pushes, unitsPerBase: 1)
         text.histogram(.admitToDurable, times.admitToDurable, unitsPerBase: 1_000_000)
-        text.value(.storeFailed, self.failure == nil ? 0 : 1)
-        text.value(.lossAccepted, self.acceptedLoss == nil ? 0 : 1)
-        text.values(.limitsMet, self.timesEveryLimitWasMet.map { ($0.name, $0.count) })
+        text.value(.storeFailed, self.workspace.failure == nil ? 0 : 1)
+        text.value(.lossAccepted, self.records.acceptedLoss == nil ? 0 : 1)
+        text.values(.limitsMet, self.limits.all(self.workspace.dispatcher).map { ($0.name, $0.count) })
         text.values(.connections, figures.connections.map { ("\($0.role)", Int64($0.count)) })
         text.value(.draining, self.isDraining ? 1 : 0)
         if let expiry = figures.certificateExpiry { text.value(.certificateExpiry, expiry) }
-        text.value(.countingSince, self.countingSince / 1000)
+        text.value(.countingSince, self.records.countingSince / 1000)
         text.values(.buildInfo, [(wakeGateVersion, 1)])
     }
 }

@@ -1,8 +1,10 @@
+import Answers
 import Bytes
 import DeviceEngine
+import History
 import WakeDispatch
 
-/// Collects what steps have for the loops and webhooks until it is durable.
+/// Collects what steps have for the loops, the webhooks and the history until it is durable.
 final class EffectStage: DispatchOutput {
     /// What the next commit will let out.
     var group: StepGroup
@@ -12,6 +14,30 @@ final class EffectStage: DispatchOutput {
     init(group: StepGroup, offset: WallOffset) {
         self.group = group
         self.offset = offset
+    }
+
+    func answer(_ reply: PushReply) {
+        self.group.effects[reply.address].append(reply)
+    }
+
+    func answer(_ address: StreamAddress, _ outcome: Outcome) {
+        self.group.effects[address].append(outcome, to: address)
+    }
+
+    /// The history answers, behind everything that happened until now.
+    func ask(_ question: HistoryQuestion) {
+        self.group.history.questions.append(question)
+    }
+
+    /// A stream begins.
+    func subscribed(_ address: StreamAddress) {
+        self.group.effects[address].appendSubscribed(address)
+    }
+
+    /// Nothing is launched any more.
+    func draining() {
+        for effects in self.group.effects.loops { effects.appendDraining() }
+        self.group.effects.webhooks.appendDraining()
     }
 
     func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress) {

@@ -1,12 +1,5 @@
 import DeviceEngine
 
-/// Pushes that came to the engine together, and when.
-struct PushArrival: BitwiseCopyable {
-    /// When they left their loop, by the monotonic clock in microseconds.
-    let at: Int64
-    let count: Int64
-}
-
 /// How long commits took, and the pushes that waited for them, since the process began; times in microseconds.
 package struct CommitTimes: Sendable {
     private static let bounds: [Int64] = [
