@@ -41,7 +41,7 @@ final class RoomSimulation {
 
     /// One life of the engine room.
     private struct Room {
-        let core: EngineCore
+        let core: EmbeddedGatewayEngine
         let committer: SteppedCommitter
         let history: SteppedHistory
         let loop: LoopMailbox
@@ -97,7 +97,7 @@ extension RoomSimulation {
         let loop = LoopMailbox()
         let history = SteppedHistory(self.medium, PerOutlet(loop))
         var committer: SteppedCommitter?
-        let core = try EngineCore(
+        let core = try EmbeddedGatewayEngine(
             configuration: Self.configuration,
             historyKey: EngineRig.historyKey,
             world: self.world(),

@@ -11,8 +11,10 @@ import Platform
 final class AnswerWriter {
     private let loop: EventLoop
     private let response = Response()
-    /// Empty but while an answer is written.
+    /// Empty but while the answer to a push is written.
     private var body = ByteBuffer()
+    /// Empty but while another answer is written.
+    private var writer = JSONWriter()
 
     init(_ loop: EventLoop) {
         self.loop = loop
@@ -41,21 +43,17 @@ final class AnswerWriter {
         answer.body.withByteView { _ = self.loop.respond(stream, self.response, body: $0) }
     }
 
-    /// - Parameter body: JSON, or empty for an answer without content.
-    func answer(_ stream: StreamID, status: Int, body: ByteView) {
-        if body.isEmpty {
-            self.response.begin(status: status)
+    /// Answers with what came of a request.
+    func answer(_ stream: StreamID, _ outcome: Outcome) {
+        outcome.write(to: &self.writer)
+        if self.writer.buffer.view.isEmpty {
+            self.response.begin(status: outcome.status)
             _ = self.loop.respond(stream, self.response, body: nil)
         } else {
-            self.begin(status: status)
-            _ = self.loop.respond(stream, self.response, body: body)
+            self.begin(status: outcome.status, outcome.kind.mediaType)
+            _ = self.loop.respond(stream, self.response, body: self.writer.buffer.view)
         }
-    }
-
-    func answer(_ stream: StreamID, metrics text: ByteView) {
-        self.response.begin(status: 200)
-        self.response.add("content-type", "text/plain; version=0.0.4; charset=utf-8")
-        _ = self.loop.respond(stream, self.response, body: text)
+        self.writer.removeAll()
     }
 
     /// Begins a stream of events.
@@ -70,9 +68,9 @@ final class AnswerWriter {
         return self.loop.beginStreaming(stream, self.response)
     }
 
-    private func begin(status: Int) {
+    private func begin(status: Int, _ mediaType: StaticString = "application/json") {
         self.response.begin(status: status)
-        self.response.add("content-type", "application/json")
+        self.response.add("content-type", mediaType)
         if status == 503 { self.response.add("retry-after", "5") }
         if status == 429 { self.response.add("retry-after", "60") }
     }

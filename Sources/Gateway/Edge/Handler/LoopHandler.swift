@@ -175,10 +175,9 @@ package final class LoopHandler: RequestHandler {
     private func take(_ effect: Effect) {
         switch effect {
         case .pushAnswer(let reply): self.pushes.answer(reply)
-        case .answer(let address, let status, let body):
+        case .answer(let address, let outcome):
             self.workers.refused(StreamID(address))
-            self.answers.answer(StreamID(address), status: status, body: body)
-        case .metrics(let address, let text): self.answers.answer(StreamID(address), metrics: text)
+            self.answers.answer(StreamID(address), outcome)
         case .subscribed(let address):
             if self.workers.subscribed(address) { self.sayGoodbye(StreamID(address).connection) }
         case .wake(let address, let wake): self.workers.deliver(wake, to: address)

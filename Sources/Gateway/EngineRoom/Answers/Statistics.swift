@@ -7,7 +7,7 @@ import Platform
 import WakeDispatch
 
 /// The counters of one topic, or of all, as `GET /v1/stats` answers them.
-struct Statistics {
+package struct Statistics: Sendable {
     let books: Books
     /// Refused pushes, by the index of the reason.
     let rejected: [Int64]
@@ -100,17 +100,5 @@ struct Statistics {
     private var pushesPerLaunch: Double {
         guard self.books.launched > 0 else { return 0 }
         return Double(self.books.completed + self.books.coalesced) / Double(self.books.launched)
-    }
-}
-
-extension JSONWriter {
-    /// An object of counts.
-    mutating func counts(_ counts: [(name: String, count: Int64)]) {
-        self.beginObject()
-        for (name, count) in counts {
-            self.key(name)
-            self.integer(count)
-        }
-        self.endObject()
     }
 }
