@@ -76,7 +76,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--folder", type=Path, help="where the copy and its build are; .build/mutations by default")
     parser.add_argument("--jobs", type=int, help="how many files are compiled at a time")
-    parser.add_argument("--test-seconds", type=float, default=300, help="how long the tests of one fault may take")
+    parser.add_argument("--test-seconds", type=float, default=180, help="how long the tests of one fault may take")
     options = parser.parse_args()
     root = Path.cwd()
     mutations = chosen(options.patterns)

@@ -52,10 +52,10 @@ MUTATIONS = [
     ),
     Mutation(
         "policy.expiry",
-        "what waits longer than its expiry is discarded, at that moment",
+        "a push that waits until its expiration is discarded then",
         STATE,
-        "if let pending = self.pending, pending.expiry <= now {",
-        "if let pending = self.pending, pending.expiry < now {",
+        "            expiry = moment\n",
+        "            expiry = moment + parameters.launchInterval\n",
         SIMULATION,
     ),
     Mutation(
