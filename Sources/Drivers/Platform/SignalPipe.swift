@@ -17,11 +17,7 @@ package enum SignalPipe {
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
         }
         unsafe self.writeEnd = ends[1]
-        // A parent may have left them blocked, as threads of libdispatch do, and then they would never arrive.
-        var unblocked = sigset_t()
-        unsafe sigemptyset(&unblocked)
         for signal in signals {
-            unsafe sigaddset(&unblocked, signal)
             _ = Glibc.signal(signal) { number in
                 let saved = errno
                 var byte = UInt8(truncatingIfNeeded: number)
@@ -29,7 +25,8 @@ package enum SignalPipe {
                 errno = saved
             }
         }
-        unsafe pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
+        // A parent may have left them blocked, as threads of libdispatch do, and then they would never arrive.
+        NamedThread.unblock(signals)
         return ends[0]
     }
 
@@ -43,7 +40,7 @@ package enum SignalPipe {
     /// The signals that came since the last call.
     package static func read(_ descriptor: Int32) -> [Int32] {
         var bytes = [UInt8](repeating: 0, count: 256)
-        let count = unsafe bytes.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
-        return bytes.prefix(max(0, count)).map { Int32($0) }
+        let count = (try? Descriptor.read(descriptor, into: &bytes)) ?? 0
+        return bytes.prefix(count).map { Int32($0) }
     }
 }

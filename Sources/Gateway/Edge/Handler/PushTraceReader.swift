@@ -1,15 +1,21 @@
-import Bytes
+package import Bytes
 import DeviceEngine
-import HTTPTransport
+package import HTTPTransport
 
-extension LoopHandler {
+/// Reads the traces that pushes belong to from their heads.
+package struct PushTraceReader: ~Copyable {
+    /// What was read last.
+    private var bytes = ByteBuffer()
+
+    package init() {}
+
     /// The trace that a push with a `traceparent` belongs to, as `PushTrace` keeps it; empty when the header is not as
     /// the W3C text has it. Valid until the next call.
     ///
     /// As that text wants it a `traceparent` that is malformed or comes twice is ignored, with everything that belongs
     /// to it; a `tracestate` that is too long, comes twice or holds what no header may is ignored alone.
-    func trace(of request: Request) -> ByteView {
-        self.traceBytes.removeAll()
+    package mutating func read(_ request: Request) -> ByteView {
+        self.bytes.removeAll()
         var parent: TraceParent?
         var state = ByteView()
         var (parents, states) = (0, 0)
@@ -24,8 +30,8 @@ extension LoopHandler {
             }
         }
         guard parents == 1, let parent else { return ByteView() }
-        PushTrace.write(parent, state: states == 1 && Self.isState(state) ? state : ByteView(), to: &self.traceBytes)
-        return self.traceBytes.view
+        PushTrace.write(parent, state: states == 1 && Self.isState(state) ? state : ByteView(), to: &self.bytes)
+        return self.bytes.view
     }
 
     private static func isState(_ value: ByteView) -> Bool {

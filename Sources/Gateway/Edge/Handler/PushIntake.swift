@@ -8,7 +8,64 @@ import Platform
 import Settings
 import WakeDispatch
 
-extension LoopHandler {
+/// Takes the pushes of one loop: checks them as far as that needs no knowledge of devices, hands them to the engine,
+/// and has its answers written.
+final class PushIntake {
+    private let loop: EventLoop
+    private let outbox: EngineOutbox
+    private let answers: AnswerWriter
+    private let admission: Admission
+    private let counts: CredentialCounts
+    private let limits: StreamLimits
+    /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
+    private let faults: FaultPerformer?
+    /// Nil when providers are not asked for proof.
+    private var providers: ProviderGate?
+    private var rules: PushRules
+    private var unique: UniqueBits
+    private var traces = PushTraceReader()
+
+    init(
+        _ loop: EventLoop,
+        _ shared: SharedParts,
+        _ outbox: EngineOutbox,
+        _ answers: AnswerWriter,
+        _ admission: Admission,
+        _ counts: CredentialCounts,
+        _ limits: StreamLimits,
+        _ faults: FaultPerformer?
+    ) {
+        self.loop = loop
+        self.outbox = outbox
+        self.answers = answers
+        self.admission = admission
+        self.counts = counts
+        self.limits = limits
+        self.faults = faults
+        self.providers = shared.providerKeys.map { [environment = shared.configuration.environment] keys in
+            ProviderGate(keys, environment: environment, credentials: shared.credentials)
+        }
+        self.rules = shared.settings.rules
+        var random = RandomBits()
+        self.unique = UniqueBits(seed: random.pair())
+    }
+
+    func setRules(_ rules: PushRules) { self.rules = rules }
+
+    func connectionClosed(_ connection: ConnectionID) { self.providers?.connectionClosed(connection) }
+
+    /// The most bytes that the body of a push may have.
+    func bodyBytesMax(of request: Request) -> Int {
+        // Only voip pushes may be larger; nothing else of the request matters yet.
+        for index in 0..<request.headerCount {
+            let field = request.header(at: index)
+            if field.name == "apns-push-type" { return PushPayload.bytesMax(type: PushType(field.value)) }
+        }
+        return PushPayload.bytesMax(type: nil)
+    }
+
+    // MARK: Requests
+
     /// Checks a push and hands it to the engine; also refuses everything that is no route at all, in the provider
     /// API's order of checks.
     func push(_ request: Request) {
@@ -17,7 +74,7 @@ extension LoopHandler {
             let field = request.header(at: index)
             headers.field(name: field.name, value: field.value)
         }
-        let holder = self.authorization.certificates?.holder(of: request.stream.connection)
+        let holder = self.admission.holder(of: request.stream.connection)
         guard let topic = holder?.topics.defaultTopic, headers.unverifiedTopic == nil else {
             return self.push(request, headers, by: holder)
         }
@@ -39,25 +96,25 @@ extension LoopHandler {
         var token = DeviceToken()
         var provider: VerifiedToken?
         do throws(APNSReason) {
-            let checked = try push.checked(rules: self.settings.rules, token: &token) { headers throws(APNSReason) in
+            let checked = try push.checked(rules: self.rules, token: &token) { headers throws(APNSReason) in
                 let connection = request.stream.connection
-                if let faults = self.faults { try self.ask(faults, headers.authorization, on: connection) }
+                if let faults = self.faults { try faults.admit(headers.authorization, on: connection) }
                 // As with APNs a certificate says who pushes, whatever token is shown.
                 if let holder { return try holder.authenticate(headers) }
                 provider = try self.providers?.token(headers.authorization, on: connection, now: SystemClock.wall)
-                if self.beginsWithOneStream { self.liftStreamLimit(connection) }
+                self.limits.admitted(connection)
             } authorize: { topic throws(APNSReason) in
                 if let provider, !provider.key.admits(topic: topic) { throw .topicDisallowed }
                 if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
             }
-            let trace = headers.hasTraceParent ? self.trace(of: request) : ByteView()
+            let trace = headers.hasTraceParent ? self.traces.read(request) : ByteView()
             let command = self.command(checked, token, request, traceCount: trace.count)
             if let faults = self.faults, faults.isActive, !checked.head.isDryRun {
                 let keyID = provider?.key.keyID
-                self.submit(command, checked, request, keyID: keyID, headers, trace: trace, through: faults)
+                faults.submit(command, checked, request, keyID: keyID, headers, trace: trace)
             } else {
                 let head = checked.head
-                self.batch.append(
+                self.outbox.append(
                     command,
                     topic: head.topic,
                     collapseID: head.collapseID,
@@ -68,42 +125,18 @@ extension LoopHandler {
         } catch {
             if !headers.isDryRun {
                 let topic = headers.unverifiedTopic.flatMap { PushHead.isTopic($0) ? $0.array : nil } ?? []
-                self.batch.append(.rejected(reason: error.index, topic: topic))
+                self.outbox.reject(error, topic: topic)
             }
-            self.refuse(request.stream, error, headers.id ?? self.newAPNsID())
+            self.answers.refuse(request.stream, error, headers.id ?? self.newAPNsID())
             // No other check comes to that.
-            if error == .tooManyRequests { self.endForCredential(request.stream.connection) }
+            if error == .tooManyRequests { self.counts.exceeded(request.stream.connection) }
         }
     }
 
-    /// Answers a refused push: one DATA frame with the reason.
-    ///
-    /// - Parameters:
-    ///   - timestamp: when the token was removed, in milliseconds since 1970.
-    ///   - retryAfterSeconds: when to send it again; 0 when that is not known.
-    /// - Returns: false when the stream is gone.
-    @discardableResult
-    func refuse(
-        _ stream: StreamID,
-        _ reason: APNSReason,
-        _ apnsID: APNsID,
-        timestamp: Int64? = nil,
-        retryAfterSeconds: UInt32 = 0
-    ) -> Bool {
-        self.response.begin(status: reason.status)
-        self.addID(apnsID)
-        self.response.add("content-type", "application/json")
-        if reason == .methodNotAllowed { self.response.add("allow", "POST") }
-        if retryAfterSeconds > 0 {
-            self.response.add("retry-after", Int64(retryAfterSeconds))
-        } else if reason == .shutdown || reason == .serviceUnavailable {
-            self.response.add("retry-after", "5")
-        } else if reason == .tooManyRequests {
-            self.response.add("retry-after", "60")
-        }
-        reason.writeBody(to: &self.body, timestampMilliseconds: timestamp)
-        defer { self.body.removeAll() }
-        return self.loop.respond(stream, self.response, body: self.body.view)
+    /// Refuses a request of which nothing more is looked at.
+    func refuse(_ request: Request, _ reason: APNSReason, retryAfterSeconds: UInt32 = 0) {
+        self.outbox.reject(reason)
+        self.answers.refuse(request.stream, reason, self.newAPNsID(), retryAfterSeconds: retryAfterSeconds)
     }
 
     private func command(
@@ -119,7 +152,7 @@ extension LoopHandler {
             case .seconds(let seconds): seconds
             }
         return PushCommand(
-            reply: self.address(request.stream),
+            reply: self.loop.address(request.stream),
             token: token,
             apnsID: push.head.id ?? self.newAPNsID(),
             isNamedByClient: push.head.id != nil,
@@ -134,44 +167,19 @@ extension LoopHandler {
         )
     }
 
-    func addID(_ apnsID: APNsID) {
-        self.response.add("apns-id") { apnsID.write(to: &$0) }
+    private func newAPNsID() -> APNsID {
+        APNsID(random: self.unique.next())
     }
-}
 
-// MARK: - Answers of the engine
+    // MARK: Answers
 
-extension LoopHandler {
-    func answerPush(_ reply: PushReply) {
-        self.requestsAtEngine -= 1
-        let stream = self.stream(reply.address)
+    /// The engine has answered a push.
+    func answer(_ reply: PushReply) {
+        self.outbox.pushAnswered()
         if case .faulted = reply.address, let faults = self.faults {
-            self.answer(reply, on: stream, through: faults)
+            faults.answer(StreamID(reply.address), reply)
         } else {
-            self.answer(reply, on: stream)
+            self.answers.answer(StreamID(reply.address), reply)
         }
-    }
-
-    func answer(_ reply: PushReply, on stream: StreamID) {
-        guard reply.reason == PushReply.accepted else {
-            self.refuse(
-                stream,
-                APNSReason.allCases[Int(reply.reason)],
-                reply.apnsID,
-                timestamp: reply.timestamp == PushReply.noMoment ? nil : reply.timestamp,
-                retryAfterSeconds: reply.retryAfterSeconds
-            )
-            return
-        }
-        self.response.begin(status: 200)
-        self.addID(reply.apnsID)
-        if let disposition = Disposition(rawValue: reply.disposition) {
-            self.response.add("wakegate-disposition", disposition.name)
-        }
-        if reply.eligibleAt != PushReply.noMoment {
-            self.response.add("wakegate-eligible-at", reply.eligibleAt)
-        }
-        if let held = HoldCode(rawValue: reply.held) { self.response.add("wakegate-held", held.name) }
-        _ = self.loop.respond(stream, self.response, body: nil)
     }
 }
