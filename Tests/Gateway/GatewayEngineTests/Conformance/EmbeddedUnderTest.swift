@@ -4,6 +4,7 @@ import DeviceJournal
 import EngineRoom
 import Foundation
 import History
+import Platform
 import Synchronization
 import WakeGateTestKit
 
@@ -57,8 +58,10 @@ final class EmbeddedUnderTest: EngineUnderTest {
         // A committer with a thread is done with what it was given; what the engine still holds is lost.
         if self.storage == .journal { self.life?.committer?.stop() }
         self.slowStore = self.slowStore.reopened(keepsUnresolved: false)
-        // The old store lets go of its file first.
+        // The old store lets go of its file first, on whichever thread has it last.
+        let closed = self.life?.store?.closed
         self.life = nil
+        closed?.wait()
         self.life = try Self.begin(self.storage, self.setting, self.folder, self.slowStore)
     }
 
@@ -108,7 +111,9 @@ final class EmbeddedUnderTest: EngineUnderTest {
 ///
 /// `@unchecked Sendable`: one thread uses it at a time, but for `failNextCommit`.
 private final class FaultyStore: RecordStore, @unchecked Sendable {
-    private let store: any RecordStore
+    /// nil when it is closed.
+    private var store: (any RecordStore)?
+    let closed = Latch()
     private let durable: ((RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) -> Void
     private let isFailing = Mutex(false)
 
@@ -121,19 +126,26 @@ private final class FaultyStore: RecordStore, @unchecked Sendable {
         self.durable = durable
     }
 
+    deinit {
+        self.store = nil
+        self.closed.open()
+    }
+
     func failNextCommit() { self.isFailing.withLock { $0 = true } }
 
-    func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) { try self.store.load(take) }
+    func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
+        try self.store?.load(take)
+    }
 
-    var loss: StoreLoss? { self.store.loss }
+    var loss: StoreLoss? { self.store?.loss }
 
-    var beginsAnother: Bool { self.store.beginsAnother }
+    var beginsAnother: Bool { self.store?.beginsAnother ?? false }
 
-    func begin() throws(StoreError) { try self.store.begin() }
+    func begin() throws(StoreError) { try self.store?.begin() }
 
     func commit(_ batch: borrowing RecordBatch) throws(StoreError) {
         guard !self.isFailing.withLock({ $0 }) else { throw StoreError(message: "The disk is full.") }
-        try self.store.commit(batch)
+        try self.store?.commit(batch)
     }
 
     func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
