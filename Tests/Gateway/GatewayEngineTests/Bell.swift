@@ -10,7 +10,7 @@ final class Bell: @unchecked Sendable {
     private var droppedEventsCount = 0
     private var failureTexts: [String] = []
 
-    /// The core is to be stepped.
+    /// The engine is to be stepped.
     func ring() { self.change { $0.isRung = true } }
 
     /// Something lies in the mailbox of the loop.
@@ -19,18 +19,18 @@ final class Bell: @unchecked Sendable {
     /// The history dropped events.
     func drop(_ count: Int) { self.change { $0.droppedEventsCount += count } }
 
-    /// The core said that its store has failed.
+    /// The engine said that its store has failed.
     func fail(_ message: String) { self.change { $0.failureTexts.append(message) } }
 
     /// How many events the history dropped.
     var droppedEvents: Int { self.condition.withLock { self.droppedEventsCount } }
 
-    /// What the core said of its store, once for each time it said so.
+    /// What the engine said of its store, once for each time it said so.
     var failures: [String] { self.condition.withLock { self.failureTexts } }
 
     /// Waits until something happens.
     ///
-    /// - Returns: whether the core is to be stepped; nil when nothing happened until `limit`.
+    /// - Returns: whether the engine is to be stepped; nil when nothing happened until `limit`.
     func wait(until limit: Date) -> Bool? {
         self.condition.withLock {
             while !self.isRung, !self.isDelivered {

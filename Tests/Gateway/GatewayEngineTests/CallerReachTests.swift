@@ -6,8 +6,8 @@ import WakeGateTestKit
 @Suite("What the engine lets a caller reach", .timeLimit(.minutes(15)))
 struct CallerReachTests {
     /// Device 1 is of topic 0 and has a wake in flight on stream 3, device 2 is of topic 1.
-    private func rig() throws -> CoreRig {
-        let rig = try CoreRig()
+    private func rig() throws -> GatewayEngineRig {
+        let rig = try GatewayEngineRig()
         try rig.ask(1...4) {
             $0.register(1, 1)
             $0.register(2, 2, topic: 1)

@@ -3,11 +3,11 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("What leaves the core, and when", .timeLimit(.minutes(15)))
+@Suite("What leaves the engine, and when", .timeLimit(.minutes(15)))
 struct CommitOrderTests {
     @Test("Nothing leaves before the commit that covers it; what came during a sync is covered by one next commit")
     func groups() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2) { $0.push(2, 1) }
@@ -43,7 +43,7 @@ struct CommitOrderTests {
 
     @Test("Several changes of a device within one commit are one record")
     func oneRecord() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 9) }
         rig.gate.close()
@@ -63,7 +63,7 @@ struct CommitOrderTests {
 
     @Test("A lone push is committed at once, and a question that changes nothing needs no commit")
     func lonePush() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         #expect(rig.store.commits == 1, "the beginning")
         for request in 1...5 {
@@ -85,7 +85,7 @@ struct CommitOrderTests {
 
     @Test("A wake leaves only when its launch is durable, and behind the 200 of its push")
     func wake() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1) { $0.subscribe(1) }
         rig.gate.close()
@@ -98,7 +98,7 @@ struct CommitOrderTests {
         let kinds = rig.told.filter { $0.kind != .subscribed }.map(\.kind)
         #expect(Set(kinds) == [.push, .wake])
         // The launch is in what is durable: the next process knows of it.
-        let next = try CoreRig(SimulatedStore(rig.store.durable))
+        let next = try GatewayEngineRig(SimulatedStore(rig.store.durable))
         defer { next.stop() }
         let statistics = try next.ask(1) { $0.statistics(1) }
         #expect(statistics.integer("wakes", "launched") == 1)
@@ -107,7 +107,7 @@ struct CommitOrderTests {
 
     @Test("What is let out keeps the order in which it came about, across commits and without them")
     func order() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         var generator = SeededGenerator(seed: 7)
         var request = 0
@@ -139,7 +139,7 @@ struct CommitOrderTests {
 
     @Test("A question asked during a sync answers what is durable when the answer leaves")
     func question() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         rig.gate.close()
         rig.step { $0.push(1, 1) }
@@ -151,8 +151,8 @@ struct CommitOrderTests {
         rig.gate.open()
         let answers = try rig.answers(1...3)
         #expect(answers[1].integer("pushes", "accepted") == 1)
-        #expect(answers[2].string("pending", "apnsID") == CoreRig.apnsID(1))
-        #expect(answers[2].recent.first == ["push", CoreRig.apnsID(1), "scheduled"])
+        #expect(answers[2].string("pending", "apnsID") == GatewayEngineRig.apnsID(1))
+        #expect(answers[2].recent.first == ["push", GatewayEngineRig.apnsID(1), "scheduled"])
         #expect(rig.store.commits == 2)
     }
 }

@@ -7,12 +7,12 @@ import WakeGateTestKit
 struct DeliveryLogTests {
     @Test("A push that is launched and answered is completed, step by step, at once after its 200")
     func completed() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }
         let waiting = try rig.ask(2) { $0.way(2, of: 1) }
         #expect(waiting.status == 200)
-        #expect(waiting.string("apnsID") == CoreRig.apnsID(1) && waiting.string("state") == "pending")
+        #expect(waiting.string("apnsID") == GatewayEngineRig.apnsID(1) && waiting.string("state") == "pending")
         #expect(waiting.steps == [["received", "scheduled", ""]])
         #expect(try #require(waiting.integer("receivedAt")) > 1_700_000_000_000)
         try rig.ask(3) { $0.subscribe(3) }
@@ -30,23 +30,23 @@ struct DeliveryLogTests {
 
     @Test("A coalesced push names the one it went into, which names it in turn")
     func coalesced() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...2) {
             $0.push(1, 1)
             $0.push(2, 1)
         }
         let older = try rig.ask(3) { $0.way(3, of: 1) }
-        #expect(older.string("state") == "coalesced" && older.string("into") == CoreRig.apnsID(2))
-        #expect(older.steps.last == ["coalesced", "", CoreRig.apnsID(2)])
+        #expect(older.string("state") == "coalesced" && older.string("into") == GatewayEngineRig.apnsID(2))
+        #expect(older.steps.last == ["coalesced", "", GatewayEngineRig.apnsID(2)])
         let newer = try rig.ask(4) { $0.way(4, of: 2) }
         #expect(newer.string("state") == "pending" && newer.string("into") == nil)
-        #expect(newer.steps == [["received", "coalesced", ""], ["absorbed", "", CoreRig.apnsID(1)]])
+        #expect(newer.steps == [["received", "coalesced", ""], ["absorbed", "", GatewayEngineRig.apnsID(1)]])
     }
 
     @Test("A push that fails while another waits is coalesced into that one")
     func failed() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2) { $0.push(2, 1) }
@@ -57,16 +57,16 @@ struct DeliveryLogTests {
             $0.report(4, wake, .failed)
         }
         let failed = try rig.ask(5) { $0.way(5, of: 2) }
-        #expect(failed.string("state") == "coalesced" && failed.string("into") == CoreRig.apnsID(3))
-        #expect(failed.steps.suffix(2) == [["result", "failed", ""], ["coalesced", "", CoreRig.apnsID(3)]])
+        #expect(failed.string("state") == "coalesced" && failed.string("into") == GatewayEngineRig.apnsID(3))
+        #expect(failed.steps.suffix(2) == [["result", "failed", ""], ["coalesced", "", GatewayEngineRig.apnsID(3)]])
         let heir = try rig.ask(6) { $0.way(6, of: 3) }
-        #expect(heir.steps == [["received", "scheduled", ""], ["absorbed", "", CoreRig.apnsID(2)]])
+        #expect(heir.steps == [["received", "scheduled", ""], ["absorbed", "", GatewayEngineRig.apnsID(2)]])
         #expect(heir.string("state") == "pending")
     }
 
     @Test("A discarded push says why; one that wakes nobody says so; an unknown one is 404")
     func others() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...4) {
             $0.push(1, 1, expiration: 0)
@@ -87,7 +87,7 @@ struct DeliveryLogTests {
 
     @Test("One name on two devices is two pushes: the last is told, or that of the device that is named")
     func twoDevices() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...3) {
             $0.push(1, 1, clientID: 700)
@@ -107,7 +107,7 @@ struct DeliveryLogTests {
 
     @Test("A device's last pushes are listed, the newest first and at most 32, each with its state")
     func list() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...40) { for request in 1...40 { $0.push(request, 1) } }
         let answers = try rig.ask(41...42) {
@@ -115,17 +115,17 @@ struct DeliveryLogTests {
             $0.devicePushes(42, 9)
         }
         let pushes = answers[0].value(["pushes"]) as? [[String: Any]] ?? []
-        #expect(pushes.map { $0["apnsID"] as? String } == (9...40).reversed().map { CoreRig.apnsID($0) })
+        #expect(pushes.map { $0["apnsID"] as? String } == (9...40).reversed().map { GatewayEngineRig.apnsID($0) })
         #expect(pushes.first?["state"] as? String == "pending")
         #expect(pushes.dropFirst().allSatisfy { $0["state"] as? String == "coalesced" })
-        #expect(pushes.dropFirst().first?["into"] as? String == CoreRig.apnsID(40))
+        #expect(pushes.dropFirst().first?["into"] as? String == GatewayEngineRig.apnsID(40))
         #expect(answers[0].string("token")?.count == 64)
         #expect(answers[1].status == 404 && answers[1].string("reason") == "UnknownDevice")
     }
 
     @Test("A repeated push leaves no trace of its own")
     func repeated() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...3) { for request in 1...3 { $0.push(request, 1, clientID: 700) } }
         let way = try rig.ask(4) { $0.way(4, of: 700) }
@@ -136,7 +136,7 @@ struct DeliveryLogTests {
     func afterFailure() throws {
         let store = SimulatedStore()
         store.failOperation(7)
-        let rig = try CoreRig(store)
+        let rig = try GatewayEngineRig(store)
         defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }
         #expect(try rig.ask(2) { $0.push(2, 1) }.status == 503)

@@ -4,7 +4,7 @@ import Testing
 struct EffectOrderTests {
     @Test("The effects of many steps are in their order, each with its own bytes")
     func joined() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         rig.step { $0.subscribe(1, slots: 64) }
         let requests = 100..<140
         for request in requests {
@@ -16,7 +16,7 @@ struct EffectOrderTests {
         rig.stop()
         #expect(rig.told.first?.kind == .subscribed)
         #expect(rig.wakes.map { $0.integer("payload", "n") } == requests.map { Int64($0) })
-        #expect(rig.wakes.map { $0.string("device") } == requests.map { CoreRig.token($0) })
+        #expect(rig.wakes.map { $0.string("device") } == requests.map { GatewayEngineRig.token($0) })
         #expect(rig.wakes.map { $0.string("collapseID")?.count ?? 0 } == requests.map { $0 - 100 })
         let answers = rig.told.filter { $0.kind == .push || $0.kind == .answer }
         #expect(answers.map(\.request) == requests.flatMap { [$0, $0 + 1000] })

@@ -26,11 +26,11 @@ struct EngineStateTests {
 
     /// A room in some state: stream 1 holds the wake of device 1, and device 2 is registered.
     private struct Scene {
-        let rig: CoreRig
+        let rig: GatewayEngineRig
         let wake: WakeID
 
         init(_ state: State) throws {
-            self.rig = try CoreRig()
+            self.rig = try GatewayEngineRig()
             try self.rig.ask(1) { $0.subscribe(1) }
             try self.rig.ask(2) { $0.push(2, 1, .immediate) }
             try self.rig.waitForWakes(1)

@@ -136,7 +136,7 @@ struct FailedCommitTests {
     func drainBehind() throws {
         let store = SimulatedStore()
         store.failOperation(5)
-        let rig = try CoreRig(store)
+        let rig = try GatewayEngineRig(store)
         rig.gate.close()
         rig.step { $0.push(1, 1) }
         try rig.waitForCommit()
@@ -170,7 +170,7 @@ struct FailedCommitTests {
     func loneFailure(operation: Int) throws {
         let store = SimulatedStore()
         store.failOperation(operation)
-        let rig = try CoreRig(store)
+        let rig = try GatewayEngineRig(store)
         defer { rig.stop() }
         rig.step { $0.push(1, 1) }
         #expect(try rig.answers(1...1)[0].text == "ServiceUnavailable")
@@ -181,7 +181,7 @@ struct FailedCommitTests {
     func failureAtTheEnd() throws {
         let store = SimulatedStore()
         store.failOperation(5)
-        let rig = try CoreRig(store)
+        let rig = try GatewayEngineRig(store)
         rig.step { $0.push(1, 1) }
         rig.stop()
         #expect(rig.bell.failures.count == 1)
@@ -197,7 +197,7 @@ struct FailedCommitTests {
     func nextProcess(commit: Int, keepsUnresolved: Bool) throws {
         let script = try FailureScript(failingAt: commit, .syncing)
         script.rig.stop()
-        let next = try CoreRig(script.rig.store.reopened(keepsUnresolved: keepsUnresolved))
+        let next = try GatewayEngineRig(script.rig.store.reopened(keepsUnresolved: keepsUnresolved))
         defer { next.stop() }
         let statistics = try next.ask(1) { $0.statistics(1) }
         try Self.expectBalance(statistics)

@@ -32,7 +32,7 @@ final class FailureScript {
     /// How many commits it has, the one at the start left out.
     static var commitCount: Int { self.moves.count }
 
-    let rig: CoreRig
+    let rig: GatewayEngineRig
     /// The last answer about everything that every promise made until then was part of.
     private(set) var durable: Told
     /// The topics, and the first device, at that moment.
@@ -50,7 +50,7 @@ final class FailureScript {
         // A load, a beginning and the commit of the start come first.
         let operation = 2 + 2 * (commit + 1) + (phase == .writing ? 0 : 1)
         store.failOperation(operation, isLasting: isReloadFailing)
-        self.rig = try CoreRig(store)
+        self.rig = try GatewayEngineRig(store)
         (self.durable, self.topics, self.device) = try Self.look(self.rig, 1000)
         for number in 0..<commit {
             try self.make(Self.moves[number])
@@ -59,7 +59,7 @@ final class FailureScript {
         try self.fail(at: Self.moves[commit], phase)
     }
 
-    private static func look(_ rig: CoreRig, _ first: Int) throws -> (Told, Told, Told) {
+    private static func look(_ rig: GatewayEngineRig, _ first: Int) throws -> (Told, Told, Told) {
         let answers = try rig.ask(first...first + 2) {
             $0.statistics(first)
             $0.topics(first + 1)

@@ -7,13 +7,15 @@ import WakeGateTestKit
 
 @Suite("Metrics", .timeLimit(.minutes(15)))
 struct MetricsTests {
-    private func metrics(_ rig: CoreRig, _ request: Int = 900, named topics: [Int] = []) throws -> MetricsReading {
+    private func metrics(_ rig: GatewayEngineRig, _ request: Int = 900, named topics: [Int] = []) throws
+        -> MetricsReading
+    {
         try MetricsReading(rig.ask(request) { $0.metrics(request, named: topics) }.text)
     }
 
     @Test("Every metric comes once, with its help and type, in the order of the list, whatever has happened")
     func all() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         let reading = try self.metrics(rig)
         #expect(reading.names == Metric.all.map(\.name))
@@ -28,7 +30,7 @@ struct MetricsTests {
 
     @Test("Counters and gauges say what the statistics say, and every push is accounted for")
     func counts() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...6) { requests in
             requests.subscribe(1, slots: 1)
@@ -66,7 +68,7 @@ struct MetricsTests {
 
     @Test("A device without a worker for its topic is told, and for how long its push could have been launched")
     func withoutWorker() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...3) { requests in
             requests.push(1, 1)
@@ -84,7 +86,7 @@ struct MetricsTests {
 
     @Test("Topics that the configuration names have their own series, and all others one together")
     func topics() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...4) { requests in
             requests.push(1, 1, topic: 0)
@@ -101,7 +103,7 @@ struct MetricsTests {
 
     @Test("Pushes count with the commit that made them durable, how many there were, and how long they waited for it")
     func commits() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         let before = try self.metrics(rig)
         rig.gate.close()
@@ -137,11 +139,11 @@ struct MetricsTests {
 
     @Test("No device token and no apns-id is in it")
     func secrets() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }
         let text = try rig.ask(900) { $0.metrics(900) }.text
-        #expect(!text.contains(CoreRig.apnsID(1)))
+        #expect(!text.contains(GatewayEngineRig.apnsID(1)))
         #expect(text.range(of: "[0-9a-f]{32}", options: .regularExpression) == nil)
     }
 }

@@ -53,7 +53,7 @@ struct RefusedStartTests {
 
     /// What a gateway has stored after a few pushes, wakes and refusals.
     private static func records() throws -> Records {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2...6) {
@@ -78,7 +78,7 @@ struct RefusedStartTests {
         let path = folder.appending(path: "journal.sqlite").path
         try Self.write(records, path, format)
         // What is refused below starts as it is.
-        #expect(try CoreRig.refusal(of: try Journal(path: path)) == nil)
+        #expect(try GatewayEngineRig.refusal(of: try Journal(path: path)) == nil)
         fault.change(&records)
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
             try FileManager.default.removeItem(at: folder.appending(path: name))
@@ -86,7 +86,7 @@ struct RefusedStartTests {
         try Self.write(records, path, format)
         let before = try Self.contents(folder)
         #expect(before.count == format + 1, "file, log and mark; in format 1 there is no mark")
-        let refusal = try #require(try CoreRig.refusal(of: try Journal(path: path)))
+        let refusal = try #require(try GatewayEngineRig.refusal(of: try Journal(path: path)))
         #expect(refusal.message.contains(fault.words), "\(refusal.message)")
         #expect(try Self.contents(folder) == before)
     }

@@ -121,8 +121,8 @@ struct RoomClients {
         // A worker that has left does not get it.
         guard let stream = self.streams[told.request] else { return nil }
         if let identifier = told.string("apnsID"), let device = told.string("device") {
-            let push = self.sent.keys.first { CoreRig.apnsID($0) == identifier }
-            guard let push, self.sent[push].map({ CoreRig.token($0) }) == device else {
+            let push = self.sent.keys.first { GatewayEngineRig.apnsID($0) == identifier }
+            guard let push, self.sent[push].map({ GatewayEngineRig.token($0) }) == device else {
                 return "wake \(wake) carries a push of another device"
             }
         }

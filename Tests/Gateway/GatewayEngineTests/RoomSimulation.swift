@@ -31,7 +31,7 @@ final class RoomSimulation {
 
     /// One life of the engine room.
     private struct Room {
-        let core: any GatewayEngine
+        let engine: any GatewayEngine
         let committer: SteppedCommitter
         let history: SteppedHistory
         let loop: LoopMailbox
@@ -87,7 +87,7 @@ extension RoomSimulation {
         let loop = LoopMailbox()
         let history = SteppedHistory(self.medium, PerOutlet(loop))
         var committer: SteppedCommitter?
-        let core = try EmbeddedGatewayEngine(
+        let engine = try EmbeddedGatewayEngine(
             configuration: Self.configuration,
             historyKey: EngineRig.historyKey,
             world: self.world(),
@@ -101,8 +101,8 @@ extension RoomSimulation {
             ring: {},
             onFailure: { _ in }
         )
-        guard let committer else { return self.wrong("a core with a store has no committer") }
-        self.room = Room(core: core, committer: committer, history: history, loop: loop)
+        guard let committer else { return self.wrong("an engine with a store has no committer") }
+        self.room = Room(engine: engine, committer: committer, history: history, loop: loop)
         self.clients.restarted()
         self.checkBooks("after a start") { $0.inFlight == 0 }
     }
@@ -141,13 +141,13 @@ extension RoomSimulation {
         self.take()
     }
 
-    /// One step of the core, with what clients ask in it.
+    /// One step of the engine, with what clients ask in it.
     private func step(_ fill: (Requests) -> Void) {
-        guard let core = self.room?.core else { return }
+        guard let engine = self.room?.engine else { return }
         let requests = Requests()
         fill(requests)
         requests.batch.notePushesLeave()
-        _ = core.step(requests.batch)
+        _ = engine.step(requests.batch)
         self.take()
         guard self.clients.hasMetFailure else { return }
         // A gateway whose store has failed is ended, sooner or later.
@@ -168,7 +168,7 @@ extension RoomSimulation {
         self.coverage.add(told)
     }
 
-    /// Asks, and runs the core until the answer is there; nil when its store has failed meanwhile.
+    /// Asks, and runs the engine until the answer is there; nil when its store has failed meanwhile.
     private func ask(_ fill: (Requests, Int) -> Void) -> Told? {
         self.requests += 1
         let number = self.requests

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One thing that the core let out, in plain words.
+/// One thing that the engine let out, in plain words.
 struct Told: Hashable, CustomStringConvertible {
     enum Kind: Hashable {
         /// The answer to a push, and to any other request.

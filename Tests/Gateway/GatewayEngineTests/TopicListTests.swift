@@ -4,7 +4,7 @@ import Testing
 struct TopicListTests {
     @Test("Those that are asked for at once are written one a step, in their order, and a push waits for one alone")
     func crowd() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1) { $0.register(1, 1) }
         rig.step { requests in
@@ -22,7 +22,7 @@ struct TopicListTests {
 
     @Test("While one waits for a commit the next is not written, and no step is due for it")
     func slowCommit() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         rig.gate.close()
         rig.step { $0.register(1, 1) }

@@ -153,7 +153,7 @@ MUTATIONS = [
         "Sources/Engines/DeviceEngine/EmbeddedEngine+Records.swift",
         "takingBackAttempt: true,",
         "takingBackAttempt: false,",
-        r"(WakeDispatchTests\.CrashSimulationTests|DeviceEngineTests\.RestoreTests|GatewayEngineTests\.CoreRestartTests)",
+        r"(WakeDispatchTests\.CrashSimulationTests|DeviceEngineTests\.RestoreTests|GatewayEngineTests\.EngineRestartTests)",
     ),
     Mutation(
         "engine.rate",

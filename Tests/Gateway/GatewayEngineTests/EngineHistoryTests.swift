@@ -4,23 +4,23 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("What the core tells the history", .timeLimit(.minutes(15)))
-struct CoreHistoryTests {
+@Suite("What the engine tells the history", .timeLimit(.minutes(15)))
+struct EngineHistoryTests {
     @Test("An explanation shows the push whose 200 was just seen, at once, the newest first")
     func recent() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         for request in stride(from: 1, to: 21, by: 2) {
             try rig.ask(request) { $0.push(request, 1) }
             let explained = try rig.ask(request + 1) { $0.explain(request + 1, 1) }
-            #expect(explained.recent.first?[1] == CoreRig.apnsID(request))
+            #expect(explained.recent.first?[1] == GatewayEngineRig.apnsID(request))
             #expect(explained.recent.count == (request + 1) / 2 + 1, "with the registration")
         }
     }
 
     @Test("Who registers a token that a hash under a known seed cannot tell from another's sees nothing of the other")
     func strangers() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         // The second eight bytes cancel what goes before them: as numbers without a key, all such tokens are one.
         let cancelling = "6453f3d32de93f29"
@@ -37,18 +37,18 @@ struct CoreHistoryTests {
 
     @Test("At most 32 things are shown")
     func count() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...50) { for request in 1...50 { $0.push(request, 1) } }
         let explained = try rig.ask(51) { $0.explain(51, 1) }
-        #expect(explained.recent.map { $0[1] } == (19...50).reversed().map { CoreRig.apnsID($0) })
+        #expect(explained.recent.map { $0[1] } == (19...50).reversed().map { GatewayEngineRig.apnsID($0) })
     }
 
     @Test("What happened in a failed commit, or behind it, never happened for the history")
     func failed() throws {
         let store = SimulatedStore()
         store.failOperation(7)
-        let rig = try CoreRig(store)
+        let rig = try GatewayEngineRig(store)
         defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }
         rig.gate.close()
@@ -59,22 +59,22 @@ struct CoreHistoryTests {
         #expect(try rig.answers(2...3).map(\.status) == [503, 503])
         let explained = try rig.ask(4) { $0.explain(4, 1) }
         #expect(explained.recent.map { $0[0] } == ["push", "registered"])
-        #expect(explained.recent.first?[1] == CoreRig.apnsID(1))
-        #expect(explained.string("pending", "apnsID") == CoreRig.apnsID(1))
+        #expect(explained.recent.first?[1] == GatewayEngineRig.apnsID(1))
+        #expect(explained.string("pending", "apnsID") == GatewayEngineRig.apnsID(1))
     }
 
     @Test("The loss of a wake at a restart is in the history, once")
     func lost() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2) { $0.push(2, 1) }
         try rig.waitForWakes(1)
         let killed = SimulatedStore(rig.store.durable)
         rig.stop()
-        let next = try CoreRig(killed)
+        let next = try GatewayEngineRig(killed)
         defer { next.stop() }
         let explained = try next.ask(1) { $0.explain(1, 1) }
-        #expect(explained.recent.first == ["result", CoreRig.apnsID(2), "lost"])
+        #expect(explained.recent.first == ["result", GatewayEngineRig.apnsID(2), "lost"])
         let again = try next.ask(2) { $0.explain(2, 1) }
         #expect(again.recent == explained.recent, "it is told once")
     }

@@ -7,11 +7,11 @@ import Synchronization
 import Testing
 import WakeGateTestKit
 
-@Suite("A core starts on what another one stored", .timeLimit(.minutes(15)))
-struct CoreRestartTests {
+@Suite("An engine starts on what another one stored", .timeLimit(.minutes(15)))
+struct EngineRestartTests {
     @Test("Counters, the moment they began, and refused pushes by reason and topic go on")
     func counters() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1...6) {
             $0.push(1, 1)
             $0.push(2, 1)
@@ -30,7 +30,7 @@ struct CoreRestartTests {
         #expect(before[0].integer("pushes", "rejected", "BadTopic") == 2)
         #expect(before[2].integer("pushes", "rejected", "DeviceTokenNotForTopic") == 1)
         rig.stop()
-        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
         defer { next.stop() }
         let after = try next.ask(10...12) {
             $0.statistics(10)
@@ -42,10 +42,10 @@ struct CoreRestartTests {
 
     @Test("A collapse id that was stored before it had to be UTF-8 reaches a worker as characters")
     func collapseID() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1) { $0.push(1, 1, collapseID: [0x63, 0x61, 0x66, 0xE9]) }
         rig.stop()
-        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
         defer { next.stop() }
         try next.ask(2) { $0.subscribe(2) }
         try next.waitForWakes(1)
@@ -54,7 +54,7 @@ struct CoreRestartTests {
 
     @Test("Killed, it forgets refused pushes of the last second and nothing else")
     func rejections() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1) {
             $0.rejected(.badTopic)
             $0.push(1, 1)
@@ -65,7 +65,7 @@ struct CoreRestartTests {
             $0.rejected(.badPriority)
             $0.push(2, 1)
         }
-        let next = try CoreRig(SimulatedStore(rig.store.durable))
+        let next = try GatewayEngineRig(SimulatedStore(rig.store.durable))
         rig.stop()
         defer { next.stop() }
         let statistics = try next.ask(1) { $0.statistics(1) }
@@ -77,7 +77,7 @@ struct CoreRestartTests {
 
     @Test("A wake in flight is lost, its attempt taken back, and that is durable before anything is answered")
     func lostWake() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2) { $0.push(2, 1, .immediate) }
         try rig.waitForWakes(1)
@@ -87,10 +87,10 @@ struct CoreRestartTests {
         let killed = SimulatedStore(rig.store.durable)
         rig.stop()
 
-        let next = try CoreRig(killed)
+        let next = try GatewayEngineRig(killed)
         #expect(killed.commits == 1)
         // Killed again before it was asked anything: the loss is there, once.
-        let third = try CoreRig(SimulatedStore(killed.durable))
+        let third = try GatewayEngineRig(SimulatedStore(killed.durable))
         next.stop()
         defer { third.stop() }
         let before = try third.ask(1...3) {
@@ -105,7 +105,7 @@ struct CoreRestartTests {
         try third.ask(4) { $0.subscribe(4) }
         try third.waitForWakes(1)
         #expect(third.wakes[0].integer("attempt") == 1)
-        #expect(third.wakes[0].string("apnsID") == CoreRig.apnsID(2))
+        #expect(third.wakes[0].string("apnsID") == GatewayEngineRig.apnsID(2))
         #expect(third.wakes[0].string("wake") != third.answer(2)?.string("wake"))
         #expect(try third.lastWake() != wake)
     }
@@ -115,7 +115,7 @@ struct CoreRestartTests {
         arguments: [true, false]
     )
     func killedDuringSync(isFound: Bool) throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1) { $0.push(1, 1) }
         rig.gate.close()
         rig.step {
@@ -129,7 +129,7 @@ struct CoreRestartTests {
         rig.stop()
         for request in 2...5 { #expect(rig.answer(request)?.status == 503, "request \(request)") }
 
-        let next = try CoreRig(killed)
+        let next = try GatewayEngineRig(killed)
         defer { next.stop() }
         let answers = try next.ask(1...3) {
             $0.statistics(1)
@@ -139,13 +139,13 @@ struct CoreRestartTests {
         #expect(answers[0].integer("pushes", "accepted") == (isFound ? 3 : 1))
         #expect(answers[0].integer("pushes", "coalesced") == (isFound ? 1 : 0))
         #expect(answers[0].integer("devices", "registered") == (isFound ? 3 : 1))
-        #expect(answers[1].string("pending", "apnsID") == CoreRig.apnsID(isFound ? 2 : 1))
+        #expect(answers[1].string("pending", "apnsID") == GatewayEngineRig.apnsID(isFound ? 2 : 1))
         #expect(answers[2].status == 404)
     }
 
     @Test("A shutdown refuses what is new, takes results, and leaves both in what is stored")
     func shutdown() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2) { $0.push(2, 1) }
         try rig.waitForWakes(1)
@@ -161,7 +161,7 @@ struct CoreRestartTests {
         #expect(answers.map(\.status) == [503, 503, 204, 503])
         #expect(answers[0].text == "Shutdown" && answers[1].string("reason") == "Shutdown")
         rig.stop()
-        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
         defer { next.stop() }
         let statistics = try next.ask(1) { $0.statistics(1) }
         #expect(statistics.integer("pushes", "rejected", "Shutdown") == 1)
@@ -171,14 +171,14 @@ struct CoreRestartTests {
 
     @Test("Ended wakes are known: the same result again is 204, another is 409")
     func endedWakes() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2) { $0.push(2, 1) }
         try rig.waitForWakes(1)
         let wake = try rig.lastWake()
         #expect(try rig.ask(3) { $0.report(3, wake, .noData) }.status == 204)
         rig.stop()
-        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
         defer { next.stop() }
         let answers = try next.ask(1...2) {
             $0.report(1, wake, .noData)
@@ -190,7 +190,7 @@ struct CoreRestartTests {
 
     @Test("Budget, penalty, conditions, registration and removal of devices are as they were")
     func devices() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2) { $0.push(2, 1, .immediate) }
         try rig.waitForWakes(1)
@@ -210,7 +210,7 @@ struct CoreRestartTests {
         #expect(removed.status == 410)
         rig.stop()
 
-        let next = try CoreRig(rig.store.reopened(keepsUnresolved: false))
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
         defer { next.stop() }
         let after = try next.ask(1...2) {
             $0.explain(1, 1)
@@ -225,7 +225,7 @@ struct CoreRestartTests {
         for count in ["priority", "attempts", "coalesced"] {
             #expect(after[0].integer("pending", count) == before.integer("pending", count), "\(count)")
         }
-        #expect(after[0].string("pending", "apnsID") == CoreRig.apnsID(5))
+        #expect(after[0].string("pending", "apnsID") == GatewayEngineRig.apnsID(5))
         #expect(after[1].status == 410)
         // Moments are told by the wall clock; between two processes it and the uptime may differ by a millisecond.
         let moments: [(Int64?, Int64?)] = [
@@ -242,7 +242,7 @@ struct CoreRestartTests {
     @Test("The policy's clock goes on: an hour on the wall clock between is an hour, one set back is none")
     func clock() throws {
         for (hours, isDue) in [(1, true), (-1, false), (0, false)] as [(Int64, Bool)] {
-            let rig = try CoreRig()
+            let rig = try GatewayEngineRig()
             try rig.ask(1) { $0.subscribe(1) }
             try rig.ask(2) { $0.push(2, 1) }
             try rig.waitForWakes(1)
@@ -255,13 +255,13 @@ struct CoreRestartTests {
 
             let store = SimulatedStore(rig.store.durable)
             try Self.setWallClock(by: hours * 3_600_000, since: store)
-            let next = try CoreRig(store)
+            let next = try GatewayEngineRig(store)
             defer { next.stop() }
             try next.ask(1) { $0.subscribe(1) }
             let explained = try next.ask(2) { $0.explain(2, 1) }
             if isDue {
                 try next.waitForWakes(1)
-                #expect(next.wakes[0].string("apnsID") == CoreRig.apnsID(4))
+                #expect(next.wakes[0].string("apnsID") == GatewayEngineRig.apnsID(4))
             } else {
                 #expect(next.wakes.isEmpty, "\(hours) hours")
                 let wall = Int64(Date(timeIntervalSinceNow: 0).timeIntervalSince1970 * 1000)
@@ -277,7 +277,7 @@ struct CoreRestartTests {
     )
     func wrongClocks(years: [Int64]) throws {
         let pushes = 86
-        var rig = try CoreRig()
+        var rig = try GatewayEngineRig()
         let wall = Int64(Date(timeIntervalSinceNow: 0).timeIntervalSince1970)
         try rig.ask(1...pushes) { requests in
             for push in 1...pushes {
@@ -294,7 +294,7 @@ struct CoreRestartTests {
             try Self.changeClock(of: store, by: (before - year) * 365 * 86_400_000, boot: UInt64(number + 1))
             before = year
             let jumps = Mutex<[WallClockJump]>([])
-            rig = try CoreRig(store, onJump: { jump in jumps.withLock { $0.append(jump) } })
+            rig = try GatewayEngineRig(store, onJump: { jump in jumps.withLock { $0.append(jump) } })
             let pending = try rig.ask(1) { $0.statistics(1) }.integer("pushes", "pending")
             #expect(pending == Int64(pushes), "start \(number) of \(years)")
             #expect(jumps.withLock { $0.count } == (year == (number > 0 ? years[number - 1] : 0) ? 0 : 1))
@@ -303,7 +303,7 @@ struct CoreRestartTests {
         // An hour later what was to last an hour has expired, and nothing else.
         let store = SimulatedStore(rig.store.durable)
         try Self.changeClock(of: store, by: -3_700_000, boot: 99)
-        let last = try CoreRig(store)
+        let last = try GatewayEngineRig(store)
         defer { last.stop() }
         let stats = try last.ask(1) { $0.statistics(1) }
         #expect(stats.integer("pushes", "pending") == Int64(pushes - 1))
@@ -329,7 +329,7 @@ struct CoreRestartTests {
     func startFails(operation: Int) {
         let store = SimulatedStore()
         store.failOperation(operation)
-        #expect(throws: StoreError.self) { try CoreRig(store) }
+        #expect(throws: StoreError.self) { try GatewayEngineRig(store) }
         #expect(store.misuses.isEmpty)
     }
 
@@ -339,7 +339,7 @@ struct CoreRestartTests {
         let since: Int64 = 1_700_000_000_000
         let until = since + 1000
         store.loss = StoreLoss(file: "/j", fault: "it is cut", rows: 4, commits: 3, since: since, until: until)
-        var rig = try CoreRig(store)
+        var rig = try GatewayEngineRig(store)
         try rig.ask(1) { $0.push(1, 1) }
         let answers = try rig.ask(2...4) {
             $0.statistics(2)
@@ -357,7 +357,7 @@ struct CoreRestartTests {
         #expect(answers[2].text.contains("\nwakegate_loss_accepted 1\n"))
         rig.stop()
         store = store.reopened(keepsUnresolved: false)
-        rig = try CoreRig(store)
+        rig = try GatewayEngineRig(store)
         defer { rig.stop() }
         let next = try rig.ask(1...2) {
             $0.statistics(1)

@@ -5,15 +5,15 @@ import Synchronization
 import Testing
 import WakeGateTestKit
 
-@Suite("The core under another configuration", .timeLimit(.minutes(15)))
-struct CoreReloadTests {
+@Suite("The engine under another configuration", .timeLimit(.minutes(15)))
+struct EngineReloadTests {
     private final class Versions: Sendable {
         let numbers = Mutex<[UInt32]>([])
     }
 
     @Test("A policy has a number, which grows with each change and never with a reload that changes nothing")
     func versions() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         let versions = Versions()
         let other = EngineRig.open([(.launchInterval, 60)])
@@ -31,7 +31,7 @@ struct CoreReloadTests {
 
     @Test("Pushes of one step before the change are under the old policy, those behind it under the new one")
     func order() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         var closed = EngineRig.open()
         closed.openRegistration = false
@@ -45,7 +45,7 @@ struct CoreReloadTests {
 
     @Test("A device that waits by the old policy is launched by the new one, and its launch says by which")
     func waiting() throws {
-        let rig = try CoreRig(SimulatedStore(), EngineRig.open([(.launchInterval, 3600)]))
+        let rig = try GatewayEngineRig(SimulatedStore(), EngineRig.open([(.launchInterval, 3600)]))
         defer { rig.stop() }
         rig.step { $0.subscribe(100) }
         try rig.ask(1) { $0.push(1, 1) }
@@ -70,13 +70,13 @@ struct CoreReloadTests {
     func restart() throws {
         let store = SimulatedStore()
         let other = EngineRig.open([(.launchInterval, 60)])
-        let first = try CoreRig(store)
+        let first = try GatewayEngineRig(store)
         first.step { $0.configure(other) }
         try first.ask(1) { $0.push(1, 1) }
         first.stop()
         for (configuration, number) in [(other, 2), (other, 2), (EngineRig.open(), 3)] as [(EngineConfiguration, Int64)]
         {
-            let next = try CoreRig(store, configuration)
+            let next = try GatewayEngineRig(store, configuration)
             #expect(try next.ask(1) { $0.explain(1, 1) }.integer("policyVersion") == number)
             next.stop()
         }
@@ -86,7 +86,7 @@ struct CoreReloadTests {
     func failed() throws {
         let store = SimulatedStore()
         store.failOperation(7)
-        let rig = try CoreRig(store)
+        let rig = try GatewayEngineRig(store)
         defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }
         #expect(try rig.ask(2) { $0.push(2, 1) }.status == 503)

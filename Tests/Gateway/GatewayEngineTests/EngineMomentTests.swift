@@ -1,10 +1,10 @@
 import Testing
 
 @Suite("Moments in answers", .timeLimit(.minutes(15)))
-struct CoreMomentTests {
+struct EngineMomentTests {
     @Test("A removal has one timestamp, whichever step answers")
     func oneTimestamp() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         _ = try rig.ask(1) { $0.register(1, 1) }
         _ = try rig.ask(2) { $0.unregister(2, 1) }

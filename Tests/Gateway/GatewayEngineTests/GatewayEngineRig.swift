@@ -13,20 +13,20 @@ import WakeDispatch
 import WakeFormat
 import WakeGateTestKit
 
-/// The gateway's core over a store that waits and fails on command, stepped by the thread of the test.
+/// The embedded engine over a store that waits and fails on command, stepped by the thread of the test.
 ///
 /// Requests and streams have numbers; a push's apns-id is made of its request's.
-final class CoreRig {
+final class GatewayEngineRig {
     let store: SimulatedStore
     let gate = Gate()
     let bell = Bell()
-    private let core: any GatewayEngine
+    private let engine: any GatewayEngine
     private let loop = LoopMailbox()
     private let history: HistoryThread
     /// Everything that was let out, in its order.
     private(set) var told: [Told] = []
 
-    /// - Throws: `StoreError` when the core cannot start.
+    /// - Throws: `StoreError` when the engine cannot start.
     init(
         _ store: SimulatedStore = SimulatedStore(),
         _ configuration: EngineConfiguration = EngineRig.open(),
@@ -42,7 +42,7 @@ final class CoreRig {
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
         do {
-            self.core = try EmbeddedGatewayEngine(
+            self.engine = try EmbeddedGatewayEngine(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
                 jumpWatch: ClockJumpWatch(onJump: onJump),
@@ -60,7 +60,7 @@ final class CoreRig {
         }
     }
 
-    /// Why a core does not start on `store` where workers are not asked who they are; nil when it does.
+    /// Why an engine does not start on `store` where workers are not asked who they are; nil when it does.
     static func refusal(of store: any RecordStore) throws -> StoreError? {
         let loop = LoopMailbox()
         let history = try HistoryThread(
@@ -70,7 +70,7 @@ final class CoreRig {
         )
         defer { history.stop() }
         do throws(StoreError) {
-            let core = try EmbeddedGatewayEngine(
+            let engine = try EmbeddedGatewayEngine(
                 configuration: EngineRig.open(),
                 historyKey: EngineRig.historyKey,
                 workers: .notAsked(folder: "/state"),
@@ -79,7 +79,7 @@ final class CoreRig {
                 ring: {},
                 onFailure: { _ in }
             )
-            core.finish()
+            engine.finish()
             return nil
         } catch { return error }
     }
@@ -87,7 +87,7 @@ final class CoreRig {
     /// Stops as a gateway does that is told to: what was taken is made durable first.
     func stop() {
         self.gate.open()
-        self.core.finish()
+        self.engine.finish()
         self.history.stop()
         self.takeTold()
     }
@@ -100,13 +100,13 @@ final class CoreRig {
         let requests = Requests()
         fill(requests)
         requests.batch.notePushesLeave()
-        return self.core.step(requests.batch)
+        return self.engine.step(requests.batch)
     }
 
-    /// Runs the core, without requests of its own, until `isDone` holds of what was let out.
+    /// Runs the engine, without requests of its own, until `isDone` holds of what was let out.
     ///
     /// - Throws: when it does not within ten seconds.
-    func run(_ what: String, until isDone: (CoreRig) -> Bool) throws {
+    func run(_ what: String, until isDone: (GatewayEngineRig) -> Bool) throws {
         let limit = Date(timeIntervalSinceNow: 10)
         self.takeTold()
         while !isDone(self) {
@@ -391,9 +391,9 @@ extension Told {
         case .wake(let address, let wake):
             self.init(kind: .wake, request: address.number, text: Self.text(wake.wake))
         case .expired(let address, let wake):
-            self.init(kind: .expired, request: address.number, text: #"{"wake":"\#(CoreRig.text(wake))"}"#)
+            self.init(kind: .expired, request: address.number, text: #"{"wake":"\#(GatewayEngineRig.text(wake))"}"#)
         case .released(let address, let wake):
-            self.init(kind: .released, request: address.number, text: CoreRig.text(wake))
+            self.init(kind: .released, request: address.number, text: GatewayEngineRig.text(wake))
         case .drained(let address): self.init(kind: .drained, request: address.number)
         case .draining: self.init(kind: .draining)
         }

@@ -4,10 +4,10 @@ import Testing
 import WakeGateTestKit
 
 @Suite("A push that comes again while its client had no answer", .timeLimit(.minutes(15)))
-struct CoreRepeatTests {
+struct EngineRepeatTests {
     @Test("It is not answered before the commit of the first, and counted once")
     func duringSync() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         rig.gate.close()
         rig.step { $0.push(1, 1, clientID: 500) }
@@ -31,7 +31,7 @@ struct CoreRepeatTests {
         let store = SimulatedStore()
         // A load, and a commit's two operations, come first; then the writing of this one.
         store.failOperation(5)
-        let rig = try CoreRig(store)
+        let rig = try GatewayEngineRig(store)
         defer { rig.stop() }
         rig.gate.close()
         rig.step { $0.push(1, 1, clientID: 500) }
@@ -43,13 +43,13 @@ struct CoreRepeatTests {
 
     @Test("After a kill it is answered as before it, and the wake it launched goes to a worker once more and no more")
     func killed() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         try rig.ask(1) { $0.subscribe(1) }
         #expect(try rig.ask(2) { $0.push(2, 1, .immediate, clientID: 500) }.text == "launched")
         try rig.waitForWakes(1)
         let killed = SimulatedStore(rig.store.durable)
         rig.stop()
-        let next = try CoreRig(killed)
+        let next = try GatewayEngineRig(killed)
         defer { next.stop() }
         #expect(try next.ask(2) { $0.push(2, 1, .immediate, clientID: 500) }.text == "launched")
         try next.ask(3) { $0.subscribe(3) }
@@ -65,7 +65,7 @@ struct CoreRepeatTests {
 
     @Test("A dry run under a name that was used is answered anew, and keeps no name")
     func dryRun() throws {
-        let rig = try CoreRig()
+        let rig = try GatewayEngineRig()
         defer { rig.stop() }
         try rig.ask(1...5) {
             $0.push(1, 1, clientID: 500)
