@@ -20,7 +20,7 @@ final class CoreRig {
     let store: SimulatedStore
     let gate = Gate()
     let bell = Bell()
-    private let core: EmbeddedGatewayEngine
+    private let core: any GatewayEngine
     private let loop = LoopMailbox()
     private let history: HistoryThread
     /// Everything that was let out, in its order.
@@ -263,6 +263,16 @@ final class Requests {
     }
 
     func endStream(_ request: Int) { self.batch.append(.streamEnded(Self.address(request))) }
+
+    func pauseStream(_ request: Int, _ isPaused: Bool) {
+        self.batch.append(.streamPaused(Self.address(request), isPaused))
+    }
+
+    func changeSlots(_ request: Int, to slots: Int) { self.batch.append(.slotsChanged(Self.address(request), slots)) }
+
+    func lose(_ wake: WakeID, on request: Int, takingBackAttempt: Bool) {
+        self.batch.append(.lost(Self.address(request), wake, takingBackAttempt: takingBackAttempt))
+    }
 
     func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
         self.ask(request, .reportResult, .report(Named(wake), result))

@@ -1,4 +1,4 @@
-import DeviceEngine
+package import DeviceEngine
 import Platform
 
 /// Makes groups durable on a thread of its own.
@@ -8,7 +8,7 @@ import Platform
 ///
 /// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes; the store is used by the
 /// pipeline's thread alone, until the engine takes over a failure.
-final class CommitPipeline: Committer, @unchecked Sendable {
+package final class CommitPipeline: Committer, @unchecked Sendable {
     private let store: any RecordStore
     private let outlet: GroupOutlet
     /// Wakes the engine.
@@ -22,7 +22,7 @@ final class CommitPipeline: Committer, @unchecked Sendable {
     private var times = CommitTimes()
 
     /// - Throws: `StoreError` when the system has no room for its thread.
-    init(store: any RecordStore, outlet: GroupOutlet, ring: @escaping @Sendable () -> Void) throws(StoreError) {
+    package init(store: any RecordStore, outlet: GroupOutlet, ring: @escaping @Sendable () -> Void) throws(StoreError) {
         self.store = store
         self.outlet = outlet
         self.ring = ring
@@ -34,7 +34,7 @@ final class CommitPipeline: Committer, @unchecked Sendable {
         }
     }
 
-    func status(ringingWhenIdle: Bool) -> CommitStatus {
+    package func status(ringingWhenIdle: Bool) -> CommitStatus {
         let status = self.monitor.withLock {
             if case .busy = self.status, ringingWhenIdle { self.ringsWhenIdle = true }
             return self.status
@@ -48,9 +48,9 @@ final class CommitPipeline: Committer, @unchecked Sendable {
         }
     }
 
-    var commitTimes: CommitTimes { self.monitor.withLock { self.times } }
+    package var commitTimes: CommitTimes { self.monitor.withLock { self.times } }
 
-    func submit(_ group: inout StepGroup) {
+    package func submit(_ group: inout StepGroup) {
         self.monitor.withLock {
             swap(&self.group, &group)
             self.status = .busy
@@ -58,21 +58,21 @@ final class CommitPipeline: Committer, @unchecked Sendable {
         }
     }
 
-    func waitUntilIdle() -> CommitStatus {
+    package func waitUntilIdle() -> CommitStatus {
         self.monitor.withLock {
             while case .busy = self.status { self.monitor.wait() }
             return self.status
         }
     }
 
-    func takeFailure(_ group: inout StepGroup) -> any RecordStore {
+    package func takeFailure(_ group: inout StepGroup) -> any RecordStore {
         self.monitor.withLock {
             swap(&self.group, &group)
             return self.store
         }
     }
 
-    func stop() {
+    package func stop() {
         self.monitor.withLock {
             self.isClosed = true
             self.monitor.broadcast()

@@ -4,7 +4,7 @@ import WakeDispatch
 
 /// How often the bounds of the engine and of everything around it were met, and who is told of it.
 final class LimitCounts {
-    /// Those of the dispatcher that is in use are not among them.
+    /// What was met, less what the dispatcher that is in use counts itself.
     private var counts = PerCase<EngineLimit>()
     private let meter: LimitMeter
     private var watch: LimitWatch
