@@ -32,7 +32,7 @@ MUTATIONS = [
         "what happened is in the commit of what it changed, for a history that lags behind",
         CORE,
         "        self.takeHistory()\n        self.numbers?.write(self.stage.group.history, to: &records)\n",
-        "        self.takeHistory()\n        if records.isEmpty { self.numbers?.write(self.stage.group.history, to: &records) }\n",
+        "        self.takeHistory()\n        if !records.isEmpty { self.numbers?.write(self.stage.group.history, to: &records) }\n",
         SIMULATION,
     ),
     Mutation(
@@ -150,10 +150,10 @@ MUTATIONS = [
     ),
     Mutation(
         "room.dropped-wakes",
-        "a wake whose launch did not become durable reaches nobody",
-        "Sources/Gateway/EngineRoom/Engine/EffectRefusal.swift",
-        "case .wake, .expired, .released, .drained: break\n",
-        "case .wake, .expired, .released: break\n            case .drained: self.refused.appendDraining()\n",
+        "nothing of what a group had to say is let out when its commit fails: no 200, and no wake",
+        CORE,
+        "        effects = refusal.refused\n",
+        "        effects.append(refusal.refused)\n",
         ALL,
     ),
 ]
