@@ -360,7 +360,7 @@ extension Dispatcher {
         // A step that has done all it may leaves the device in its queue, and what is about to happen would go first.
         guard self.workLeft <= 0, !self.isDraining else { return }
         let identity = self.engine.identity(device)
-        guard let stream = self.freeStream(identity.topic, identity.token), let wake = self.engine.claim(device) else {
+        guard let stream = self.freeStream(identity.topic, identity.token), let wake = self.engine.claim(device)?.id else {
             return
         }
         self.hand(wake, to: stream)
@@ -463,7 +463,7 @@ extension Dispatcher {
         guard let stream = self.freeStream(identity.topic, identity.token) else { return }
         if stream.request.devices.isEmpty {
             self.claimNext(identity.topic, for: stream)
-        } else if let wake = self.engine.claim(device) {
+        } else if let wake = self.engine.claim(device)?.id {
             self.workLeft -= 1
             self.hand(wake, to: stream)
         }
@@ -474,7 +474,7 @@ extension Dispatcher {
     /// - Returns: false when no device waits.
     @discardableResult
     private func claimNext(_ topic: TopicIndex, for stream: Subscription) -> Bool {
-        guard let wake = self.engine.claim(topic) else { return false }
+        guard let wake = self.engine.claim(topic)?.id else { return false }
         self.workLeft -= 1
         guard let token = self.engine.wake(wake)?.token else {
             preconditionFailure("a wake just launched is in flight")
@@ -492,7 +492,7 @@ extension Dispatcher {
             for _ in subscription.request.devices where subscription.isFreeForPush {
                 guard let device = self.engine.find(subscription.nextDevice()),
                     self.engine.identity(device).topic == subscription.topic,
-                    let wake = self.engine.claim(device)
+                    let wake = self.engine.claim(device)?.id
                 else { continue }
                 self.workLeft -= 1
                 self.hand(wake, to: subscription)
