@@ -19,7 +19,7 @@ enum ModuleImports {
         ],
         "History": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "SQLite"],
         "HTTPTransport": ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Glibc", "Platform", "Synchronization"],
-        "LinuxConditions": ["CNetlink", "Glibc"],
+        "LinuxConditions": ["CNetlink", "CSystemBus", "Glibc"],
         "ServiceManager": ["CSystemd", "Glibc"],
         "HTTPClient": ["CLibcurl", "Glibc", "Platform"],
         "WakeWorker": [
