@@ -3,14 +3,14 @@ import HTTPClient
 extension WakeWorker {
     /// Tells the gateway the state of this Linux machine as a device's, until the task is cancelled.
     ///
-    /// Battery, charger, thermal state, power saving and network are read from the kernel, and whether somebody uses the
-    /// machine is asked of logind, when that is wanted; what the machine does not tell is not reported. They are told at
-    /// once, on change (when it has lasted a second, and at most every ten seconds), and again after each new
-    /// subscription of ``run(_:)``, beside which this is meant to run.
+    /// Battery, charger, thermal state, power saving and network are read from the kernel; whether somebody uses the
+    /// machine is asked of logind, when ``ReportedConditions/appState`` is named. What the machine does not tell is not
+    /// reported. They are told at once, on change (when it has lasted a second, and at most every ten seconds), and
+    /// again after each new subscription of ``run(_:)``, beside which this is meant to run.
     ///
-    /// A caller who reports `appState` with ``report(_:for:)`` is taken at their word: until this is called anew, it
-    /// reports that device's `appState` no more. Where logind cannot be asked, ``WakeWorkerEvent/conditionUnknown(name:reason:)``
-    /// says why, and `appState` is the caller's to report.
+    /// A caller who reports `appState` with ``report(_:for:)`` is taken at their word: this reports that device's
+    /// `appState` no more, until it is called anew. Where logind cannot be asked,
+    /// ``WakeWorkerEvent/conditionUnknown(name:reason:)`` says why, and `appState` is the caller's to report.
     ///
     /// - Parameters:
     ///   - deviceToken: the token of the device that this machine is.
