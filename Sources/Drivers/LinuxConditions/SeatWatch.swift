@@ -69,8 +69,11 @@ package final class SeatWatch {
     /// Whether the descriptor is to be waited on to be writable, too.
     package var wantsToWrite: Bool { self.bus?.wantsToWrite ?? false }
 
+    /// Whether logind's last answer was a state.
+    package var isKnown: Bool { self.isIdle != nil }
+
     /// Whether there was an answer, or a reason why there is none.
-    package var isSettled: Bool { self.isIdle != nil || self.reason != nil }
+    package var isSettled: Bool { self.isKnown || self.reason != nil }
 
     /// When `take` is to be called even if the descriptor says nothing.
     package var nextAt: Int64 {
