@@ -134,9 +134,9 @@ extension LoopHandler {
         answer.body.withByteView { _ = self.loop.respond(stream, self.response, body: $0) }
     }
 
-    private func begin(status: Int) {
+    private func begin(status: Int, _ mediaType: StaticString = "application/json") {
         self.response.begin(status: status)
-        self.response.add("content-type", "application/json")
+        self.response.add("content-type", mediaType)
         if status == 503 { self.response.add("retry-after", "5") }
         if status == 429 { self.response.add("retry-after", "60") }
     }
@@ -145,8 +145,7 @@ extension LoopHandler {
     func take(_ effect: Effect) {
         switch effect {
         case .pushAnswer(let reply): self.answerPush(reply)
-        case .answer(let address, let status, let body): self.answer(address, status: status, body: body)
-        case .metrics(let address, let text): self.answer(address, metrics: text)
+        case .answer(let address, let outcome): self.answer(address, outcome)
         case .subscribed(let address): self.subscribed(address)
         case .wake(let address, let wake): self.deliver(wake, to: address)
         case .expired(let address, let wake): self.wakeExpired(wake, on: address)
@@ -156,22 +155,19 @@ extension LoopHandler {
         }
     }
 
-    private func answer(_ address: StreamAddress, status: Int, body: ByteView) {
-        self.subscribers[self.stream(address)] = nil
-        self.uncountStream(self.stream(address))
-        if body.isEmpty {
-            self.response.begin(status: status)
-            _ = self.loop.respond(self.stream(address), self.response, body: nil)
+    private func answer(_ address: StreamAddress, _ outcome: Outcome) {
+        let stream = self.stream(address)
+        self.subscribers[stream] = nil
+        self.uncountStream(stream)
+        outcome.write(to: &self.writer)
+        if self.writer.buffer.view.isEmpty {
+            self.response.begin(status: outcome.status)
+            _ = self.loop.respond(stream, self.response, body: nil)
         } else {
-            self.begin(status: status)
-            _ = self.loop.respond(self.stream(address), self.response, body: body)
+            self.begin(status: outcome.status, outcome.kind.mediaType)
+            _ = self.loop.respond(stream, self.response, body: self.writer.buffer.view)
         }
-    }
-
-    private func answer(_ address: StreamAddress, metrics text: ByteView) {
-        self.response.begin(status: 200)
-        self.response.add("content-type", "text/plain; version=0.0.4; charset=utf-8")
-        _ = self.loop.respond(self.stream(address), self.response, body: text)
+        self.writer.removeAll()
     }
 
     private func subscribed(_ address: StreamAddress) {
@@ -198,17 +194,17 @@ extension LoopHandler {
         self.streams[stream]?.wakes += 1
         self.workerConnections[stream.connection]?.wakes += 1
         if self.workerConnections[stream.connection]?.wakes == 1 { self.updatePing(stream.connection) }
-        wake.wake.writeEvent(to: &self.eventWriter)
-        self.write(stream, self.eventWriter.buffer.view)
-        self.eventWriter.removeAll()
+        wake.wake.writeEvent(to: &self.writer)
+        self.write(stream, self.writer.buffer.view)
+        self.writer.removeAll()
     }
 
     private func wakeExpired(_ wake: WakeID, on address: StreamAddress) {
         let stream = self.stream(address)
         guard self.streams[stream] != nil else { return }
-        Wake.writeExpiredEvent(wake, to: &self.eventWriter)
-        self.write(stream, self.eventWriter.buffer.view)
-        self.eventWriter.removeAll()
+        Wake.writeExpiredEvent(wake, to: &self.writer)
+        self.write(stream, self.writer.buffer.view)
+        self.writer.removeAll()
     }
 
     private func drained(_ address: StreamAddress) {

@@ -39,8 +39,8 @@ package final class LoopHandler: RequestHandler {
     var batch = CommandBatch()
     let response = Response()
     var body = ByteBuffer()
-    /// Empty but while an event is written to a worker's stream.
-    var eventWriter = JSONWriter()
+    /// Empty but while an answer, or an event for a worker's stream, is written.
+    var writer = JSONWriter()
     /// The trace of the push that is being looked at.
     var traceBytes = ByteBuffer()
     var streams: [StreamID: OpenStream] = [:]

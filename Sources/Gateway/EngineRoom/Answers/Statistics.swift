@@ -7,7 +7,7 @@ import Platform
 import WakeDispatch
 
 /// The counters of one topic, or of all, as `GET /v1/stats` answers them.
-struct Statistics {
+package struct Statistics: Sendable {
     let books: Books
     /// Refused pushes, by the index of the reason.
     let rejected: [Int64]

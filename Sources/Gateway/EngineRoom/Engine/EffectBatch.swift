@@ -2,6 +2,26 @@ package import Bytes
 import DeviceEngine
 package import WakeDispatch
 
+/// What the engine has for an outlet; the bytes of a wake are valid while it is handed over.
+package enum Effect {
+    /// The answer to a push.
+    case pushAnswer(PushReply)
+    /// The answer to another request.
+    case answer(StreamAddress, Outcome)
+    /// The stream is subscribed: its response begins.
+    case subscribed(StreamAddress)
+    /// A wake for an open stream.
+    case wake(StreamAddress, StagedWake)
+    /// A wake that the stream holds has expired.
+    case expired(StreamAddress, WakeID)
+    /// A wake that the stream held has ended.
+    case released(StreamAddress, WakeID)
+    /// The stream's worker stops, and holds no wake any more.
+    case drained(StreamAddress)
+    /// Nothing is launched any more.
+    case draining
+}
+
 /// What steps of the engine have for one outlet, in order.
 ///
 /// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `LoopMailbox`.
@@ -9,8 +29,8 @@ package final class EffectBatch: @unchecked Sendable {
     /// An effect whose bytes, if it has any, lie in `bytes` behind those of the effects before it.
     private enum Item: BitwiseCopyable {
         case pushAnswer(PushReply)
-        case answer(StreamAddress, status: UInt16, bodyCount: UInt32)
-        case metrics(StreamAddress, textCount: UInt32)
+        /// The next of `outcomes`.
+        case answer(StreamAddress)
         case subscribed(StreamAddress)
         case wake(StreamAddress, byteCount: UInt32)
         case expired(StreamAddress, WakeID)
@@ -20,6 +40,7 @@ package final class EffectBatch: @unchecked Sendable {
     }
 
     private var items: [Item] = []
+    private var outcomes: [Outcome] = []
     private var bytes = ByteBuffer()
 
     package init() {}
@@ -30,14 +51,10 @@ package final class EffectBatch: @unchecked Sendable {
         self.items.append(.pushAnswer(reply))
     }
 
-    /// An answer with a JSON body, or with none.
-    package func appendAnswer(_ address: StreamAddress, status: Int, body: ByteView) {
-        self.items.append(.answer(address, status: UInt16(status), bodyCount: self.keep(body)))
-    }
-
-    /// An answer with every metric.
-    func appendMetrics(_ address: StreamAddress, _ text: ByteView) {
-        self.items.append(.metrics(address, textCount: self.keep(text)))
+    /// The answer to a request that is no push.
+    package func append(_ outcome: Outcome, to address: StreamAddress) {
+        self.items.append(.answer(address))
+        self.outcomes.append(outcome)
     }
 
     func appendSubscribed(_ address: StreamAddress) {
@@ -73,12 +90,14 @@ package final class EffectBatch: @unchecked Sendable {
 
     func append(_ other: EffectBatch) {
         self.items.append(contentsOf: other.items)
+        self.outcomes.append(contentsOf: other.outcomes)
         self.bytes.append(other.bytes.view)
     }
 
     package func removeAll() {
         // Even of an empty array it would make another one.
         if !self.items.isEmpty { self.items.removeAll(keepingCapacity: true) }
+        if !self.outcomes.isEmpty { self.outcomes.removeAll(keepingCapacity: true) }
         self.bytes.removeAll()
     }
 
@@ -86,6 +105,7 @@ package final class EffectBatch: @unchecked Sendable {
     package func handOver(to take: (Effect) -> Void) {
         let bytes = self.bytes.view
         var offset = 0
+        var nextOutcome = 0
         func next(_ count: UInt32) -> ByteView {
             defer { offset += Int(count) }
             return bytes.slice(offset, count: Int(count))
@@ -93,9 +113,9 @@ package final class EffectBatch: @unchecked Sendable {
         for item in self.items {
             switch item {
             case .pushAnswer(let reply): take(.pushAnswer(reply))
-            case .answer(let address, let status, let count):
-                take(.answer(address, status: Int(status), body: next(count)))
-            case .metrics(let address, let count): take(.metrics(address, text: next(count)))
+            case .answer(let address):
+                take(.answer(address, self.outcomes[nextOutcome]))
+                nextOutcome += 1
             case .subscribed(let address): take(.subscribed(address))
             case .wake(let address, let count): take(.wake(address, StagedWake(next(count))))
             case .expired(let address, let wake): take(.expired(address, wake))
@@ -104,13 +124,5 @@ package final class EffectBatch: @unchecked Sendable {
             case .draining: take(.draining)
             }
         }
-    }
-
-    /// Keeps a copy of an effect's bytes.
-    ///
-    /// - Returns: how many there are.
-    private func keep(_ bytes: ByteView) -> UInt32 {
-        self.bytes.append(bytes)
-        return UInt32(bytes.count)
     }
 }

@@ -1,8 +1,5 @@
 import APNSProtocol
 import Answers
-import Bytes
-import DeviceEngine
-import WakeDispatch
 
 /// Turns what a group had for one outlet into refusals: the group did not become durable.
 ///
@@ -12,19 +9,18 @@ struct EffectRefusal {
     let refused = EffectBatch()
     /// How many accepted pushes are refused after all.
     private(set) var pushCount: Int64 = 0
-    private let body: [UInt8]
+    private let error: APIError
 
     init(_ error: APIError) {
-        var writer = JSONWriter()
-        error.write(to: &writer)
-        self.body = writer.buffer.view.array
+        self.error = error
     }
 
     mutating func refuse(_ effects: EffectBatch) {
         effects.handOver { effect in
             switch effect {
             case .pushAnswer(let reply): self.refuse(reply)
-            case .answer(let address, _, _), .metrics(let address, _), .subscribed(let address): self.refuse(address)
+            case .answer(let address, _), .subscribed(let address):
+                self.refused.append(.refused(self.error), to: address)
             case .wake, .expired, .released, .drained: break
             case .draining: self.refused.appendDraining()
             }
@@ -44,9 +40,5 @@ struct EffectRefusal {
                 timestamp: PushReply.noMoment
             )
         )
-    }
-
-    private func refuse(_ address: StreamAddress) {
-        self.body.withByteView { self.refused.appendAnswer(address, status: 503, body: $0) }
     }
 }

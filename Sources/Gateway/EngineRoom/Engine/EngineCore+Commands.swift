@@ -35,10 +35,10 @@ extension EngineCore {
 
     private func performAfterFailure(_ request: EngineRequest) {
         switch request.afterFailedStore {
-        case .refused: self.answer(request.reply, .storeFailed(self.failure?.error))
+        case .refused: self.answer(request.reply, .refused(.storeFailed(self.failure?.error)))
         case .answeredFromDurableState:
             if let error = self.failure?.durableError {
-                self.answer(request.reply, .storeFailed(error))
+                self.answer(request.reply, .refused(.storeFailed(error)))
             } else {
                 self.perform(request)
             }
@@ -61,8 +61,7 @@ extension EngineCore {
         case .explain(let device): self.explain(reply, caller, device)
         case .devicePushes(let device): self.devicePushes(reply, caller, device)
         case .whatIf(let device, let whatIf): self.whatIf(reply, caller, device, whatIf)
-        case .push(let apnsID, let token):
-            self.ask(reply, .push(apnsID, device: token.map { self.historyNumber($0) }))
+        case .push(let apnsID, let device): self.ask(reply, .push(apnsID, device: device))
         case .statistics: self.statistics(reply)
         case .topicStatistics(let topic): self.topicStatistics(reply, topic)
         case .topics: self.topicLists.append(reply, caller)
@@ -76,79 +75,70 @@ extension EngineCore {
 
 extension EngineCore {
     private func subscribe(_ reply: StreamAddress, _ topic: [UInt8], _ request: SubscriptionRequest) {
-        guard !self.isDraining else { return self.answer(reply, .shutdown) }
+        guard !self.isDraining else { return self.answer(reply, .refused(.shutdown)) }
         // The stream begins before the wakes that its subscription brings at once.
         if let limit = topic.withByteView({ self.dispatcher.limitMet(topic: $0, request) }) {
             self.limitMet(limit)
-            return self.answer(reply, limit == .streamsPerDeviceMax ? .tooManyStreamsOfDevice : .full)
+            return self.answer(reply, .refused(limit == .streamsPerDeviceMax ? .tooManyStreamsOfDevice : .full))
         }
         self.answerSubscribed(reply)
         _ = topic.withByteView { self.dispatcher.subscribed(reply, topic: $0, request) }
     }
 
     private func report(_ reply: StreamAddress, _ caller: Caller, _ wake: Named<WakeID>, _ result: FetchResult) {
-        guard let wake = wake.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownWake) }
+        guard let wake = wake.find(in: self.engine, for: caller) else {
+            return self.answer(reply, .refused(.unknownWake))
+        }
         switch self.dispatcher.report(result, wake: wake) {
-        case .ended, .repeated: self.answer(reply, status: 204)
-        case .endedOtherwise(let outcome): self.answer(reply, .wakeEnded(outcome.name))
-        case .unknown: self.answer(reply, .unknownWake)
+        case .ended, .repeated: self.answer(reply, .done)
+        case .endedOtherwise(let outcome): self.answer(reply, .refused(.wakeEnded(outcome.name)))
+        case .unknown: self.answer(reply, .refused(.unknownWake))
         }
     }
 
     private func extend(_ reply: StreamAddress, _ caller: Caller, _ wake: Named<WakeID>, _ milliseconds: Int64?) {
         guard let wake = wake.find(in: self.engine, for: caller), let topic = self.engine.topic(ofWake: wake) else {
-            return self.answer(reply, .unknownWake)
+            return self.answer(reply, .refused(.unknownWake))
         }
         let milliseconds = milliseconds ?? self.engine.executionWindow(topic)
         switch self.dispatcher.extend(wake, by: milliseconds) {
         case .lasts(let deadline):
-            self.writer.beginObject()
-            self.writer.key("wake")
-            self.writer.hex { wake.write(to: &$0) }
-            self.writer.key("deadline")
-            self.writer.integer(self.offset.wall(deadline))
-            self.writer.key("timeLeft")
-            self.writer.integer(deadline.milliseconds - self.engine.now.milliseconds)
-            self.writer.endObject()
-            self.answer(reply, status: 200)
-        case .limitReached(let deadline): self.answer(reply, .extensionLimitReached(self.offset.wall(deadline)))
-        case .ended(let outcome): self.answer(reply, .wakeEnded(outcome.name))
-        case .unknown: self.answer(reply, .unknownWake)
+            let timeLeft = deadline.milliseconds - self.engine.now.milliseconds
+            self.answer(reply, .extended(wake, deadline: self.offset.wall(deadline), timeLeft: timeLeft))
+        case .limitReached(let deadline):
+            self.answer(reply, .refused(.extensionLimitReached(self.offset.wall(deadline))))
+        case .ended(let outcome): self.answer(reply, .refused(.wakeEnded(outcome.name)))
+        case .unknown: self.answer(reply, .refused(.unknownWake))
         }
     }
 
     private func drainStream(_ reply: StreamAddress, _ caller: Caller, _ stream: StreamAddress) {
         guard self.dispatcher.streamDraining(stream, isAdmitted: { caller.reaches($0, in: self.engine) }) else {
-            return self.answer(reply, .unknownStream)
+            return self.answer(reply, .refused(.unknownStream))
         }
-        self.answer(reply, status: 204)
+        self.answer(reply, .done)
     }
 
     private func register(_ reply: StreamAddress, _ caller: Caller, _ token: DeviceToken, _ topic: [UInt8]) {
         // A token that was removed may move to another topic, but nobody takes it from a topic beyond their own.
         if self.engine.find(token) != nil, Named(token).find(in: self.engine, for: caller) == nil {
-            return self.answer(reply, .otherTopic)
+            return self.answer(reply, .refused(.otherTopic))
         }
         switch topic.withByteView({ self.dispatcher.register(token, topic: $0) }) {
-        case .refused(.otherTopic): self.answer(reply, .otherTopic)
+        case .refused(.otherTopic): self.answer(reply, .refused(.otherTopic))
         case .refused(let refusal):
             if let limit = refusal.limit { self.limitMet(limit) }
-            self.answer(reply, .full)
-        case .device, .newcomer:
-            self.writer.beginObject()
-            self.writer.key("token")
-            self.writer.hex { token.writeHex(to: &$0) }
-            self.writer.key("topic")
-            topic.withByteView { self.writer.string($0) }
-            self.writer.endObject()
-            self.answer(reply, status: 201)
+            self.answer(reply, .refused(.full))
+        case .device, .newcomer: self.answer(reply, .registered(token, topic: topic))
         }
     }
 
     private func unregister(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
-        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
+        guard let device = device.find(in: self.engine, for: caller) else {
+            return self.answer(reply, .refused(.unknownDevice))
+        }
         self.dispatcher.unregister(device.index)
-        self.answer(reply, status: 204)
+        self.answer(reply, .done)
     }
 
     private func conditions(
@@ -158,9 +148,7 @@ extension EngineCore {
         _ report: ConditionsReport
     ) {
         guard let device = self.registered(device, caller, reply) else { return }
-        let conditions = self.dispatcher.conditions(report, device)
-        conditions.write(to: &self.writer)
-        self.answer(reply, status: 200)
+        self.answer(reply, .conditions(self.dispatcher.conditions(report, device)))
     }
 }
 
@@ -170,20 +158,26 @@ extension EngineCore {
     private func simulateLaunch(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
         guard let device = self.registered(device, caller, reply) else { return }
         switch self.dispatcher.simulateLaunch(device) {
-        case .launched: self.answerAccepted(reply)
-        case .wakeInFlight: self.answer(reply, .wakeInFlight)
-        case .noWorker: self.answer(reply, .noWorker)
+        case .launched: self.answer(reply, .accepted)
+        case .wakeInFlight: self.answer(reply, .refused(.wakeInFlight))
+        case .noWorker: self.answer(reply, .refused(.noWorker))
         }
     }
 
     private func simulateExpiration(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
-        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
-        guard self.dispatcher.simulateExpiration(device.index) else { return self.answer(reply, .noWakeInFlight) }
-        self.answerAccepted(reply)
+        guard let device = device.find(in: self.engine, for: caller) else {
+            return self.answer(reply, .refused(.unknownDevice))
+        }
+        guard self.dispatcher.simulateExpiration(device.index) else {
+            return self.answer(reply, .refused(.noWakeInFlight))
+        }
+        self.answer(reply, .accepted)
     }
 
     private func explain(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
-        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
+        guard let device = device.find(in: self.engine, for: caller) else {
+            return self.answer(reply, .refused(.unknownDevice))
+        }
         let snapshot = self.dispatcher.snapshot(device.index)
         let explanation = Explanation(
             device: snapshot,
@@ -192,30 +186,23 @@ extension EngineCore {
             now: self.engine.now,
             offset: self.offset
         )
-        explanation.writeBeginning(to: &self.writer)
-        self.ask(reply, .recent(device: self.historyNumber(device.token), beginning: self.writer.buffer.view.array))
-        self.writer.removeAll()
+        self.ask(reply, .explanation(explanation))
     }
 
     private func devicePushes(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>) {
-        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
-        self.writer.beginObject()
-        self.writer.key("token")
-        self.writer.hex { device.token.writeHex(to: &$0) }
-        self.writer.key("pushes")
-        self.ask(reply, .pushes(device: self.historyNumber(device.token), beginning: self.writer.buffer.view.array))
-        self.writer.removeAll()
+        guard let device = device.find(in: self.engine, for: caller) else {
+            return self.answer(reply, .refused(.unknownDevice))
+        }
+        self.ask(reply, .pushes(device.token))
     }
 
     private func whatIf(_ reply: StreamAddress, _ caller: Caller, _ device: Named<DeviceToken>, _ whatIf: WhatIf) {
-        guard let device = device.find(in: self.engine, for: caller) else { return self.answer(reply, .unknownDevice) }
+        guard let device = device.find(in: self.engine, for: caller) else {
+            return self.answer(reply, .refused(.unknownDevice))
+        }
         let parameters = self.engine.snapshot(device.index).parameters
         let replay = PolicyReplay(token: device.token, whatIf: whatIf, parameters: parameters, now: self.engine.now)
-        self.ask(reply, .whatIf(replay, device: self.historyNumber(device.token)))
-    }
-
-    private func historyNumber(_ token: DeviceToken) -> UInt64 {
-        HistoryEvent.device(of: token, self.engine.historyKey)
+        self.ask(reply, .whatIf(replay))
     }
 
     /// The history answers, behind everything that happened until now.
@@ -223,6 +210,7 @@ extension EngineCore {
         let question = HistoryQuestion(
             reply: reply,
             subject: subject,
+            key: self.engine.historyKey,
             offset: self.offset,
             policies: self.policies
         )
@@ -238,13 +226,12 @@ extension EngineCore {
             limits: self.timesLimitsWereMet,
             acceptedLoss: self.acceptedLoss
         )
-        statistics.write(to: &self.writer)
-        self.answer(reply, status: 200)
+        self.answer(reply, .statistics(statistics))
     }
 
     private func topicStatistics(_ reply: StreamAddress, _ name: [UInt8]) {
         guard let topic = name.withByteView({ self.engine.findTopic($0) }) else {
-            return self.answer(reply, .unknownTopic)
+            return self.answer(reply, .refused(.unknownTopic))
         }
         let statistics = Statistics(
             books: self.engine.snapshot(topic).books,
@@ -252,21 +239,16 @@ extension EngineCore {
             workers: self.workerCounts(topic),
             since: self.countingSince
         )
-        statistics.write(to: &self.writer)
-        self.answer(reply, status: 200)
+        self.answer(reply, .statistics(statistics))
     }
 
     private func readiness(_ reply: StreamAddress) {
         if let failure = self.failure {
-            self.answer(reply, .storeFailed(failure.error))
+            self.answer(reply, .refused(.storeFailed(failure.error)))
         } else if self.isDraining {
-            self.answer(reply, .shutdown)
+            self.answer(reply, .refused(.shutdown))
         } else {
-            self.writer.beginObject()
-            self.writer.key("ready")
-            self.writer.bool(true)
-            self.writer.endObject()
-            self.answer(reply, status: 200)
+            self.answer(reply, .ready)
         }
     }
 
@@ -275,23 +257,15 @@ extension EngineCore {
         self.failure?.workers[topic] ?? self.dispatcher.workerCounts(topic)
     }
 
-    private func answerAccepted(_ reply: StreamAddress) {
-        self.writer.beginObject()
-        self.writer.key("accepted")
-        self.writer.bool(true)
-        self.writer.endObject()
-        self.answer(reply, status: 202)
-    }
-
     /// The registered device with this token; when there is none, that is the answer.
     private func registered(_ device: Named<DeviceToken>, _ caller: Caller, _ reply: StreamAddress) -> DeviceIndex? {
         guard let device = device.find(in: self.engine, for: caller) else {
-            self.answer(reply, .unknownDevice)
+            self.answer(reply, .refused(.unknownDevice))
             return nil
         }
         guard self.engine.identity(device.index).isRegistered else {
             let moment = self.engine.snapshot(device.index).registrationChangedAt
-            self.answer(reply, .unregistered(at: self.offset.wall(moment)))
+            self.answer(reply, .refused(.unregistered(at: self.offset.wall(moment))))
             return nil
         }
         return device.index

@@ -20,7 +20,7 @@ extension EngineCore {
         }
         self.writeGateway(figures, to: &text)
         figures.process.write(to: &text, startedAt: figures.startedAt)
-        self.answer(reply, metrics: text.buffer.view)
+        self.answer(reply, .document(Outcome.Document(kind: .metrics, bytes: text.buffer.view.array)))
     }
 
     private func writePushes(to text: inout MetricsText) {

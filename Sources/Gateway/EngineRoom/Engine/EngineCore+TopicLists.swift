@@ -48,30 +48,31 @@ extension EngineCore {
     }
 
     private func write(_ list: TopicListQueue.Entry) {
-        if let error = self.failure?.durableError { return self.answer(list.reply, .storeFailed(error)) }
-        self.writer.beginObject()
-        self.writer.key("topics")
-        self.writer.beginArray()
+        if let error = self.failure?.durableError { return self.answer(list.reply, .refused(.storeFailed(error))) }
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("topics")
+        writer.beginArray()
         for topic in self.engine.topicSnapshots where list.caller.reaches(topic.name) {
-            self.writer.beginObject()
-            self.writer.key("topic")
-            self.writer.string(topic.name)
-            self.writer.key("devices")
-            self.writer.integer(topic.books.registered)
-            self.writer.key("workers")
-            self.writer.integer(self.workerCounts(topic.index).connected)
-            self.writer.key("pending")
-            self.writer.integer(topic.books.pending)
-            self.writer.key("inFlight")
-            self.writer.integer(topic.books.inFlight)
+            writer.beginObject()
+            writer.key("topic")
+            writer.string(topic.name)
+            writer.key("devices")
+            writer.integer(topic.books.registered)
+            writer.key("workers")
+            writer.integer(self.workerCounts(topic.index).connected)
+            writer.key("pending")
+            writer.integer(topic.books.pending)
+            writer.key("inFlight")
+            writer.integer(topic.books.inFlight)
             if let webhook = self.webhooks[topic.name] {
-                self.writer.key("webhook")
-                webhook.write(to: &self.writer)
+                writer.key("webhook")
+                webhook.write(to: &writer)
             }
-            self.writer.endObject()
+            writer.endObject()
         }
-        self.writer.endArray()
-        self.writer.endObject()
-        self.answer(list.reply, status: 200)
+        writer.endArray()
+        writer.endObject()
+        self.answer(list.reply, .json(writer))
     }
 }

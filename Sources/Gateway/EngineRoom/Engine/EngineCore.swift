@@ -26,7 +26,6 @@ package final class EngineCore {
     let countingSince: Int64
     /// What this start gave up of what was once committed; nil when nothing was missing.
     let acceptedLoss: StoreLoss?
-    var writer = JSONWriter()
     let stage: EffectStage
     var isDraining = false
     /// How the webhooks are, by topic, as they said last.
@@ -102,7 +101,9 @@ package final class EngineCore {
         self.configuration = configuration
         self.clock = Self.resumeClock(stored.clock, world, wall: wall, boot: boot, jumpWatch)
         let now = self.clock.now(boot: boot)
-        try self.engine.finishRestoring(now: now, losingWakes: true)
+        try self.engine.finishRestoring(now: now)
+        // No other process uses the store, and the workers of the one before are gone.
+        self.engine.loseEveryWake()
         // A start that is refused leaves the store as it is, and the history.
         let beginsAnother = store?.beginsAnother ?? false
         // Told before it is given up: a start that is cut off in between must not have done it without a word.
@@ -298,7 +299,7 @@ extension EngineCore {
         var durableError: StoreError?
         do throws(StoreError) {
             try store.reload { key, content throws(StoreError) in try stored.take(key, content) }
-            try self.engine.finishRestoring(now: stored.clock?.now ?? self.engine.now, losingWakes: false)
+            try self.engine.finishRestoring(now: stored.clock?.now ?? self.engine.now)
         } catch {
             durableError = error
         }
@@ -327,7 +328,7 @@ extension EngineCore {
         let error = APIError.storeFailed(self.failure?.error)
         for loop in group.effects.loops.indices { self.refuse(&group.effects.loops[loop], error) }
         self.refuse(&group.effects.webhooks, error)
-        for question in group.history.questions { self.answer(question.reply, error) }
+        for question in group.history.questions { self.answer(question.reply, .refused(error)) }
         group.history.removeAll()
         group.records.removeAll()
     }
@@ -354,21 +355,8 @@ extension EngineCore {
 // MARK: - Answers
 
 extension EngineCore {
-    /// Answers with the JSON that `writer` holds, and empties it.
-    func answer(_ address: StreamAddress, status: Int) {
-        self.stage.group.effects[address].appendAnswer(address, status: status, body: self.writer.buffer.view)
-        self.writer.removeAll()
-    }
-
-    /// Answers with metrics.
-    func answer(_ address: StreamAddress, metrics text: ByteView) {
-        self.stage.group.effects[address].appendMetrics(address, text)
-    }
-
-    /// Answers with a reason and what to do.
-    func answer(_ address: StreamAddress, _ error: APIError) {
-        error.write(to: &self.writer)
-        self.answer(address, status: error.status)
+    func answer(_ address: StreamAddress, _ outcome: Outcome) {
+        self.stage.group.effects[address].append(outcome, to: address)
     }
 
     /// Launches nothing more, and has the loops say goodbye.

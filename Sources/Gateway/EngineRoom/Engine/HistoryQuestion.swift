@@ -7,68 +7,81 @@ package import WakeDispatch
 /// What somebody asks of the history, and how it is answered.
 package struct HistoryQuestion {
     package enum Subject {
-        /// What happened to a device last, behind the beginning of an answer.
-        case recent(device: UInt64, beginning: [UInt8])
-        /// The last pushes to a device, behind the beginning of an answer.
-        case pushes(device: UInt64, beginning: [UInt8])
+        /// What is known of a device, and what happened to it last.
+        case explanation(Explanation)
+        /// The last pushes to a device.
+        case pushes(DeviceToken)
         /// What would have become of the last pushes to a device under another policy.
-        case whatIf(PolicyReplay, device: UInt64)
+        case whatIf(PolicyReplay)
         /// The way of a push: to this device, or when none is named to the one that had it last.
-        case push(APNsID, device: UInt64?)
+        case push(APNsID, device: DeviceToken?)
     }
 
     let reply: StreamAddress
     let subject: Subject
+    /// Makes the numbers that the history knows devices by.
+    let key: HashKey
     /// Wall clock minus policy time.
     let offset: WallOffset
     /// Which launch policies were in force when.
     let policies: PolicyVersions
 
-    package init(reply: StreamAddress, subject: Subject, offset: WallOffset, policies: PolicyVersions) {
+    package init(
+        reply: StreamAddress,
+        subject: Subject,
+        key: HashKey,
+        offset: WallOffset,
+        policies: PolicyVersions
+    ) {
         self.reply = reply
         self.subject = subject
+        self.key = key
         self.offset = offset
         self.policies = policies
     }
 
     /// Answers from the file.
     package func answer(from file: HistoryFile, _ mailboxes: PerOutlet<LoopMailbox>) {
+        var effects = EffectBatch()
+        effects.append(self.outcome(from: file), to: self.reply)
+        mailboxes[self.reply].deliver(&effects)
+    }
+
+    private func outcome(from file: HistoryFile) -> Outcome {
         var writer = JSONWriter()
-        var status = 200
         switch self.subject {
-        case .recent(let device, let beginning):
-            beginning.withByteView { writer.buffer.append($0) }
+        case .explanation(let explanation):
+            writer.beginObject()
+            explanation.writeMembers(to: &writer)
+            writer.key("recent")
             writer.beginArray()
+            let device = self.number(of: explanation.device.token)
             for event in file.recent(device: device, count: Explanation.recentMax) {
                 event.write(to: &writer, self.offset, self.policies)
             }
             writer.endArray()
             writer.endObject()
-        case .pushes(let device, let beginning):
-            beginning.withByteView { writer.buffer.append($0) }
-            let recent = file.recent(device: device, count: PushList.eventsMax)
+        case .pushes(let device):
+            writer.beginObject()
+            writer.key("token")
+            writer.hex { device.writeHex(to: &$0) }
+            writer.key("pushes")
+            let recent = file.recent(device: self.number(of: device), count: PushList.eventsMax)
             PushList(recent: recent).write(to: &writer, self.offset)
             writer.endObject()
-        case .whatIf(let replay, let device):
-            let recent = file.recent(device: device, count: PolicyReplay.eventsMax)
-            do throws(APIError) {
-                try replay.write(recent, to: &writer, self.offset)
-            } catch {
-                status = error.status
-                error.write(to: &writer)
-            }
+        case .whatIf(let replay):
+            let recent = file.recent(device: self.number(of: replay.token), count: PolicyReplay.eventsMax)
+            do throws(APIError) { try replay.write(recent, to: &writer, self.offset) } catch { return .refused(error) }
         case .push(let apnsID, let device):
-            if let way = Self.way(apnsID, device, file) {
-                way.write(to: &writer, self.offset)
-            } else {
-                status = APIError.unknownPush.status
-                APIError.unknownPush.write(to: &writer)
+            guard let way = Self.way(apnsID, device.map { self.number(of: $0) }, file) else {
+                return .refused(.unknownPush)
             }
+            way.write(to: &writer, self.offset)
         }
-        var effects = EffectBatch()
-        effects.appendAnswer(self.reply, status: status, body: writer.buffer.view)
-        mailboxes[self.reply].deliver(&effects)
+        return .json(writer)
     }
+
+    private func number(of token: DeviceToken) -> UInt64 { HistoryEvent.device(of: token, self.key) }
 
     private static func way(_ apnsID: APNsID, _ device: UInt64?, _ file: HistoryFile) -> PushWay? {
         let events = file.push(apnsID)

@@ -40,22 +40,14 @@ package final class BackupService: Sendable {
         guard self.store.kind == .sqlite else { throw .nothingStored }
         guard Self.isName(name) else { throw .badName }
         self.queue.async {
-            var writer = JSONWriter()
-            var status = 201
+            let outcome: Outcome
             do throws(APIError) {
-                let path = try self.make(name)
-                writer.beginObject()
-                writer.key("name")
-                writer.string(name)
-                writer.key("path")
-                writer.string(path)
-                writer.endObject()
+                outcome = .backedUp(name: name, path: try self.make(name))
             } catch {
-                status = error.status
-                error.write(to: &writer)
+                outcome = .refused(error)
             }
             var effects = EffectBatch()
-            effects.appendAnswer(reply, status: status, body: writer.buffer.view)
+            effects.append(outcome, to: reply)
             self.mailboxes[reply].deliver(&effects)
         }
     }

@@ -103,16 +103,16 @@ final class ReloadService: Reloads, @unchecked Sendable {
         guard self.source != nil else { throw .nothingToReload }
         self.queue.async {
             self.reload { result in
-                var writer = JSONWriter()
-                var status = 200
+                let outcome: Outcome
                 switch result {
-                case .success(let report): report.write(to: &writer)
-                case .failure(let error):
-                    status = error.status
-                    error.write(to: &writer)
+                case .success(let report):
+                    var writer = JSONWriter()
+                    report.write(to: &writer)
+                    outcome = .json(writer)
+                case .failure(let error): outcome = .refused(error)
                 }
                 var effects = EffectBatch()
-                effects.appendAnswer(reply, status: status, body: writer.buffer.view)
+                effects.append(outcome, to: reply)
                 self.shared?.mailboxes[reply].deliver(&effects)
             }
         }
