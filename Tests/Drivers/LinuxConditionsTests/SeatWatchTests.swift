@@ -93,6 +93,7 @@ struct SeatWatchTests {
         try self.settle(watch, now: 0) { watch.isSettled }
         #expect(watch.appState(now: 0) == nil)
         #expect(watch.fault(now: 0)?.contains("org.freedesktop.DBus.Error.") == true)
+        #expect(try bus.tell("started") == "no")
         try bus.tell("come")
         try self.heard(watch, now: 3000)
         try self.settle(watch, now: 3000) { watch.appState(now: 3000) == .active }

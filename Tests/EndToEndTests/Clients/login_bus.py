@@ -13,6 +13,7 @@ Each line of standard input is a command, answered with a line once it is done:
     late             it answers `active` to the last question that it did not answer
     flood            it tells of a change a thousand times
     asked            how many questions there were
+    started          whether the bus was made to start a logind that did not run: yes or no
 """
 
 import ctypes
@@ -34,6 +35,7 @@ CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Con
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
   <listen>unix:path={}</listen>
+  <servicedir>{}</servicedir>
   <auth>EXTERNAL</auth>
   <policy context="default">
     <allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/>
@@ -164,7 +166,9 @@ class Stage:
     def start(self):
         configuration = os.path.join(self.folder.name, "bus.conf")
         with open(configuration, "w", encoding="utf-8") as file:
-            file.write(CONFIGURATION.format(self.path))
+            file.write(CONFIGURATION.format(self.path, self.folder.name))
+        with open(os.path.join(self.folder.name, LOGIND + ".service"), "w", encoding="utf-8") as file:
+            file.write(f"[D-BUS Service]\nName={LOGIND}\nExec=/usr/bin/touch {self.folder.name}/started\n")
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         if os.path.exists(self.path):
             os.unlink(self.path)
@@ -199,6 +203,8 @@ class Stage:
     def obey(self, words):
         if words[0] == "asked":
             return str(self.asked)
+        if words[0] == "started":
+            return "yes" if os.path.exists(os.path.join(self.folder.name, "started")) else "no"
         if words[0] == "start":
             self.start()
         elif words[0] == "stop":
