@@ -2,8 +2,8 @@ import Glibc
 
 /// Watches the machine: says on what to wait, and reads the conditions when it is time for it.
 ///
-/// The kernel tells at once of links, routes and chargers, and logind of who uses the machine. Temperatures, the charge,
-/// and the power profile change without a word; they are read every `pollMilliseconds`.
+/// The kernel tells at once of links, routes and chargers, and logind of who uses the machine. Temperatures, the
+/// charge, and the power profile change without a word; they are read every `pollMilliseconds`.
 ///
 /// It belongs to one thread. A reading opens some dozens of small files and takes about a millisecond; sensors behind
 /// slow firmware may take longer.
@@ -43,7 +43,7 @@ package final class ConditionsWatch {
         [self.network?.descriptor, self.devices?.descriptor, self.seat?.descriptor].compactMap(\.self)
     }
 
-    /// Those among them that are waited on to be writable, too.
+    /// Descriptors among `descriptors` that are waited on to be writable, too.
     package var writableDescriptors: [Int32] {
         guard let seat = self.seat, seat.wantsToWrite else { return [] }
         return [seat.descriptor].compactMap(\.self)

@@ -63,7 +63,7 @@ package struct MachineConditions: Hashable, Sendable {
 
 /// Some of the conditions that a machine can tell of.
 package struct ConditionSet: OptionSet, Hashable, Sendable {
-    /// Those of the hardware: battery, charger, power saving, heat and network.
+    /// Conditions of the hardware: battery, charger, power saving, heat and network.
     package static let hardware = ConditionSet(rawValue: 1)
     /// Whether somebody uses the machine.
     package static let appState = ConditionSet(rawValue: 2)

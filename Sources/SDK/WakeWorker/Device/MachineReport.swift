@@ -168,7 +168,7 @@ final class MachineReports: @unchecked Sendable {
         report.begin(ending, isConnected: self.isSubscribed ?? true, on: loop)
     }
 
-    /// Those of the device with its conditions at `path`.
+    /// The reports of the device with its conditions at `path`.
     func of(path: String) -> [MachineReport] { self.reports.filter { $0.path == path } }
 
     /// Whether a fault is to be told: one of many devices is told once.

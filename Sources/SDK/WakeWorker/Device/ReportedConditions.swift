@@ -19,7 +19,7 @@ public struct ReportedConditions: OptionSet, Hashable, Sendable {
     /// One bit for each.
     public let rawValue: Int
 
-    /// Those whose bits are set.
+    /// A set of the conditions whose bits are set.
     public init(rawValue: Int) {
         self.rawValue = rawValue
     }
