@@ -1,4 +1,3 @@
-import Glibc
 import Platform
 
 /// What lives on an `HTTPThread`: it is called there, and nowhere else.
@@ -82,8 +81,7 @@ package final class HTTPLoop {
     }
 
     private static func isReady(_ descriptor: PollDescriptor) -> Bool {
-        let events = descriptor.interest == .readable ? POLLIN : POLLOUT
-        var interest = pollfd(fd: descriptor.descriptor, events: Int16(events), revents: 0)
-        return unsafe Glibc.poll(&interest, 1, 0) > 0
+        let readiness: Descriptor.Readiness = descriptor.interest == .readable ? .readable : .writable
+        return Descriptor.wait(for: descriptor.descriptor, readiness, milliseconds: 0)
     }
 }

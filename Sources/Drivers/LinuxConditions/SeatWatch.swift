@@ -1,3 +1,5 @@
+import Platform
+
 /// Whether somebody uses a machine, in the words of the launch policy.
 package enum AppState: String, Sendable {
     case background, active
@@ -102,7 +104,7 @@ package final class SeatWatch {
     /// Connects, takes what the bus brings, and asks, whatever it is time for; whether the hint has changed.
     package func take(now: Int64) -> Bool {
         let before = self.isIdle
-        do throws(SystemBus.Failure) {
+        do throws(SystemError) {
             if self.bus == nil, now >= self.connectsAt { try self.connect() }
             if let bus = self.bus {
                 try self.receive(from: bus, now: now)
@@ -112,7 +114,7 @@ package final class SeatWatch {
             self.bus = nil
             self.connectsAt = now + min(Timing.lastRetry, Timing.firstRetry << Int64(min(self.failures, 16)))
             self.failures += 1
-            self.unknown("the system bus, over which logind is asked, cannot be reached: \(error.text)", now: now)
+            self.unknown("the system bus, over which logind is asked, cannot be reached: \(error.message)", now: now)
         }
         return self.isIdle != before
     }
@@ -123,7 +125,7 @@ package final class SeatWatch {
         return askedAt + (self.hasNews ? Timing.pause : Timing.interval)
     }
 
-    private func connect() throws(SystemBus.Failure) {
+    private func connect() throws(SystemError) {
         let bus = try SystemBus(socket: self.socket)
         for rule in Self.rules { try bus.subscribe(rule) }
         self.bus = bus
@@ -132,7 +134,7 @@ package final class SeatWatch {
         self.hasNews = false
     }
 
-    private func receive(from bus: SystemBus, now: Int64) throws(SystemBus.Failure) {
+    private func receive(from bus: SystemBus, now: Int64) throws(SystemError) {
         self.isBehind = true
         for _ in 0..<Self.messagesMax {
             guard let message = try bus.receive() else {
@@ -162,7 +164,7 @@ package final class SeatWatch {
         }
     }
 
-    private func ask(_ bus: SystemBus, now: Int64) throws(SystemBus.Failure) {
+    private func ask(_ bus: SystemBus, now: Int64) throws(SystemError) {
         if self.question != nil, let askedAt = self.askedAt {
             if now >= askedAt + Timing.patience {
                 self.unknown("logind does not answer, though its bus is there", now: now)

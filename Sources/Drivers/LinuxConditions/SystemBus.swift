@@ -1,20 +1,12 @@
 internal import CSystemBus
 import Glibc
+package import Platform
 
 /// A connection to a D-Bus message bus; owns its descriptor. Nothing here waits.
 ///
 /// It belongs to one thread.
 @safe
 package final class SystemBus {
-    /// Why there is no connection.
-    package struct Failure: Error, Hashable {
-        /// The number of the error, as in `errno`.
-        package let number: Int32
-
-        /// What the system calls it.
-        package var text: String { unsafe String(cString: strerror(self.number)) }
-    }
-
     /// What a call was answered.
     package enum Answer: Hashable, Sendable {
         case boolean(Bool)
@@ -39,11 +31,11 @@ package final class SystemBus {
     /// Begins to connect; whether that comes to anything shows later.
     ///
     /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
-    package init(socket: String?) throws(Failure) {
+    package init(socket: String?) throws(SystemError) {
         var bus: OpaquePointer?
         let address = socket.map { "unix:path=\(Self.escaped($0))" }
         let result = unsafe wakegate_bus_open(&bus, address)
-        guard result >= 0, let bus = unsafe bus else { throw Failure(number: -result) }
+        guard result >= 0, let bus = unsafe bus else { throw SystemError(-result) }
         unsafe self.bus = bus
     }
 
@@ -62,7 +54,7 @@ package final class SystemBus {
     }
 
     /// Asks to hear of signals that `rule` matches.
-    package func subscribe(_ rule: String) throws(Failure) {
+    package func subscribe(_ rule: String) throws(SystemError) {
         let name = "org.freedesktop.DBus"
         _ = try self.call(name, "/org/freedesktop/DBus", name, "AddMatch", rule, nil)
     }
@@ -73,17 +65,17 @@ package final class SystemBus {
         of interface: String,
         at path: String,
         from service: String
-    ) throws(Failure) -> UInt64 {
+    ) throws(SystemError) -> UInt64 {
         try self.call(service, path, "org.freedesktop.DBus.Properties", "Get", interface, property)
     }
 
     /// Makes a step of the connection, and takes the next message if there is one; nil when there is nothing to do.
-    package func receive() throws(Failure) -> Message? {
+    package func receive() throws(SystemError) -> Message? {
         var message: OpaquePointer?
         let result = unsafe sd_bus_process(self.bus, &message)
         defer { _ = unsafe sd_bus_message_unref(message) }
-        guard result >= 0 else { throw Failure(number: -result) }
-        guard unsafe sd_bus_is_open(self.bus) > 0 else { throw Failure(number: ECONNRESET) }
+        guard result >= 0 else { throw SystemError(-result) }
+        guard unsafe sd_bus_is_open(self.bus) > 0 else { throw SystemError(ECONNRESET) }
         if let message = unsafe message { return unsafe Self.read(message) }
         return result > 0 ? .other : nil
     }
@@ -115,10 +107,10 @@ package final class SystemBus {
         _ member: String,
         _ first: String,
         _ second: String?
-    ) throws(Failure) -> UInt64 {
+    ) throws(SystemError) -> UInt64 {
         var cookie: UInt64 = 0
         let result = unsafe wakegate_bus_call(self.bus, service, path, interface, member, first, second, &cookie)
-        guard result >= 0 else { throw Failure(number: -result) }
+        guard result >= 0 else { throw SystemError(-result) }
         return cookie
     }
 
