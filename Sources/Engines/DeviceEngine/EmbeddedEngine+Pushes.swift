@@ -17,7 +17,7 @@ extension EmbeddedEngine {
     }
 
     /// Accepts a push for a device that `admit` named; one that was accepted before, under an apns-id of its sender's,
-    /// is answered as it was then, in every part, and changes nothing.
+    /// is answered as it was then, in every part, and changes nothing. What is due of the device is done: `catchUp`.
     ///
     /// - `workerIsFree`: a worker has a free slot for this device.
     /// - Throws: `tooMany` when the device has had as many pushes as it takes for now, `noMemory` and
@@ -31,8 +31,6 @@ extension EmbeddedEngine {
         let topic = self.devices[device].topic
         if let refusal = self.memoryRefusal(push, device, topic) { throw refusal }
         try self.devices[device].countRate(self.configuration.pushRate, at: self.now)
-        // A step may have left something undone that was due before this push came.
-        _ = self.catchUp(device)
         guard push.wakes else {
             self.count(topic) { $0.noWake += 1 }
             self.remember(device, .push(.noWake), push.apnsID)

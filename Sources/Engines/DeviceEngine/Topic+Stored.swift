@@ -6,10 +6,10 @@ import LaunchPolicy
 /// of each kind of task that ever launched a wake, its code (1), its launches (8) and its results as such a list. What
 /// waits, is in flight, registered or held is counted from the devices.
 extension Topic {
-    /// Appends the topic as it is kept.
-    func store(to buffer: inout ByteBuffer) {
-        buffer.appendLittleEndian(UInt16(self.name.utf8.count))
-        buffer.append(self.name)
+    /// Appends the topic as it is kept, with its name.
+    func store(_ name: String, to buffer: inout ByteBuffer) {
+        buffer.appendLittleEndian(UInt16(name.utf8.count))
+        buffer.append(name)
         for count in [
             self.books.accepted, self.books.noWake, self.books.completed, self.books.coalesced, self.books.launched,
         ] {

@@ -10,9 +10,8 @@ package struct TopicIndex: Hashable, Sendable {
     }
 }
 
-/// One topic: its name, its policy and its books.
+/// One topic: its policy and its books.
 struct Topic {
-    let name: String
     var parameters: Parameters
     var books = Books()
     /// How many devices the topic has, removed ones included.
@@ -27,6 +26,8 @@ struct Topic {
 package struct TopicTable: ~Copyable {
     private var topics: [Topic] = []
     private var names: TopicNames
+    /// By topic number.
+    private var texts: [String] = []
     /// The topics that have changed, each once.
     private var changed: [TopicIndex] = []
     /// The books of all topics together.
@@ -50,7 +51,7 @@ package struct TopicTable: ~Copyable {
 
     package func isName(_ name: ByteView, of topic: TopicIndex) -> Bool { self.names.isName(name, of: topic) }
 
-    package func name(_ topic: TopicIndex) -> String { self.topics[Int(topic.rawValue)].name }
+    package func name(_ topic: TopicIndex) -> String { self.texts[Int(topic.rawValue)] }
 
     package func parameters(_ topic: TopicIndex) -> Parameters { self.topics[Int(topic.rawValue)].parameters }
 
@@ -62,7 +63,8 @@ package struct TopicTable: ~Copyable {
     /// Adds a topic of a name that is not there yet, which a store has to keep.
     package mutating func insert(_ name: ByteView, _ configuration: EngineConfiguration) -> TopicIndex {
         let text = name.string
-        self.topics.append(Topic(name: text, parameters: configuration.parameters(topic: text)))
+        self.texts.append(text)
+        self.topics.append(Topic(parameters: configuration.parameters(topic: text)))
         let topic = self.names.insert(name)
         // Kept at once: topics are numbered without gaps.
         self.noteChange(topic)
@@ -87,7 +89,7 @@ package struct TopicTable: ~Copyable {
     package mutating func reconfigure(_ configuration: EngineConfiguration) -> Bool {
         var isChanged = false
         for place in self.topics.indices {
-            let parameters = configuration.parameters(topic: self.topics[place].name)
+            let parameters = configuration.parameters(topic: self.texts[place])
             guard parameters != self.topics[place].parameters else { continue }
             self.topics[place].parameters = parameters
             isChanged = true
@@ -121,7 +123,7 @@ extension TopicTable {
         for topic in self.changed {
             let place = Int(topic.rawValue)
             self.topics[place].isChanged = false
-            batch.append(RecordKey(.topic, topic.rawValue)) { self.topics[place].store(to: &$0) }
+            batch.append(RecordKey(.topic, topic.rawValue)) { self.topics[place].store(self.texts[place], to: &$0) }
         }
         self.changed.removeAll(keepingCapacity: true)
     }

@@ -81,6 +81,7 @@ struct Measurement {
                 payload: payload,
                 wakes: true
             )
+            _ = engine.catchUp(index)
             _ = try? engine.accept(push, device: index, workerIsFree: false)
         }
         // What a driver takes in each step, so that no list of all devices is measured.

@@ -127,6 +127,7 @@ package final class EngineRig {
                 self.engine.admit(Self.token(device), topic: $0, isDryRun: false)
             }
             guard case .device(let index) = admission else { return nil }
+            _ = self.engine.catchUp(index)
             return try? self.engine.accept(push, device: index, workerIsFree: workerIsFree)
         }
     }

@@ -69,10 +69,10 @@ enum RecordTarget {
         // A name is text: no record holds one that is not.
         guard let stored = Topic.read(stored: content), let name = String(validating: stored.name, as: UTF8.self)
         else { return }
-        var topic = Topic(name: name, parameters: Parameters())
+        var topic = Topic(parameters: Parameters())
         topic.books = stored.books
         var written = ByteBuffer()
-        topic.store(to: &written)
+        topic.store(name, to: &written)
         let again = Topic.read(stored: written.view)
         try promise(again?.name == stored.name && again?.books == stored.books, "a topic changed when written anew")
     }

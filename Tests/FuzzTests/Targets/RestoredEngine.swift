@@ -86,6 +86,7 @@ enum RestoredEngine {
                 payload: ByteView("{}"),
                 wakes: true
             )
+            _ = engine.catchUp(device)
             _ = try? engine.accept(push, device: device, workerIsFree: choice % 2 == 0)
         }
     }
