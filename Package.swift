@@ -255,8 +255,8 @@ let package = Package(
         .testTarget(
             name: "EdgeTests",
             dependencies: [
-                "APNSProtocol", "Access", "Answers", "Bytes", "Edge", "EngineRoom", "HTTPTransport", "Platform",
-                "Settings", "Text", "WakeDispatch",
+                "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "Edge", "EngineRoom", "EventLog",
+                "FaultInjection", "HTTPClient", "HTTPTransport", "History", "Platform", "Settings", "Text", "WakeDispatch",
             ]
         ),
         .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),

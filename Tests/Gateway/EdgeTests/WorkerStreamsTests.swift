@@ -13,7 +13,11 @@ struct WorkerStreamsTests {
     /// What a worker shows.
     private static func proof() throws -> ShownProof {
         let desk = try OperationDesk()
-        _ = desk.serve("GET /v1/topics/\(OperationDesk.topic)/wakes", on: .edge, token: try desk.token(.worker))
+        _ = desk.serve(
+            "GET /v1/topics/\(OperationDesk.topic)/wakes",
+            on: .edge,
+            token: try desk.token(.worker, OperationDesk.topic)
+        )
         return try #require(desk.lastProof)
     }
 

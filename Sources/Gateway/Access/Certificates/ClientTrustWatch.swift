@@ -1,6 +1,7 @@
 import Dispatch
-import HTTPTransport
+package import HTTPTransport
 import Platform
+import Synchronization
 
 /// Reads the authorities of client certificates and what they have revoked, and again whenever a file changes.
 ///
@@ -73,5 +74,30 @@ package final class ClientTrustWatch: @unchecked Sendable {
     private func tell(_ trouble: String?) {
         if let trouble, trouble != self.told { self.onTrouble(trouble) }
         self.told = trouble
+    }
+}
+
+/// Whose client certificates are trusted at this moment; every loop asks, one thread changes it.
+package final class ClientTrusts: Sendable {
+    private let trust: Mutex<ClientTrust>
+    private let count = Atomic<UInt64>(0)
+
+    package init(_ trust: ClientTrust) {
+        self.trust = Mutex(trust)
+    }
+
+    /// Counts the changes: what was verified under another number may be true no more.
+    var generation: UInt64 { self.count.load(ordering: .acquiring) }
+
+    /// Whom to trust, and the number of that state.
+    func current() -> (generation: UInt64, trust: ClientTrust) {
+        self.trust.withLock { (self.generation, $0) }
+    }
+
+    package func replace(with trust: ClientTrust) {
+        self.trust.withLock {
+            $0 = trust
+            _ = self.count.add(1, ordering: .acquiringAndReleasing)
+        }
     }
 }

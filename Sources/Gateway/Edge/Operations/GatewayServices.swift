@@ -1,9 +1,11 @@
+package import Answers
 import Bytes
 import DeviceEngine
 package import EngineRoom
 import Platform
 package import Settings
 import Synchronization
+package import WakeDispatch
 
 /// What operations use of the gateway besides its engine.
 package final class GatewayServices: Sendable {
@@ -41,4 +43,12 @@ package final class GatewayServices: Sendable {
         }
         return token
     }
+}
+
+/// What has the configuration read again for an operator who asks for that over HTTP.
+package protocol Reloads: Sendable {
+    /// Begins to reload; the stream is answered once the new configuration is in force, or with why it is not.
+    ///
+    /// - Throws: when there is nothing to read again.
+    func start(reply: StreamAddress) throws(APIError)
 }

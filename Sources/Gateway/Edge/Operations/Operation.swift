@@ -1,5 +1,6 @@
 package import Access
 package import Answers
+package import Bytes
 package import EngineRoom
 package import Settings
 
@@ -96,4 +97,21 @@ extension Operation {
     package static let all =
         Self.pushes + Self.workers + Self.devices + Self.inspections + Self.simulations + Self.statistics
         + Self.watching + Self.upkeep + Self.health + Self.documents + Self.faults
+}
+
+/// The methods that operations have, in the order in which answers name those that a path takes.
+package enum HTTPMethod: CaseIterable, Hashable, Sendable {
+    case get, put, post, patch, delete
+
+    package var name: StaticString {
+        switch self {
+        case .get: "GET"
+        case .put: "PUT"
+        case .post: "POST"
+        case .patch: "PATCH"
+        case .delete: "DELETE"
+        }
+    }
+
+    package static func == (method: HTTPMethod, name: ByteView) -> Bool { name == method.name }
 }

@@ -1,5 +1,6 @@
 import Bytes
 package import HTTPTransport
+import WakeFormat
 
 /// What proves to a receiver that a wake comes from the gateway and is fresh.
 package enum WebhookSignature {
@@ -18,4 +19,18 @@ package enum WebhookSignature {
     }
 
     private static let digits = (0..<16).map { UInt8(ascii: Unicode.Scalar(UInt8($0) + ($0 < 10 ? 0x30 : 0x57))) }
+}
+
+extension WakeTrace {
+    /// The headers that say which trace a wake belongs to: those of the push whose payload it carries.
+    var headers: [(name: String, value: String)] {
+        var headers: [(name: String, value: String)] = []
+        if let parent = self.parent {
+            var text = ByteBuffer()
+            parent.write(to: &text)
+            headers.append((name: "traceparent", value: text.view.string))
+        }
+        if !self.state.isEmpty { headers.append((name: "tracestate", value: self.state.string)) }
+        return headers
+    }
 }

@@ -1,0 +1,186 @@
+import APNSProtocol
+import Access
+import Edge
+import EngineRoom
+import FaultInjection
+import Foundation
+import HTTPClient
+import HTTPTransport
+import Platform
+import Settings
+import Testing
+
+/// Each part of a loop's handler by what clients and engine see of it.
+@Suite("A loop's handler", .timeLimit(.minutes(15)))
+struct LoopHandlerTests {
+    private static let wakes = "/v1/topics/\(ServedLoop.topic)/wakes"
+
+    /// The reason of an answer that refuses.
+    private func reason(_ response: HTTPResponse) -> String? {
+        let object = try? JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
+        return object?["reason"] as? String
+    }
+
+    // MARK: Pushes
+
+    @Test("A push that is good is answered with its id, and one that is not with APNs' reason")
+    func pushes() throws {
+        let loop = try ServedLoop()
+        let id = "7B3C8A1E-0000-4000-8000-123456789ABC"
+        let good = try loop.push([(name: "apns-id", value: id)])
+        #expect(good.status == 200 && good.header("apns-id")?.uppercased() == id && good.body.isEmpty)
+        #expect(good.header("wakegate-disposition") != nil)
+        let badTopic = try loop.push([(name: "apns-topic", value: "no topic")])
+        #expect(badTopic.status == 400 && self.reason(badTopic) == "BadTopic")
+        #expect(badTopic.header("apns-id") != nil && badTopic.header("content-type") == "application/json")
+        let badPath = try loop.ask("POST /3/nothing", body: "{}")
+        #expect(badPath.status == 404 && self.reason(badPath) == "BadPath")
+        let badMethod = try loop.ask("GET /3/device/\(ServedLoop.device)")
+        #expect(badMethod.status == 405 && badMethod.header("allow") == "POST")
+    }
+
+    @Test("A push may be as long as its type allows")
+    func pushBodies() throws {
+        let loop = try ServedLoop()
+        let text = String(repeating: "x", count: 4_500)
+        let body = #"{"aps":{"content-available":1},"text":"\#(text)"}"#
+        let long = try loop.push(body: body)
+        #expect(long.status == 413 && self.reason(long) == "PayloadTooLarge")
+        let voip = try loop.push(
+            [
+                (name: "apns-push-type", value: "voip"), (name: "apns-topic", value: "\(ServedLoop.topic).voip"),
+            ],
+            body: body
+        )
+        #expect(self.reason(voip) != "PayloadTooLarge")
+    }
+
+    // MARK: Operations
+
+    @Test("Requests come to their operations, or are told that there is none")
+    func routes() throws {
+        let loop = try ServedLoop()
+        let missing = try loop.ask("GET /v1/nothing")
+        #expect(missing.status == 404 && self.reason(missing) == "BadPath")
+        let method = try loop.ask("DELETE \(Self.wakes)")
+        #expect(method.status == 405 && method.header("allow") == "GET")
+        let statistics = try loop.ask("GET /v1/stats?", at: .admin)
+        #expect(statistics.status == 200 && statistics.header("content-type") == "application/json")
+        #expect(try loop.ask("GET /v1/stats").status == 404)
+    }
+
+    @Test("A body is taken up to its operation's bound, several at a time on one connection")
+    func bodies() throws {
+        let loop = try ServedLoop()
+        let large = [UInt8](repeating: UInt8(ascii: " "), count: 5_000)
+        let requests = try (0..<6).map { number in
+            try loop.begin("POST /v1/wakes/none", body: number % 2 == 0 ? large : Array(#"{"result":"noData"}"#.utf8))
+        }
+        try loop.run("answers") { requests.allSatisfy { loop.answers[$0]?.end != nil } }
+        let statuses = try requests.map { try #require(loop.answers[$0]?.end).get().status }
+        #expect(statuses == [413, 404, 413, 404, 413, 404])
+    }
+
+    @Test("A page of another host is kept out, in the words of whoever is asked")
+    func foreignPages() throws {
+        let loop = try ServedLoop()
+        let foreign = [(name: "origin", value: "http://example.com")]
+        let page = try loop.ask("GET /v1/stats", at: .admin, headers: foreign)
+        #expect(page.status == 403 && self.reason(page) == "Forbidden" && page.header("apns-id") == nil)
+        let push = try loop.push(foreign)
+        #expect(push.status == 403 && self.reason(push) == "Forbidden" && push.header("apns-id") != nil)
+    }
+
+    // MARK: Workers
+
+    @Test("A worker's stream gets a wake, whose result frees it for the next, and ends when it drains")
+    func workers() throws {
+        let loop = try ServedLoop()
+        let stream = try loop.open("\(Self.wakes)?slots=1")
+        let head = try #require(loop.answers[stream]?.head)
+        #expect(head.status == 200 && head.header("content-type") == "text/event-stream")
+        let name = try #require(head.header("wakegate-stream"))
+        #expect(try loop.push().status == 200)
+        try loop.run("a wake") { loop.answers[stream]?.text.hasSuffix("\n\n") == true }
+        let lines = try #require(loop.answers[stream]?.text).split(separator: "\n")
+        #expect(lines.first == "event: wake")
+        let id = try #require(lines.first { $0.hasPrefix("id: ") }).dropFirst("id: ".count)
+        #expect(try loop.ask("POST /v1/wakes/\(id)", body: #"{"result":"newData"}"#).status == 204)
+        #expect(try loop.ask("POST /v1/wakes/\(id)", body: #"{"result":"failed"}"#).status == 409)
+        #expect(try loop.ask("POST /v1/streams/\(name)/drain").status == 204)
+        try loop.run("the stream's end") { loop.answers[stream]?.end != nil }
+        #expect(try loop.ask("POST /v1/streams/\(name)/drain").status == 404)
+    }
+
+    @Test("Of each who shows nothing there are as many workers' streams as may be, until one has ended")
+    func workerBound() throws {
+        let loop = try ServedLoop { $0.limits.streamsPerCredentialMax = 1 }
+        let stream = try loop.open(Self.wakes)
+        #expect(loop.answers[stream]?.head?.status == 200)
+        #expect(try loop.ask("GET \(Self.wakes)").status == 429)
+        #expect(loop.shared.tally.times(.streamsPerCredentialMax) == 1)
+        // A subscription that the engine is never asked for counts no more.
+        #expect(try loop.ask("GET \(Self.wakes)?slots=none").status == 400)
+        loop.cancel(stream)
+        var next: HTTPRequestID?
+        try loop.run("room for another") {
+            guard let id = next, let answer = loop.answers[id] else {
+                next = try? loop.open(Self.wakes)
+                return false
+            }
+            if answer.head?.status == 200 { return true }
+            next = nil
+            return false
+        }
+    }
+
+    // MARK: Watchers
+
+    @Test("As many watch as may, and each is greeted")
+    func watchers() throws {
+        let loop = try ServedLoop { $0.limits.liveStreamsMax = 1 }
+        let stream = try loop.open("/v1/live", at: .admin)
+        #expect(loop.answers[stream]?.head?.status == 200)
+        try loop.run("the greeting") { loop.answers[stream]?.text.isEmpty == false }
+        #expect(loop.answers[stream]?.text.hasPrefix(": samples follow, one a second\n\n") == true)
+        #expect(try loop.ask("GET /v1/live", at: .admin).status == 503)
+        #expect(loop.shared.tally.times(.liveStreamsMax) == 1)
+    }
+
+    // MARK: Faults
+
+    @Test("A fault rule answers a push in the gateway's place, and another loses the answer")
+    func faults() throws {
+        let text = """
+            {rules: [
+              {when: {nth: 1}, then: {reason: "TooManyRequests", retryAfter: 7}},
+              {when: {nth: 2}, then: {reset: "INTERNAL_ERROR"}},
+            ]}
+            """
+        let rules = try FaultRuleReader.rules(Data(text.utf8), name: "faults.json5").rules
+        let loop = try ServedLoop { $0.faultRules = rules }
+        let refused = try loop.push()
+        #expect(refused.status == 429 && self.reason(refused) == "TooManyRequests")
+        #expect(refused.header("retry-after") == "7")
+        #expect(throws: HTTPClientError.self) { try loop.push() }
+        #expect(try loop.push().status == 200)
+    }
+
+    // MARK: Shutdown
+
+    @Test("A shutdown ends what carries no wake, and takes results until the last connection has gone")
+    func shutdown() throws {
+        let loop = try ServedLoop()
+        let stream = try loop.open("\(Self.wakes)?slots=1")
+        #expect(try loop.push().status == 200)
+        try loop.run("a wake") { loop.answers[stream]?.text.hasSuffix("\n\n") == true }
+        let lines = try #require(loop.answers[stream]?.text).split(separator: "\n")
+        let id = try #require(lines.first { $0.hasPrefix("id: ") }).dropFirst("id: ".count)
+        loop.shared.drain()
+        let refused = try loop.push()
+        #expect(refused.status == 503 && self.reason(refused) == "Shutdown")
+        #expect(loop.answers[stream]?.end == nil && !loop.isIdle)
+        #expect(try loop.ask("POST /v1/wakes/\(id)", body: #"{"result":"noData"}"#).status == 204)
+        try loop.run("the end of all connections") { loop.answers[stream]?.end != nil && loop.isIdle }
+    }
+}
