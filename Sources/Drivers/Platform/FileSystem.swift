@@ -26,7 +26,7 @@ package enum FileSystem {
         unsafe access(path, R_OK) == 0
     }
 
-    /// - Parameter rights: of `R_OK`, `W_OK` and `X_OK`.
+    /// - `rights`: of `R_OK`, `W_OK` and `X_OK`.
     /// - Throws: why this process has not all of these rights.
     package static func checkAccess(_ path: String, _ rights: Int32) throws(SystemError) {
         guard unsafe access(path, rights) == 0 else { throw .last }
@@ -39,7 +39,7 @@ package enum FileSystem {
         return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// - Parameter mode: the permissions, less those that the process takes from all that it makes.
+    /// - `mode`: the permissions, less those that the process takes from all that it makes.
     package static func makeFolder(_ path: String, mode: UInt32) throws(SystemError) {
         guard unsafe mkdir(path, mode) == 0 else { throw .last }
     }
@@ -66,7 +66,7 @@ package enum FileSystem {
 
     /// Has changes of what is at `path` told to `inotify`, a descriptor of `inotify_init1`.
     ///
-    /// - Parameter events: the system's, such as `IN_CREATE`.
+    /// - `events`: the system's, such as `IN_CREATE`.
     /// - Returns: the number under which they are told, the same for a place that is watched already; -1 when there is
     ///   none.
     package static func watch(_ path: String, _ events: UInt32, on inotify: Int32) -> Int32 {
@@ -80,7 +80,7 @@ package enum FileSystem {
 
     /// The names in a folder that begin with no dot, in no order.
     ///
-    /// - Parameter countMax: the most that are read.
+    /// - `countMax`: the most that are read.
     /// - Returns: nil when there is no such folder, or it may not be read.
     package static func names(in path: String, countMax: Int) -> [String]? {
         guard let folder = unsafe opendir(path) else { return nil }

@@ -6,9 +6,8 @@ package struct OpenFile: ~Copyable {
     /// The system's number of it, for calls that this type has not.
     package let descriptor: Int32
 
-    /// - Parameters:
-    ///   - flags: the system's, such as `O_RDONLY | O_CLOEXEC`.
-    ///   - mode: the permissions of a file that is made.
+    /// - `flags`: the system's, such as `O_RDONLY | O_CLOEXEC`.
+    /// - `mode`: the permissions of a file that is made.
     package init(_ path: String, _ flags: Int32, mode: UInt32 = 0) throws(SystemError) {
         self.descriptor = unsafe open(path, flags, mode)
         guard self.descriptor >= 0 else { throw .last }
@@ -38,7 +37,7 @@ package struct OpenFile: ~Copyable {
 
     /// The bytes from where the file stands to its end.
     ///
-    /// - Parameter bytesMax: the most that are read.
+    /// - `bytesMax`: the most that are read.
     package func contents(bytesMax: Int) throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: min(bytesMax, 65_536))
@@ -145,7 +144,7 @@ package enum Descriptor {
 
     /// Waits until one of the descriptors is ready, a signal comes, or the time is up.
     ///
-    /// - Parameter milliseconds: -1 for ever.
+    /// - `milliseconds`: -1 for ever.
     /// - Returns: whether one is ready, or will never be.
     @discardableResult
     package static func wait(for waits: inout [Wait], milliseconds: Int32) -> Bool {
@@ -157,7 +156,7 @@ package enum Descriptor {
 
     /// Waits until the descriptor is ready, a signal comes, or the time is up.
     ///
-    /// - Parameter milliseconds: -1 for ever.
+    /// - `milliseconds`: -1 for ever.
     /// - Returns: whether it is ready, or will never be.
     @discardableResult
     package static func wait(for descriptor: Int32, _ readiness: Readiness, milliseconds: Int32) -> Bool {

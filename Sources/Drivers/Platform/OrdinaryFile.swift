@@ -20,7 +20,7 @@ package enum OrdinaryFile {
 
     /// The bytes of a file; waits for nobody.
     ///
-    /// - Parameter bytesMax: the most that are read.
+    /// - `bytesMax`: the most that are read.
     /// - Returns: nil when there is something else: a pipe, a folder, a device.
     package static func contents(_ path: String, bytesMax: Int) throws(SystemError) -> [UInt8]? {
         guard let file = try self.open(path) else { return nil }
