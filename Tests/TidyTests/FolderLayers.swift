@@ -7,8 +7,8 @@ enum FolderLayers {
     /// The folders of each module that has any, from what needs no other one to what needs most; "." is the files at
     /// the module's root. `ModuleImports.allowed` names the modules.
     static let order: [String: [String]] = [
-        "CProcess": ["include"],
-        "CSimulatedDisk": ["include"],
+        "CProcess": ["include", "."],
+        "CSimulatedDisk": ["include", "."],
         "HTTPTransport": [
             "Basics", "Address", "System", "TLS", "Message", "HPACK", "HTTP1", "HTTP2", "Loop", "Server",
         ],
