@@ -40,7 +40,7 @@ enum OneWay {
                 // Its waits go by a clock of the system's.
                 "Platform/Monitor.swift",
                 // The moments that the SDK shows its users are the standard library's.
-                "WakeWorker/WakeLease.swift", "WakeWorker/WakeNotification.swift",
+                "WakeWorker/WakeNotification.swift",
             ],
             remedy: "read the `SystemClock` of Platform; in a pure module take `now` as a parameter"
         ),
@@ -85,7 +85,7 @@ enum OneWay {
             name: "quick hashes",
             words: ["multipliedFullWidth", "0x0000_0100_0000_01b3"],
             homes: [
-                "Bytes/FoldedProduct.swift",
+                "Bytes/HashKey.swift",
                 // State folders hold fingerprints of policies, made with FNV-1a.
                 "DeviceEngine/PolicyVersions.swift",
             ],

@@ -94,27 +94,39 @@ struct RuleTests {
         #expect(found.map(\.path) == ["Sources/Gateway/Sample/A.swift"])
     }
 
-    @Test("Folders of a module that need each other are found, at the lines that make them")
-    func folderCycle() {
+    @Test("What a folder needs of one that is not named before it is found, at the line that makes it")
+    func folderLayers() {
         let files = [
             SourceText(path: "Sources/Gateway/Sample/Root.swift", text: "package enum Root {}\n"),
             SourceText(path: "Sources/Gateway/Sample/One/A.swift", text: "struct A {\n    var b: [B] = []\n}\n"),
             SourceText(path: "Sources/Gateway/Sample/Two/B.swift", text: "// A\nstruct B {}\nfinal class C {}\n"),
             SourceText(path: "Sources/Gateway/Sample/Three/D.swift", text: "let c = C(\"A\")\nlet r = Root.self\n"),
         ]
-        #expect(FolderCycles.violations(in: files, known: [:]).isEmpty, "arrows that go one way are none")
+        let order = ["Sample": [".", "Two", "One", "Three"]]
+        #expect(FolderLayers.violations(in: files, order: order).isEmpty)
+        let reversed = FolderLayers.violations(in: files, order: ["Sample": ["Three", "One", "Two", "."]])
+        let places = ["\(files[1].path):2", "\(files[3].path):1", "\(files[3].path):2"]
+        #expect(reversed.map { "\($0.path):\($0.line)" } == places)
 
         let back = SourceText(path: "Sources/Gateway/Sample/Two/E.swift", text: "func e() {\n    _ = A(b: [])\n}\n")
-        let found = FolderCycles.violations(in: files + [back], known: [:])
-        #expect(found.map { "\($0.path):\($0.line)" } == ["\(files[1].path):2", "\(back.path):2"])
-        let known = ["Sample": Set(["One", "Two", "Three"])]
-        #expect(FolderCycles.violations(in: files + [back], known: known).isEmpty)
-        #expect(FolderCycles.unneeded(for: files + [back], known: known) == ["Sample/Three"])
-        #expect(FolderCycles.violations(in: files + [back], known: ["Sample": ["One"]]).count == 2)
-
+        let found = FolderLayers.violations(in: files + [back], order: order)
+        #expect(found.map { "\($0.path):\($0.line)" } == ["\(back.path):2"], "of a cycle, what points up")
         let root = SourceText(path: "Sources/Gateway/Sample/Root+A.swift", text: "extension Root { typealias T = A }\n")
-        let down = SourceText(path: "Sources/Gateway/Sample/One/F.swift", text: "let f = Root.self\n")
-        #expect(FolderCycles.violations(in: files + [root, down], known: [:]).map(\.path) == [down.path, root.path])
+        #expect(FolderLayers.violations(in: files + [root], order: order).map(\.path) == [root.path])
+    }
+
+    @Test("A folder that no order names is found, one in another one too, and so is a name without a folder")
+    func folderNames() {
+        let paths = [
+            "Sources/Gateway/Sample/Root.swift", "Sources/Gateway/Sample/One/A.swift",
+            "Sources/Gateway/Sample/One/Two/B.swift", "Sources/Gateway/Sample/Sample.docc/Sample.md",
+            "Sources/Gateway/Sample/Texts/a.json", "Sources/Pure/Flat/A.swift", "Tests/Pure/FlatTests/Some/A.swift",
+        ]
+        let order = ["Sample": [".", "One", "One/Two", "Texts"]]
+        #expect(FolderLayers.strangers(in: paths, order: order).isEmpty)
+        let found = FolderLayers.strangers(in: paths, order: ["Sample": [".", "One", "Three"]])
+        #expect(found == ["Sample/One/Two", "Sample/Texts", "Sample/Three"])
+        #expect(FolderLayers.strangers(in: paths, order: [:]).count == 4)
     }
 
     @Test("A second importer of a C library is found")

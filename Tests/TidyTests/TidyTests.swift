@@ -12,13 +12,12 @@ struct TidyTests {
                 + ParameterLists.violations(in: $0) + DocComments.violations(in: $0)
         }
         let all =
-            violations + ModuleImports.violations(in: files) + FolderCycles.violations(in: files)
+            violations + ModuleImports.violations(in: files) + FolderLayers.violations(in: files)
             + UnsafeCode.violations(in: files)
         let remaining = Exceptions.remaining(all)
         #expect(remaining.isEmpty, "\n\(remaining.map(\.description).joined(separator: "\n"))")
         #expect(Exceptions.unused(for: all).isEmpty)
         #expect(Exceptions.all.count { $0.rule == "@testable" } <= 2, "a module's interface is what tests go by")
-        #expect(FolderCycles.unneeded(for: files).isEmpty)
         #expect(OneWay.unneeded(for: files).isEmpty)
         #expect(UnsafeCode.unneeded(for: files).isEmpty)
     }
@@ -27,6 +26,13 @@ struct TidyTests {
     func topLevel() throws {
         let strangers = Layout.strangers(in: try Repository.topLevel())
         #expect(strangers.isEmpty)
+    }
+
+    @Test("Every folder of every module is named in its module's order")
+    func folders() throws {
+        let files = try Repository.committedFiles()
+        #expect(files.count > 50, "the tidy test must see the files")
+        #expect(FolderLayers.strangers(in: files).isEmpty)
     }
 
     @Test("No private key is committed, and git ignores those that are made in certs")

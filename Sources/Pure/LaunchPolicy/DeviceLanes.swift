@@ -137,7 +137,9 @@ extension DeviceLanes {
         let charge: TaskWake.Charge
         switch task.kind.lane {
         case .short:
-            if self.device.conditions.appState != .active { self.device.charge(.considerate, at: now, parameters) }
+            if self.device.conditions.appState != .active {
+                self.device.launchCharged(.considerate, at: now, parameters)
+            }
             charge = .short(before: before)
         case .processing:
             self.tasks.lastProcessing = now

@@ -129,7 +129,7 @@ extension DeviceState {
     package mutating func launched(at now: Instant, _ parameters: Parameters) {
         guard let pending = self.pending else { preconditionFailure("nothing is pending") }
         let before = self.spacing
-        if self.conditions.appState != .active { self.charge(pending.priority, at: now, parameters) }
+        if self.conditions.appState != .active { self.launchCharged(pending.priority, at: now, parameters) }
         self.wake(pending, at: now, spacingBefore: before, parameters)
     }
 
@@ -255,7 +255,7 @@ extension DeviceState {
     }
 
     /// A launch of `priority` costs what it costs in the background.
-    mutating func charge(_ priority: Priority, at now: Instant, _ parameters: Parameters) {
+    mutating func launchCharged(_ priority: Priority, at now: Instant, _ parameters: Parameters) {
         if priority == .immediate, self.spacing.lastLaunch != .distantPast,
             now < self.spacing.lastLaunch + self.interval(.immediate, parameters)
         {

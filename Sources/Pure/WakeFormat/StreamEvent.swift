@@ -1,3 +1,5 @@
+import Text
+
 /// What a gateway tells a worker on its stream.
 package enum StreamEvent: Hashable, Sendable {
     case wake(WakeEvent)
@@ -17,5 +19,30 @@ package enum StreamEvent: Hashable, Sendable {
             self = .expired(wake: wake)
         default: self = .unknown
         }
+    }
+}
+
+/// A `wake` event, by what its wake is for.
+package enum WakeEvent: Hashable, Sendable {
+    case push(WakeMessage)
+    /// The wake is for something else; what else its data holds is not looked at.
+    case other(wake: String, WakeKind)
+
+    /// Reads the data of a `wake` event, which is of a push when it names no kind; nil when something is missing.
+    package init?(_ data: [UInt8]) {
+        guard let members = JSONMembers(data), let kind = Self.kind(members) else { return nil }
+        if kind == .push {
+            guard let message = WakeMessage(members) else { return nil }
+            self = .push(message)
+        } else {
+            guard let wake = WakeMessage.text("wake", in: members) else { return nil }
+            self = .other(wake: wake, kind)
+        }
+    }
+
+    /// Nil for a kind that is none.
+    private static func kind(_ members: JSONMembers) -> WakeKind? {
+        guard members.raw("kind") != nil else { return .push }
+        return WakeMessage.text("kind", in: members).flatMap { WakeKind($0) }
     }
 }

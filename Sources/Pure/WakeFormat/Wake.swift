@@ -76,3 +76,58 @@ package struct Wake {
         self.push = push
     }
 }
+
+/// What a wake is for, as its event names it.
+package struct WakeKind: Hashable, Sendable {
+    /// The longest name that is believed.
+    package static let lengthMax = 32
+
+    package static let push = WakeKind(known: "push")
+    package static let appRefresh = WakeKind(known: "appRefresh")
+    package static let processing = WakeKind(known: "processing")
+    package static let continued = WakeKind(known: "continued")
+    package static let urlSession = WakeKind(known: "urlSession")
+
+    package let name: String
+
+    private init(known name: String) {
+        self.name = name
+    }
+
+    /// The kind of this name, which this program need not know; nil for a name that no gateway gives.
+    package init?(_ name: String) {
+        guard 1...Self.lengthMax ~= name.utf8.count, name.utf8.allSatisfy({ Self.isLetter($0) }) else { return nil }
+        self.name = name
+    }
+
+    private static func isLetter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        default: false
+        }
+    }
+}
+
+/// The traces that a wake belongs to; most belong to none.
+package struct WakeTrace {
+    /// What the push's sender said; nil when it said nothing.
+    package let parent: TraceParent?
+    /// The sender's `tracestate`; empty when there is none.
+    package let state: ByteView
+    /// The traces of older pushes that it stands for, the newest first.
+    package let links: [TraceParent]
+    /// How many more there were.
+    package let linksDropped: UInt32
+
+    package init(
+        parent: TraceParent? = nil,
+        state: ByteView = ByteView(),
+        links: [TraceParent] = [],
+        linksDropped: UInt32 = 0
+    ) {
+        self.parent = parent
+        self.state = state
+        self.links = links
+        self.linksDropped = linksDropped
+    }
+}

@@ -74,12 +74,12 @@ struct HTTP2SessionTimeTests {
         var timer = PingTimer(now: 0)
         func pass(to now: Int64) -> PingTimer.Action { timer.timePassed(now: now, answerSeconds: 10) }
         #expect(pass(to: 100_000) == .wait)
-        timer.set(everySeconds: 30, now: 100_000)
+        timer.intervalChanged(seconds: 30, now: 100_000)
         #expect(pass(to: 129_999) == .wait)
         #expect(pass(to: 130_000) == .send)
         #expect(pass(to: 140_000) == .wait)
         // Set anew while an answer is awaited: that answer is still owed.
-        timer.set(everySeconds: nil, now: 140_000)
+        timer.intervalChanged(seconds: nil, now: 140_000)
         #expect(pass(to: 140_001) == .peerIsGone)
         timer.answered()
         #expect(pass(to: 999_999) == .wait)
@@ -88,10 +88,10 @@ struct HTTP2SessionTimeTests {
     @Test("A PING that is due within two seconds goes with what is being sent, and is owed an answer like any other")
     func pingWithOthers() {
         var timer = PingTimer(now: 0)
-        func leave(at now: Int64) -> Bool { timer.otherBytesLeave(now: now) }
+        func leave(at now: Int64) -> Bool { timer.bytesQueued(now: now) }
         func pass(to now: Int64) -> PingTimer.Action { timer.timePassed(now: now, answerSeconds: 10) }
         #expect(!leave(at: 50_000))
-        timer.set(everySeconds: 30, now: 0)
+        timer.intervalChanged(seconds: 30, now: 0)
         #expect(!leave(at: 27_999))
         #expect(leave(at: 28_000))
         #expect(!leave(at: 28_001))

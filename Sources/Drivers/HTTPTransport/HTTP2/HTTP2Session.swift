@@ -179,7 +179,7 @@ package final class HTTP2Session {
         self.queuedBytes += bytes.count
         self.memory.noteStreaming(slot)
         self.seam.resume(number)
-        if self.ping.otherBytesLeave(now: self.memory.now) { self.seam.submitPing() }
+        if self.ping.bytesQueued(now: self.memory.now) { self.seam.submitPing() }
         return slot.state.output.count
     }
 
@@ -364,7 +364,7 @@ package final class HTTP2Session {
 
     /// - Parameter seconds: the time from one PING to the next; nil for none.
     package func setPing(everySeconds seconds: Int?) {
-        self.ping.set(everySeconds: seconds, now: self.memory.now)
+        self.ping.intervalChanged(seconds: seconds, now: self.memory.now)
     }
 
     /// Lets time pass: refuses what took too long, sends PINGs.

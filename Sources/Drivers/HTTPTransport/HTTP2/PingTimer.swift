@@ -1,7 +1,7 @@
 /// When a connection's next PING is due, and whether its peer has answered the last one.
 package struct PingTimer {
     /// What is to be done when time has passed.
-    package enum Action: Hashable {
+    package enum Action: Hashable, Sendable {
         case wait
         case send
         /// The answer is overdue.
@@ -20,10 +20,10 @@ package struct PingTimer {
         self.sentAt = now
     }
 
-    /// Sets how often PINGs are due.
+    /// How often PINGs are due was set.
     ///
     /// - `seconds`: the time from one PING to the next; nil for none. The first is due that long after `now`.
-    package mutating func set(everySeconds seconds: Int?, now: Int64) {
+    package mutating func intervalChanged(seconds: Int?, now: Int64) {
         if self.everyMilliseconds == nil && !self.isUnanswered { self.sentAt = now }
         self.everyMilliseconds = seconds.map { Int64($0) * 1000 }
     }
@@ -37,7 +37,7 @@ package struct PingTimer {
     /// that are kept alive, each is then written to once where it would be twice.
     ///
     /// - Returns: whether to send one.
-    package mutating func otherBytesLeave(now: Int64) -> Bool {
+    package mutating func bytesQueued(now: Int64) -> Bool {
         guard !self.isUnanswered, let everyMilliseconds, now - self.sentAt >= everyMilliseconds - Self.nearMilliseconds
         else { return false }
         self.sentAt = now

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Synchronization
 package import WakeFormat
 
 /// A wake: a silent push, or several in one, for one device.
@@ -162,4 +163,42 @@ extension WakeNotification {
 extension WakeNotification: CustomStringConvertible {
     /// The wake's id and topic; neither payload nor token.
     public var description: String { "wake \(self.id) of \(self.topic)" }
+}
+
+/// How long a wake may run: what its notification and its worker both know of it.
+final class WakeLease: Sendable {
+    private let end: Mutex<ContinuousClock.Instant>
+    /// Asks the gateway for more time; nil for notifications that no gateway sent.
+    let extender: (any WakeExtender)?
+
+    init(deadline: ContinuousClock.Instant, extender: (any WakeExtender)?) {
+        self.end = Mutex(deadline)
+        self.extender = extender
+    }
+
+    var deadline: ContinuousClock.Instant { self.end.withLock { $0 } }
+
+    func extended(to deadline: ContinuousClock.Instant) {
+        self.end.withLock { $0 = deadline }
+    }
+}
+
+/// Asks for more time.
+protocol WakeExtender: Sendable {
+    /// - Returns: the time that is left now.
+    func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration
+
+    /// Keeps a wake alive until as many calls of `endKeepingAlive` have come.
+    func beginKeepingAlive(_ wake: String)
+    func endKeepingAlive(_ wake: String)
+}
+
+/// What handling a wake came to, as `UIBackgroundFetchResult` says it on iOS.
+public enum BackgroundFetchResult: String, Hashable, Sendable, CaseIterable {
+    /// There was new data, and it was fetched. The device's penalty for wakes that took too long is taken back.
+    case newData
+    /// There was nothing new.
+    case noData
+    /// Something went wrong: the push is launched again later, as long as it has attempts left.
+    case failed
 }

@@ -1,0 +1,143 @@
+/// Whether the folders of a module lie in layers as modules do: each is named in its module's order, and needs only
+/// folders that are named before it.
+///
+/// A folder needs another one when a file of it names a type that is declared, outside of all types, in the other. What
+/// an extension in another folder adds to a type is not seen.
+enum FolderLayers {
+    /// The folders of each module that has any, from what needs no other one to what needs most; "." is the files at
+    /// the module's root. `ModuleImports.allowed` names the modules.
+    static let order: [String: [String]] = [
+        "CProcess": ["include", "."],
+        "CSimulatedDisk": ["include", "."],
+        "HTTPTransport": [
+            "Basics", "Address", "System", "TLS", "Message", "HPACK", "HTTP1", "HTTP2", "Loop", "Server",
+        ],
+        "Dashboard": ["Page", "."],
+        "Access": [".", "Credentials", "Certificates", "Callers", "Providers"],
+        "Settings": [".", "FaultRules"],
+        "EngineRoom": [
+            "Answers", "Live", "WhatIf", "Exchange", "History", "Metrics", "Store", "World", "Commits", "Desks",
+            "Engine",
+        ],
+        "Edge": ["OpenAPI", "Faults", "Routes", "Operations", "Handler"],
+        "Gateway": ["Reload", "Process"],
+        "WakeWorker": ["Gateway", "Notification", "Device", "Session", "."],
+        "CommandLineTool": [
+            "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Keys", "Token", "Client",
+            "Faults", "Worker", "Stats", ".",
+        ],
+        "WakeGateTestKit": [".", "Certificates", "Disk", "Journal"],
+    ]
+
+    /// Folders that the order does not name, and those that it names and that are not there.
+    ///
+    /// - Parameter paths: every file of the repository, from its root.
+    static func strangers(in paths: [String], order: [String: [String]] = Self.order) -> [String] {
+        var found: [String: Set<String>] = [:]
+        for path in paths where path.hasPrefix("Sources/") {
+            let folder = self.folder(of: path)
+            guard !folder.contains(".docc"), path.split(separator: "/").count > 3 else { continue }
+            found[self.module(of: path), default: []].insert(folder)
+        }
+        let there = found.filter { $0.value != ["."] }.flatMap { module, folders in folders.map { "\(module)/\($0)" } }
+        let named = order.flatMap { module, folders in folders.map { "\(module)/\($0)" } }
+        return Set(there).symmetricDifference(named).sorted()
+    }
+
+    /// The first line of each folder that needs another one which is not named before it.
+    static func violations(in files: [SourceText], order: [String: [String]] = Self.order) -> [Violation] {
+        var violations: [Violation] = []
+        for (module, files) in Dictionary(grouping: files.filter(\.isSource), by: \.module) {
+            let order = order[module] ?? []
+            for need in self.needs(files) {
+                guard let from = order.firstIndex(of: need.from), let to = order.firstIndex(of: need.to), from < to
+                else { continue }
+                let message =
+                    "\(need.from) needs \(need.name) of \(need.to), which stands above it: let arrows go one way"
+                violations.append(Violation(path: need.path, line: need.line, message: message))
+            }
+        }
+        return violations.sorted { ($0.path, $0.line) < ($1.path, $1.line) }
+    }
+
+    /// The first place at which a folder names something of another one.
+    private struct Need {
+        let from: String
+        let to: String
+        let path: String
+        let line: Int
+        let name: String
+    }
+
+    /// Which folders of a module need which others.
+    private static func needs(_ files: [SourceText]) -> [Need] {
+        var homes: [Substring: String] = [:]
+        for file in files {
+            for name in file.code.compactMap({ self.declared($0) }) { homes[name] = self.folder(of: file.path) }
+        }
+        guard Set(homes.values).count > 1 else { return [] }
+        var needs: [String: Need] = [:]
+        for file in files {
+            let from = self.folder(of: file.path)
+            for (number, line) in zip(1..., file.code) {
+                for name in self.names(line) {
+                    guard let to = homes[name], to != from, needs["\(from) \(to)"] == nil else { continue }
+                    let need = Need(from: from, to: to, path: file.path, line: number, name: String(name))
+                    needs["\(from) \(to)"] = need
+                }
+            }
+        }
+        return Array(needs.values)
+    }
+
+    private static func module(of path: String) -> String {
+        String(Layout.folder(of: path).split(separator: "/").last ?? "")
+    }
+
+    /// The folder of a file in its module, with a slash when it is in another folder; "." at the module's root.
+    private static func folder(of path: String) -> String {
+        let rest = path.dropFirst(Layout.folder(of: path).count + 1).split(separator: "/").dropLast()
+        return rest.isEmpty ? "." : rest.joined(separator: "/")
+    }
+
+    /// The type that a line declares outside of all types for the whole module; nil when it declares none.
+    private static func declared(_ line: String) -> Substring? {
+        guard let first = line.first, first != " " else { return nil }
+        let words = line.split(separator: " ")
+        guard let index = words.firstIndex(where: { self.keywords.contains($0) }), index + 1 < words.count,
+            words[..<index].allSatisfy({ $0.hasPrefix("@") || self.modifiers.contains($0) })
+        else { return nil }
+        return self.names(String(words[index + 1])).first
+    }
+
+    private static let keywords: Set<Substring> = ["struct", "class", "enum", "protocol", "actor", "typealias"]
+    private static let modifiers: Set<Substring> = ["public", "package", "internal", "final", "indirect"]
+
+    /// The words of a line that may be names of types: those that begin with a capital letter.
+    private static func names(_ line: String) -> [Substring] {
+        var names: [Substring] = []
+        var start: String.Index?
+        let bytes = line.utf8
+        for index in bytes.indices {
+            if self.isOfName(bytes[index]) {
+                if start == nil { start = index }
+            } else if let from = start {
+                if (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(bytes[from]) { names.append(line[from..<index]) }
+                start = nil
+            }
+        }
+        if let from = start, (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(bytes[from]) {
+            names.append(line[from...])
+        }
+        return names
+    }
+
+    private static func isOfName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}
