@@ -19,10 +19,10 @@ struct StreamStateTests {
         /// The deadline of the wake that it holds passes.
         case deadline, simulateExpiration
         case report
-        /// Its worker answers a wake that has expired on it.
+        /// The worker answers a wake that has expired on it.
         case lateReport
         case extend
-        /// Its worker never got the wake that it holds.
+        /// The worker never got the wake that it holds.
         case lose
         case subscribeAgain, end, drain, pause, resume
         case oneSlot, threeSlots, oneByte, manyBytes
