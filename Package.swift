@@ -228,8 +228,8 @@ let package = Package(
         .target(
             name: "WakeGateTestKit",
             dependencies: [
-                "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy", "SQLite",
-                "WakeDispatch",
+                "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy", "Platform",
+                "SQLite", "WakeDispatch",
             ]
         ),
         .testTarget(name: "TidyTests"),

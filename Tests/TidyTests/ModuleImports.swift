@@ -70,7 +70,7 @@ enum ModuleImports {
         "wakegate-workers": ["Dispatch", "Foundation", "HTTPClient", "Platform", "Synchronization", "WakeWorker"],
         "WakeGateTestKit": [
             "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "History",
-            "LaunchPolicy", "SQLite", "Synchronization", "WakeDispatch",
+            "LaunchPolicy", "Platform", "SQLite", "Synchronization", "WakeDispatch",
         ],
     ]
 

@@ -1,5 +1,5 @@
 package import Foundation
-import Glibc
+import Platform
 
 /// A message bus of a test's own, and on it what logind says of the first seat; see `Clients/login_bus.py` for what it
 /// can be told. Gone with the last reference.
@@ -61,7 +61,6 @@ package final class LoginBus {
 
     /// Waits for a descriptor to be readable; false when it is not within so many milliseconds.
     package static func isReadable(_ descriptor: Int32, within milliseconds: Int32 = waitMax) -> Bool {
-        var interest = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return unsafe poll(&interest, 1, milliseconds) > 0
+        Descriptor.wait(for: descriptor, .readable, milliseconds: milliseconds)
     }
 }
