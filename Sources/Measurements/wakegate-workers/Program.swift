@@ -129,7 +129,7 @@ struct Program {
             ]
             Line.show("dropped", worker, [("wake", .text(wake))] + values)
         case .conditionUnknown(let name, let reason):
-            Line.show("unknown", worker, [("condition", .text(name)), ("reason", .text(reason))])
+            Line.show("conditionUnknown", worker, [("condition", .text(name)), ("reason", .text(reason))])
         case .stopping: Line.show("stopping", worker)
         }
     }

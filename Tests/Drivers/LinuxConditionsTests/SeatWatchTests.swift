@@ -74,7 +74,22 @@ struct SeatWatchTests {
         #expect(watch.nextAt == next + 1000)
     }
 
-    @Test("Without a bus, or with one that takes no connection, nothing is known, and that is said")
+    @Test("A bus that takes connections and says nothing is waited for, without a turn of the loop in between")
+    func hung() throws {
+        let bus = try LoginBus(root: self.folder.url, ["start", "come", "active", "pause"])
+        let watch = SeatWatch(socket: bus.socket)
+        _ = watch.take(now: 0)
+        let descriptor = try #require(watch.descriptor)
+        #expect(!watch.wantsToWrite && !LoginBus.isReadable(descriptor, within: 0) && watch.nextAt == 10_000)
+        _ = watch.take(now: 10_000)
+        #expect(watch.fault(now: 10_000) != nil && watch.nextAt == 60_000)
+        #expect(!watch.wantsToWrite && !LoginBus.isReadable(descriptor, within: 0))
+        try bus.tell("continue")
+        try self.settle(watch, now: 11_000) { watch.appState(now: 11_000) == .active }
+        #expect(watch.fault(now: 11_000) == nil)
+    }
+
+    @Test("Without a bus nothing is known, and that is said")
     func nobody() throws {
         let watch = SeatWatch(socket: self.folder.path + "/run/dbus/system_bus_socket")
         #expect(watch.nextAt < 0)

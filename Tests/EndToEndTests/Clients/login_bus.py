@@ -5,6 +5,7 @@
 
 Each line of standard input is a command, answered with a line once it is done:
     start, stop      the bus, a dbus-daemon that listens at SOCKET
+    pause, continue  the bus, which answers nobody in between
     come, leave      logind on it
     idle, active     what it answers from now on, and tells
     quietly idle     the same, and tells nobody; so does `quietly active`
@@ -209,6 +210,10 @@ class Stage:
             self.start()
         elif words[0] == "stop":
             self.stop()
+        elif words[0] == "pause":
+            self.bus.send_signal(signal.SIGSTOP)
+        elif words[0] == "continue":
+            self.bus.send_signal(signal.SIGCONT)
         elif words[0] == "come":
             self.logind = Logind(self.path)
         elif words[0] == "leave":
