@@ -348,11 +348,12 @@ extension EventLoop {
     private func send(_ connection: Connection) -> Bool {
         if let tls = connection.tls {
             self.pipe.output.removeAll()
+            // What was encrypted in part, too, must not go to whoever is served next.
+            defer { self.pipe.output.removeAll() }
             guard tls.write(self.produced.view) else {
                 self.destroy(connection)
                 return false
             }
-            defer { self.pipe.output.removeAll() }
             return self.send(connection, self.pipe.output.view)
         }
         return self.send(connection, self.produced.view)
