@@ -383,10 +383,13 @@ extension EventLoop {
         self.watch(connection, isReadable ? [.readable, .writable] : .writable)
     }
 
+    /// Watches a connection for something else. One for which there is no memory ends: nothing would be heard of it.
     private func watch(_ connection: Connection, _ interest: Poll.Readiness) {
         guard connection.interest != interest else { return }
         connection.interest = interest
-        self.poll.modify(connection.descriptor, interest, token: connection.token)
+        guard !self.poll.modify(connection.descriptor, interest, token: connection.token) else { return }
+        connection.isDoomed = true
+        self.markDirty(connection)
     }
 
     // MARK: End
