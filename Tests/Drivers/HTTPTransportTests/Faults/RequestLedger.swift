@@ -93,7 +93,7 @@ final class RequestLedger: @unchecked Sendable {  // `monitor` guards it.
     /// before is read and written.
     func settle(_ loop: EventLoop, order: (@Sendable (EventLoop) -> Void)? = nil) {
         self.monitor.withLock { self.order = order }
-        // A wake may be told among the sockets of a turn that began before, and a turn writes behind all that.
+        // A wake may be told before the sockets of its turn, and a turn writes behind all that.
         for _ in 0..<3 {
             let count = self.monitor.withLock { self.wakeCount }
             loop.wake()
