@@ -15,6 +15,8 @@ package final class HTTPClient {
     private let unreported = UnreportedTransfers()
     private var active: [UnsafeMutableRawPointer: ActiveTransfer] = unsafe [:]
     private var handles: [HTTPRequestID: UnsafeMutableRawPointer] = unsafe [:]
+    /// Requests that nobody waits for any more, until the next `poll`.
+    private var cancelled: [(handle: UnsafeMutableRawPointer, active: ActiveTransfer)] = unsafe []
     private var nextNumber: UInt64 = 0
 
     @safe
@@ -48,6 +50,7 @@ package final class HTTPClient {
     }
 
     deinit {
+        self.endCancelled()
         while let (handle, active) = unsafe self.active.popFirst() {
             unsafe Self.release(handle, active, from: self.multi)
         }
@@ -99,11 +102,12 @@ package final class HTTPClient {
         return id
     }
 
-    /// Ends a request without another event; of an ended one nothing happens.
+    /// Ends a request without another event, and has `poll` tell its server; of an ended one nothing happens.
     package func cancel(_ id: HTTPRequestID) {
         guard let handle = unsafe self.handles.removeValue(forKey: id) else { return }
         guard let active = unsafe self.active.removeValue(forKey: handle) else { return }
-        unsafe Self.release(handle, active, from: self.multi)
+        active.transfer.isCancelled = true
+        unsafe self.cancelled.append((handle, active))
     }
 
     /// Sends and receives what can be, after waiting for it for at most `timeoutMilliseconds`, until one of
@@ -111,6 +115,7 @@ package final class HTTPClient {
     package func poll(timeoutMilliseconds: Int, descriptors: [PollDescriptor] = []) -> [HTTPEvent] {
         var running: Int32 = 0
         _ = unsafe curl_multi_perform(self.multi, &running)
+        self.endCancelled()
         var events = self.takeEvents()
         guard events.isEmpty else { return events }
         var waits = descriptors.map { descriptor in
@@ -141,6 +146,26 @@ package final class HTTPClient {
 }
 
 extension HTTPClient {
+    /// Ends what was cancelled so that its servers hear of it at once.
+    ///
+    /// libcurl 7.88 keeps the RST_STREAM of a cancelled request back until another request of the connection has
+    /// something to send: a connection without another is closed, and of the others one request is made to write.
+    private func endCancelled() {
+        var ports: Set<Int32> = []
+        while let (handle, active) = unsafe self.cancelled.popLast() {
+            if let port = active.transfer.localPort { ports.insert(port) }
+            _ = unsafe wakegate_curl_set_long(handle, CURLOPT_FORBID_REUSE, 1)
+            unsafe Self.release(handle, active, from: self.multi)
+        }
+        for port in ports {
+            let other = unsafe self.active.first { unsafe $0.value.transfer.localPort == port }
+            guard let handle = unsafe other?.key else { continue }
+            // Going on after a pause sends the window anew, and all that was kept back.
+            _ = unsafe curl_easy_pause(handle, CURLPAUSE_RECV)
+            _ = unsafe curl_easy_pause(handle, CURLPAUSE_CONT)
+        }
+    }
+
     private func takeEvents() -> [HTTPEvent] {
         var events: [HTTPEvent] = []
         for transfer in self.unreported.take() where unsafe self.handles[transfer.id] != nil {
@@ -440,10 +465,12 @@ private func beginRequest(
     _ peer: UnsafeMutablePointer<CChar>?,
     _: UnsafeMutablePointer<CChar>?,
     _: Int32,
-    _: Int32
+    _ localPort: Int32
 ) -> Int32 {
     guard let context = unsafe context else { return CURL_PREREQFUNC_ABORT }
     let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+    guard !transfer.isCancelled else { return CURL_PREREQFUNC_ABORT }
+    transfer.localPort = localPort
     let address = unsafe peer.flatMap { unsafe IPAddress(String(cString: $0)) }
     guard transfer.admits(address) else { return CURL_PREREQFUNC_ABORT }
     // libcurl sends a request anew when a connection that was used before ends without an answer, even if it ended that

@@ -16,6 +16,10 @@ final class HTTPTransfer {
     private var headBytes = 0
     /// Whether a connection was ready, so that the request may have left.
     var hasBegun = false
+    /// Nobody waits for it any more: a request that has not left does not leave.
+    var isCancelled = false
+    /// The port of this end of its connection, which tells connections apart; nil before it has one.
+    var localPort: Int32?
     /// An address that was not connected to, because the settings do not reach it.
     var refusedAddress: IPAddress?
     let reach: AddressReach

@@ -66,12 +66,11 @@ extension EmbeddedEngine {
         }
     }
 
-    /// Every record has been handed over: brings up to date what follows from them, and goes on at `now`.
+    /// Every record has been handed over: brings up to date what follows from them, and goes on at `now`. Wakes that
+    /// were in flight still are: records do not tell whether their workers are there.
     ///
-    /// - `losingWakes`: the gateway restarted: wakes in flight are lost, their attempts taken back. Otherwise
-    ///   they stay in flight.
     /// - Throws: `StoreError` when records are missing.
-    package func finishRestoring(now: Instant, losingWakes: Bool) throws(StoreError) {
+    package func finishRestoring(now: Instant) throws(StoreError) {
         self.now = now
         for number in 0..<UInt32(self.restoredTopics.count) {
             guard let stored = self.restoredTopics[number] else {
@@ -109,10 +108,11 @@ extension EmbeddedEngine {
         self.changed.removeAll(keepingCapacity: true)
         self.changedTopics.removeAll(keepingCapacity: true)
         for topic in self.topics.indices { self.topics[topic].isChanged = false }
-        if losingWakes { self.loseEveryWake() }
     }
 
-    private func loseEveryWake() {
+    /// Loses every wake in flight and takes its attempt back: for whoever knows that no worker holds one, as the only
+    /// user of a store does that has just started on it. A deadline that has passed does not go before that.
+    package func loseEveryWake() {
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
             let record = self.devices[device]

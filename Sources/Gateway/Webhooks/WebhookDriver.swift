@@ -314,7 +314,7 @@ extension WebhookDriver {
 extension WebhookDriver {
     private func take(_ effect: Effect) {
         switch effect {
-        case .answer(let address, let status, let body): self.answer(address, status: status, body: body)
+        case .answer(let address, let outcome): self.answer(address, outcome)
         case .wake(let address, let wake): self.deliver(wake.wake, to: self.hook(address))
         case .expired(_, let wake): self.expired(wake)
         case .released(let address, let wake): self.released(address, wake)
@@ -322,16 +322,21 @@ extension WebhookDriver {
             self.isDraining = true
             self.checkDrained()
         case .subscribed: break
-        case .pushAnswer, .metrics: break  // Nobody asks for that here.
+        case .pushAnswer: break  // Nobody pushes from here.
         case .drained: break  // Nor for that: the names of webhooks' streams are told to nobody.
         }
     }
 
-    private func answer(_ address: StreamAddress, status: Int, body: ByteView) {
+    private func answer(_ address: StreamAddress, _ outcome: Outcome) {
         // Reports may come too late, or meet a store that has failed; there is nothing to be done about it.
         guard case .webhook = address else { return }
         let hook = self.hooks[self.hook(address)]
-        self.log.write(.webhookRefused, ["topic": hook.topic, "status": "\(status)", "answer": body.string])
+        var body = JSONWriter()
+        outcome.write(to: &body)
+        self.log.write(
+            .webhookRefused,
+            ["topic": hook.topic, "status": "\(outcome.status)", "answer": body.buffer.view.string]
+        )
     }
 
     private func released(_ address: StreamAddress, _ wake: WakeID) {

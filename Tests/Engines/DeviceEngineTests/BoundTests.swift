@@ -146,7 +146,8 @@ struct BoundTests {
             #expect(throws: Never.self) { try after.engine.restore(key, content) }
         }
         records.forEach(restore)
-        try after.engine.finishRestoring(now: after.instant, losingWakes: true)
+        try after.engine.finishRestoring(now: after.instant)
+        after.engine.loseEveryWake()
         #expect(after.engine.contentBytes == before.engine.contentBytes)
         #expect(after.engine.contentBytes == 2 * Self.pushBytes)
         #expect(after.register(3) == .refused(.tooManyDevicesOfTopic))

@@ -32,7 +32,8 @@ struct LaunchKindRecordTests {
                 buffer.append(content)
                 try next.restore(key, buffer.view)
             }
-            try next.finishRestoring(now: rig.instant, losingWakes: true)
+            try next.finishRestoring(now: rig.instant)
+            next.loseEveryWake()
             return next
         } catch { return nil }
     }

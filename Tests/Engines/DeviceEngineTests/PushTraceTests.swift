@@ -96,7 +96,7 @@ struct PushTraceTests {
         try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
             try next.engine.restore(key, content)
         }
-        try next.engine.finishRestoring(now: rig.instant, losingWakes: false)
+        try next.engine.finishRestoring(now: rig.instant)
         #expect(Self.told(next) == Told(own: 1, state: Self.state))
         #expect(Self.told(next, pending: true) == Told(own: 3, links: [2], state: Self.state))
         #expect(next.engine.contentBytes == rig.engine.contentBytes)

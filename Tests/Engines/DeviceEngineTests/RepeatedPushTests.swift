@@ -122,7 +122,8 @@ struct RepeatedPushTests {
         try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
             try next.engine.restore(key, content)
         }
-        try next.engine.finishRestoring(now: rig.instant, losingWakes: true)
+        try next.engine.finishRestoring(now: rig.instant)
+        next.engine.loseEveryWake()
         let books = next.engine.totals
         let again = try #require(situation.push(next))
         #expect(again.disposition == first.disposition)

@@ -12,7 +12,8 @@ struct RestoreTests {
         try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
             try next.engine.restore(key, content)
         }
-        try next.engine.finishRestoring(now: rig.instant, losingWakes: losingWakes)
+        try next.engine.finishRestoring(now: rig.instant)
+        if losingWakes { next.engine.loseEveryWake() }
         return next
     }
 
@@ -65,6 +66,25 @@ struct RestoreTests {
             guard rig.find(device) != nil else { continue }
             #expect(Self.same(rig.snapshot(device), next.snapshot(device)), "device \(device)")
         }
+    }
+
+    @Test("A restore says nothing of wakes in flight: they may be held elsewhere, and are answered or lost like others")
+    func wakesStay() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let answered = try #require(rig.push(1, workerIsFree: true)?.wake)
+        let lost = try #require(rig.push(2, workerIsFree: true)?.wake)
+        try store.commit(from: rig.engine)
+        let next = try Self.restored(store, at: rig, losingWakes: false)
+        #expect(!next.engine.hasChanges && next.engine.totals.inFlight == 2)
+        #expect(next.engine.wakeInFlight(next.index(1)) == answered)
+        #expect(next.engine.report(.newData, wake: answered) == .ended)
+        next.engine.loseEveryWake()
+        #expect(next.engine.report(.newData, wake: answered) == .repeated)
+        #expect(next.engine.report(.newData, wake: lost) == .endedOtherwise(.push(.lost)))
+        let books = next.engine.totals
+        #expect(books.completed == 1 && books.results[.newData] == 1 && books.results[.lost] == 1)
+        #expect(books.pending == 1 && books.inFlight == 0)
     }
 
     @Test("A wake in flight at the end of the process is lost: its launch never happened, its attempt does not count")
@@ -180,7 +200,8 @@ struct RestoreTests {
             buffer.append(content)
             try engine.restore(key, buffer.view)
         }
-        try engine.finishRestoring(now: Instant(milliseconds: 1_700_000_000_000), losingWakes: losingWakes)
+        try engine.finishRestoring(now: Instant(milliseconds: 1_700_000_000_000))
+        if losingWakes { engine.loseEveryWake() }
         _ = engine.oldestDueMilliseconds
         for device in [0, 1].map({ DeviceIndex(rawValue: $0) })
         where records[RecordKey(.device, device.rawValue)] != nil {
@@ -308,7 +329,7 @@ struct RestoreTests {
             // Without its last device an engine is whole; without any other record it is not.
             guard key != RecordKey(.device, 1) else { continue }
             #expect(throws: StoreError.self, "without \(key)") {
-                try incomplete.finishRestoring(now: rig.instant, losingWakes: true)
+                try incomplete.finishRestoring(now: rig.instant)
             }
         }
     }

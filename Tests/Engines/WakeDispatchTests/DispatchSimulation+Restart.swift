@@ -79,7 +79,8 @@ extension DispatchSimulation {
         let rig = DispatchRig(self.configuration, start: now.milliseconds, seed: self.generator.next())
         rig.rig.lastPush = self.rig.rig.lastPush
         try rig.restore(records)
-        try rig.engine.finishRestoring(now: now, losingWakes: true)
+        try rig.engine.finishRestoring(now: now)
+        rig.engine.loseEveryWake()
         try store.begin()
         // What was begun is durable from here on, and nothing of it is under way.
         self.lives?.durable = found
@@ -123,7 +124,7 @@ extension DispatchSimulation {
         let rig = DispatchRig(self.configuration, start: now.milliseconds, seed: 1)
         do throws(StoreError) {
             try rig.restore(records)
-            try rig.engine.finishRestoring(now: now, losingWakes: false)
+            try rig.engine.finishRestoring(now: now)
         } catch {
             self.fail("\(when) the records are refused: \(error.message)")
             return false

@@ -56,7 +56,8 @@ enum RestoredEngine {
                 default: break
                 }
             }
-            try engine.finishRestoring(now: now, losingWakes: losesWakes)
+            try engine.finishRestoring(now: now)
+            if losesWakes { engine.loseEveryWake() }
         } catch {
             return nil
         }

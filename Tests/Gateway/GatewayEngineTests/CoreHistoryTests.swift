@@ -82,13 +82,9 @@ struct CoreHistoryTests {
     @Test("Too many events that wait are dropped, and that is said; questions are answered, later events are kept")
     func dropped() throws {
         let rig = try HistoryRig()
-        func events(_ count: Int, device: UInt64) -> [HistoryEvent] {
-            let event = HistoryEvent(device: device, at: Instant(milliseconds: 1), kind: .conditions)
-            return Array(repeating: event, count: count)
-        }
-        rig.submit(events(200_000, device: 1), asking: 1, about: 1)
-        rig.submit(events(100_000, device: 2), asking: 2, about: 2)
-        rig.submit(events(5, device: 3), asking: 3, about: 3)
+        rig.submit(200_000, of: 1, asking: 1)
+        rig.submit(100_000, of: 2, asking: 2)
+        rig.submit(5, of: 3, asking: 3)
         let answers = rig.finish()
         #expect(rig.bell.droppedEvents == 100_000)
         #expect(answers.map(\.request) == [1, 2, 3])

@@ -20,7 +20,7 @@ final class CoreRig {
     let store: SimulatedStore
     let gate = Gate()
     let bell = Bell()
-    private let core: EngineCore
+    private let core: any GatewayEngine
     private let loop = LoopMailbox()
     private let history: HistoryThread
     /// Everything that was let out, in its order.
@@ -42,7 +42,7 @@ final class CoreRig {
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
         do {
-            self.core = try EngineCore(
+            self.core = try EmbeddedGatewayEngine(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
                 jumpWatch: ClockJumpWatch(onJump: onJump),
@@ -70,7 +70,7 @@ final class CoreRig {
         )
         defer { history.stop() }
         do throws(StoreError) {
-            let core = try EngineCore(
+            let core = try EmbeddedGatewayEngine(
                 configuration: EngineRig.open(),
                 historyKey: EngineRig.historyKey,
                 workers: .notAsked(folder: "/state"),
@@ -264,6 +264,16 @@ final class Requests {
 
     func endStream(_ request: Int) { self.batch.append(.streamEnded(Self.address(request))) }
 
+    func pauseStream(_ request: Int, _ isPaused: Bool) {
+        self.batch.append(.streamPaused(Self.address(request), isPaused))
+    }
+
+    func changeSlots(_ request: Int, to slots: Int) { self.batch.append(.slotsChanged(Self.address(request), slots)) }
+
+    func lose(_ wake: WakeID, on request: Int, takingBackAttempt: Bool) {
+        self.batch.append(.lost(Self.address(request), wake, takingBackAttempt: takingBackAttempt))
+    }
+
     func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
         self.ask(request, .reportResult, .report(Named(wake), result))
     }
@@ -372,10 +382,11 @@ extension Told {
     private init(_ effect: Effect) {
         switch effect {
         case .pushAnswer(let reply): self.init(reply)
-        case .answer(let address, let status, let body):
-            self.init(kind: .answer, request: address.number, status: status, text: body.string)
-        case .metrics(let address, let text):
-            self.init(kind: .answer, request: address.number, status: 200, text: text.string)
+        case .answer(let address, let outcome):
+            var body = JSONWriter()
+            outcome.write(to: &body)
+            let text = body.buffer.view.string
+            self.init(kind: .answer, request: address.number, status: outcome.status, text: text)
         case .subscribed(let address): self.init(kind: .subscribed, request: address.number, status: 200)
         case .wake(let address, let wake):
             self.init(kind: .wake, request: address.number, text: Self.text(wake.wake))
@@ -433,15 +444,36 @@ final class HistoryRig {
         try self.thread.open()
     }
 
-    /// Hands over events, and a question about a device.
-    func submit(_ events: [HistoryEvent], asking request: Int, about device: UInt64) {
+    /// Hands over so many events of a device, and a question about it.
+    func submit(_ count: Int, of device: Int, asking request: Int) {
+        let now = Instant(milliseconds: 0)
+        let engine = EmbeddedEngine(
+            configuration: EngineRig.open(),
+            now: now,
+            historyKey: EngineRig.historyKey,
+            random: { (1, 2) }
+        )
+        let admission = EngineRig.topicName(0).withByteView { engine.register(device.token, topic: $0) }
+        guard case .device(let index) = admission else { preconditionFailure("registration is open") }
+        let number = HistoryEvent.device(of: device.token, EngineRig.historyKey)
+        let event = HistoryEvent(device: number, at: Instant(milliseconds: 1), kind: .conditions)
+        let offset = WallOffset(wall: 0, now: now)
         var batch = HistoryBatch()
-        batch.events = events
+        batch.events = Array(repeating: event, count: count)
         batch.questions.append(
             HistoryQuestion(
                 reply: Requests.address(request),
-                subject: .recent(device: device, beginning: Array("{\"recent\":".utf8)),
-                offset: WallOffset(wall: 0, now: Instant(milliseconds: 0)),
+                subject: .explanation(
+                    Explanation(
+                        device: engine.snapshot(index),
+                        webhook: nil,
+                        policy: nil,
+                        now: now,
+                        offset: offset
+                    )
+                ),
+                key: EngineRig.historyKey,
+                offset: offset,
                 policies: PolicyVersions()
             )
         )

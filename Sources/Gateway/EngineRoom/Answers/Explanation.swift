@@ -1,9 +1,9 @@
 import Bytes
-import DeviceEngine
-import LaunchPolicy
+package import DeviceEngine
+package import LaunchPolicy
 
 /// Everything the policy knows of one device, as `GET /v1/devices/<token>` answers it.
-struct Explanation {
+package struct Explanation {
     /// How many of the last things that happened to the device it shows.
     static let recentMax = 32
 
@@ -15,11 +15,23 @@ struct Explanation {
     let now: Instant
     let offset: WallOffset
 
-    /// Appends everything up to the list of what happened, which is the history's: the list and the object's end are
-    /// left out.
-    func writeBeginning(to writer: inout JSONWriter) {
+    package init(
+        device: DeviceSnapshot,
+        webhook: WebhookStatus?,
+        policy: PolicyVersions.Version?,
+        now: Instant,
+        offset: WallOffset
+    ) {
+        self.device = device
+        self.webhook = webhook
+        self.policy = policy
+        self.now = now
+        self.offset = offset
+    }
+
+    /// Appends the members of an object, without what happened last, which the history knows.
+    func writeMembers(to writer: inout JSONWriter) {
         let state = self.device.state
-        writer.beginObject()
         writer.key("token")
         writer.hex { self.device.token.writeHex(to: &$0) }
         writer.key("topic")
@@ -56,7 +68,6 @@ struct Explanation {
         writer.moment(self.policy?.since, self.offset)
         writer.key("why")
         writer.string(self.reasoning.sentence)
-        writer.key("recent")
     }
 
     private var reasoning: Reasoning {

@@ -1,0 +1,128 @@
+package import Bytes
+import DeviceEngine
+package import WakeDispatch
+
+/// What the engine has for an outlet; the bytes of a wake are valid while it is handed over.
+package enum Effect {
+    /// The answer to a push.
+    case pushAnswer(PushReply)
+    /// The answer to another request.
+    case answer(StreamAddress, Outcome)
+    /// The stream is subscribed: its response begins.
+    case subscribed(StreamAddress)
+    /// A wake for an open stream.
+    case wake(StreamAddress, StagedWake)
+    /// A wake that the stream holds has expired.
+    case expired(StreamAddress, WakeID)
+    /// A wake that the stream held has ended.
+    case released(StreamAddress, WakeID)
+    /// The stream's worker stops, and holds no wake any more.
+    case drained(StreamAddress)
+    /// Nothing is launched any more.
+    case draining
+}
+
+/// What steps of the engine have for one outlet, in order.
+///
+/// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `LoopMailbox`.
+package final class EffectBatch: @unchecked Sendable {
+    /// An effect whose bytes, if it has any, lie in `bytes` behind those of the effects before it.
+    private enum Item: BitwiseCopyable {
+        case pushAnswer(PushReply)
+        /// The next of `outcomes`.
+        case answer(StreamAddress)
+        case subscribed(StreamAddress)
+        case wake(StreamAddress, byteCount: UInt32)
+        case expired(StreamAddress, WakeID)
+        case released(StreamAddress, WakeID)
+        case drained(StreamAddress)
+        case draining
+    }
+
+    private var items: [Item] = []
+    private var outcomes: [Outcome] = []
+    private var bytes = ByteBuffer()
+
+    package init() {}
+
+    var isEmpty: Bool { self.items.isEmpty }
+
+    func append(_ reply: PushReply) {
+        self.items.append(.pushAnswer(reply))
+    }
+
+    /// The answer to a request that is no push.
+    package func append(_ outcome: Outcome, to address: StreamAddress) {
+        self.items.append(.answer(address))
+        self.outcomes.append(outcome)
+    }
+
+    func appendSubscribed(_ address: StreamAddress) {
+        self.items.append(.subscribed(address))
+    }
+
+    /// A wake for an open stream.
+    func appendWake(_ wake: borrowing LaunchedWake, _ offset: WallOffset, to address: StreamAddress) {
+        let before = self.bytes.count
+        StagedWake.append(wake, offset, to: &self.bytes)
+        self.items.append(.wake(address, byteCount: UInt32(self.bytes.count - before)))
+    }
+
+    /// A wake that the stream holds has expired.
+    func appendExpired(_ wake: WakeID, on address: StreamAddress) {
+        self.items.append(.expired(address, wake))
+    }
+
+    /// A wake that the stream held has ended.
+    func appendReleased(_ wake: WakeID, from address: StreamAddress) {
+        self.items.append(.released(address, wake))
+    }
+
+    /// The stream's worker stops, and holds no wake any more.
+    func appendDrained(_ address: StreamAddress) {
+        self.items.append(.drained(address))
+    }
+
+    /// Nothing is launched any more.
+    func appendDraining() {
+        self.items.append(.draining)
+    }
+
+    func append(_ other: EffectBatch) {
+        self.items.append(contentsOf: other.items)
+        self.outcomes.append(contentsOf: other.outcomes)
+        self.bytes.append(other.bytes.view)
+    }
+
+    package func removeAll() {
+        // Even of an empty array it would make another one.
+        if !self.items.isEmpty { self.items.removeAll(keepingCapacity: true) }
+        if !self.outcomes.isEmpty { self.outcomes.removeAll(keepingCapacity: true) }
+        self.bytes.removeAll()
+    }
+
+    /// Hands over every effect in order.
+    package func handOver(to take: (Effect) -> Void) {
+        let bytes = self.bytes.view
+        var offset = 0
+        var nextOutcome = 0
+        func next(_ count: UInt32) -> ByteView {
+            defer { offset += Int(count) }
+            return bytes.slice(offset, count: Int(count))
+        }
+        for item in self.items {
+            switch item {
+            case .pushAnswer(let reply): take(.pushAnswer(reply))
+            case .answer(let address):
+                take(.answer(address, self.outcomes[nextOutcome]))
+                nextOutcome += 1
+            case .subscribed(let address): take(.subscribed(address))
+            case .wake(let address, let count): take(.wake(address, StagedWake(next(count))))
+            case .expired(let address, let wake): take(.expired(address, wake))
+            case .released(let address, let wake): take(.released(address, wake))
+            case .drained(let address): take(.drained(address))
+            case .draining: take(.draining)
+            }
+        }
+    }
+}

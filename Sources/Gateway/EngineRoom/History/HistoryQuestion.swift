@@ -1,0 +1,93 @@
+import Answers
+package import Bytes
+package import DeviceEngine
+package import History
+package import WakeDispatch
+
+/// What somebody asks of the history, and how it is answered.
+package struct HistoryQuestion {
+    package enum Subject {
+        /// What is known of a device, and what happened to it last.
+        case explanation(Explanation)
+        /// The last pushes to a device.
+        case pushes(DeviceToken)
+        /// What would have become of the last pushes to a device under another policy.
+        case whatIf(PolicyReplay)
+        /// The way of a push: to this device, or when none is named to the one that had it last.
+        case push(APNsID, device: DeviceToken?)
+    }
+
+    let reply: StreamAddress
+    let subject: Subject
+    /// Makes the numbers that the history knows devices by.
+    let key: HashKey
+    /// Wall clock minus policy time.
+    let offset: WallOffset
+    /// Which launch policies were in force when.
+    let policies: PolicyVersions
+
+    package init(
+        reply: StreamAddress,
+        subject: Subject,
+        key: HashKey,
+        offset: WallOffset,
+        policies: PolicyVersions
+    ) {
+        self.reply = reply
+        self.subject = subject
+        self.key = key
+        self.offset = offset
+        self.policies = policies
+    }
+
+    /// Answers from the file.
+    package func answer(from file: HistoryFile, _ mailboxes: PerOutlet<LoopMailbox>) {
+        var effects = EffectBatch()
+        effects.append(self.outcome(from: file), to: self.reply)
+        mailboxes[self.reply].deliver(&effects)
+    }
+
+    private func outcome(from file: HistoryFile) -> Outcome {
+        var writer = JSONWriter()
+        switch self.subject {
+        case .explanation(let explanation):
+            writer.beginObject()
+            explanation.writeMembers(to: &writer)
+            writer.key("recent")
+            writer.beginArray()
+            let device = self.number(of: explanation.device.token)
+            for event in file.recent(device: device, count: Explanation.recentMax) {
+                event.write(to: &writer, self.offset, self.policies)
+            }
+            writer.endArray()
+            writer.endObject()
+        case .pushes(let device):
+            writer.beginObject()
+            writer.key("token")
+            writer.hex { device.writeHex(to: &$0) }
+            writer.key("pushes")
+            let recent = file.recent(device: self.number(of: device), count: PushList.eventsMax)
+            PushList(recent: recent).write(to: &writer, self.offset)
+            writer.endObject()
+        case .whatIf(let replay):
+            let recent = file.recent(device: self.number(of: replay.token), count: PolicyReplay.eventsMax)
+            do throws(APIError) { try replay.write(recent, to: &writer, self.offset) } catch { return .refused(error) }
+        case .push(let apnsID, let device):
+            guard let way = Self.way(apnsID, device.map { self.number(of: $0) }, file) else {
+                return .refused(.unknownPush)
+            }
+            way.write(to: &writer, self.offset)
+        }
+        return .json(writer)
+    }
+
+    private func number(of token: DeviceToken) -> UInt64 { HistoryEvent.device(of: token, self.key) }
+
+    private static func way(_ apnsID: APNsID, _ device: UInt64?, _ file: HistoryFile) -> PushWay? {
+        let events = file.push(apnsID)
+        guard let device = device ?? events.last?.device else { return nil }
+        var way = PushWay(apnsID)
+        for event in events where event.device == device { way.append(event) }
+        return way.steps.isEmpty ? nil : way
+    }
+}

@@ -1,0 +1,1 @@
+"""What is looked for in an image; deploy/test-image calls it."""

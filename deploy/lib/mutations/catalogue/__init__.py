@@ -1,0 +1,14 @@
+"""Every fault there is, part by part."""
+
+from mutations.catalogue import dispatch, edge, engine, journal, policy, room, tasks
+from mutations.mutation import Mutation
+
+MUTATIONS: list[Mutation] = [
+    *policy.MUTATIONS,
+    *tasks.MUTATIONS,
+    *engine.MUTATIONS,
+    *dispatch.MUTATIONS,
+    *room.MUTATIONS,
+    *edge.MUTATIONS,
+    *journal.MUTATIONS,
+]
