@@ -29,7 +29,7 @@ let layers: [String: [String]] = [
     "SDK": ["WakeWorker"],
     "Tools": ["CommandLineTool", "wakegate"],
     "Measurements": ["wakegate-history", "wakegate-journal", "wakegate-memory", "wakegate-workers"],
-    "Testing": ["CSimulatedDisk", "WakeGateTestKit"],
+    "Testing": ["CSimulatedDisk", "CSystemFaults", "WakeGateTestKit"],
 ]
 
 /// The tests of each layer, which lie in `Tests/LAYER/TARGET`; the tests of the whole lie in `Tests/TARGET`.
@@ -74,6 +74,13 @@ let fuzzTests: Target =
             exclude: ["Corpus", "Crashers", "Replay"]
         )
     }
+
+/// The calls that lead to `CSystemFaults` in the tests' program, where they may fail on command.
+let systemFaults = [
+    "accept4", "bind", "clock_gettime", "close", "epoll_create1", "epoll_ctl", "epoll_wait", "eventfd", "eventfd_read",
+    "listen", "poll", "pthread_create", "recv", "send", "setsockopt", "shutdown", "socket", "SSL_do_handshake",
+    "SSL_new", "SSL_read", "SSL_write",
+]
 
 let package = Package(
     name: "WakeGate",
@@ -226,10 +233,18 @@ let package = Package(
         ),
         .target(name: "CSimulatedDisk", dependencies: ["CSQLite"], linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
+            name: "CSystemFaults",
+            dependencies: ["COpenSSL"],
+            linkerSettings: [
+                .linkedLibrary("ssl"), .linkedLibrary("crypto"),
+                .unsafeFlags(systemFaults.flatMap { ["-Xlinker", "--wrap=\($0)"] }),
+            ]
+        ),
+        .target(
             name: "WakeGateTestKit",
             dependencies: [
-                "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy", "Platform",
-                "SQLite", "WakeDispatch",
+                "Bytes", "CSimulatedDisk", "CSystemFaults", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy",
+                "Platform", "SQLite", "WakeDispatch",
             ]
         ),
         .testTarget(name: "TidyTests"),
@@ -316,7 +331,7 @@ let package = Package(
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "WakeGateTestKit"]),
         .testTarget(
             name: "HTTPTransportTests",
-            dependencies: ["Bytes", "CNghttp2", "HTTPTransport", "WakeGateTestKit"]
+            dependencies: ["Bytes", "CNghttp2", "COpenSSL", "HTTPTransport", "Platform", "WakeGateTestKit"]
         ),
         .testTarget(name: "APNSProtocolTests", dependencies: ["APNSProtocol", "Bytes", "WakeGateTestKit"]),
         fuzzTests,

@@ -69,8 +69,8 @@ enum ModuleImports {
         "wakegate-memory": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "Platform"],
         "wakegate-workers": ["Dispatch", "Foundation", "HTTPClient", "Platform", "Synchronization", "WakeWorker"],
         "WakeGateTestKit": [
-            "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "History",
-            "LaunchPolicy", "Platform", "SQLite", "Synchronization", "WakeDispatch",
+            "Bytes", "CSimulatedDisk", "CSystemFaults", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc",
+            "History", "LaunchPolicy", "Platform", "SQLite", "Synchronization", "WakeDispatch",
         ],
     ]
 

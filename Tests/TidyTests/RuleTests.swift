@@ -355,4 +355,24 @@ struct RuleTests {
             Exceptions.unused(for: [violation], exceptions: [fitting, other]) == ["Sources/B/B.swift: lines; split"]
         )
     }
+
+    @Test("A bound that no test names is found, and a fixed one without a line")
+    func bounds() throws {
+        let path = try #require(Bounds.settable.first)
+        let limits = SourceText(path: path, text: "struct L {\n    package var queueMax = 3\n}\n")
+        let test = SourceText(path: "Tests/SampleTests/Sample.swift", text: "limits.queueMax = 1\n")
+        let other = SourceText(path: "Tests/SampleTests/Sample.swift", text: "limits.queueMaxima = 1\n// queueMax\n")
+        #expect(Bounds.violations(in: [limits, test]).isEmpty)
+        #expect(Bounds.violations(in: [limits, other]).map(\.line) == [2])
+        let fixed = SourceText(
+            path: "Sources/Drivers/HTTPTransport/Sample/Sample.swift",
+            text: "static let triesMax = 3\n"
+        )
+        #expect(Bounds.violations(in: [fixed]).map(\.message) == ["Sample triesMax has no line in the table of bounds"])
+        let known = SourceText(
+            path: "Sources/Drivers/HTTPTransport/Address/ListenAddress.swift",
+            text: "static let pathBytesMax = 3\n"
+        )
+        #expect(Bounds.violations(in: [known]).count == 1)
+    }
 }

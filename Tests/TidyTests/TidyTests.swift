@@ -13,7 +13,7 @@ struct TidyTests {
         }
         let all =
             violations + ModuleImports.violations(in: files) + FolderLayers.violations(in: files)
-            + UnsafeCode.violations(in: files)
+            + UnsafeCode.violations(in: files) + Bounds.violations(in: files)
         let remaining = Exceptions.remaining(all)
         #expect(remaining.isEmpty, "\n\(remaining.map(\.description).joined(separator: "\n"))")
         #expect(Exceptions.unused(for: all).isEmpty)

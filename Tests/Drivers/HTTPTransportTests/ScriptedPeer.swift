@@ -64,21 +64,36 @@ final class ScriptedPeer {
     private let descriptor: Int32
     private var received: [UInt8] = []
     private var isEndSeen = false
+    private let tls: TLSClient?
+    private let goesOn: (() -> Bool)?
 
     /// Connects to `address`, which is `HOST:PORT` or `unix:/path`.
     ///
     /// - Parameters:
     ///   - host: another host to use than that of the address.
     ///   - source: the address of this machine to connect from.
-    init(_ address: String, host: String = "127.0.0.1", from source: String? = nil) throws {
+    ///   - tls: what is spoken below HTTP/2; nil for cleartext.
+    ///   - goesOn: asked whether to wait on each time that nothing came for a moment; nil for twenty seconds.
+    init(
+        _ address: String,
+        host: String = "127.0.0.1",
+        from source: String? = nil,
+        tls: TLSClient? = nil,
+        goesOn: (() -> Bool)? = nil
+    ) throws {
+        self.tls = tls
+        self.goesOn = goesOn
         if address.hasPrefix("unix:") {
             self.descriptor = try Self.connected(unix: String(address.dropFirst(5)))
         } else {
             let port = try String(#require(address.split(separator: ":").last))
             self.descriptor = try Self.connected(host, port: port, from: source)
         }
+        // What a test sends leaves at once.
+        var on: Int32 = 1
+        unsafe setsockopt(self.descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, UInt32(MemoryLayout<Int32>.size))
         // No test waits longer than this for a byte.
-        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        var limit = goesOn == nil ? timeval(tv_sec: 20, tv_usec: 0) : timeval(tv_sec: 0, tv_usec: 50_000)
         unsafe setsockopt(self.descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, UInt32(MemoryLayout<timeval>.size))
     }
 
@@ -133,7 +148,7 @@ final class ScriptedPeer {
     // MARK: Writing
 
     func send(_ bytes: [UInt8]) {
-        var rest = bytes[...]
+        var rest = (self.tls?.send(bytes) ?? bytes)[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes {
                 unsafe Glibc.send(self.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
@@ -187,12 +202,17 @@ final class ScriptedPeer {
     /// - Returns: false at the end of the connection, or when nothing came in time.
     private func receive() -> Bool {
         var room = [UInt8](repeating: 0, count: 65_536)
-        let count = unsafe recv(self.descriptor, &room, room.count, 0)
+        var count = unsafe recv(self.descriptor, &room, room.count, 0)
+        while count < 0, errno == EAGAIN, let goesOn, goesOn() {
+            count = unsafe recv(self.descriptor, &room, room.count, 0)
+        }
         guard count > 0 else {
             self.isEndSeen = count == 0 || errno == ECONNRESET
             return false
         }
-        self.received += room[..<count]
+        self.received += self.tls?.receive(Array(room[..<count])) ?? Array(room[..<count])
+        // The handshake may have more to say, and what waited for it.
+        if self.tls != nil { self.send([]) }
         return true
     }
 
@@ -235,10 +255,45 @@ final class ScriptedPeer {
         return nil
     }
 
+    /// Reads on to the end of some streams: the text of each; nil when one was reset or the connection ended.
+    func bodies(streams: Set<Int>) -> [Int: String]? {
+        var bodies: [Int: [UInt8]] = [:]
+        var open = streams
+        while !open.isEmpty {
+            guard let frame = self.nextFrame() else { return nil }
+            guard open.contains(frame.stream) else { continue }
+            if frame.type == 3 { return nil }
+            if frame.type == 0 { bodies[frame.stream, default: []] += frame.payload }
+            if frame.flags & 1 != 0 { open.remove(frame.stream) }
+        }
+        return bodies.mapValues { String(decoding: $0, as: UTF8.self) }
+    }
+
     /// Reads on until the connection has ended; false when it has not in the time a byte may take.
     func hasEnded() -> Bool {
         while self.receive() {}
         return self.isEndSeen
+    }
+
+    /// Ends the connection as a process does that dies with bytes unread.
+    func reset() {
+        var nobody = sockaddr()
+        nobody.sa_family = sa_family_t(AF_UNSPEC)
+        unsafe connect(self.descriptor, &nobody, socklen_t(MemoryLayout<sockaddr>.size))
+    }
+
+    /// Takes what has come, and waits for nothing.
+    ///
+    /// - Returns: how many bytes that was, and whether the end was behind them.
+    func takeAll() -> (count: Int, hasEnded: Bool) {
+        defer { self.received = [] }
+        var count = self.received.count
+        var room = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let more = unsafe recv(self.descriptor, &room, room.count, Int32(MSG_DONTWAIT))
+            guard more > 0 else { return (count, more == 0 || errno != EAGAIN) }
+            count += more
+        }
     }
 
     /// Whether something has come that was not read, or the end.

@@ -181,6 +181,22 @@ struct TLSTests {
         }
     }
 
+    @Test("A certificate as large as may be is taken, a larger one is refused in the handshake, and others are served")
+    func largeCertificate() throws {
+        let certificates = try Certificates()
+        let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
+        let stranger = try TestAuthority()
+        func certificate(_ bytes: Int) throws -> String {
+            try stranger.issue("/CN=large", extensions: "nsComment = " + String(repeating: "x", count: bytes))
+        }
+        // What else is in a certificate takes some hundred bytes.
+        let few = try self.get("/certificate", server, folder, certificate(TLSContext.clientChainBytesMax - 2_000))
+        #expect(few.status == 0 && few.output == "CN=large", "\(few.output)")
+        let many = try self.get("/certificate", server, folder, certificate(TLSContext.clientChainBytesMax))
+        #expect(many.status != 0 && many.output != "CN=large", "\(many.output)")
+        #expect(try self.get("/certificate", server, folder, nil).output == "none")
+    }
+
     @Test("A connection whose certificate is not wanted is told so before any request of it, and the next is served")
     func unwantedCertificate() async throws {
         let certificates = try Certificates()

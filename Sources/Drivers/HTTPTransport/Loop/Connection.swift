@@ -1,28 +1,29 @@
 internal import Bytes
 
+/// How far a connection has come.
+package enum ConnectionStage: CaseIterable, Sendable {
+    /// The first bytes of a cleartext connection are awaited. Can move to: http2, http1, closed.
+    case sniffing
+    /// The TLS handshake goes on. Can move to: http2, lingering, closed.
+    case handshaking
+    /// Can move to: lingering, closed.
+    case http2
+    /// Can move to: lingering, closed.
+    case http1
+    /// We have ended; what the peer still sends is thrown away. Can move to: closed.
+    case lingering
+    /// Terminal.
+    case closed
+}
+
 /// One accepted socket of a loop and what is spoken on it.
 final class Connection {
-    enum Stage {
-        /// The first bytes of a cleartext connection are awaited. Can move to: http2, http1, closed.
-        case sniffing
-        /// The TLS handshake goes on. Can move to: http2, lingering, closed.
-        case handshaking
-        /// Can move to: lingering, closed.
-        case http2
-        /// Can move to: lingering, closed.
-        case http1
-        /// We have ended; what the peer still sends is thrown away. Can move to: closed.
-        case lingering
-        /// Terminal.
-        case closed
-    }
-
     let id: ConnectionID
     let descriptor: Int32
     let listener: Int
     /// Where it comes from; nil for a socket file.
     let network: ClientNetwork?
-    var stage: Stage
+    var stage: ConnectionStage
     var tls: TLSSession?
     var http2: HTTP2Session?
     var http1: HTTP1Session?
@@ -48,7 +49,14 @@ final class Connection {
     /// Since when the socket takes nothing, or since when we linger; monotonic milliseconds.
     var stalledSince: Int64 = 0
 
-    init(id: ConnectionID, descriptor: Int32, listener: Int, network: ClientNetwork?, stage: Stage, now: Int64) {
+    init(
+        id: ConnectionID,
+        descriptor: Int32,
+        listener: Int,
+        network: ClientNetwork?,
+        stage: ConnectionStage,
+        now: Int64
+    ) {
         self.id = id
         self.descriptor = descriptor
         self.listener = listener

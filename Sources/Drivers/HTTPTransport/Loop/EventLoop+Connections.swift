@@ -347,11 +347,12 @@ extension EventLoop {
     private func send(_ connection: Connection) -> Bool {
         if let tls = connection.tls {
             self.pipe.output.removeAll()
+            // What was encrypted in part, too, must not go to whoever is served next.
+            defer { self.pipe.output.removeAll() }
             guard tls.write(self.produced.view) else {
                 self.destroy(connection)
                 return false
             }
-            defer { self.pipe.output.removeAll() }
             return self.send(connection, self.pipe.output.view)
         }
         return self.send(connection, self.produced.view)
@@ -381,10 +382,13 @@ extension EventLoop {
         self.watch(connection, isReadable ? [.readable, .writable] : .writable)
     }
 
+    /// Watches a connection for something else. One for which there is no memory ends: nothing would be heard of it.
     private func watch(_ connection: Connection, _ interest: Poll.Readiness) {
         guard connection.interest != interest else { return }
         connection.interest = interest
-        self.poll.modify(connection.descriptor, interest, token: connection.token)
+        guard !self.poll.modify(connection.descriptor, interest, token: connection.token) else { return }
+        connection.isDoomed = true
+        self.markDirty(connection)
     }
 
     // MARK: End

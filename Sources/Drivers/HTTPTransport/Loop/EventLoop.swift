@@ -74,6 +74,9 @@ package final class EventLoop: @unchecked Sendable {
         self.wakeEvent = try System.makeEvent()
         self.readRoom = ReadRoom(bytes: server.limits.readBytesPerTurn)
         self.plainRoom = ReadRoom(bytes: server.limits.readBytesPerTurn)
+        guard self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken) else {
+            throw TransportError(.system, "epoll: a loop could not be woken, as there is no memory for it.")
+        }
     }
 
     deinit { System.close(self.wakeEvent) }
@@ -111,7 +114,6 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Serves until `requestStop`; the body of the loop's thread.
     func run() {
-        self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken)
         self.watchListeners()
         self.memory.now = SystemClock.monotonic
         self.nextSecond = self.memory.now + 1000
@@ -207,19 +209,19 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: Listeners
 
+    /// Watches the listeners that are not watched; one for which there is no memory is tried again the next second.
     func watchListeners() {
         for (index, listener) in self.server.listeners.enumerated() where !self.areListenersWatched[index] {
-            self.areListenersWatched[index] = true
             let token = Self.listenerToken | UInt64(index)
-            self.poll.add(listener.descriptor, [.readable, .exclusive], token: token)
+            self.areListenersWatched[index] =
+                self.poll.add(listener.descriptor, [.readable, .exclusive], token: token)
         }
     }
 
     func unwatchListener(_ index: Int) {
         guard self.areListenersWatched[index] else { return }
-        self.areListenersWatched[index] = false
         self.areListenersCrowded[index] = false
-        self.poll.remove(self.server.listeners[index].descriptor)
+        self.areListenersWatched[index] = !self.poll.remove(self.server.listeners[index].descriptor)
     }
 }
 

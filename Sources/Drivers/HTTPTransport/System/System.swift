@@ -291,19 +291,19 @@ final class Poll {
         unsafe self.events.deallocate()
     }
 
-    @discardableResult
     func add(_ descriptor: Int32, _ readiness: Readiness, token: UInt64) -> Bool {
         self.control(EPOLL_CTL_ADD, descriptor, readiness, token)
     }
 
-    func modify(_ descriptor: Int32, _ readiness: Readiness, token: UInt64) {
-        _ = self.control(EPOLL_CTL_MOD, descriptor, readiness, token)
+    func modify(_ descriptor: Int32, _ readiness: Readiness, token: UInt64) -> Bool {
+        self.control(EPOLL_CTL_MOD, descriptor, readiness, token)
     }
 
-    func remove(_ descriptor: Int32) {
-        _ = self.control(EPOLL_CTL_DEL, descriptor, [], 0)
+    func remove(_ descriptor: Int32) -> Bool {
+        self.control(EPOLL_CTL_DEL, descriptor, [], 0)
     }
 
+    /// - Returns: false when the system has no memory for it.
     private func control(_ operation: Int32, _ descriptor: Int32, _ readiness: Readiness, _ token: UInt64) -> Bool {
         var event = unsafe epoll_event()
         unsafe event.events = readiness.rawValue

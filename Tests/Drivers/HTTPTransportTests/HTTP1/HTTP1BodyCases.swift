@@ -133,6 +133,15 @@ extension HTTP1Case {
         .bad("a bare CR behind a size", "\(chunked)3\rabc\r\n0\r\n\r\n"),
         .bad("a bare LF in an extension", "\(chunked)3;a\nabc\r\n0\r\n\r\n"),
         .bad("NUL in an extension", "\(chunked)3;\0\r\nabc\r\n0\r\n\r\n"),
+        .good(
+            "a line with a size and an extension of 256 bytes",
+            "\(chunked)3;" + String(repeating: "a", count: 252) + "\r\nabc\r\n0\r\n\r\n",
+            "POST /a h abc"
+        ),
+        .bad(
+            "a line with a size and an extension of 257 bytes",
+            "\(chunked)3;" + String(repeating: "a", count: 253) + "\r\nabc\r\n0\r\n\r\n\(smuggled)"
+        ),
         .bad("an extension without an end", "\(chunked)3;" + String(repeating: "a", count: 1_000)),
         .bad("a chunk longer than its size", "\(chunked)3\r\nabcd\r\n0\r\n\r\n"),
         .bad("a chunk shorter than its size", "\(chunked)5\r\nabc\r\n0\r\n\r\n\(smuggled)"),

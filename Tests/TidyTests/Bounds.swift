@@ -1,0 +1,95 @@
+/// The bounds of what a peer can make the program hold or do, and where each is tested.
+enum Bounds {
+    /// The files that declare what an operator can set, or a test in their place.
+    static let settable = [
+        "Sources/Drivers/DeviceJournal/JournalLimits.swift",
+        "Sources/Drivers/HTTPTransport/Basics/TransportLimits.swift",
+        "Sources/Drivers/History/HistoryLimits.swift", "Sources/Gateway/Settings/GatewayLimits.swift",
+    ]
+
+    /// A test at a fixed bound: its file, and a part of it.
+    struct Proof {
+        let path: String
+        let text: String
+    }
+
+    private static let transport = "Tests/Drivers/HTTPTransportTests/"
+
+    /// The fixed bounds of the transport, as `FILE name`; nil for what bounds nothing that a peer can do: memory that
+    /// is kept for the next, the length of a code, how much is done before something else has its turn.
+    static let fixed: [String: Proof?] = [
+        "OpenSSL clientChainBytesMax": Proof(
+            path: transport + "TLSTests.swift",
+            text: "TLSContext.clientChainBytesMax"
+        ),
+        "Signatures fileBytesMax": Proof(path: transport + "ProviderKeyTests.swift", text: "larger than 65536 bytes"),
+        "FieldDecoder tableBytesMax": Proof(
+            path: transport + "HPACK/FieldDecoderTests.swift",
+            text: "An entry as large as the table is kept, one byte larger empties it"
+        ),
+        "ListenAddress pathBytesMax": Proof(path: transport + "ListenAddressTests.swift", text: "count: 107"),
+        "StreamNumbers cutShortMax": Proof(
+            path: transport + "HTTP2SessionTimeTests.swift",
+            text: "StreamNumbers.cutShortMax"
+        ),
+        "StreamLimit unacknowledgedMax": Proof(
+            path: transport + "StreamLimitTests.swift",
+            text: "StreamLimit.unacknowledgedMax"
+        ),
+        "ChunkReader sizeLineBytesMax": Proof(
+            path: transport + "HTTP1/HTTP1BodyCases.swift",
+            text: "an extension of 257 bytes"
+        ),
+        "StreamPool keptBytesMax": Proof(path: transport + "PoolTests.swift", text: "(10_000...16_384)"),
+        "CredentialMemo codedBytesMax": nil, "FieldDecoder keptBytesMax": nil, "HuffmanCode shortBitsMax": nil,
+        "HuffmanCode bitsMax": nil, "Response fieldsMax": nil, "System eventsMax": nil,
+    ]
+
+    /// Bounds that no test names.
+    static func violations(in files: [SourceText]) -> [Violation] {
+        let tests = files.filter { !$0.isSource && $0.module != "TidyTests" }
+        let settable = files.filter { self.settable.contains($0.path) }.flatMap { file in
+            self.names(in: file, after: "package var ").filter { name, _ in
+                !tests.contains { self.names(name, in: $0) }
+            }.map { Violation(path: file.path, line: $1, message: "no test names the bound \($0)") }
+        }
+        let fixed = files.filter { $0.isSource && $0.module == "HTTPTransport" }.flatMap { file in
+            self.names(in: file, after: "static let ").filter { $0.0.hasSuffix("Max") }.compactMap { name, line in
+                self.fault(of: "\(file.name) \(name)", in: tests).map {
+                    Violation(path: file.path, line: line, message: $0)
+                }
+            }
+        }
+        return settable + fixed
+    }
+
+    /// Whether a line of a test that is no comment names a bound, in code or as a key of the configuration.
+    private static func names(_ bound: String, in test: SourceText) -> Bool {
+        zip(test.lines, test.code).contains { line, code in
+            line.contains(bound) && BannedWords.contains(bound, in: line) && code.contains { $0 != " " }
+        }
+    }
+
+    private static func fault(of bound: String, in tests: [SourceText]) -> String? {
+        guard let proof = self.fixed[bound] else { return "\(bound) has no line in the table of bounds" }
+        guard let proof else { return nil }
+        let file = tests.first { $0.path == proof.path }
+        let isThere = file?.lines.contains { $0.contains(proof.text) } ?? false
+        return isThere ? nil : "\(proof.path) has no test of \(bound): it lacks \(proof.text)"
+    }
+
+    /// What is declared behind `words`, with its line.
+    private static func names(in file: SourceText, after words: String) -> [(String, Int)] {
+        zip(1..., file.code).compactMap { number, line in
+            guard let start = line.firstRange(of: words)?.upperBound else { return nil }
+            return (String(line[start...].prefix { $0.isLetter || $0.isNumber || $0 == "_" }), number)
+        }
+    }
+}
+
+extension SourceText {
+    /// The file's name without its ending.
+    fileprivate var name: String {
+        String(self.path.split(separator: "/").last?.split(separator: ".").first ?? "")
+    }
+}
