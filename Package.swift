@@ -111,10 +111,10 @@ let package = Package(
         // MARK: Drivers: storage
         .target(name: "SQLite", dependencies: ["Bytes", "CSQLite"]),
         .target(name: "DeviceJournal", dependencies: ["Bytes", "CXXHash", "DeviceEngine", "Platform", "SQLite"]),
-        .target(name: "History", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "SQLite"]),
+        .target(name: "History", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "Platform", "SQLite"]),
 
-        // MARK: Drivers: clocks, random bits, and ways for threads to meet
-        .target(name: "Platform", dependencies: ["CThreads"]),
+        // MARK: Drivers: what the system gives: files, clocks, random bits, and ways for threads to meet
+        .target(name: "Platform", dependencies: ["Bytes", "CThreads"]),
 
         // MARK: Drivers: sockets, TLS, HTTP
         .target(
@@ -124,7 +124,7 @@ let package = Package(
         .target(name: "HTTPClient", dependencies: ["CLibcurl", "Platform"]),
 
         // MARK: Drivers: the machine that a worker runs on
-        .target(name: "LinuxConditions", dependencies: ["CNetlink"]),
+        .target(name: "LinuxConditions", dependencies: ["CNetlink", "Platform"]),
 
         // MARK: Drivers: the service manager, which is systemd
         .target(name: "ServiceManager", dependencies: ["CSystemd"]),
@@ -204,7 +204,7 @@ let package = Package(
         // MARK: Measurements
         .executableTarget(
             name: "wakegate-memory",
-            dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy"]
+            dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "Platform"]
         ),
         .executableTarget(
             name: "wakegate-history",
@@ -279,7 +279,7 @@ let package = Package(
             name: "WakeWorkerTests",
             dependencies: ["HTTPClient", "WakeFormat", "WakeGateTestKit", "WakeWorker"]
         ),
-        .testTarget(name: "PlatformTests", dependencies: ["Platform"]),
+        .testTarget(name: "PlatformTests", dependencies: ["Bytes", "Platform"]),
         .testTarget(name: "ServiceManagerTests", dependencies: ["ServiceManager"]),
         .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions"]),
         .testTarget(

@@ -12,14 +12,14 @@ enum ModuleImports {
         "Simulation": ["Bytes", "LaunchPolicy", "Text"],
         "DeviceEngine": ["Bytes", "LaunchPolicy"],
         "WakeDispatch": ["Bytes", "DeviceEngine", "LaunchPolicy"],
-        "Platform": ["CThreads", "FoundationEssentials", "Glibc", "Synchronization"],
+        "Platform": ["Bytes", "CThreads", "FoundationEssentials", "Glibc", "Synchronization"],
         "SQLite": ["Bytes", "CSQLite", "Glibc"],
         "DeviceJournal": [
             "Bytes", "CXXHash", "DeviceEngine", "Foundation", "Glibc", "Platform", "SQLite", "Synchronization",
         ],
-        "History": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "SQLite"],
+        "History": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "Platform", "SQLite"],
         "HTTPTransport": ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Glibc", "Platform", "Synchronization"],
-        "LinuxConditions": ["CNetlink", "Glibc"],
+        "LinuxConditions": ["CNetlink", "Glibc", "Platform"],
         "ServiceManager": ["CSystemd", "Glibc"],
         "HTTPClient": ["CLibcurl", "Glibc", "Platform"],
         "WakeWorker": [
@@ -66,7 +66,7 @@ enum ModuleImports {
         "wakegate-journal": [
             "Bytes", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "LaunchPolicy", "Platform",
         ],
-        "wakegate-memory": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy"],
+        "wakegate-memory": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "Platform"],
         "wakegate-workers": ["Dispatch", "Foundation", "HTTPClient", "Platform", "Synchronization", "WakeWorker"],
         "WakeGateTestKit": [
             "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "History",
@@ -124,7 +124,7 @@ enum ModuleImports {
 
     private static let accessLevels: Set<Substring> = ["public", "package", "internal", "fileprivate", "private"]
 
-    private static func isCModule(_ name: String) -> Bool {
+    static func isCModule(_ name: String) -> Bool {
         let letters = Array(name)
         return letters.count > 1 && letters[0] == "C" && letters[1].isUppercase
     }

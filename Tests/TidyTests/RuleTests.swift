@@ -127,6 +127,26 @@ struct RuleTests {
         #expect(found.map(\.path) == ["Sources/HTTPTransport/B.swift"])
     }
 
+    @Test("Unsafe code away from its homes is found, and so is a home that needs none")
+    func unsafeCode() {
+        let files = [
+            SourceText(path: "Sources/Drivers/A/A.swift", text: "import B\n\nlet a = unsafe b()\n"),
+            SourceText(path: "Sources/Drivers/A/B.swift", text: "internal import CThreads\nlet a = unsafe b()\n"),
+            SourceText(path: "Sources/Drivers/A/C.swift", text: "nonisolated(unsafe) var a = 1\n"),
+            SourceText(path: "Sources/Drivers/A/D.swift", text: "let unsafely = \"unsafe\"  // unsafe\n"),
+            SourceText(path: "Tests/Drivers/ATests/A.swift", text: "let a = unsafe b()\n"),
+        ]
+        func found(_ places: [String]) -> [String] {
+            let homes = places.map { UnsafeCode.Home(place: $0, reason: "a sample") }
+            return UnsafeCode.violations(in: files, homes: homes).map { "\($0.path):\($0.line)" }
+                + UnsafeCode.unneeded(for: files, homes: homes)
+        }
+        #expect(found([]) == ["Sources/Drivers/A/A.swift:3", "Sources/Drivers/A/C.swift:1"])
+        #expect(found(["A/A.swift"]) == ["Sources/Drivers/A/C.swift:1"])
+        #expect(found(["A"]).isEmpty)
+        #expect(found(["A/A.swift", "A/B.swift", "A/C.swift", "A/D.swift", "C"]) == ["A/B.swift", "A/D.swift", "C"])
+    }
+
     @Test(
         "The imported module is read from every form of import",
         arguments: [

@@ -11,13 +11,16 @@ struct TidyTests {
             BannedWords.violations(in: $0) + OneWay.violations(in: $0) + Lengths.violations(in: $0)
                 + ParameterLists.violations(in: $0) + DocComments.violations(in: $0)
         }
-        let all = violations + ModuleImports.violations(in: files) + FolderCycles.violations(in: files)
+        let all =
+            violations + ModuleImports.violations(in: files) + FolderCycles.violations(in: files)
+            + UnsafeCode.violations(in: files)
         let remaining = Exceptions.remaining(all)
         #expect(remaining.isEmpty, "\n\(remaining.map(\.description).joined(separator: "\n"))")
         #expect(Exceptions.unused(for: all).isEmpty)
         #expect(Exceptions.all.count { $0.rule == "@testable" } <= 2, "a module's interface is what tests go by")
         #expect(FolderCycles.unneeded(for: files).isEmpty)
         #expect(OneWay.unneeded(for: files).isEmpty)
+        #expect(UnsafeCode.unneeded(for: files).isEmpty)
     }
 
     @Test("The visible top level is exactly what the style names")

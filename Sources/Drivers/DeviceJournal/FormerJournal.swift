@@ -1,5 +1,5 @@
 import DeviceEngine
-import Glibc
+import Platform
 import SQLite
 
 /// The copy of a journal as an older version of WakeGate left it, from the start that takes the journal over to the
@@ -32,7 +32,7 @@ package enum FormerJournal {
     }
 
     private static func remove(_ copy: String) {
-        for end in ["", "-journal", "-wal", "-shm"] { unsafe unlink(copy + end) }
+        for end in ["", "-journal", "-wal", "-shm"] { try? FileSystem.remove(copy + end) }
     }
 }
 

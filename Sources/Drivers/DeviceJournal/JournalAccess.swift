@@ -1,5 +1,6 @@
 import DeviceEngine
 import Glibc
+import Platform
 
 /// Finds out, before SQLite opens the files of a journal, why it could not write them: it opens what it may not write
 /// for reading, and the failures that come of it later name no cause.
@@ -16,9 +17,8 @@ enum JournalAccess {
     ///   or the one that lies where no start looks for it.
     static func checkKinds(_ place: JournalPlace) throws(StoreError) {
         for path in self.paths(place) + [place.rollbackPath] {
-            var status = stat()
-            guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { continue }
-            if status.st_mode & S_IFMT == S_IFLNK {
+            guard let status = try? FileSystem.linkStatus(path), status.kind != .file else { continue }
+            if status.kind == .link {
                 throw StoreError(
                     message: "\(path) is a symbolic link, which only \(place.name) itself may be. Put back the file "
                         + "in its place."
@@ -32,10 +32,9 @@ enum JournalAccess {
 
     /// - Throws: when the log or the mark lies beside a link, and not beside the file that it leads to.
     private static func checkStray(_ path: String, _ target: String, _ place: JournalPlace) throws(StoreError) {
-        var (status, other) = (stat(), stat())
-        guard unsafe lstat(path, &status) == 0 else { return }
-        let isSame = unsafe stat(path, &status) == 0 && stat(target, &other) == 0
-        guard !isSame || status.st_dev != other.st_dev || status.st_ino != other.st_ino else { return }
+        guard (try? FileSystem.linkStatus(path)) != nil else { return }
+        let (status, other) = (try? FileSystem.status(path), try? FileSystem.status(target))
+        guard status == nil || status?.identity != other?.identity else { return }
         throw StoreError(
             message: "\(path) lies beside a symbolic link, and is looked for beside the file it leads to, as "
                 + "\(target). Put it back there if it belongs to that file, or move it away."
@@ -47,21 +46,20 @@ enum JournalAccess {
     }
 
     private static func checkFile(_ path: String) throws(StoreError) {
-        guard unsafe access(path, F_OK) == 0 else { return }
-        let descriptor = unsafe open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
-        if descriptor >= 0 {
-            close(descriptor)
-            return
+        guard FileSystem.exists(path) else { return }
+        do throws(SystemError) {
+            _ = try OpenFile(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        } catch {
+            let remedy =
+                switch error.number {
+                case EROFS: "Mount the file system it lies on for writing"
+                case EPERM: "Take away its attribute (`lsattr` shows it; `chattr -i` or `chattr -a` removes it)"
+                case EMFILE, ENFILE: "Raise the limit of open files (`ulimit -n`, LimitNOFILE=)"
+                default: "Make the file writable for the user that runs WakeGate"
+                }
+            throw StoreError(
+                message: "\(path) cannot be written (\(error.message)). \(remedy), or name another state folder."
+            )
         }
-        let error = errno
-        let cause = unsafe String(cString: strerror(error))
-        let remedy =
-            switch error {
-            case EROFS: "Mount the file system it lies on for writing"
-            case EPERM: "Take away its attribute (`lsattr` shows it; `chattr -i` or `chattr -a` removes it)"
-            case EMFILE, ENFILE: "Raise the limit of open files (`ulimit -n`, LimitNOFILE=)"
-            default: "Make the file writable for the user that runs WakeGate"
-            }
-        throw StoreError(message: "\(path) cannot be written (\(cause)). \(remedy), or name another state folder.")
     }
 }

@@ -1,5 +1,6 @@
 package import DeviceEngine
 import Glibc
+import Platform
 import SQLite
 
 /// Copies a journal while others commit to it.
@@ -11,7 +12,7 @@ package enum JournalBackup {
     /// - Throws: `StoreError` when it cannot, or when `copy` is there already.
     package static func make(of path: String, to copy: String, vfs: String? = nil) throws(StoreError) {
         let partial = copy + ".partial"
-        guard unsafe access(copy, F_OK) != 0 else {
+        guard !FileSystem.exists(copy) else {
             throw StoreError(message: "\(copy) is there already. Name another file for the backup.")
         }
         let place = try JournalPlace(partial)
@@ -35,17 +36,20 @@ package enum JournalBackup {
     }
 
     private static func remove(_ place: JournalPlace) {
-        for path in self.paths(of: place.path) + [place.path + "-shm", place.rollbackPath] { unsafe unlink(path) }
+        for path in self.paths(of: place.path) + [place.path + "-shm", place.rollbackPath] {
+            try? FileSystem.remove(path)
+        }
     }
 
     private static func sync(_ partial: String, _ copy: String) throws(StoreError) {
-        let descriptor = unsafe open(partial, O_RDWR | O_CLOEXEC)
-        let isSynced = descriptor >= 0 && fsync(descriptor) == 0
-        let isRenamed = unsafe isSynced && rename(partial, copy) == 0
-        let cause = isRenamed ? "" : unsafe String(cString: strerror(errno))
-        if descriptor >= 0 { close(descriptor) }
-        guard isRenamed else {
-            throw StoreError(message: "The backup \(copy) cannot be written (\(cause)). Check the disk it lies on.")
+        do throws(SystemError) {
+            let file = try OpenFile(partial, O_RDWR | O_CLOEXEC)
+            try file.sync()
+            try FileSystem.rename(partial, to: copy)
+        } catch {
+            throw StoreError(
+                message: "The backup \(copy) cannot be written (\(error.message)). Check the disk it lies on."
+            )
         }
     }
 }

@@ -1,5 +1,5 @@
 import DeviceEngine
-import Glibc
+import Platform
 import SQLite
 
 /// The file of a journal: what marks it as one, and how each connection to it is set up.
@@ -127,12 +127,10 @@ enum JournalFile {
     static func syncFolder(of path: String) throws(StoreError) {
         let end = path.lastIndex(of: "/")
         let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        let descriptor = unsafe Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        let isSynced = descriptor >= 0 && fsync(descriptor) == 0
-        let cause = isSynced ? "" : unsafe String(cString: strerror(errno))
-        if descriptor >= 0 { close(descriptor) }
-        guard isSynced else {
-            throw StoreError(message: "The folder \(folder) cannot be synced (\(cause)). Check the disk it lies on.")
+        do throws(SystemError) { try FileSystem.syncFolder(folder) } catch {
+            throw StoreError(
+                message: "The folder \(folder) cannot be synced (\(error.message)). Check the disk it lies on."
+            )
         }
     }
 

@@ -1,17 +1,12 @@
 import DeviceEngine
-import Glibc
+import Platform
 
 /// Sees whether the files of a journal that is open still have their names, and what was written to them.
 ///
 /// A file that was removed or replaced takes everything that is written to it, and a start finds nothing of that.
 struct JournalFileWatch {
-    private struct Identity: Hashable {
-        let device: dev_t
-        let inode: ino_t
-    }
-
     private let paths: [String]
-    private var known: [String: Identity] = [:]
+    private var known: [String: FileStatus.Identity] = [:]
     /// The most bytes each file was seen to have.
     private var bytes: [String: Int] = [:]
 
@@ -38,10 +33,8 @@ struct JournalFileWatch {
         return nil
     }
 
-    private static func look(_ path: String) -> (Identity, Int)? {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else { return nil }
-        return (Identity(device: status.st_dev, inode: status.st_ino), Int(status.st_size))
+    private static func look(_ path: String) -> (FileStatus.Identity, Int)? {
+        (try? FileSystem.status(path)).map { ($0.identity, $0.size) }
     }
 
     private static func error(_ path: String, _ fault: String) -> StoreError {

@@ -1,5 +1,5 @@
 import Bytes
-import Glibc
+import Platform
 
 /// Looks into a write-ahead log for commits that SQLite would leave out without a word: it takes the first frame that
 /// does not fit for the log's end.
@@ -19,19 +19,12 @@ struct JournalLog {
 
     /// How many commits in the log at `path` cannot be read any more.
     static func unreadableCommits(_ path: String) -> Int {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return 0 }
-        defer { close(descriptor) }
-        var status = stat()
-        guard unsafe fstat(descriptor, &status) == 0, status.st_size > Self.headerBytes else { return 0 }
-        let count = Int(status.st_size)
         // What cannot be mapped SQLite cannot read either, and says so.
-        guard let base = unsafe mmap(nil, count, PROT_READ, MAP_SHARED, descriptor, 0), unsafe base != MAP_FAILED else {
-            return 0
+        guard let file = MappedFile(path) else { return 0 }
+        return file.withView { bytes in
+            guard bytes.count > Self.headerBytes else { return 0 }
+            return JournalLog(bytes, pageBytes: JournalFile.pageBytes).commitsBehindTheEnd
         }
-        defer { unsafe munmap(base, count) }
-        let bytes = unsafe ByteView(UnsafeRawBufferPointer(start: base, count: count))
-        return JournalLog(bytes, pageBytes: JournalFile.pageBytes).commitsBehindTheEnd
     }
 
     private init(_ bytes: ByteView, pageBytes: Int) {

@@ -1,5 +1,6 @@
 import DeviceEngine
 import Glibc
+import Platform
 import SQLite
 
 /// Where a journal lies, and how its files are reached.
@@ -38,32 +39,28 @@ struct JournalPlace {
 
     /// What a path leads to; the path itself when nothing is there.
     private static func target(_ path: String) throws(StoreError) -> String {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        if unsafe realpath(path, &buffer) != nil {
-            return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        }
-        let cause = errno
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0 else { return path }
-        let reason = unsafe String(cString: strerror(cause))
-        guard cause != EACCES else {
+        do throws(SystemError) { return try FileSystem.target(of: path) } catch {
+            guard (try? FileSystem.linkStatus(path)) != nil else { return path }
+            let reason = error.message
+            guard error.number != EACCES else {
+                throw StoreError(
+                    message: "\(path) is a symbolic link that cannot be followed (\(reason)). Let the user that runs "
+                        + "WakeGate into the folders it leads through (`namei -l` shows them), or put the file itself "
+                        + "back."
+                )
+            }
             throw StoreError(
-                message: "\(path) is a symbolic link that cannot be followed (\(reason)). Let the user that runs "
-                    + "WakeGate into the folders it leads through (`namei -l` shows them), or put the file itself back."
+                message: "\(path) is a symbolic link that leads to no file (\(reason)). Put back what it leads to, or "
+                    + "remove the link and start once with --accept-loss to begin with no state."
             )
         }
-        throw StoreError(
-            message: "\(path) is a symbolic link that leads to no file (\(reason)). Put back what it leads to, or "
-                + "remove the link and start once with --accept-loss to begin with no state."
-        )
     }
 
     /// The bytes of a file; nil when there is none.
     func size(_ path: String) -> Int? {
         // Not on the machine: closing a file that SQLite has open would let go of its locks.
         guard self.vfs == nil else { return try? SQLiteFile(path: path, mode: .readOnly, vfs: self.vfs).size() }
-        var status = stat()
-        return unsafe stat(path, &status) == 0 ? Int(status.st_size) : nil
+        return (try? FileSystem.status(path))?.size
     }
 
     func syncFolder() throws(StoreError) {

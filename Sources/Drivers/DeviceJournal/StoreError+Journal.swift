@@ -1,5 +1,5 @@
 import DeviceEngine
-import Glibc
+import Platform
 import SQLite
 
 extension StoreError {
@@ -13,7 +13,8 @@ extension StoreError {
             )
         case .io where Self.isAtLimit(path), .tooLarge:
             self.init(
-                message: "\(path) cannot grow: the process may write files of \(Self.fileBytesMax) bytes at most "
+                message:
+                    "\(path) cannot grow: the process may write files of \(ProcessFigures.fileBytesMax) bytes at most "
                     + "(\(cause)). Raise that limit (`ulimit -f` in a shell, LimitFSIZE= in a unit of systemd) and "
                     + "start WakeGate again."
             )
@@ -50,21 +51,13 @@ extension StoreError {
         error.code == 1
     }
 
-    /// The limit of a file's size; the largest number where there is none.
-    private static var fileBytesMax: UInt64 {
-        var limit = rlimit()
-        let isKnown = unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
-        return isKnown ? UInt64(limit.rlim_cur) : .max
-    }
-
     /// Whether the journal's file or its log cannot take another page within that limit: of a write that failed in a
     /// commit SQLite does not say the cause.
     private static func isAtLimit(_ path: String) -> Bool {
-        let limit = self.fileBytesMax
+        let limit = ProcessFigures.fileBytesMax
         return ["", "-wal"].contains { name in
-            var status = stat()
-            guard unsafe stat(path + name, &status) == 0 else { return false }
-            return UInt64(status.st_size) + 2 * UInt64(JournalFile.pageBytes) > limit
+            guard let status = try? FileSystem.status(path + name) else { return false }
+            return UInt64(status.size) + 2 * UInt64(JournalFile.pageBytes) > limit
         }
     }
 

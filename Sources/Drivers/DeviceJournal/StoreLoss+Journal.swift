@@ -1,5 +1,5 @@
 package import DeviceEngine
-import Glibc
+import Platform
 
 extension StoreLoss {
     /// What a journal has lost of which nothing tells how much it is.
@@ -40,12 +40,8 @@ extension StoreLoss {
 
     /// A moment in UTC, as RFC 3339 writes it.
     private static func date(_ milliseconds: Int64) -> String {
-        var seconds = time_t(milliseconds / 1000)
-        var parts = unsafe tm()
-        guard unsafe gmtime_r(&seconds, &parts) != nil else { return "\(milliseconds)" }
-        func digits(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let day = unsafe [digits(parts.tm_year + 1900), digits(parts.tm_mon + 1), digits(parts.tm_mday)]
-        let time = unsafe [digits(parts.tm_hour), digits(parts.tm_min), digits(parts.tm_sec)]
-        return day.joined(separator: "-") + "T" + time.joined(separator: ":") + "Z"
+        // Four digits have no other year.
+        guard (0..<253_402_300_800_000).contains(milliseconds) else { return "\(milliseconds)" }
+        return WallTime.text(milliseconds)
     }
 }

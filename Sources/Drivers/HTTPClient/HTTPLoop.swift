@@ -1,4 +1,3 @@
-import Glibc
 import Platform
 
 /// What lives on an `HTTPThread`: it is called there, and nowhere else.
@@ -69,13 +68,9 @@ package final class HTTPLoop {
             }
             owner?.received(event, on: self)
         }
-        for watcher in self.watchers.values where watcher.descriptors.contains(where: Self.isReadable) {
-            watcher.agent.momentReached(on: self)
+        for watcher in self.watchers.values {
+            let isReadable = watcher.descriptors.contains { Descriptor.wait(for: $0, .readable, milliseconds: 0) }
+            if isReadable { watcher.agent.momentReached(on: self) }
         }
-    }
-
-    private static func isReadable(_ descriptor: Int32) -> Bool {
-        var interest = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return unsafe Glibc.poll(&interest, 1, 0) > 0
     }
 }

@@ -26,11 +26,12 @@ package final class HTTPThread: @unchecked Sendable {
 
     private init() throws(HTTPClientError) {
         // The client moves to the thread that is made below, and nobody else keeps it.
-        nonisolated(unsafe) let client = try HTTPClient()
-        self.waker = unsafe client.waker
+        let client = try HTTPClient()
+        self.waker = client.waker
+        let moved = Handover(client)
         do throws(ThreadFailure) {
             // Signals are for the threads that expect them.
-            try NamedThread("network", signals: .blocked) { [self] in unsafe self.run(HTTPLoop(client)) }
+            try NamedThread("network", signals: .blocked) { [self] in self.run(HTTPLoop(moved.take())) }
         } catch {
             throw HTTPClientError(.unavailable, "no thread can be made for the network; raise the limit of threads")
         }

@@ -2,6 +2,7 @@ package import Bytes
 package import DeviceEngine
 import Glibc
 import LaunchPolicy
+import Platform
 import SQLite
 
 /// What happened to devices and pushes, in a file of its own that nothing depends on.
@@ -277,23 +278,20 @@ package final class HistoryFile {
     private var obstacle: String? {
         guard let path = self.path, self.vfs == nil else { return nil }
         for path in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) {
-            var status = stat()
-            guard unsafe stat(path, &status) == 0 else { continue }
-            if status.st_mode & S_IFMT != S_IFREG { return "\(path) is no ordinary file; move it away" }
-            let descriptor = unsafe Glibc.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
-            if descriptor >= 0 {
-                close(descriptor)
-                continue
+            guard let status = try? FileSystem.status(path) else { continue }
+            if status.kind != .file { return "\(path) is no ordinary file; move it away" }
+            do throws(SystemError) {
+                _ = try OpenFile(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+            } catch {
+                let remedy =
+                    switch error.number {
+                    case EROFS: "mount its file system for writing"
+                    case EPERM: "take away its attribute (`lsattr` shows it; `chattr -i` or `chattr -a` removes it)"
+                    case EMFILE, ENFILE: "raise the limit of open files (`ulimit -n`, LimitNOFILE=)"
+                    default: "make it writable for the user that runs WakeGate"
+                    }
+                return "\(path) cannot be written (\(error.message)); \(remedy)"
             }
-            let cause = errno
-            let remedy =
-                switch cause {
-                case EROFS: "mount its file system for writing"
-                case EPERM: "take away its attribute (`lsattr` shows it; `chattr -i` or `chattr -a` removes it)"
-                case EMFILE, ENFILE: "raise the limit of open files (`ulimit -n`, LimitNOFILE=)"
-                default: "make it writable for the user that runs WakeGate"
-                }
-            return "\(path) cannot be written (\(unsafe String(cString: strerror(cause)))); \(remedy)"
         }
         return nil
     }
@@ -338,14 +336,14 @@ package final class HistoryFile {
             return true
         }
         let aside = path + ".set-aside"
-        let isInPlace = unsafe access(aside, F_OK) == 0
+        let isInPlace = FileSystem.exists(aside)
         // The log belongs to the file, and goes with it.
-        unsafe unlink(aside + "-wal")
-        unsafe rename(path + "-wal", aside + "-wal")
-        unsafe unlink(path + "-shm")
-        unsafe unlink(path + "-journal")
-        guard unsafe rename(path, aside) == 0 else {
-            self.noteFailure("\(reason), and it cannot be renamed: \(unsafe String(cString: strerror(errno)))")
+        try? FileSystem.remove(aside + "-wal")
+        try? FileSystem.rename(path + "-wal", to: aside + "-wal")
+        try? FileSystem.remove(path + "-shm")
+        try? FileSystem.remove(path + "-journal")
+        do throws(SystemError) { try FileSystem.rename(path, to: aside) } catch {
+            self.noteFailure("\(reason), and it cannot be renamed: \(error.message)")
             return false
         }
         self.letGoOfRecords()

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// The files in which Linux tells the state of a machine, below a root that tests replace.
 package struct SystemFolder: Hashable, Sendable {
@@ -84,28 +85,16 @@ package struct SystemFolder: Hashable, Sendable {
 
     /// The file's text without the white space at its end; nil when it cannot be read.
     private func text(_ path: String) -> String? {
-        let file = unsafe open(self.root + path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
+        guard let file = try? OpenFile(self.root + path, O_RDONLY | O_CLOEXEC) else { return nil }
         var bytes = [UInt8](repeating: 0, count: Self.fileBytesMax)
-        let count = unsafe Glibc.read(file, &bytes, bytes.count)
         // Sensors answer EAGAIN or ENODATA when they have no value at the moment.
-        guard count >= 0 else { return nil }
+        guard let count = try? Descriptor.read(file.descriptor, into: &bytes) else { return nil }
         let end = bytes[..<count].lastIndex { $0 > 0x20 }.map { $0 + 1 } ?? 0
         return String(decoding: bytes[..<end], as: UTF8.self)
     }
 
     /// The folders in a folder, sorted; nil when there is no such folder.
     private func entries(_ path: String) -> [String]? {
-        guard let folder = unsafe opendir(self.root + path) else { return nil }
-        defer { unsafe closedir(folder) }
-        var names: [String] = []
-        while names.count < Self.entriesMax, let entry = unsafe readdir(folder) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { field in
-                unsafe field.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-            }
-            if !name.hasPrefix(".") { names.append("\(path)/\(name)") }
-        }
-        return names.sorted()
+        FileSystem.names(in: self.root + path, countMax: Self.entriesMax)?.map { "\(path)/\($0)" }.sorted()
     }
 }

@@ -36,13 +36,21 @@ package final class NamedThread: Sendable {
         let error = unsafe pthread_create(&handle, nil, runThreadBody, body.toOpaque())
         guard error == 0 else {
             unsafe body.release()
-            throw ThreadFailure(cause: unsafe String(cString: strerror(error)))
+            throw ThreadFailure(cause: SystemError(error).message)
         }
         self.handle = handle
     }
 
     deinit {
         if !self.isJoined.load(ordering: .relaxed) { pthread_detach(self.handle) }
+    }
+
+    /// Has the calling thread take these signals from now on.
+    static func unblock(_ signals: [Int32]) {
+        var unblocked = sigset_t()
+        unsafe sigemptyset(&unblocked)
+        for signal in signals { unsafe sigaddset(&unblocked, signal) }
+        unsafe pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
     }
 
     /// Waits for the end of the thread; by one caller, once.

@@ -29,9 +29,8 @@ package struct ProcessFigures: Sendable {
     }
 
     private static var openDescriptors: Int64 {
-        var status = stat()
         // Since Linux 6.2 the size of the folder is their number.
-        if unsafe stat("/proc/self/fd", &status) == 0, status.st_size > 0 { return Int64(status.st_size) }
+        if let size = (try? FileSystem.status("/proc/self/fd"))?.size, size > 0 { return Int64(size) }
         // The one that lists them is among them.
         let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
         return Int64(max(0, (names?.count ?? 0) - 1))
@@ -40,6 +39,20 @@ package struct ProcessFigures: Sendable {
     private static var descriptorsMax: Int64 {
         let line = self.text("/proc/self/limits").split(separator: "\n").first { $0.hasPrefix("Max open files") }
         return line?.split(separator: " ").dropFirst(3).first.flatMap { Int64($0) } ?? 0
+    }
+
+    /// The limit of a file's size, in bytes; the largest number where there is none.
+    package static var fileBytesMax: UInt64 {
+        var limit = rlimit()
+        let isKnown = unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
+        return isKnown ? UInt64(limit.rlim_cur) : .max
+    }
+
+    /// The name of the machine in its network; nil where the system does not say.
+    package static var hostName: String? {
+        var bytes = [CChar](repeating: 0, count: 256)
+        guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return nil }
+        return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     /// Seconds of processor time until now.

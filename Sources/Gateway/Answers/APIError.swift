@@ -98,6 +98,12 @@ extension APIError {
         "TooManyRequests",
         "The connection has begun more requests than limits.requestBytesPerConnectionMax holds; finish some first."
     )
+    package static let foreignPage = APIError(
+        403,
+        "Forbidden",
+        "Requests for another host, for two hosts or none, or from a page of another origin, are refused on this "
+            + "listener; use its loopback or configured address."
+    )
     package static let overloaded = APIError(
         503,
         "ServiceUnavailable",

@@ -2,6 +2,7 @@ import Answers
 package import Foundation
 import HTTPTransport
 import LaunchPolicy
+import Platform
 import Text
 
 /// Reads a configuration and finds every fault in it, not only the first.

@@ -1,7 +1,7 @@
 import Access
 package import Answers
-import Glibc
 import HTTPTransport
+import Platform
 
 extension GatewayConfiguration {
     /// What a combination of values forbids, although each of them is in range.
@@ -72,7 +72,7 @@ extension GatewayConfiguration {
         var faults: [ConfigurationFault] = []
         for (key, path) in [("tls.certificate", self.certificateFile), ("tls.key", self.privateKeyFile)] {
             if let path {
-                if unsafe access(path, R_OK) != 0 {
+                if !FileSystem.isReadable(path) {
                     let problem = "\(path) cannot be read"
                     faults.append(ConfigurationFault(key: key, problem: problem, remedy: "name a readable PEM file"))
                 }

@@ -1,8 +1,8 @@
 import Access
 import Answers
-import Glibc
 import HTTPClient
 import HTTPTransport
+import Platform
 
 /// What the values of a webhook's section forbid together, or outside of it.
 struct WebhookFaults {
@@ -68,7 +68,7 @@ struct WebhookFaults {
         for case (let key, let path?) in files where OrdinaryFile.isOther(path) {
             faults.append(self.fault(key, "\(path) is no ordinary file", "name a readable PEM file"))
         }
-        for case (let key, let path?) in files where unsafe access(path, R_OK) != 0 {
+        for case (let key, let path?) in files where !FileSystem.isReadable(path) {
             faults.append(self.fault(key, "\(path) cannot be read", "name a readable PEM file"))
         }
         guard faults.isEmpty, let certificate = webhook.certificateFile, let key = webhook.privateKeyFile else {

@@ -41,10 +41,10 @@ package final class WebhookThread: Sendable {
         self.waker = waker
         mailbox.attach { waker.wake() }
         // The driver moves to the thread, and nobody else keeps it.
-        nonisolated(unsafe) let moved = driver
+        let moved = Handover(driver)
         let orders = self.orders
         do throws(ThreadFailure) {
-            self.thread = try NamedThread("webhooks") { unsafe Self.run(moved, orders) }
+            self.thread = try NamedThread("webhooks") { Self.run(moved.take(), orders) }
         } catch {
             throw HTTPClientError(.unavailable, error.message)
         }

@@ -145,13 +145,12 @@ struct Measurement {
     private static func fileBytes(_ path: String) -> Int {
         var bytes = 0
         for name in [path, path + "-wal"] {
-            var status = stat()
-            if unsafe stat(name, &status) == 0 { bytes += Int(status.st_size) }
+            bytes += (try? FileSystem.status(name))?.size ?? 0
         }
         return bytes
     }
 
     static func write(_ text: String, to file: Int32) {
-        text.withByteView { view in _ = unsafe Glibc.write(file, view.buffer.baseAddress, view.count) }
+        text.withByteView { _ = Descriptor.writeAll(file, $0) }
     }
 }

@@ -185,11 +185,10 @@ struct Measurement: ~Copyable {
     }
 
     private static func size(_ path: String) -> Int64 {
-        var status = stat()
-        return unsafe stat(path, &status) == 0 ? Int64(status.st_size) : 0
+        Int64((try? FileSystem.status(path))?.size ?? 0)
     }
 
     private static func write(_ text: String, to file: Int32) {
-        text.withByteView { view in _ = unsafe Glibc.write(file, view.buffer.baseAddress, view.count) }
+        text.withByteView { _ = Descriptor.writeAll(file, $0) }
     }
 }

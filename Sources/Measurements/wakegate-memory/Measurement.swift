@@ -2,6 +2,7 @@ import Bytes
 import DeviceEngine
 import Glibc
 import LaunchPolicy
+import Platform
 
 /// What a device costs in memory: resident bytes a device, of many idle ones, then with a push that waits on each.
 @main
@@ -96,13 +97,9 @@ struct Measurement {
 
     /// VmRSS of this process.
     private static func residentBytes() -> Int {
-        let file = unsafe open("/proc/self/status", O_RDONLY)
-        precondition(file >= 0, "/proc is not mounted")
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 8192)
-        let count = unsafe read(file, &bytes, bytes.count)
-        precondition(count > 0, "/proc/self/status is empty")
-        for line in String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n")
+        guard let file = try? OpenFile("/proc/self/status", O_RDONLY), let bytes = try? file.contents(bytesMax: 8192)
+        else { preconditionFailure("/proc is not mounted") }
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n")
         where line.hasPrefix("VmRSS:") {
             guard let kibibytes = Int(line.split(whereSeparator: { $0 == " " || $0 == "\t" })[1]) else { break }
             return kibibytes * 1024
@@ -111,6 +108,6 @@ struct Measurement {
     }
 
     private static func write(_ text: String, to file: Int32) {
-        text.withByteView { view in _ = unsafe Glibc.write(file, view.buffer.baseAddress, view.count) }
+        text.withByteView { _ = Descriptor.writeAll(file, $0) }
     }
 }

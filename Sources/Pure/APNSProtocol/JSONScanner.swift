@@ -125,7 +125,7 @@ struct JSONScanner {
         // The high bit of a byte is set where it was such a one.
         let special =
             bytes | (bytes &- SIMD16(repeating: 0x20)) | ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash)
-        let halves = unsafe unsafeBitCast(special, to: SIMD2<UInt64>.self)
+        let halves = special.halves
         return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 == 0
     }
 

@@ -103,7 +103,7 @@ extension ByteView {
         var index = start
         while index + 16 <= self.count {
             let special = place.special(self.load(SIMD16<UInt8>.self, at: index))
-            let halves = unsafe unsafeBitCast(special, to: SIMD2<UInt64>.self) & SIMD2(repeating: 0x8080_8080_8080_8080)
+            let halves = special.halves & SIMD2(repeating: 0x8080_8080_8080_8080)
             if halves[0] != 0 { return index + halves[0].trailingZeroBitCount >> 3 }
             if halves[1] != 0 { return index + 8 + halves[1].trailingZeroBitCount >> 3 }
             index += 16

@@ -31,3 +31,12 @@ extension ByteBuffer {
         unsafe self.extend(4).storeBytes(of: halfWord.littleEndian, as: UInt32.self)
     }
 }
+
+extension SIMD16<UInt8> {
+    /// The first eight bytes and the last eight as words; the first of them is the lowest eight bits.
+    @inlinable
+    @inline(__always)
+    package var halves: SIMD2<UInt64> {
+        unsafe unsafeBitCast(self, to: SIMD2<UInt64>.self)
+    }
+}

@@ -1,5 +1,5 @@
-import Glibc
 import HTTPClient
+import Platform
 import Synchronization
 
 /// A worker: subscribes to the wakes of a topic, and has each handled.
@@ -165,9 +165,5 @@ public final class WakeWorker: Sendable {
     /// Ends `events`, once all that came before is read.
     package func endEvents() { self.eventSource.finish() }
 
-    private static var hostName: String {
-        var bytes = [CChar](repeating: 0, count: 256)
-        guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return "worker" }
-        return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
+    private static var hostName: String { ProcessFigures.hostName ?? "worker" }
 }

@@ -24,7 +24,7 @@ enum PathTarget {
     private static func match(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> String {
         switch OperationTable.gateway.match(method: method, path: path, on: role) {
         case .notFound: "not found"
-        case .found(let operation, let parameter): "\(operation.name) of \(parameter.array)"
+        case .found(let operation, let parameter): "\(operation.name) of \(path[parameter].array)"
         case .methodNotAllowed(let allow): "allows \(allow)"
         }
     }
@@ -34,7 +34,7 @@ enum PathTarget {
         case .notFound: return
         case .found(let operation, let parameter):
             let spelt = operation.path.text.split(separator: "/", omittingEmptySubsequences: false).map { segment in
-                segment.hasPrefix("{") ? parameter.array : Array(segment.utf8)
+                segment.hasPrefix("{") ? path[parameter].array : Array(segment.utf8)
             }
             let slash = [UInt8(ascii: "/")]
             try promise(Array(spelt.joined(separator: slash)) == path.array, "a path is not that of \(operation.name)")

@@ -55,6 +55,8 @@ final class OperationDesk {
     private var authorization: Authorization
     /// How many requests were counted under a token.
     private(set) var countedTokens = 0
+    /// What the caller showed who was admitted last.
+    private(set) var lastProof: ShownProof?
 
     /// - Parameter asksAnybody: whether workers, and operators of other machines, need a token.
     init(_ operations: [Edge.Operation] = Edge.Operation.all, asksAnybody: Bool = true) throws {
@@ -124,7 +126,8 @@ final class OperationDesk {
                 switch self.table.match(method: method, path: path, on: role) {
                 case .notFound: throw .badPath
                 case .methodNotAllowed(let allow): return .methodNotAllowed(allow: allow)
-                case .found(let operation, let parameter):
+                case .found(let operation, let place):
+                    let parameter = path[place]
                     let admitted = try self.authorization.admit(
                         { shown.isEmpty ? .absent : AuthorizationField(value: shown) },
                         on: ConnectionID(index: 0, generation: 1),
@@ -133,6 +136,7 @@ final class OperationDesk {
                         topic: parameter,
                         count: { _ in self.countedTokens += 1 }
                     )
+                    self.lastProof = admitted.proof
                     let call = OperationCall(
                         operation,
                         by: admitted.caller,

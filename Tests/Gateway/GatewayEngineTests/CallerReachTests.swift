@@ -1,43 +1,10 @@
 import Access
-import Bytes
-import Foundation
-import HTTPTransport
 import LaunchPolicy
-import Platform
-import Settings
 import Testing
 import WakeGateTestKit
 
 @Suite("What the engine lets a caller reach", .timeLimit(.minutes(15)))
 struct CallerReachTests {
-    /// A caller with a token for these topics, as the check of a request makes it.
-    private func caller(_ topics: [Int]) throws -> Caller {
-        let folder = NSTemporaryDirectory() + "wakegate-caller-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let key = try TokenKey.make(in: folder)
-        let token = BearerToken(
-            id: BearerToken.newID(),
-            role: .operator,
-            topics: topics.map { EngineRig.topicName($0) },
-            expiresAt: SystemClock.wall / 1000 + 3600
-        )
-        var configuration = GatewayConfiguration()
-        configuration.stateFolder = folder
-        var authorization = Authorization(tokens: configuration.tokenCheck { _ in }, certificates: nil)
-        let shown = "bearer \(try token.text(signedWith: key))".utf8.map { $0 }
-        return try shown.withByteView { shown in
-            try authorization.admit(
-                { AuthorizationField(value: shown) },
-                on: ConnectionID(index: 0, generation: 1),
-                through: .operators(isLocal: false),
-                by: AccessRule(.operator, .topicOfSubject),
-                topic: ByteView(),
-                count: { _ in }
-            ).caller
-        }
-    }
-
     /// Device 1 is of topic 0 and has a wake in flight on stream 3, device 2 is of topic 1.
     private func rig() throws -> CoreRig {
         let rig = try CoreRig()
@@ -55,7 +22,7 @@ struct CallerReachTests {
     func foreign() throws {
         let rig = try self.rig()
         defer { rig.stop() }
-        let (caller, wake) = (try self.caller([1]), try rig.lastWake())
+        let (caller, wake) = (try Caller.ofTopics([1]), try rig.lastWake())
         let answers = try rig.ask(10...19) {
             $0.caller = caller
             $0.explain(10, 1)
@@ -87,7 +54,7 @@ struct CallerReachTests {
     func own() throws {
         let rig = try self.rig()
         defer { rig.stop() }
-        let (caller, wake) = (try self.caller([0]), try rig.lastWake())
+        let (caller, wake) = (try Caller.ofTopics([0]), try rig.lastWake())
         let answers = try rig.ask(10...16) {
             $0.caller = caller
             $0.explain(10, 1)

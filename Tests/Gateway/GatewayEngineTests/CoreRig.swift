@@ -20,7 +20,7 @@ final class CoreRig {
     let store: SimulatedStore
     let gate = Gate()
     let bell = Bell()
-    private let core: EngineCore
+    private let core: any GatewayEngine
     private let loop = LoopMailbox()
     private let history: HistoryThread
     /// Everything that was let out, in its order.
@@ -42,7 +42,7 @@ final class CoreRig {
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
         do {
-            self.core = try EngineCore(
+            self.core = try EmbeddedGatewayEngine(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
                 jumpWatch: ClockJumpWatch(onJump: onJump),
@@ -70,7 +70,7 @@ final class CoreRig {
         )
         defer { history.stop() }
         do throws(StoreError) {
-            let core = try EngineCore(
+            let core = try EmbeddedGatewayEngine(
                 configuration: EngineRig.open(),
                 historyKey: EngineRig.historyKey,
                 workers: .notAsked(folder: "/state"),
@@ -263,6 +263,16 @@ final class Requests {
     }
 
     func endStream(_ request: Int) { self.batch.append(.streamEnded(Self.address(request))) }
+
+    func pauseStream(_ request: Int, _ isPaused: Bool) {
+        self.batch.append(.streamPaused(Self.address(request), isPaused))
+    }
+
+    func changeSlots(_ request: Int, to slots: Int) { self.batch.append(.slotsChanged(Self.address(request), slots)) }
+
+    func lose(_ wake: WakeID, on request: Int, takingBackAttempt: Bool) {
+        self.batch.append(.lost(Self.address(request), wake, takingBackAttempt: takingBackAttempt))
+    }
 
     func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
         self.ask(request, .reportResult, .report(Named(wake), result))

@@ -3,7 +3,6 @@ import DeviceEngine
 import EngineRoom
 import Foundation
 import LaunchPolicy
-import Synchronization
 import WakeGateTestKit
 
 /// The production engine room in virtual time, between faulty providers and workers, on a medium that fails and dies.
@@ -19,7 +18,7 @@ final class RoomSimulation {
 
     private let medium: any SimulatedMedium
     private let faultsEvery: Int
-    private let clock = SharedClock()
+    private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
     private let seed: UInt64
     private var generator: SeededGenerator
 
@@ -30,18 +29,9 @@ final class RoomSimulation {
     private(set) var coverage = RoomCoverage()
     private var fault: String?
 
-    /// The clocks, which the engine room reads through closures that any thread may call.
-    private final class SharedClock: Sendable {
-        private let clock = Mutex(VirtualClock(boot: 5_000_000, wall: 1_700_000_000_000))
-
-        var now: VirtualClock { self.clock.withLock { $0 } }
-
-        func change(_ change: (inout VirtualClock) -> Void) { self.clock.withLock { change(&$0) } }
-    }
-
     /// One life of the engine room.
     private struct Room {
-        let core: EngineCore
+        let core: any GatewayEngine
         let committer: SteppedCommitter
         let history: SteppedHistory
         let loop: LoopMailbox
@@ -97,7 +87,7 @@ extension RoomSimulation {
         let loop = LoopMailbox()
         let history = SteppedHistory(self.medium, PerOutlet(loop))
         var committer: SteppedCommitter?
-        let core = try EngineCore(
+        let core = try EmbeddedGatewayEngine(
             configuration: Self.configuration,
             historyKey: EngineRig.historyKey,
             world: self.world(),
@@ -120,16 +110,7 @@ extension RoomSimulation {
     private func world() -> EngineWorld {
         let lives = self.coverage[.death] + self.coverage[.failedStart]
         let seed = self.seed &+ UInt64(lives)
-        return EngineWorld(
-            wall: { [clock] in clock.now.wall },
-            boot: { [clock] in clock.now.boot },
-            monotonic: { [clock] in clock.now.boot },
-            bootID: nil,
-            makeRandom: {
-                var generator = SeededGenerator(seed: seed)
-                return { (generator.next(), generator.next()) }
-            }
-        )
+        return EngineWorld(self.clock, seed: seed)
     }
 
     /// The medium fails at one of its next operations, or the process dies here.

@@ -13,11 +13,10 @@ package enum FieldEncoder {
         self.encode(status: response.status, to: &block)
         for index in 1..<response.fieldCount {
             let field = response.field(at: index)
-            let name = unsafe ByteView(UnsafeRawBufferPointer(start: field.name, count: field.nameCount))
             let value = response.value(of: field)
             block.append(Self.literal)
-            self.append(count: name.count, to: &block)
-            block.append(name)
+            self.append(count: field.name.count, to: &block)
+            block.append(field.name)
             self.append(count: value.count, to: &block)
             block.append(value)
         }

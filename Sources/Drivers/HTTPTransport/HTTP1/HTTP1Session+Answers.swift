@@ -112,7 +112,7 @@ extension HTTP1Session {
         self.output.append("\r\n")
         for index in 1..<max(1, response.fieldCount) {
             let field = response.field(at: index)
-            let name = unsafe ByteView(UnsafeRawBufferPointer(start: field.name, count: field.nameCount))
+            let name = field.name
             // The body is framed here.
             if name == "content-length" || name == "connection" || name == "transfer-encoding" { continue }
             self.output.append(name)

@@ -173,11 +173,11 @@ extension HTTP2Session {
     /// Moves waiting bytes of a stream into the room of a DATA frame.
     ///
     /// - Returns: how many, and whether they are the last; of a stream that grows there may be none for now.
-    func bodyWanted(_ slot: StreamSlot, _ room: UnsafeMutableRawBufferPointer) -> (count: Int, isEnd: Bool) {
+    func bodyWanted(_ slot: StreamSlot, _ room: FrameRoom) -> (count: Int, isEnd: Bool) {
         let isGrowing = slot.state.phase == .streaming
         let count = min(room.count, slot.state.output.count)
         if count > 0 {
-            unsafe room.copyMemory(from: UnsafeRawBufferPointer(rebasing: slot.state.output.view.buffer[..<count]))
+            room.fill(with: slot.state.output.view[0..<count])
             slot.state.output.consume(count)
             self.queuedBytes -= count
             self.budgets.dataLeaves(count)

@@ -457,6 +457,24 @@ private func closeStream(_: OpaquePointer?, _ number: Int32, _ errorCode: UInt32
     return 0
 }
 
+/// The room that libnghttp2 has for the bytes of a DATA frame; valid only during the call that hands it over.
+@safe
+struct FrameRoom {
+    private let start: UnsafeMutablePointer<UInt8>?
+    let count: Int
+
+    fileprivate init(start: UnsafeMutablePointer<UInt8>?, count: Int) {
+        unsafe self.start = start
+        self.count = count
+    }
+
+    /// Copies at most `count` bytes to the beginning of the room.
+    func fill(with bytes: ByteView) {
+        precondition(bytes.count <= self.count, "more bytes than there is room for")
+        unsafe UnsafeMutableRawBufferPointer(start: self.start, count: self.count).copyMemory(from: bytes.buffer)
+    }
+}
+
 private func readBody(
     _: OpaquePointer?,
     _: Int32,
@@ -468,8 +486,8 @@ private func readBody(
 ) -> Int {
     let state = unsafe source.unsafelyUnwrapped.pointee.ptr.assumingMemoryBound(to: StreamState.self)
     let slot = unsafe StreamSlot(pointer: state)
-    let room = unsafe UnsafeMutableRawBufferPointer(start: room, count: count)
-    let body = unsafe withSession(user) { unsafe $0.bodyWanted(slot, room) }
+    let room = unsafe FrameRoom(start: room, count: count)
+    let body = unsafe withSession(user) { $0.bodyWanted(slot, room) }
     guard body.count > 0 || body.isEnd else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
     if body.isEnd { unsafe flags.unsafelyUnwrapped.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
     return body.count

@@ -139,12 +139,11 @@ extension EventLoop {
     /// - Parameter hasPeerEnded: no more than what is in the socket will come.
     private func sniff(_ connection: Connection, hasPeerEnded: Bool) {
         let marker = ByteView("PRI ")
-        let room = unsafe UnsafeMutableRawBufferPointer(rebasing: self.readRoom[..<marker.count])
-        switch unsafe System.receive(connection.descriptor, into: room, peek: true) {
+        switch System.peek(connection.descriptor, into: self.readRoom, bytesMax: marker.count) {
         case .wouldBlock: ()
         case .ended: self.destroy(connection)
         case .bytes(let count):
-            let first = unsafe ByteView(UnsafeRawBufferPointer(rebasing: room[..<count]))
+            let first = self.readRoom.first(count)
             if !(first == marker[0..<count]) {
                 self.watch(connection, .readable)
                 self.beginHTTP1(connection)
@@ -192,14 +191,14 @@ extension EventLoop {
     }
 
     private func read(_ connection: Connection) {
-        let received = unsafe System.receive(connection.descriptor, into: self.readRoom)
+        let received = System.receive(connection.descriptor, into: self.readRoom)
         switch received {
         case .wouldBlock: ()
         case .ended: self.peerEnded(connection)
         case .bytes(let count):
-            let bytes = unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.readRoom[..<count]))
+            let bytes = self.readRoom.first(count)
             if connection.stage == .lingering { return }
-            if unsafe count == self.readRoom.count { self.memory.tally.met(.readBytesPerTurn) }
+            if count == self.readRoom.count { self.memory.tally.met(.readBytesPerTurn) }
             if connection.tls != nil {
                 self.decrypt(connection, bytes)
             } else {
@@ -246,14 +245,14 @@ extension EventLoop {
         _ = self.pipe.takeControlRecords()
         var hasRead = false
         while connection.stage == .http2 {
-            guard let count = unsafe tls.read(into: self.plainRoom) else {
+            guard let count = tls.read(into: self.plainRoom) else {
                 connection.isDoomed = true
                 return
             }
             session.controlRecordsReceived(self.pipe.takeControlRecords())
             if count == 0 { return self.noteRecord(of: connection, tls, isAnother: hasRead) }
             hasRead = true
-            session.receive(unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.plainRoom[..<count])))
+            session.receive(self.plainRoom.first(count))
         }
     }
 

@@ -6,7 +6,6 @@ internal import Synchronization
 ///
 /// `@unchecked Sendable`: another thread may only call `wake` and `requestStop`, which touch atomics; everything else
 /// belongs to the loop's thread once `run` was called.
-@safe
 package final class EventLoop: @unchecked Sendable {
     /// The place in the server's list of loops.
     package let index: Int
@@ -27,8 +26,8 @@ package final class EventLoop: @unchecked Sendable {
     var dirty: [Connection] = []
     var handshakes = HandshakeQueue()
     /// What is read from any socket, and what was decrypted from it.
-    let readRoom: UnsafeMutableRawBufferPointer
-    let plainRoom: UnsafeMutableRawBufferPointer
+    let readRoom: ReadRoom
+    let plainRoom: ReadRoom
     /// What is about to be written to any socket.
     var produced = ByteBuffer()
     /// Whether connections are accepted, by listener.
@@ -73,15 +72,11 @@ package final class EventLoop: @unchecked Sendable {
         self.library = HTTP2Library(limits: server.limits)
         self.poll = try Poll()
         self.wakeEvent = try System.makeEvent()
-        unsafe self.readRoom = .allocate(byteCount: server.limits.readBytesPerTurn, alignment: 64)
-        unsafe self.plainRoom = .allocate(byteCount: server.limits.readBytesPerTurn, alignment: 64)
+        self.readRoom = ReadRoom(bytes: server.limits.readBytesPerTurn)
+        self.plainRoom = ReadRoom(bytes: server.limits.readBytesPerTurn)
     }
 
-    deinit {
-        unsafe self.readRoom.deallocate()
-        unsafe self.plainRoom.deallocate()
-        System.close(self.wakeEvent)
-    }
+    deinit { System.close(self.wakeEvent) }
 
     func setHandler(_ handler: any RequestHandler) {
         self.handler = handler

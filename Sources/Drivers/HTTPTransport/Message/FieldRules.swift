@@ -258,7 +258,7 @@ extension ByteView {
             guard index < last else { break }
             index += 16
         }
-        let halves = unsafe unsafeBitCast(found, to: SIMD2<UInt64>.self)
+        let halves = found.halves
         return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 != 0
     }
 

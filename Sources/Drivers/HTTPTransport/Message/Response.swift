@@ -6,8 +6,7 @@ package final class Response {
     /// A field whose name is a constant; its value is a constant too, or stands in `values`.
     @safe
     struct Field {
-        let name: UnsafePointer<UInt8>
-        let nameCount: Int
+        let name: ByteView
         let constant: UnsafePointer<UInt8>?
         let valueStart: Int
         let valueCount: Int
@@ -88,8 +87,7 @@ package final class Response {
     ) {
         precondition(self.fieldCount < Response.fieldsMax, "too many response fields")
         let field = unsafe Field(
-            name: name.utf8Start,
-            nameCount: name.utf8CodeUnitCount,
+            name: ByteView(name),
             constant: constant,
             valueStart: valueStart,
             valueCount: valueCount

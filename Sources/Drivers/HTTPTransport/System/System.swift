@@ -2,6 +2,7 @@
 internal import Bytes
 internal import CLinux
 internal import Glibc
+internal import Platform
 
 /// The system calls of the transport: interrupted ones are repeated, errors are errno values.
 enum System {
@@ -16,15 +17,28 @@ enum System {
     /// How many processors this process may run on, at least 1.
     static var processorCount: Int { max(1, Int(wakegate_processors())) }
 
-    static func message(_ error: Int32) -> String {
-        unsafe String(cString: strerror(error))
-    }
+    static func message(_ error: Int32) -> String { SystemError(error).message }
 
     // MARK: Sockets
 
-    static func receive(_ descriptor: Int32, into room: UnsafeMutableRawBufferPointer, peek: Bool = false) -> Transfer {
+    /// Reads what has come, as far as there is room.
+    static func receive(_ descriptor: Int32, into room: borrowing ReadRoom) -> Transfer {
+        unsafe self.receive(descriptor, room.memory, flags: 0)
+    }
+
+    /// Reads at most so many of the bytes that have come, which stay in the socket.
+    static func peek(_ descriptor: Int32, into room: borrowing ReadRoom, bytesMax: Int) -> Transfer {
+        let memory = unsafe UnsafeMutableRawBufferPointer(rebasing: room.memory[..<bytesMax])
+        return unsafe self.receive(descriptor, memory, flags: Int32(MSG_PEEK))
+    }
+
+    private static func receive(
+        _ descriptor: Int32,
+        _ memory: UnsafeMutableRawBufferPointer,
+        flags: Int32
+    ) -> Transfer {
         while true {
-            let count = unsafe recv(descriptor, room.baseAddress, room.count, peek ? Int32(MSG_PEEK) : 0)
+            let count = unsafe recv(descriptor, memory.baseAddress, memory.count, flags)
             if count > 0 { return .bytes(count) }
             if count == 0 { return .ended }
             switch wakegate_error() {
@@ -162,18 +176,6 @@ enum System {
         }
     }
 
-    /// Whether what is open is an ordinary file: no pipe, no folder, no device.
-    static func isOrdinaryFile(_ descriptor: Int32) -> Bool {
-        var status = stat()
-        return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-    }
-
-    /// Whether what is at `path` is an ordinary file; nil when nothing is there or it cannot be looked at.
-    static func isOrdinaryFile(at path: String) -> Bool? {
-        var status = stat()
-        return unsafe stat(path, &status) == 0 ? status.st_mode & S_IFMT == S_IFREG : nil
-    }
-
     private static func bindError(_ address: ListenAddress, _ error: Int32) -> TransportError {
         switch error {
         case EADDRINUSE:
@@ -227,6 +229,27 @@ enum System {
     static func clear(_ event: Int32) {
         var value: eventfd_t = 0
         _ = unsafe eventfd_read(event, &value)
+    }
+}
+
+/// Memory that sockets are read into, and what is decrypted, again and again.
+@safe
+struct ReadRoom: ~Copyable {
+    /// For calls into C.
+    let memory: UnsafeMutableRawBufferPointer
+
+    init(bytes: Int) {
+        unsafe self.memory = .allocate(byteCount: bytes, alignment: 64)
+    }
+
+    deinit { unsafe self.memory.deallocate() }
+
+    /// How many bytes there is room for.
+    var count: Int { unsafe self.memory.count }
+
+    /// The first bytes; valid until the room is next read into.
+    func first(_ count: Int) -> ByteView {
+        unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.memory[..<count]))
     }
 }
 

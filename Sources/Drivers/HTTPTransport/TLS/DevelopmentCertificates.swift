@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Platform
 
 /// Keys and certificates for a gateway on a developer's machine: made once, then kept.
 package enum DevelopmentCertificates {
@@ -131,36 +132,24 @@ package enum DevelopmentCertificates {
     }
 
     private static func read(_ file: String) throws(TransportError) -> [UInt8]? {
-        let descriptor: Int32
-        switch OrdinaryFile.open(file) {
-        case .file(let opened): descriptor = opened
-        case .notOrdinary: throw TransportError(.system, "\(file) is no ordinary file; move it away.")
-        case .failed: return nil
-        }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 4096)
-        while true {
-            let count = unsafe Glibc.read(descriptor, &chunk, chunk.count)
-            guard count > 0 else { return bytes }
-            bytes += chunk[..<count]
-        }
+        do throws(SystemError) {
+            if let opened = try OrdinaryFile.open(file) { return (try? opened.contents(bytesMax: .max)) ?? [] }
+        } catch { return nil }
+        throw TransportError(.system, "\(file) is no ordinary file; move it away.")
     }
 
     /// Writes beside the file first, so that a file that exists is whole.
     private static func write(_ bytes: [UInt8], to file: String, mode: mode_t) throws(TransportError) {
         let draft = file + ".new"
-        unsafe unlink(draft)
-        let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-        guard descriptor >= 0 else { throw Self.fault(file) }
-        let count = unsafe Glibc.write(descriptor, bytes, bytes.count)
-        guard count == bytes.count, fsync(descriptor) == 0, close(descriptor) == 0, unsafe rename(draft, file) == 0
-        else {
-            throw Self.fault(file)
+        try? FileSystem.remove(draft)
+        do throws(SystemError) {
+            let opened = try OpenFile(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: mode)
+            try opened.write(bytes)
+            try opened.sync()
+            try opened.close()
+            try FileSystem.rename(draft, to: file)
+        } catch {
+            throw TransportError(.system, "\(file) cannot be written (\(error.message)); make the folder writable.")
         }
-    }
-
-    private static func fault(_ file: String) -> TransportError {
-        TransportError(.system, "\(file) cannot be written (\(System.message(errno))); make the folder writable.")
     }
 }

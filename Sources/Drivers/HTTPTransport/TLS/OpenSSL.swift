@@ -1,6 +1,7 @@
 internal import Bytes
 // The one file that knows OpenSSL.
 internal import COpenSSL
+internal import Platform
 
 /// A server's certificate, its key, and whether it asks clients for theirs.
 ///
@@ -206,9 +207,9 @@ final class TLSSession {
     /// Decrypts into `room` what `pipe.input` and earlier input hold.
     ///
     /// - Returns: the bytes, 0 when more input is needed, nil when the connection has ended or is broken.
-    func read(into room: UnsafeMutableRawBufferPointer) -> Int? {
+    func read(into room: borrowing ReadRoom) -> Int? {
         ERR_clear_error()
-        let count = unsafe SSL_read(self.ssl, room.baseAddress, Int32(room.count))
+        let count = unsafe SSL_read(self.ssl, room.memory.baseAddress, Int32(room.count))
         if count > 0 { return Int(count) }
         return unsafe SSL_get_error(self.ssl, count) == SSL_ERROR_WANT_READ ? 0 : nil
     }

@@ -1,5 +1,5 @@
 package import Bytes
-internal import Glibc
+internal import Platform
 
 /// The private key that a provider signs its tokens with: Apple's `.p8`, or any P-256 key in PEM.
 package enum ProviderKey {
@@ -20,26 +20,17 @@ package enum ProviderKey {
     }
 
     private static func read(_ file: String, remedy: String) throws(TransportError) -> [UInt8] {
-        let descriptor: Int32
-        switch OrdinaryFile.open(file) {
-        case .file(let opened): descriptor = opened
-        case .notOrdinary: throw TransportError(.privateKey, "\(file) is no ordinary file; \(remedy).")
-        case .failed(let error): throw Self.unreadable(file, remedy, error)
+        let bytes: [UInt8]?
+        do throws(SystemError) {
+            bytes = try OrdinaryFile.contents(file, bytesMax: Self.fileBytesMax + 1)
+        } catch {
+            throw TransportError(.privateKey, "\(file) cannot be read (\(error.message)); \(remedy).")
         }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 4096)
-        while bytes.count <= Self.fileBytesMax {
-            let count = unsafe Glibc.read(descriptor, &chunk, chunk.count)
-            guard count >= 0 else { throw Self.unreadable(file, remedy, errno) }
-            guard count > 0 else { return bytes }
-            bytes += chunk[..<count]
+        guard let bytes else { throw TransportError(.privateKey, "\(file) is no ordinary file; \(remedy).") }
+        guard bytes.count <= Self.fileBytesMax else {
+            throw TransportError(.privateKey, "\(file) is larger than \(Self.fileBytesMax) bytes; \(remedy).")
         }
-        throw TransportError(.privateKey, "\(file) is larger than \(Self.fileBytesMax) bytes; \(remedy).")
-    }
-
-    private static func unreadable(_ file: String, _ remedy: String, _ error: Int32) -> TransportError {
-        TransportError(.privateKey, "\(file) cannot be read (\(System.message(error))); \(remedy).")
+        return bytes
     }
 }
 

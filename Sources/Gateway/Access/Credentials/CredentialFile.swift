@@ -1,17 +1,14 @@
 import Glibc
-import HTTPTransport
+import Platform
 
 /// Reading and writing the small files of the state folder that credentials hang on.
 enum CredentialFile {
     /// What tells one state of a file from another without reading it.
     struct Stamp: Hashable {
-        let device: dev_t
-        let inode: ino_t
-        let size: off_t
-        let modifiedSeconds: Int
-        let modifiedNanoseconds: Int
-        let changedSeconds: Int
-        let changedNanoseconds: Int
+        let identity: FileStatus.Identity
+        let size: Int
+        let modified: FileStatus.Moment
+        let changed: FileStatus.Moment
     }
 
     /// The file's present stamp.
@@ -20,28 +17,25 @@ enum CredentialFile {
     /// - Parameter isPrivate: whether nobody else may read or write it.
     /// - Throws: when that cannot be found out, and when others may use a private file.
     static func stamp(_ path: String, isPrivate: Bool = true) throws(CredentialError) -> Stamp? {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else {
-            guard errno == ENOENT else { throw self.error(path, "cannot be read") }
-            guard isPrivate, unsafe lstat(path, &status) == 0 else { return nil }
+        let status: FileStatus
+        do throws(SystemError) { status = try FileSystem.status(path) } catch {
+            guard error.number == ENOENT else { throw self.error(path, "cannot be read", error) }
+            guard isPrivate, (try? FileSystem.linkStatus(path)) != nil else { return nil }
             throw CredentialError(
                 message: "\(path) is a symbolic link that leads to no file; put back what it leads to, or remove it."
             )
         }
-        guard !isPrivate || status.st_mode & S_IFMT == S_IFREG else {
+        guard !isPrivate || status.kind == .file else {
             throw CredentialError(message: "\(path) is no ordinary file; put one in its place.")
         }
-        guard !isPrivate || status.st_mode & 0o077 == 0 else {
+        guard !isPrivate || status.permissions & 0o077 == 0 else {
             throw CredentialError(message: "Others may use \(path); run: chmod 600 \(path)")
         }
         return Stamp(
-            device: status.st_dev,
-            inode: status.st_ino,
-            size: status.st_size,
-            modifiedSeconds: status.st_mtim.tv_sec,
-            modifiedNanoseconds: status.st_mtim.tv_nsec,
-            changedSeconds: status.st_ctim.tv_sec,
-            changedNanoseconds: status.st_ctim.tv_nsec
+            identity: status.identity,
+            size: status.size,
+            modified: status.modified,
+            changed: status.changed
         )
     }
 
@@ -57,26 +51,15 @@ enum CredentialFile {
     ///
     /// - Throws: when the file cannot be read, or is larger than `bytesMax`.
     static func bytes(_ path: String, bytesMax: Int) throws(CredentialError) -> [UInt8] {
-        let descriptor: Int32
-        switch OrdinaryFile.open(path) {
-        case .file(let opened): descriptor = opened
-        case .notOrdinary: throw CredentialError(message: "\(path) is no ordinary file; put one in its place.")
-        case .failed(let error):
-            errno = error
-            throw self.error(path, "cannot be read")
+        let bytes: [UInt8]?
+        do throws(SystemError) { bytes = try OrdinaryFile.contents(path, bytesMax: bytesMax + 1) } catch {
+            throw self.error(path, "cannot be read", error)
         }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = unsafe read(descriptor, &chunk, chunk.count)
-            guard count >= 0 else { throw self.error(path, "cannot be read") }
-            guard count > 0 else { return bytes }
-            bytes += chunk[..<count]
-            guard bytes.count <= bytesMax else {
-                throw CredentialError(message: "\(path) is larger than \(bytesMax) bytes; make it smaller.")
-            }
+        guard let bytes else { throw CredentialError(message: "\(path) is no ordinary file; put one in its place.") }
+        guard bytes.count <= bytesMax else {
+            throw CredentialError(message: "\(path) is larger than \(bytesMax) bytes; make it smaller.")
         }
+        return bytes
     }
 
     /// Copies a private file to where none is, for its owner alone, and has the copy on the disk.
@@ -86,52 +69,50 @@ enum CredentialFile {
     static func copy(_ path: String, to copy: String, bytesMax: Int) throws(CredentialError) -> Bool {
         guard try self.stamp(path) != nil else { return false }
         let bytes = try self.bytes(path, bytesMax: bytesMax)
-        let descriptor = unsafe open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw self.error(copy, "cannot be written") }
-        let count = unsafe write(descriptor, bytes, bytes.count)
-        let failure = count == bytes.count && fsync(descriptor) == 0 ? nil : self.error(copy, "cannot be written")
-        close(descriptor)
-        if let failure { throw failure }
+        do throws(SystemError) {
+            let file = try OpenFile(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode: 0o600)
+            try file.write(bytes)
+            try file.sync()
+        } catch { throw self.error(copy, "cannot be written", error) }
         return true
     }
 
-    /// Writes a line to an open file and has it on the disk; the descriptor is closed in any case.
+    /// Opens a file, writes a line to it and has it on the disk.
     ///
-    /// What root writes belongs to whom the file's folder belongs: the gateway must be able to read it.
-    static func finish(_ descriptor: Int32, writing line: String, _ path: String) throws(CredentialError) {
-        let bytes = Array("\(line)\n".utf8)
-        let count = unsafe write(descriptor, bytes, bytes.count)
-        let isWritten = count == bytes.count && self.giveToOwnerOfFolder(descriptor, path) && fsync(descriptor) == 0
-        let failure = isWritten ? nil : self.error(path, "cannot be written")
-        close(descriptor)
-        if let failure { throw failure }
-    }
-
-    private static func giveToOwnerOfFolder(_ descriptor: Int32, _ path: String) -> Bool {
-        guard geteuid() == 0 else { return true }
-        var folder = stat()
-        let parent = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
-        return unsafe stat(parent, &folder) == 0 && fchown(descriptor, folder.st_uid, folder.st_gid) == 0
+    /// What root writes belongs to whom the folder of `path` belongs: the gateway must be able to read it.
+    ///
+    /// - Parameters:
+    ///   - opened: the file, which need not have the name yet.
+    ///   - flags: the system's.
+    static func write(_ line: String, to opened: String, _ flags: Int32, for path: String) throws(CredentialError) {
+        do throws(SystemError) {
+            let file = try OpenFile(opened, flags | O_WRONLY | O_CREAT | O_CLOEXEC, mode: 0o600)
+            try file.write(Array("\(line)\n".utf8))
+            if geteuid() == 0 {
+                let folder = try FileSystem.status(path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".")
+                try file.give(to: folder.owner, folder.group)
+            }
+            try file.sync()
+        } catch { throw self.error(path, "cannot be written", error) }
     }
 
     /// Has the folder's names on the disk.
     static func sync(folder: String) throws(CredentialError) {
-        let descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw self.error(folder, "cannot be read") }
-        defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw self.error(folder, "cannot be written") }
+        let opened: OpenFile
+        do throws(SystemError) { opened = try OpenFile(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } catch {
+            throw self.error(folder, "cannot be read", error)
+        }
+        do throws(SystemError) { try opened.sync() } catch { throw self.error(folder, "cannot be written", error) }
     }
 
-    /// An error with the cause that the system gave last.
-    static func error(_ path: String, _ what: String) -> CredentialError {
-        let number = errno
-        let cause = unsafe String(cString: strerror(number))
+    /// An error with the cause that the system gave.
+    static func error(_ path: String, _ what: String, _ cause: SystemError) -> CredentialError {
         let remedy =
-            switch number {
+            switch cause.number {
             case ENOSPC, EDQUOT: "free space there"
             case EROFS: "make its file system writable"
             default: "see to its owner and its permissions"
             }
-        return CredentialError(message: "\(path) \(what) (\(cause)); \(remedy).")
+        return CredentialError(message: "\(path) \(what) (\(cause.message)); \(remedy).")
     }
 }

@@ -65,14 +65,12 @@ struct SecretFile {
     /// Writes beside the file first, so that a secret that exists is whole; one that is there by then stays.
     private func write(_ secret: [UInt8]) throws(CredentialError) {
         let draft = "\(self.path).\(getpid())"
-        unsafe unlink(draft)
-        let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw CredentialFile.error(self.path, "cannot be written") }
-        defer { unsafe unlink(draft) }
+        try? FileSystem.remove(draft)
+        defer { try? FileSystem.remove(draft) }
         let digits = secret.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        try CredentialFile.finish(descriptor, writing: digits, self.path)
-        guard unsafe link(draft, self.path) == 0 || errno == EEXIST else {
-            throw CredentialFile.error(self.path, "cannot be written")
+        try CredentialFile.write(digits, to: draft, O_EXCL, for: self.path)
+        do throws(SystemError) { try FileSystem.link(draft, to: self.path) } catch {
+            guard error.number == EEXIST else { throw CredentialFile.error(self.path, "cannot be written", error) }
         }
         try CredentialFile.sync(folder: self.folder)
     }

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// The key that a state folder's bearer tokens are signed with: `token.key`, one line of 64 hexadecimal digits.
 package struct TokenKey: Hashable, Sendable {
@@ -27,7 +28,7 @@ package struct TokenKey: Hashable, Sendable {
 
     /// Whether the folder has a key, good or not.
     package static func exists(in folder: String) -> Bool {
-        unsafe access("\(folder)/\(self.name)", F_OK) == 0
+        FileSystem.exists("\(folder)/\(self.name)")
     }
 
     /// The key of a state folder that has one.
@@ -56,10 +57,9 @@ package enum RevokedTokens {
         let isNew = try CredentialFile.stamp(path) == nil
         if !isNew, try self.read(path).contains(id) { return }
         // No link is followed: the folder may belong to a user who may do less than this one.
-        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw CredentialFile.error(path, "cannot be written") }
+        let flags = O_APPEND | O_NOFOLLOW
         // A line that a full disk cut short ends here, and does not swallow this one.
-        try CredentialFile.finish(descriptor, writing: isNew ? id : "\n\(id)", path)
+        try CredentialFile.write(isNew ? id : "\n\(id)", to: path, flags, for: path)
         if isNew { try CredentialFile.sync(folder: folder) }
     }
 

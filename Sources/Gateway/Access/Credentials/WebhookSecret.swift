@@ -1,4 +1,4 @@
-import Glibc
+import Platform
 
 /// The secret that a webhook shares with its receiver.
 package enum WebhookSecret {
@@ -10,9 +10,11 @@ package enum WebhookSecret {
     ///
     /// - Throws: `CredentialError` that names the file and the remedy.
     package static func read(_ path: String) throws(CredentialError) -> [UInt8] {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else { throw CredentialFile.error(path, "cannot be read") }
-        guard status.st_mode & 0o007 == 0 else {
+        let status: FileStatus
+        do throws(SystemError) { status = try FileSystem.status(path) } catch {
+            throw CredentialFile.error(path, "cannot be read", error)
+        }
+        guard status.permissions & 0o007 == 0 else {
             throw CredentialError(message: "everybody may use \(path); run: chmod o= \(path)")
         }
         let lines = try CredentialFile.lines(path, bytesMax: self.bytesMax)

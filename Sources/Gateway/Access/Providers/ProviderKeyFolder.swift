@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 
 /// The folder `providerKeys`: one file a key. Names that begin with a dot are skipped.
 package struct ProviderKeyFolder: Sendable {
@@ -71,24 +72,25 @@ package struct ProviderKeyFolder: Sendable {
         let file = try ProviderKeyFile(keyID: keyID, team: team, topics: topics, environment: environment, key: key)
         let draft = "\(self.path)/.\(keyID).new"
         let path = self.file(of: keyID)
-        if unsafe mkdir(self.path, 0o755) != 0, errno != EEXIST { throw Self.error(self.path, "made") }
-        unsafe unlink(draft)
-        let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { throw Self.error(draft, "written") }
-        let bytes = file.contents
-        let isWritten = unsafe write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
-        close(descriptor)
-        defer { unsafe unlink(draft) }
-        guard isWritten else { throw Self.error(draft, "written") }
-        guard unsafe link(draft, path) == 0 else {
-            guard errno == EEXIST else { throw Self.error(path, "written") }
+        do throws(SystemError) { try FileSystem.makeFolder(self.path, mode: 0o755) } catch {
+            guard error.number == EEXIST else { throw Self.error(self.path, "made", error) }
+        }
+        try? FileSystem.remove(draft)
+        defer { try? FileSystem.remove(draft) }
+        do throws(SystemError) {
+            let opened = try OpenFile(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o644)
+            try opened.write(file.contents)
+            try opened.sync()
+        } catch { throw Self.error(draft, "written", error) }
+        do throws(SystemError) { try FileSystem.link(draft, to: path) } catch {
+            guard error.number == EEXIST else { throw Self.error(path, "written", error) }
             throw ProviderKeyError(message: "\(path) is there already; remove that key first.")
         }
     }
 
     /// Removes a key; a gateway that watches the folder takes its tokens no more.
     package func remove(keyID: String) throws(ProviderKeyError) {
-        guard ProviderKeyFile.isName(keyID), unsafe unlink(self.file(of: keyID)) == 0 else {
+        guard ProviderKeyFile.isName(keyID), (try? FileSystem.remove(self.file(of: keyID))) != nil else {
             throw ProviderKeyError(message: "\(self.path) has no key \"\(keyID)\"; see `wakegate key list`.")
         }
     }
@@ -107,20 +109,20 @@ package struct ProviderKeyFolder: Sendable {
 
     /// The bytes of a file; only of an ordinary one, since a pipe would keep us waiting.
     private static func bytes(of file: String) throws(ProviderKeyError) -> [UInt8] {
-        var status = stat()
-        guard unsafe stat(file, &status) == 0 else { throw Self.error(file, "read") }
-        guard status.st_mode & S_IFMT == S_IFREG else {
+        let status: FileStatus
+        do throws(SystemError) { status = try FileSystem.status(file) } catch { throw Self.error(file, "read", error) }
+        guard status.kind == .file else {
             throw ProviderKeyError(message: "\(file) is no ordinary file; name a key in PEM.")
         }
-        guard status.st_size <= ProviderKeyFile.bytesMax else {
+        guard status.size <= ProviderKeyFile.bytesMax else {
             throw ProviderKeyError(message: "\(file) is larger than \(ProviderKeyFile.bytesMax) bytes; name a key.")
         }
-        guard let data = FileManager.default.contents(atPath: file) else { throw Self.error(file, "read") }
-        return Array(data)
+        do throws(SystemError) {
+            return try OpenFile(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC).contents(bytesMax: ProviderKeyFile.bytesMax)
+        } catch { throw Self.error(file, "read", error) }
     }
 
-    private static func error(_ path: String, _ what: String) -> ProviderKeyError {
-        let cause = unsafe String(cString: strerror(errno))
-        return ProviderKeyError(message: "\(path) cannot be \(what) (\(cause)); see to its permissions.")
+    private static func error(_ path: String, _ what: String, _ cause: SystemError) -> ProviderKeyError {
+        ProviderKeyError(message: "\(path) cannot be \(what) (\(cause.message)); see to its permissions.")
     }
 }

@@ -38,7 +38,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.onFault = onFault
         self.descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         guard self.descriptor >= 0 else {
-            let cause = unsafe String(cString: strerror(errno))
+            let cause = SystemError(errno).message
             throw ProviderKeyError(message: "\(folder) cannot be watched (\(cause)); raise fs.inotify limits.")
         }
         self.changes = DispatchSource.makeReadSource(fileDescriptor: self.descriptor, queue: self.queue)
@@ -78,7 +78,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
 
     /// Watching a folder that is watched already gives the same number again.
     private func addWatch() -> Int32 {
-        unsafe inotify_add_watch(self.descriptor, self.folder.path, Self.events | UInt32(IN_ONLYDIR))
+        FileSystem.watch(self.folder.path, Self.events | UInt32(IN_ONLYDIR), on: self.descriptor)
     }
 
     private func look() {
@@ -91,7 +91,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
 
     private func folderChanged() {
         var events = [UInt8](repeating: 0, count: 16_384)
-        while unsafe Glibc.read(self.descriptor, &events, events.count) > 0 {}
+        while let count = try? Descriptor.read(self.descriptor, into: &events), count > 0 {}
         self.watch = self.addWatch()
         self.read()
     }

@@ -3,8 +3,8 @@ package import Settings
 
 /// What a method and a path come to on a listener.
 package enum OperationMatch {
-    /// This one, with what stands at the parameter's place in the path, not checked yet.
-    case found(Operation, parameter: ByteView)
+    /// This one, with where in the path the parameter stands, which is not checked yet.
+    case found(Operation, parameter: Range<Int>)
     /// The path exists, for these methods.
     case methodNotAllowed(allow: String)
     case notFound
@@ -54,7 +54,7 @@ package struct OperationTable: Sendable {
     private static func match(
         _ method: ByteView,
         _ place: Place,
-        _ parameter: ByteView,
+        _ parameter: Range<Int>,
         _ role: ListenerRole
     ) -> OperationMatch {
         let isHead = method == "HEAD"

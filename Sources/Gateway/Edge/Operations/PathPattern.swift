@@ -22,22 +22,22 @@ package struct PathPattern: Hashable, Sendable, ExpressibleByStringLiteral {
 
     package var hasParameter: Bool { self.segments.contains(nil) }
 
-    /// The bytes at the parameter's place, none for a pattern without a parameter; nil when the path is another.
-    package func match(_ path: ByteView) -> ByteView? {
-        var parameter = ByteView()
-        var rest = path
+    /// Where the parameter stands in a path, nowhere for a pattern without one; nil when the path is another.
+    package func match(_ path: ByteView) -> Range<Int>? {
+        var parameter = 0..<0
+        var start = 0
         for segment in self.segments {
-            guard !rest.isEmpty, rest[0] == UInt8(ascii: "/") else { return nil }
-            rest = rest.dropFirst(1)
-            let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.count
-            let found = rest[0..<end]
-            rest = rest.dropFirst(end)
+            guard start < path.count, path[start] == UInt8(ascii: "/") else { return nil }
+            let rest = path.dropFirst(start + 1)
+            let found = rest[0..<(rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.count)]
+            let place = start + 1..<start + 1 + found.count
             if let segment {
                 guard segment.withByteView({ $0 == found }) else { return nil }
             } else {
-                parameter = found
+                parameter = place
             }
+            start = place.upperBound
         }
-        return rest.isEmpty ? parameter : nil
+        return start == path.count ? parameter : nil
     }
 }

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPTransport
+import Settings
 
 /// Keeps other people's web pages out of the cleartext listeners, which a browser on this machine can reach.
 ///
@@ -21,8 +22,8 @@ struct CallerCheck {
 
     /// Whether the request may come in: it names this gateway and nobody else, and is of no foreign page.
     ///
-    /// - Parameter isForPage: whether it is for the dashboard's page, to which other people's pages may lead.
-    mutating func admits(_ request: Request, isForPage: Bool) -> Bool {
+    /// - Parameter role: that of the listener it came to.
+    mutating func admits(_ request: Request, on role: ListenerRole) -> Bool {
         let authority = request.authority
         guard self.admits(host: authority) else { return false }
         var (isForeign, isNavigation, isForDocument) = (false, false, false)
@@ -42,7 +43,13 @@ struct CallerCheck {
             default: ()
             }
         }
-        return !isForeign || (isForPage && request.method == "GET" && isNavigation && isForDocument)
+        guard isForeign else { return true }
+        return role == .admin && Self.isPage(request.path) && request.method == "GET" && isNavigation && isForDocument
+    }
+
+    /// Whether a path of the admin listener is that of the dashboard's page, to which other people's pages may lead.
+    private static func isPage(_ path: ByteView) -> Bool {
+        path == "/" || path.starts(with: "/?")
     }
 
     private mutating func admits(host authority: ByteView) -> Bool {

@@ -12,4 +12,14 @@ extension JSONWriter {
     mutating func moment(_ instant: Instant?, _ offset: WallOffset) {
         if let instant, instant != .distantPast { self.integer(offset.wall(instant)) } else { self.null() }
     }
+
+    /// An object of counts.
+    mutating func counts(_ counts: [(name: String, count: Int64)]) {
+        self.beginObject()
+        for (name, count) in counts {
+            self.key(name)
+            self.integer(count)
+        }
+        self.endObject()
+    }
 }

@@ -61,6 +61,11 @@ package enum Outcome: Sendable {
         }
     }
 
+    /// What programs know a refusal by; nil when nothing was refused.
+    package var reason: String? {
+        if case .refused(let error) = self { error.reason } else { nil }
+    }
+
     /// What kind of text `write` writes.
     package var kind: Document.Kind {
         if case .document(let document) = self { document.kind } else { .json }

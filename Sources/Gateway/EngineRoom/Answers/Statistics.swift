@@ -1,17 +1,17 @@
 import APNSProtocol
 import Bytes
-import DeviceEngine
+package import DeviceEngine
 import DeviceJournal
 import LaunchPolicy
 import Platform
-import WakeDispatch
+package import WakeDispatch
 
 /// The counters of one topic, or of all, as `GET /v1/stats` answers them.
 package struct Statistics: Sendable {
-    let books: Books
+    package let books: Books
     /// Refused pushes, by the index of the reason.
-    let rejected: [Int64]
-    let workers: Dispatcher.WorkerCounts
+    package let rejected: [Int64]
+    package let workers: Dispatcher.WorkerCounts
     /// When the counters began, in milliseconds since 1970.
     let since: Int64
     /// How often bounds were met since the gateway started; nil for a topic, which has none of its own.
@@ -100,17 +100,5 @@ package struct Statistics: Sendable {
     private var pushesPerLaunch: Double {
         guard self.books.launched > 0 else { return 0 }
         return Double(self.books.completed + self.books.coalesced) / Double(self.books.launched)
-    }
-}
-
-extension JSONWriter {
-    /// An object of counts.
-    mutating func counts(_ counts: [(name: String, count: Int64)]) {
-        self.beginObject()
-        for (name, count) in counts {
-            self.key(name)
-            self.integer(count)
-        }
-        self.endObject()
     }
 }

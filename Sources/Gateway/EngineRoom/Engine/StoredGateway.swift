@@ -37,6 +37,18 @@ struct StoredGateway {
         return stored
     }
 
+    /// Has an engine without devices go back to what was durable last, wakes in flight included.
+    ///
+    /// - Returns: why that cannot be read; nil when it can.
+    static func reload(_ store: any RecordStore, into engine: EmbeddedEngine) -> StoreError? {
+        var stored = StoredGateway(engine: engine)
+        do throws(StoreError) {
+            try store.reload { key, content throws(StoreError) in try stored.take(key, content) }
+            try engine.finishRestoring(now: stored.clock?.now ?? engine.now)
+            return nil
+        } catch { return error }
+    }
+
     /// Takes one record of the store.
     mutating func take(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
         switch key.kind {

@@ -5,6 +5,7 @@ import DeviceEngine
 import DeviceJournal
 import Foundation
 import Glibc
+import Platform
 import Settings
 package import WakeDispatch
 
@@ -57,7 +58,7 @@ package final class BackupService: Sendable {
         let backups = self.backups
         let folder = "\(backups)/\(name)"
         let partial = "\(backups)/.\(name)\(Self.partialEnd)"
-        guard unsafe access(folder, F_OK) != 0 else { throw .backupExists(name) }
+        guard !FileSystem.exists(folder) else { throw .backupExists(name) }
         Self.removeLeftovers(in: backups)
         do throws(StoreError) {
             try Self.makeFolder(backups)
@@ -68,7 +69,7 @@ package final class BackupService: Sendable {
                 throw StoreError(message: error.message)
             }
             try Self.sync(partial)
-            guard unsafe rename(partial, folder) == 0 else { throw Self.error(folder) }
+            try Self.attempt(folder) { () throws(SystemError) in try FileSystem.rename(partial, to: folder) }
             try Self.sync(backups)
         } catch {
             Self.remove(partial)
@@ -90,14 +91,13 @@ package final class BackupService: Sendable {
 
     /// Removes a folder that is not whole, but for what no copy puts there: then the folder stays too.
     private static func remove(_ partial: String) {
-        var status = stat()
         // A link is somebody else's.
-        guard unsafe lstat(partial, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+        guard (try? FileSystem.linkStatus(partial))?.kind == .folder else { return }
         for name in self.names(in: partial)
         where name.hasPrefix(GatewayStore.journalName) || SecretFiles.names.contains(name) {
-            unsafe unlink("\(partial)/\(name)")
+            try? FileSystem.remove("\(partial)/\(name)")
         }
-        unsafe rmdir(partial)
+        try? FileSystem.removeFolder(partial)
     }
 
     private static func names(in folder: String) -> [String] {
@@ -105,19 +105,22 @@ package final class BackupService: Sendable {
     }
 
     private static func makeFolder(_ path: String) throws(StoreError) {
-        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw self.error(path) }
+        try self.attempt(path) { () throws(SystemError) in
+            do throws(SystemError) { try FileSystem.makeFolder(path, mode: 0o700) } catch {
+                guard error.number == EEXIST else { throw error }
+            }
+        }
     }
 
     private static func sync(_ folder: String) throws(StoreError) {
-        let descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw self.error(folder) }
-        defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw self.error(folder) }
+        try self.attempt(folder) { () throws(SystemError) in try FileSystem.syncFolder(folder) }
     }
 
-    private static func error(_ path: String) -> StoreError {
-        let cause = unsafe String(cString: strerror(errno))
-        return StoreError(message: "\(path) cannot be written (\(cause)); see to its permissions, and to free space.")
+    private static func attempt(_ path: String, _ body: () throws(SystemError) -> Void) throws(StoreError) {
+        do throws(SystemError) { try body() } catch {
+            let message = "\(path) cannot be written (\(error.message)); see to its permissions, and to free space."
+            throw StoreError(message: message)
+        }
     }
 
     private static func isName(_ name: String) -> Bool {

@@ -79,27 +79,17 @@ package final class Gateway: Sendable {
         let store = GatewayStore(configuration)
         let historyKey = try store.historyKey()
         self.history = try Self.history(store, historyKey.key, shared, prepare: historyKey.save)
-        self.engine = try EngineThread(
-            configuration: configuration.engine,
-            historyKey: historyKey.key,
+        let engine = Self.engine(
+            configuration,
+            shared,
+            store,
+            historyKey.key,
             workers: tokens.workersAsked,
-            jumpWatch: ClockJumpWatch(configuration, log),
-            wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
-            mailbox: shared.engine,
-            outlet: GroupOutlet(mailboxes: shared.mailboxes, history: self.history),
-            meter: LimitMeter(loops: self.server.tallies, gateway: shared.tally),
-            live: shared.services.live,
-            limitWatch: LimitWatch(log),
-            openStore: { [retention = self.history.retention] () throws(StoreError) in
-                try store.openJournal(retention, log)
-            },
-            onLossAccepted: { Self.tell($0, log) },
-            onFailure: { error in
-                log.write(.storeFailed, ["cause": error.message])
-                status.storeFailed(error.message)
-            },
-            pulse: shared.enginePulse
+            self.history,
+            tallies: self.server.tallies,
+            status
         )
+        self.engine = try EngineThread(mailbox: shared.engine, pulse: shared.enginePulse, make: engine)
         self.attachReloads(certificate, watches)
         shared.services.backups.removeLeftovers()
         isReady = true
@@ -139,6 +129,40 @@ package final class Gateway: Sendable {
             prepare: prepare,
             makeFile: { store.openHistory(key: key) { log.write(.history, ["trouble": $0.message]) } }
         )
+    }
+
+    /// Makes the engine: the embedded one, which has the state folder to itself.
+    private static func engine(
+        _ configuration: GatewayConfiguration,
+        _ shared: SharedParts,
+        _ store: GatewayStore,
+        _ historyKey: HashKey,
+        workers: WorkersAsked,
+        _ history: HistoryThread,
+        tallies: [LimitTally<TransportLimit>],
+        _ status: ServiceStatus
+    ) -> @Sendable () throws(StoreError) -> any GatewayEngine {
+        let log = shared.log
+        return { () throws(StoreError) in
+            try EmbeddedGatewayEngine(
+                configuration: configuration.engine,
+                historyKey: historyKey,
+                workers: workers,
+                jumpWatch: ClockJumpWatch(configuration, log),
+                wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
+                store: try store.openJournal(history.retention, log),
+                outlet: GroupOutlet(mailboxes: shared.mailboxes, history: history),
+                meter: LimitMeter(loops: tallies, gateway: shared.tally),
+                live: shared.services.live,
+                limitWatch: LimitWatch(log),
+                ring: { shared.engine.ring() },
+                onLossAccepted: { Self.tell($0, log) },
+                onFailure: { error in
+                    log.write(.storeFailed, ["cause": error.message])
+                    status.storeFailed(error.message)
+                }
+            )
+        }
     }
 
     private func attachReloads(_ certificate: ServerCertificate?, _ watches: CredentialWatches) {

@@ -40,6 +40,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
     private let onStage: @Sendable (Stage) -> Void
     private let drainTimeout: Atomic<Int64>
     private let namedTopics: Mutex<[String]>
+    private var course = ReloadCourse()
     /// The configuration in force.
     private var configuration: GatewayConfiguration
     private var shared: SharedParts?
@@ -76,6 +77,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
 
     /// Says what reloads reach into; before the first of them.
     func attach(_ target: Target, _ shared: SharedParts) {
+        self.course.take(.attached)
         self.target = target
         self.shared = shared
         self.certificate = target.certificate
@@ -85,6 +87,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
     /// Ends with the reload that is under way.
     func stop() {
         self.queue.sync {
+            self.course.take(.stopped)
             self.watches?.stop()
             self.target = nil
             self.shared = nil
@@ -120,40 +123,43 @@ final class ReloadService: Reloads, @unchecked Sendable {
 
     /// - Parameter then: called once, on the queue.
     private func reload(_ then: @escaping @Sendable (Result<ReloadReport, APIError>) -> Void) {
-        guard let shared = self.shared, let target = self.target, !shared.isDraining else {
-            return then(.failure(.shutdown))
+        let isDraining = self.shared?.isDraining ?? true
+        switch self.course.take(.asked(hasSource: self.source != nil, isDraining: isDraining)) {
+        case .begin?:
+            guard let shared = self.shared, let target = self.target, let source = self.source else {
+                preconditionFailure("a reload begins with all that it takes")
+            }
+            self.reload(shared, target, source, then)
+        case .sayNothing?: then(.failure(.nothingToReload))
+        case .sayShutdown?: then(.failure(.shutdown))
+        case .handOver?, .tellFaults?, .tellTaken?, nil: preconditionFailure("reloads come one after another")
         }
-        guard let source = self.source else { return then(.failure(.nothingToReload)) }
+    }
+
+    private func reload(
+        _ shared: SharedParts,
+        _ target: Target,
+        _ source: ConfigurationSource,
+        _ then: @escaping @Sendable (Result<ReloadReport, APIError>) -> Void
+    ) {
         self.onStage(.began)
         do throws(ConfigurationError) {
             let read = try source.read()
             let transition = ConfigurationTransition(from: self.configuration, to: read)
             let changed = try self.apply(transition, shared, target)
+            guard self.course.take(.applied) == .handOver else { return }
             self.tell(changed, transition.needsRestart)
             let settings = EngineSettings(transition.next) { policyVersion in
+                let needsRestart = transition.needsRestart
+                let report = ReloadReport(policyVersion: policyVersion, changed: changed, needsRestart: needsRestart)
                 // The engine's thread goes on at once.
-                self.queue.async {
-                    let needsRestart = transition.needsRestart
-                    self.log.write(
-                        .reloaded,
-                        [
-                            "changed": "\(changed.count)", "needsRestart": "\(needsRestart.count)",
-                            "policyVersion": "\(policyVersion)",
-                        ]
-                    )
-                    self.onStage(.taken)
-                    let report = ReloadReport(
-                        policyVersion: policyVersion,
-                        changed: changed,
-                        needsRestart: needsRestart
-                    )
-                    then(.success(report))
-                }
+                self.queue.async { self.taken(report, then) }
             }
             var batch = CommandBatch()
             batch.append(.configure(settings))
             shared.engine.submit(&batch)
         } catch {
+            guard self.course.take(.refused) == .tellFaults else { return }
             for fault in error.faults {
                 self.log.write(
                     .configurationFault,
@@ -164,6 +170,20 @@ final class ReloadService: Reloads, @unchecked Sendable {
             self.onStage(.refused)
             then(.failure(.badConfiguration(error)))
         }
+    }
+
+    /// The engine goes on with a configuration it was handed.
+    private func taken(_ report: ReloadReport, _ then: (Result<ReloadReport, APIError>) -> Void) {
+        guard self.course.take(.taken) == .tellTaken else { return }
+        self.log.write(
+            .reloaded,
+            [
+                "changed": "\(report.changed.count)", "needsRestart": "\(report.needsRestart.count)",
+                "policyVersion": "\(report.policyVersion)",
+            ]
+        )
+        self.onStage(.taken)
+        then(.success(report))
     }
 
     /// Reads every file that is named, and then, when nothing can fail any more, has everybody go on with it; the

@@ -1,4 +1,3 @@
-import Glibc
 import Platform
 import Synchronization
 
@@ -64,22 +63,7 @@ final class GatewayProof: Sendable {
     ///
     /// It waits for nobody: whoever opens a pipe does, until somebody writes, and every worker of the process with it.
     private static func contents(_ path: String) -> [UInt8]? {
-        let descriptor = unsafe open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var status = stat()
-        guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        var bytes = [UInt8](repeating: 0, count: Self.bytesMax)
-        var count = 0
-        while count < bytes.count {
-            let more = unsafe bytes[count...].withUnsafeMutableBytes { room in
-                unsafe read(descriptor, room.baseAddress, room.count)
-            }
-            guard more >= 0 || errno == EINTR else { return nil }
-            if more == 0 { break }
-            count += max(0, more)
-        }
-        return Array(bytes[..<count])
+        (try? OrdinaryFile.contents(path, bytesMax: Self.bytesMax)) ?? nil
     }
 
     /// The most bytes of a token's file that are read.

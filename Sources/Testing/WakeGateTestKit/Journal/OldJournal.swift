@@ -1,6 +1,6 @@
 import Bytes
 import DeviceJournal
-import Glibc
+import Foundation
 package import SQLite
 
 /// Journals as versions of WakeGate wrote them that knew format 1: rows do not name the ones before them, and there is
@@ -29,7 +29,7 @@ package enum OldJournal {
             try update.run()
         }
         try database.execute("PRAGMA user_version = 1; COMMIT")
-        unsafe unlink(path + "-mark")
+        try? FileManager.default.removeItem(atPath: path + "-mark")
     }
 
     private static func rows(_ database: SQLiteDatabase) throws(SQLiteError) -> [(row: Int64, content: [UInt8])] {

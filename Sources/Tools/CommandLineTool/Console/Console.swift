@@ -1,4 +1,6 @@
+import Bytes
 import Glibc
+import Platform
 
 /// The program's standard output and standard error.
 package enum Console {
@@ -10,24 +12,20 @@ package enum Console {
     ///
     /// - Returns: false when one came, and the rest of the text was not written.
     package static func out(_ text: String, watching signals: Int32, until isEnd: (Int32) -> Bool) -> Bool {
-        var text = text
-        return text.withUTF8 { bytes in
-            var rest = UnsafeRawBufferPointer(bytes)
-            while unsafe !rest.isEmpty {
-                var waits = [
-                    pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0),
-                    pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
-                ]
-                guard unsafe poll(&waits, 2, -1) > 0 else { continue }
-                if waits[1].revents != 0, SignalPipe.read(signals).contains(where: isEnd) { return false }
-                guard waits[0].revents != 0 else { continue }
-                // A pipe that is ready takes so many without a wait.
-                let count = unsafe Glibc.write(STDOUT_FILENO, rest.baseAddress, min(rest.count, Int(PIPE_BUF)))
-                if count > 0 {
-                    unsafe rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-                } else if errno != EINTR, errno != EAGAIN {
+        text.withByteView { bytes in
+            var rest = bytes
+            while !rest.isEmpty {
+                var waits = [Descriptor.Wait(STDOUT_FILENO, .writable), Descriptor.Wait(signals, .readable)]
+                guard Descriptor.wait(for: &waits, milliseconds: -1) else { continue }
+                if waits[1].isOver, SignalPipe.read(signals).contains(where: isEnd) { return false }
+                guard waits[0].isOver else { continue }
+                do throws(SystemError) {
+                    // A pipe that is ready takes so many without a wait.
+                    let part = rest[0..<min(rest.count, Int(PIPE_BUF))]
+                    rest = rest.dropFirst(try Descriptor.write(STDOUT_FILENO, part))
+                } catch {
                     // A reader that went away is not ours to report.
-                    return true
+                    guard error.number == EINTR || error.number == EAGAIN else { return true }
                 }
             }
             return true
@@ -41,18 +39,7 @@ package enum Console {
     package static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
     private static func write(_ text: String, to descriptor: Int32) {
-        var text = text
-        text.withUTF8 { bytes in
-            var rest = UnsafeRawBufferPointer(bytes)
-            while unsafe !rest.isEmpty {
-                let count = unsafe Glibc.write(descriptor, rest.baseAddress, rest.count)
-                if count > 0 {
-                    unsafe rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-                } else if errno != EINTR {
-                    // A reader that went away is not ours to report.
-                    return
-                }
-            }
-        }
+        // A reader that went away is not ours to report.
+        text.withByteView { _ = Descriptor.writeAll(descriptor, $0) }
     }
 }

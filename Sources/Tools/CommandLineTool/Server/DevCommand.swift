@@ -1,5 +1,6 @@
 import FaultInjection
 import Glibc
+import Platform
 package import Settings
 
 extension CommandDefinition {
@@ -121,7 +122,7 @@ package enum DevCommand {
         _ environment: CommandEnvironment
     ) throws(CommandFailure) {
         do {
-            if unsafe access(folder, F_OK) != 0 { _ = unsafe mkdir(folder, 0o700) }
+            if !FileSystem.exists(folder) { try? FileSystem.makeFolder(folder, mode: 0o700) }
             try environment.makeCertificates(folder)
         } catch {
             throw CommandFailure(

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Platform
 package import Settings
 
 /// `gateway.json` in the state folder of a running `wakegate dev`: how client commands find it.
@@ -42,6 +43,6 @@ package struct GatewayFile: Codable, Hashable, Sendable {
 
     /// Removes the file; a missing one is fine.
     package static func remove(from folder: String) {
-        _ = unsafe unlink("\(folder)/\(self.name)")
+        try? FileSystem.remove("\(folder)/\(self.name)")
     }
 }

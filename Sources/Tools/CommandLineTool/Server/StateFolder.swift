@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Platform
 
 /// The folder in which a gateway keeps what it must not lose; nobody else may enter it.
 package struct StateFolder: Sendable {
@@ -14,29 +15,29 @@ package struct StateFolder: Sendable {
     package init(_ path: String) throws(CommandFailure) {
         self.path = try Self.prepare(path)
         let lockFile = "\(self.path)/lock"
-        self.lock = unsafe open(lockFile, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0o600)
-        guard self.lock >= 0 else {
+        let file: OpenFile
+        do throws(SystemError) {
+            file = try OpenFile(lockFile, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, mode: 0o600)
+        } catch {
             throw CommandFailure(
                 .failed,
-                "\(lockFile) cannot be opened: \(Self.reason(errno)); make the folder writable for the user that runs "
+                "\(lockFile) cannot be opened: \(error.message); make the folder writable for the user that runs "
                     + "WakeGate, free space there, or choose another with --state DIR"
             )
         }
-        var status = stat()
-        guard unsafe fstat(self.lock, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            close(self.lock)
+        guard (try? file.status())?.kind == .file else {
             throw CommandFailure(
                 .failed,
                 "\(lockFile) is no ordinary file; remove it, or choose another folder with --state DIR"
             )
         }
-        guard flock(self.lock, LOCK_EX | LOCK_NB) == 0 else {
-            close(self.lock)
+        guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else {
             throw CommandFailure(
                 .failed,
                 "another gateway is using the state folder \(self.path); stop it, or choose another with --state DIR"
             )
         }
+        self.lock = file.release()
     }
 
     /// Makes the folder with mode 0700, or takes the one that is there, whether a gateway uses it or not.
@@ -60,14 +61,18 @@ package struct StateFolder: Sendable {
 
     /// - Parameter isParentMade: whether a folder above that is missing was made already.
     private static func make(_ path: String, isParentMade: Bool = false) throws(CommandFailure) {
-        if unsafe mkdir(path, 0o700) == 0 { return self.syncParent(of: path) }
-        let cause = errno
+        let cause: SystemError
+        do throws(SystemError) {
+            try FileSystem.makeFolder(path, mode: 0o700)
+            return self.syncParent(of: path)
+        } catch { cause = error }
         if let link = self.danglingLink(in: path) { throw self.dangling(path, link) }
-        guard cause != EEXIST else { return }
-        guard cause == ENOENT, !isParentMade, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+        guard cause.number != EEXIST else { return }
+        guard cause.number == ENOENT, !isParentMade, let slash = path.lastIndex(of: "/"), slash != path.startIndex
+        else {
             throw CommandFailure(
                 .failed,
-                "the state folder \(path) cannot be made: \(self.reason(cause)); choose another with --state DIR"
+                "the state folder \(path) cannot be made: \(cause.message); choose another with --state DIR"
             )
         }
         try self.make(String(path[..<slash]))
@@ -81,9 +86,8 @@ package struct StateFolder: Sendable {
         while end != path.endIndex {
             end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
             let folder = String(path[..<end])
-            var status = stat()
-            guard unsafe lstat(folder, &status) == 0 else { return nil }
-            if status.st_mode & S_IFMT == S_IFLNK, unsafe stat(folder, &status) != 0 { return folder }
+            guard let status = try? FileSystem.linkStatus(folder) else { return nil }
+            if status.kind == .link, (try? FileSystem.status(folder)) == nil { return folder }
         }
         return nil
     }
@@ -99,23 +103,24 @@ package struct StateFolder: Sendable {
     /// Makes the new folder's name durable: what is synced within it would be lost with the name. A parent that may not
     /// be read is left to its owner.
     private static func syncParent(of path: String) {
-        let parent = unsafe open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
-        guard parent >= 0 else { return }
-        fsync(parent)
-        close(parent)
+        try? FileSystem.syncFolder(URL(fileURLWithPath: path).deletingLastPathComponent().path)
     }
 
     /// What would keep a gateway from using the folder; nil when nothing would. Nothing is made.
     package static func fault(_ path: String) -> (problem: String, remedy: String)? {
         let path = self.absolute(path)
         if let link = self.danglingLink(in: path) { return self.parts(self.dangling(path, link)) }
-        guard unsafe access(path, F_OK) == 0 else {
+        guard FileSystem.exists(path) else {
             var parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
-            while parent != "/", unsafe access(parent, F_OK) != 0 {
+            while parent != "/", !FileSystem.exists(parent) {
                 parent = URL(fileURLWithPath: parent).deletingLastPathComponent().path
             }
-            guard unsafe access(parent, W_OK | X_OK) != 0 else { return nil }
-            return ("\(path) cannot be made in \(parent) (\(self.reason(errno)))", "name another folder")
+            do throws(SystemError) {
+                try FileSystem.checkAccess(parent, W_OK | X_OK)
+                return nil
+            } catch {
+                return ("\(path) cannot be made in \(parent) (\(error.message))", "name another folder")
+            }
         }
         do throws(CommandFailure) {
             try self.checkMode(of: path, admitsRoot: true)
@@ -131,24 +136,21 @@ package struct StateFolder: Sendable {
     }
 
     private static func checkMode(of path: String, admitsRoot: Bool) throws(CommandFailure) {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+        guard let status = try? FileSystem.status(path), status.kind == .folder else {
             throw CommandFailure(.failed, "the state folder \(path) is no folder; choose another with --state DIR")
         }
-        guard status.st_uid == geteuid() || (admitsRoot && geteuid() == 0) else {
+        guard status.owner == geteuid() || (admitsRoot && geteuid() == 0) else {
             throw CommandFailure(
                 .failed,
                 "the state folder \(path) belongs to another user; run as that user, or choose another with --state DIR"
             )
         }
-        guard status.st_mode & 0o077 == 0 else {
-            let mode = String(status.st_mode & 0o777, radix: 8)
+        guard status.permissions & 0o077 == 0 else {
+            let mode = String(status.permissions, radix: 8)
             throw CommandFailure(
                 .failed,
                 "others may enter the state folder \(path) (mode 0\(mode)); run: chmod 700 \(path)"
             )
         }
     }
-
-    static func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// The lines of a file, read a block at a time.
 package struct LineReader: Sequence, IteratorProtocol {
@@ -33,11 +34,12 @@ package struct LineReader: Sequence, IteratorProtocol {
 
     private mutating func fill() {
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
-        let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(self.descriptor, $0.baseAddress, $0.count) }
-        if count > 0 {
+        do throws(SystemError) {
+            let count = try Descriptor.read(self.descriptor, into: &chunk)
             self.block += chunk[..<count]
-        } else if count == 0 || errno != EINTR {
-            self.isAtEnd = true
+            self.isAtEnd = count == 0
+        } catch {
+            self.isAtEnd = error.number != EINTR
         }
     }
 }

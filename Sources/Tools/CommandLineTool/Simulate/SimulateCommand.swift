@@ -1,5 +1,6 @@
 import Glibc
 import LaunchPolicy
+import Platform
 import Simulation
 
 extension CommandDefinition {
@@ -31,11 +32,13 @@ package enum SimulateCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let overrides = try self.overrides(parsed.all("--set"))
         let path = parsed.arguments[0]
-        let file = path == "-" ? STDIN_FILENO : unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else {
+        let file: Int32
+        do throws(SystemError) {
+            file = path == "-" ? STDIN_FILENO : try OpenFile(path, O_RDONLY | O_CLOEXEC).release()
+        } catch {
             throw CommandFailure(
                 .failed,
-                "\(path) cannot be read: \(StateFolder.reason(errno)); name a trace file, or - for standard input"
+                "\(path) cannot be read: \(error.message); name a trace file, or - for standard input"
             )
         }
         var output = ""

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// The terminal of a view that a person keeps open: a screen of its own, which gives back what was there before.
 ///
@@ -53,11 +54,10 @@ package struct Terminal: ~Copyable {
     /// The keys that were pressed since the last call; empty when standard input is no terminal.
     package func keys() -> [UInt8] {
         guard self.before != nil else { return [] }
-        var interest = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
-        guard unsafe poll(&interest, 1, 0) > 0 else { return [] }
+        guard Descriptor.wait(for: STDIN_FILENO, .readable, milliseconds: 0) else { return [] }
         var bytes = [UInt8](repeating: 0, count: 64)
-        let count = unsafe read(STDIN_FILENO, &bytes, bytes.count)
-        return Array(bytes.prefix(max(0, count)))
+        let count = (try? Descriptor.read(STDIN_FILENO, into: &bytes)) ?? 0
+        return Array(bytes.prefix(count))
     }
 
     /// Whether keys can be pressed.

@@ -56,7 +56,7 @@ final class CommandLoop {
         self.settings = settings
         self.commandGuard = try CommandGuard()
         guard let signals = SignalPipe.open([SIGCHLD, SIGTERM, SIGINT]) else {
-            throw CommandFailure(.failed, "no pipe can be made: \(StateFolder.reason(errno))")
+            throw CommandFailure(.failed, "no pipe can be made: \(SystemError(errno).message)")
         }
         self.signals = signals
     }
@@ -95,8 +95,7 @@ final class CommandLoop {
         self.writeLogs()
         for index in self.logs.indices {
             while !self.logs[index].queue.isEmpty, SystemClock.monotonic < limit {
-                var output = pollfd(fd: self.logs[index].descriptor, events: Int16(POLLOUT), revents: 0)
-                _ = unsafe poll(&output, 1, 100)
+                Descriptor.wait(for: self.logs[index].descriptor, .writable, milliseconds: 100)
                 self.logs[index].write()
             }
         }
@@ -117,21 +116,20 @@ final class CommandLoop {
     }
 
     private func wait(_ now: Int64) {
-        var waits = [pollfd(fd: self.signals, events: Int16(POLLIN), revents: 0)]
+        var waits = [Descriptor.Wait(self.signals, .readable)]
         var next = now + Self.waitMilliseconds
         for job in self.jobs.values {
-            if let input = job.process.input { waits.append(pollfd(fd: input, events: Int16(POLLOUT), revents: 0)) }
+            if let input = job.process.input { waits.append(Descriptor.Wait(input, .writable)) }
             for end in CommandProcess.outputEnds {
                 guard let output = job.process[keyPath: end] else { continue }
-                waits.append(pollfd(fd: output, events: Int16(POLLIN), revents: 0))
+                waits.append(Descriptor.Wait(output, .readable))
             }
             if let killAt = job.killAt { next = min(next, killAt) }
         }
         for log in self.logs where !log.queue.isEmpty {
-            waits.append(pollfd(fd: log.descriptor, events: Int16(POLLOUT), revents: 0))
+            waits.append(Descriptor.Wait(log.descriptor, .writable))
         }
-        let count = nfds_t(waits.count)
-        _ = unsafe poll(&waits, count, Int32(clamping: max(0, next - now)))
+        Descriptor.wait(for: &waits, milliseconds: Int32(clamping: max(0, next - now)))
     }
 }
 
@@ -149,7 +147,7 @@ extension CommandLoop {
             guardedBy: self.commandGuard
         )
         guard let process else {
-            self.log("\(self.settings.command[0]) cannot be started: \(StateFolder.reason(errno))")
+            self.log("\(self.settings.command[0]) cannot be started: \(SystemError(errno).message)")
             return run.end(.failed)
         }
         let lines = CommandProcess.outputEnds.map { _ in OutputLines(prefix: run.notification.id) }

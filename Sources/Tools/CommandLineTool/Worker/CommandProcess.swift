@@ -1,5 +1,6 @@
 internal import CProcess
 import Glibc
+import Platform
 
 /// The process that ends all running commands when this one dies, however it dies.
 ///
@@ -20,7 +21,7 @@ final class CommandGuard {
         var registry: Int32 = -1
         let pid = unsafe wakegate_guard_start(&registry)
         guard pid > 0 else {
-            let reason = StateFolder.reason(errno)
+            let reason = SystemError(errno).message
             throw CommandFailure(.failed, "the process that guards the commands cannot be started: \(reason)")
         }
         return (pid, registry)

@@ -18,8 +18,8 @@ final class CommandThread: Sendable {
     /// - Throws: when no process or pipe can be made.
     init(_ settings: CommandLoop.Settings) throws(CommandFailure) {
         // The loop moves to the thread, and nobody else keeps it.
-        nonisolated(unsafe) let moved = try CommandLoop(settings)
-        self.begin = { thread in unsafe thread.run(moved) }
+        let moved = Handover(try CommandLoop(settings))
+        self.begin = { thread in thread.run(moved.take()) }
     }
 
     /// Starts the thread.

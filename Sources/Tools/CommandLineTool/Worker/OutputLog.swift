@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// One of our outputs, to which lines are written whenever it takes them: a reader that sleeps holds up nobody.
 struct OutputLog {
@@ -25,17 +26,17 @@ struct OutputLog {
     mutating func write() {
         while !self.queue.isEmpty {
             // The descriptor may be shared with others, so it is not made non-blocking.
-            var interest = pollfd(fd: self.descriptor, events: Int16(POLLOUT), revents: 0)
-            guard unsafe poll(&interest, 1, 0) > 0 else { return }
+            guard Descriptor.wait(for: self.descriptor, .writable, milliseconds: 0) else { return }
             let part = self.queue.next(Self.writeBytesMax)
-            let count = unsafe part.withUnsafeBytes { unsafe Glibc.write(self.descriptor, $0.baseAddress, $0.count) }
-            if count > 0 {
-                self.queue.wrote(count)
-            } else if errno == EAGAIN {
-                return
-            } else if errno != EINTR {
+            do throws(SystemError) {
+                self.queue.wrote(try Descriptor.write(self.descriptor, Array(part)))
+            } catch {
+                switch error.number {
+                case EAGAIN: return
+                case EINTR: continue
                 // The reader is gone; what it does not read is not kept.
-                self.queue.wrote(part.count)
+                case _: self.queue.wrote(part.count)
+                }
             }
         }
     }

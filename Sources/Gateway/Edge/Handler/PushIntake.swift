@@ -1,0 +1,185 @@
+import APNSProtocol
+import Access
+import Bytes
+import DeviceEngine
+import EngineRoom
+import HTTPTransport
+import Platform
+import Settings
+import WakeDispatch
+
+/// Takes the pushes of one loop: checks them as far as that needs no knowledge of devices, hands them to the engine,
+/// and has its answers written.
+final class PushIntake {
+    private let loop: EventLoop
+    private let outbox: EngineOutbox
+    private let answers: AnswerWriter
+    private let admission: Admission
+    private let counts: CredentialCounts
+    private let limits: StreamLimits
+    /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
+    private let faults: FaultPerformer?
+    /// Nil when providers are not asked for proof.
+    private var providers: ProviderGate?
+    private var rules: PushRules
+    private var unique: UniqueBits
+    private var traces = PushTraceReader()
+
+    init(
+        _ loop: EventLoop,
+        _ shared: SharedParts,
+        _ outbox: EngineOutbox,
+        _ answers: AnswerWriter,
+        _ admission: Admission,
+        _ counts: CredentialCounts,
+        _ limits: StreamLimits,
+        _ faults: FaultPerformer?
+    ) {
+        self.loop = loop
+        self.outbox = outbox
+        self.answers = answers
+        self.admission = admission
+        self.counts = counts
+        self.limits = limits
+        self.faults = faults
+        self.providers = shared.providerKeys.map { [environment = shared.configuration.environment] keys in
+            ProviderGate(keys, environment: environment, credentials: shared.credentials)
+        }
+        self.rules = shared.settings.rules
+        var random = RandomBits()
+        self.unique = UniqueBits(seed: random.pair())
+    }
+
+    func setRules(_ rules: PushRules) { self.rules = rules }
+
+    func connectionClosed(_ connection: ConnectionID) { self.providers?.connectionClosed(connection) }
+
+    /// The most bytes that the body of a push may have.
+    func bodyBytesMax(of request: Request) -> Int {
+        // Only voip pushes may be larger; nothing else of the request matters yet.
+        for index in 0..<request.headerCount {
+            let field = request.header(at: index)
+            if field.name == "apns-push-type" { return PushPayload.bytesMax(type: PushType(field.value)) }
+        }
+        return PushPayload.bytesMax(type: nil)
+    }
+
+    // MARK: Requests
+
+    /// Checks a push and hands it to the engine; also refuses everything that is no route at all, in the provider
+    /// API's order of checks.
+    func push(_ request: Request) {
+        var headers = PushHeaders()
+        for index in 0..<request.headerCount {
+            let field = request.header(at: index)
+            headers.field(name: field.name, value: field.value)
+        }
+        let holder = self.admission.holder(of: request.stream.connection)
+        guard let topic = holder?.topics.defaultTopic, headers.unverifiedTopic == nil else {
+            return self.push(request, headers, by: holder)
+        }
+        topic.withByteView { topic in
+            headers.takeDefaultTopic(topic)
+            self.push(request, headers, by: holder)
+        }
+    }
+
+    /// - Parameter holder: whom the connection's client certificate names; nil when it has none.
+    private func push(_ request: Request, _ headers: PushHeaders, by holder: CertificateHolder?) {
+        let push = PushRequest(
+            method: request.method,
+            path: request.path,
+            headers: headers,
+            body: request.body,
+            isBodyCutShort: request.isBodyTooLarge
+        )
+        var token = DeviceToken()
+        var provider: VerifiedToken?
+        do throws(APNSReason) {
+            let checked = try push.checked(rules: self.rules, token: &token) { headers throws(APNSReason) in
+                let connection = request.stream.connection
+                if let faults = self.faults { try faults.admit(headers.authorization, on: connection) }
+                // As with APNs a certificate says who pushes, whatever token is shown.
+                if let holder { return try holder.authenticate(headers) }
+                provider = try self.providers?.token(headers.authorization, on: connection, now: SystemClock.wall)
+                self.limits.admitted(connection)
+            } authorize: { topic throws(APNSReason) in
+                if let provider, !provider.key.admits(topic: topic) { throw .topicDisallowed }
+                if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
+            }
+            let trace = headers.hasTraceParent ? self.traces.read(request) : ByteView()
+            let command = self.command(checked, token, request, traceCount: trace.count)
+            if let faults = self.faults, faults.isActive, !checked.head.isDryRun {
+                let keyID = provider?.key.keyID
+                faults.submit(command, checked, request, keyID: keyID, headers, trace: trace)
+            } else {
+                let head = checked.head
+                self.outbox.append(
+                    command,
+                    topic: head.topic,
+                    collapseID: head.collapseID,
+                    payload: request.body,
+                    trace: trace
+                )
+            }
+        } catch {
+            if !headers.isDryRun {
+                let topic = headers.unverifiedTopic.flatMap { PushHead.isTopic($0) ? $0.array : nil } ?? []
+                self.outbox.reject(error, topic: topic)
+            }
+            self.answers.refuse(request.stream, error, headers.id ?? self.newAPNsID())
+            // No other check comes to that.
+            if error == .tooManyRequests { self.counts.exceeded(request.stream.connection) }
+        }
+    }
+
+    /// Refuses a request of which nothing more is looked at.
+    func refuse(_ request: Request, _ reason: APNSReason, retryAfterSeconds: UInt32 = 0) {
+        self.outbox.reject(reason)
+        self.answers.refuse(request.stream, reason, self.newAPNsID(), retryAfterSeconds: retryAfterSeconds)
+    }
+
+    private func command(
+        _ push: CheckedPush,
+        _ token: DeviceToken,
+        _ request: Request,
+        traceCount: Int
+    ) -> PushCommand {
+        let expiration: Int64 =
+            switch push.head.expiration {
+            case .absent: PushCommand.expirationAbsent
+            case .zero: 0
+            case .seconds(let seconds): seconds
+            }
+        return PushCommand(
+            reply: self.loop.address(request.stream),
+            token: token,
+            apnsID: push.head.id ?? self.newAPNsID(),
+            isNamedByClient: push.head.id != nil,
+            expiration: expiration,
+            priority: push.head.priority.rawValue,
+            wakes: push.wakes,
+            isDryRun: push.head.isDryRun,
+            topicCount: UInt8(push.head.topic.count),
+            collapseIDCount: UInt8(push.head.collapseID.count),
+            payloadCount: UInt16(request.body.count),
+            traceCount: UInt16(traceCount)
+        )
+    }
+
+    private func newAPNsID() -> APNsID {
+        APNsID(random: self.unique.next())
+    }
+
+    // MARK: Answers
+
+    /// The engine has answered a push.
+    func answer(_ reply: PushReply) {
+        self.outbox.pushAnswered()
+        if case .faulted = reply.address, let faults = self.faults {
+            faults.answer(StreamID(reply.address), reply)
+        } else {
+            self.answers.answer(StreamID(reply.address), reply)
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Bytes
+package import DeviceEngine
+
+/// What leaves the engine together: the records of one commit, and everything that may be told once they are durable.
+///
+/// `@unchecked Sendable`: a group has one owner at a time, and changes owners under the lock of `CommitPipeline`.
+package final class StepGroup: @unchecked Sendable {
+    package internal(set) var records = RecordBatch()
+    var effects: PerOutlet<EffectBatch>
+    /// When the pushes came that wait for its commit.
+    var arrivals: [PushArrival] = []
+    /// Among the effects is a list of topics; there is room for no other one.
+    var hasTopicList = false
+    /// What happened, for the history.
+    var history = HistoryBatch()
+
+    init(loopCount: Int) {
+        self.effects = PerOutlet(loops: (0..<loopCount).map { _ in EffectBatch() }, webhooks: EffectBatch())
+    }
+
+    var isEmpty: Bool {
+        self.records.isEmpty && self.history.isEmpty && self.effects.loops.allSatisfy { $0.isEmpty }
+            && self.effects.webhooks.isEmpty
+    }
+}
+
+/// Where a group goes once nothing of it can be lost: its effects to the loops and webhooks, the rest to the history.
+package struct GroupOutlet: Sendable {
+    package let mailboxes: PerOutlet<LoopMailbox>
+    package let history: any HistoryOutlet
+
+    package init(mailboxes: PerOutlet<LoopMailbox>, history: any HistoryOutlet) {
+        self.mailboxes = mailboxes
+        self.history = history
+    }
+
+    package func makeGroup() -> StepGroup { StepGroup(loopCount: self.mailboxes.loops.count) }
+
+    /// Lets out everything of a group, which is empty afterwards.
+    package func release(_ group: StepGroup) {
+        for loop in self.mailboxes.loops.indices where !group.effects.loops[loop].isEmpty {
+            self.mailboxes.loops[loop].deliver(&group.effects.loops[loop])
+        }
+        if !group.effects.webhooks.isEmpty { self.mailboxes.webhooks.deliver(&group.effects.webhooks) }
+        if !group.history.isEmpty { self.history.submit(&group.history) }
+        group.records.removeAll()
+        group.arrivals.removeAll(keepingCapacity: true)
+        group.hasTopicList = false
+    }
+}

@@ -1,0 +1,107 @@
+import Access
+import Answers
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+
+/// What one caller may do to devices, wakes and streams: what is of a topic beyond theirs is not there.
+struct Reach {
+    let workspace: Workspace
+    private let caller: Caller
+
+    init(_ workspace: Workspace, _ caller: Caller) {
+        self.workspace = workspace
+        self.caller = caller
+    }
+
+    private var engine: EmbeddedEngine { self.workspace.engine }
+    private var dispatcher: Dispatcher { self.workspace.dispatcher }
+
+    /// The device with this token.
+    func device(_ name: Named<DeviceToken>) throws(APIError) -> ReachedDevice {
+        guard let device = name.find(in: self.engine, for: self.caller) else { throw .unknownDevice }
+        return device
+    }
+
+    /// The device with this token, unless it was removed.
+    private func registered(_ name: Named<DeviceToken>) throws(APIError) -> DeviceIndex {
+        let device = try self.device(name).index
+        guard self.engine.identity(device).isRegistered else {
+            let moment = self.engine.snapshot(device).registrationChangedAt
+            throw .unregistered(at: self.workspace.offset.wall(moment))
+        }
+        return device
+    }
+
+    // MARK: Workers
+
+    func report(_ name: Named<WakeID>, _ result: FetchResult) throws(APIError) -> Outcome {
+        guard let wake = name.find(in: self.engine, for: self.caller) else { throw .unknownWake }
+        switch self.dispatcher.report(result, wake: wake) {
+        case .ended, .repeated: return .done
+        case .endedOtherwise(let outcome): throw .wakeEnded(outcome.name)
+        case .unknown: throw .unknownWake
+        }
+    }
+
+    /// - `milliseconds`: nil for as long as a wake has at first.
+    func extend(_ name: Named<WakeID>, by milliseconds: Int64?) throws(APIError) -> Outcome {
+        guard let wake = name.find(in: self.engine, for: self.caller), let topic = self.engine.topic(ofWake: wake)
+        else { throw .unknownWake }
+        switch self.dispatcher.extend(wake, by: milliseconds ?? self.engine.executionWindow(topic)) {
+        case .lasts(let deadline):
+            let timeLeft = deadline.milliseconds - self.engine.now.milliseconds
+            return .extended(wake, deadline: self.workspace.offset.wall(deadline), timeLeft: timeLeft)
+        case .limitReached(let deadline): throw .extensionLimitReached(self.workspace.offset.wall(deadline))
+        case .ended(let outcome): throw .wakeEnded(outcome.name)
+        case .unknown: throw .unknownWake
+        }
+    }
+
+    func drain(_ stream: StreamAddress) throws(APIError) -> Outcome {
+        let isThere = self.dispatcher.streamDraining(stream) { self.caller.reaches($0, in: self.engine) }
+        guard isThere else { throw .unknownStream }
+        return .done
+    }
+
+    // MARK: Devices
+
+    func register(_ token: DeviceToken, _ topic: [UInt8]) throws(APIError) -> Admission {
+        // A token that was removed may move to another topic, but nobody takes it from a topic beyond their own.
+        if self.engine.find(token) != nil, Named(token).find(in: self.engine, for: self.caller) == nil {
+            throw .otherTopic
+        }
+        return topic.withByteView { self.dispatcher.register(token, topic: $0) }
+    }
+
+    func unregister(_ name: Named<DeviceToken>) throws(APIError) -> Outcome {
+        self.dispatcher.unregister(try self.device(name).index)
+        return .done
+    }
+
+    func conditions(_ name: Named<DeviceToken>, _ report: ConditionsReport) throws(APIError) -> Outcome {
+        .conditions(self.dispatcher.conditions(report, try self.registered(name)))
+    }
+
+    // MARK: Operators
+
+    func simulateLaunch(_ name: Named<DeviceToken>) throws(APIError) -> Outcome {
+        switch self.dispatcher.simulateLaunch(try self.registered(name)) {
+        case .launched: return .accepted
+        case .wakeInFlight: throw .wakeInFlight
+        case .noWorker: throw .noWorker
+        }
+    }
+
+    func simulateExpiration(_ name: Named<DeviceToken>) throws(APIError) -> Outcome {
+        guard self.dispatcher.simulateExpiration(try self.device(name).index) else { throw .noWakeInFlight }
+        return .accepted
+    }
+
+    func replay(_ name: Named<DeviceToken>, _ whatIf: WhatIf) throws(APIError) -> PolicyReplay {
+        let device = try self.device(name)
+        let parameters = self.engine.snapshot(device.index).parameters
+        return PolicyReplay(token: device.token, whatIf: whatIf, parameters: parameters, now: self.engine.now)
+    }
+}

@@ -1,0 +1,186 @@
+import Access
+import Answers
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+
+/// Does what callers ask for who wait for an answer: every request is answered once, now or, by the history or with a
+/// list, a little later.
+final class RequestDesk {
+    private let stage: EffectStage
+    private let records: GatewayRecords
+    private let limits: LimitCounts
+    private let commitTimes: () -> CommitTimes
+    private var topicLists = TopicLists()
+    /// The bytes of pushes that may wait or be in flight.
+    private var pendingBytesMax: Int
+    /// How the webhooks are, by topic, as they said last.
+    private(set) var webhooks: [String: WebhookStatus] = [:]
+    private(set) var isDraining = false
+
+    /// What comes of a request.
+    private enum Reply {
+        case outcome(Outcome)
+        /// The history answers.
+        case question(HistoryQuestion.Subject)
+        /// The stream begins.
+        case stream([UInt8], SubscriptionRequest)
+        /// Lists of topics are written one by one.
+        case topicList
+    }
+
+    init(
+        _ stage: EffectStage,
+        _ records: GatewayRecords,
+        _ limits: LimitCounts,
+        pendingBytesMax: Int,
+        commitTimes: @escaping () -> CommitTimes
+    ) {
+        self.stage = stage
+        self.records = records
+        self.limits = limits
+        self.pendingBytesMax = pendingBytesMax
+        self.commitTimes = commitTimes
+    }
+
+    func perform(_ request: EngineRequest, _ workspace: Workspace) {
+        do throws(APIError) {
+            switch try self.reply(to: request, workspace) {
+            case .outcome(let outcome): self.stage.answer(request.reply, outcome)
+            case .question(let subject): self.ask(request.reply, subject, workspace)
+            case .stream(let topic, let subscription):
+                // The stream begins before the wakes that its subscription brings at once.
+                self.stage.subscribed(request.reply)
+                _ = topic.withByteView { workspace.dispatcher.subscribed(request.reply, topic: $0, subscription) }
+            case .topicList: self.topicLists.append(request.reply, request.caller)
+            }
+        } catch {
+            self.stage.answer(request.reply, .refused(error))
+        }
+    }
+
+    /// Answers as the request says it is to be once the store has failed.
+    func performAfterFailure(_ request: EngineRequest, _ workspace: Workspace) {
+        let error: StoreError?
+        switch request.afterFailedStore {
+        case .refused: error = workspace.failure?.error
+        case .answeredFromDurableState: error = workspace.failure?.durableError
+        case .answered: error = nil
+        }
+        guard let error else { return self.perform(request, workspace) }
+        self.stage.answer(request.reply, .refused(.storeFailed(error)))
+    }
+
+    /// Launches nothing more, and has the outlets say goodbye.
+    func drain(_ workspace: Workspace) {
+        self.isDraining = true
+        workspace.dispatcher.drain()
+        self.stage.draining()
+    }
+
+    /// A webhook says how it is; nil when its topic has none any more.
+    func webhookChanged(_ topic: String, _ status: WebhookStatus?) { self.webhooks[topic] = status }
+
+    func pendingBytesChanged(max: Int) { self.pendingBytesMax = max }
+
+    /// The next step has a list of topics to write.
+    var isTopicListNext: Bool { self.topicLists.isNext(self.stage.group) }
+
+    /// Writes the list of topics that is next, if there is room for one.
+    func writeNextTopicList(_ workspace: Workspace) {
+        self.topicLists.writeNext(to: self.stage, workspace, self.webhooks)
+    }
+
+    private func reply(to request: EngineRequest, _ workspace: Workspace) throws(APIError) -> Reply {
+        let reach = Reach(workspace, request.caller)
+        switch request.verb {
+        case .subscribe(let topic, let subscription): return try self.subscribe(topic, subscription, workspace)
+        case .report(let wake, let result): return .outcome(try reach.report(wake, result))
+        case .extend(let wake, let milliseconds): return .outcome(try reach.extend(wake, by: milliseconds))
+        case .drainStream(let stream): return .outcome(try reach.drain(stream))
+        case .register(let token, let topic): return .outcome(try self.register(token, topic, reach))
+        case .unregister(let device): return .outcome(try reach.unregister(device))
+        case .conditions(let device, let report): return .outcome(try reach.conditions(device, report))
+        case .simulateLaunch(let device): return .outcome(try reach.simulateLaunch(device))
+        case .simulateExpiration(let device): return .outcome(try reach.simulateExpiration(device))
+        case .explain(let device): return .question(.explanation(try self.explanation(device, reach)))
+        case .devicePushes(let device): return .question(.pushes(try reach.device(device).token))
+        case .whatIf(let device, let whatIf): return .question(.whatIf(try reach.replay(device, whatIf)))
+        case .push(let apnsID, let device): return .question(.push(apnsID, device: device))
+        case .statistics: return .outcome(.statistics(workspace.statistics(self.records, self.limits)))
+        case .topicStatistics(let topic):
+            guard let topic = topic.withByteView({ workspace.engine.findTopic($0) }) else { throw .unknownTopic }
+            return .outcome(.statistics(workspace.statistics(topic, self.records)))
+        case .topics: return .topicList
+        case .readiness: return .outcome(try self.readiness(workspace))
+        case .metrics(let figures): return .outcome(self.metrics(figures, workspace))
+        }
+    }
+
+    private func subscribe(
+        _ topic: [UInt8],
+        _ subscription: SubscriptionRequest,
+        _ workspace: Workspace
+    ) throws(APIError) -> Reply {
+        guard !self.isDraining else { throw .shutdown }
+        if let limit = topic.withByteView({ workspace.dispatcher.limitMet(topic: $0, subscription) }) {
+            self.limits.met(limit)
+            throw limit == .streamsPerDeviceMax ? .tooManyStreamsOfDevice : .full
+        }
+        return .stream(topic, subscription)
+    }
+
+    private func register(_ token: DeviceToken, _ topic: [UInt8], _ reach: Reach) throws(APIError) -> Outcome {
+        switch try reach.register(token, topic) {
+        case .refused(.otherTopic): throw .otherTopic
+        case .refused(let refusal):
+            if let limit = refusal.limit { self.limits.met(limit) }
+            throw .full
+        case .device, .newcomer: return .registered(token, topic: topic)
+        }
+    }
+
+    private func readiness(_ workspace: Workspace) throws(APIError) -> Outcome {
+        if let failure = workspace.failure { throw .storeFailed(failure.error) }
+        guard !self.isDraining else { throw .shutdown }
+        return .ready
+    }
+
+    private func explanation(_ name: Named<DeviceToken>, _ reach: Reach) throws(APIError) -> Explanation {
+        let device = try reach.device(name)
+        let snapshot = reach.workspace.dispatcher.snapshot(device.index)
+        return Explanation(
+            device: snapshot,
+            webhook: self.webhooks[snapshot.topic],
+            policy: self.records.policies.current,
+            now: reach.workspace.engine.now,
+            offset: reach.workspace.offset
+        )
+    }
+
+    private func ask(_ reply: StreamAddress, _ subject: HistoryQuestion.Subject, _ workspace: Workspace) {
+        self.stage.ask(
+            HistoryQuestion(
+                reply: reply,
+                subject: subject,
+                key: workspace.engine.historyKey,
+                offset: workspace.offset,
+                policies: self.records.policies
+            )
+        )
+    }
+
+    private func metrics(_ figures: GatewayFigures, _ workspace: Workspace) -> Outcome {
+        let metrics = EngineMetrics(
+            workspace: workspace,
+            records: self.records,
+            limits: self.limits,
+            webhooks: self.webhooks,
+            isDraining: self.isDraining,
+            pendingBytesMax: self.pendingBytesMax,
+            commitTimes: self.commitTimes()
+        )
+        return .document(metrics.document(figures))
+    }
+}

@@ -1,0 +1,136 @@
+package import Access
+package import Bytes
+package import DeviceEngine
+package import LaunchPolicy
+package import Platform
+package import Settings
+package import WakeDispatch
+
+/// What a loop has for the engine besides pushes.
+package enum EngineCommand: Sendable {
+    /// Somebody asks for something, and waits.
+    case request(EngineRequest)
+    /// A push was refused before it reached the engine.
+    case rejected(reason: Int, topic: [UInt8])
+    case streamEnded(StreamAddress)
+    case streamPaused(StreamAddress, Bool)
+    /// A stream may hold more or fewer wakes from now on.
+    case slotsChanged(StreamAddress, Int)
+    /// A stream goes on without a wake it held, whose attempt counts unless its worker never got it.
+    case lost(StreamAddress, WakeID, takingBackAttempt: Bool)
+    /// How a topic's webhook is; nil when it has none any more.
+    case webhookChanged(topic: String, WebhookStatus?)
+    /// Another configuration is in force from here on.
+    indirect case configure(EngineSettings)
+    /// The first token was issued: workers are asked who they are.
+    case workersAsked
+    /// Launch nothing new from now on.
+    case drain
+}
+
+/// What a caller asks of the engine, and who waits for the answer.
+package struct EngineRequest: Sendable {
+    package let reply: StreamAddress
+    /// Whose topics alone it reaches.
+    package let caller: Caller
+    package let afterFailedStore: AfterFailedStore
+    package let verb: EngineVerb
+
+    package init(reply: StreamAddress, caller: Caller, afterFailedStore: AfterFailedStore, _ verb: EngineVerb) {
+        self.reply = reply
+        self.caller = caller
+        self.afterFailedStore = afterFailedStore
+        self.verb = verb
+    }
+}
+
+/// What the engine does for a caller who waits for its answer.
+package enum EngineVerb: Sendable {
+    case subscribe(topic: [UInt8], SubscriptionRequest)
+    case report(Named<WakeID>, FetchResult)
+    /// More time for a wake, in milliseconds from now; nil for as long as a wake has at first.
+    case extend(Named<WakeID>, milliseconds: Int64?)
+    /// No more wakes for a stream, which ends after its last.
+    case drainStream(StreamAddress)
+    case register(DeviceToken, topic: [UInt8])
+    case unregister(Named<DeviceToken>)
+    case conditions(Named<DeviceToken>, ConditionsReport)
+    case simulateLaunch(Named<DeviceToken>)
+    case simulateExpiration(Named<DeviceToken>)
+    case explain(Named<DeviceToken>)
+    /// The last pushes to a device.
+    case devicePushes(Named<DeviceToken>)
+    /// What would have become of a device's pushes under another policy.
+    case whatIf(Named<DeviceToken>, WhatIf)
+    /// The way of a push, to one device if one is named.
+    case push(APNsID, device: DeviceToken?)
+    case statistics
+    case topicStatistics(topic: [UInt8])
+    case topics
+    case readiness
+    case metrics(GatewayFigures)
+}
+
+/// What becomes of a request once the store has failed, when nothing changes any more.
+package enum AfterFailedStore: Hashable, Sendable {
+    /// The request is refused: it would change something.
+    case refused
+    /// The request is answered from what was durable last, as far as that can be read.
+    case answeredFromDurableState
+    /// The request is answered as ever: nothing of what is stored is in it, or it tells of the failure.
+    case answered
+}
+
+/// What the engine's thread goes on with after a reload.
+package struct EngineSettings: Sendable {
+    let engine: EngineConfiguration
+    /// The bytes of payloads that a worker's stream may hold unanswered.
+    let wakeBytesPerStreamMax: Int
+    /// Called on the engine's thread when they are in force, with the number of the launch policy.
+    let inForce: @Sendable (UInt32) -> Void
+
+    package init(
+        engine: EngineConfiguration,
+        wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
+        inForce: @escaping @Sendable (UInt32) -> Void
+    ) {
+        self.engine = engine
+        self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
+        self.inForce = inForce
+    }
+
+    package init(_ configuration: GatewayConfiguration, inForce: @escaping @Sendable (UInt32) -> Void) {
+        self.init(
+            engine: configuration.engine,
+            wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
+            inForce: inForce
+        )
+    }
+}
+
+/// What metrics show that the engine does not know.
+package struct GatewayFigures: Sendable {
+    let process: ProcessFigures
+    /// When the gateway started, in milliseconds since 1970.
+    let startedAt: Int64
+    /// Open connections by listener's role.
+    let connections: [(role: ListenerRole, count: Int)]
+    /// When the edge's certificate ends, in seconds since 1970; nil when there is none.
+    let certificateExpiry: Int64?
+    /// The topics that the configuration names, which are shown by name.
+    let topics: [String]
+
+    package init(
+        process: ProcessFigures,
+        startedAt: Int64,
+        connections: [(role: ListenerRole, count: Int)],
+        certificateExpiry: Int64?,
+        topics: [String]
+    ) {
+        self.process = process
+        self.startedAt = startedAt
+        self.connections = connections
+        self.certificateExpiry = certificateExpiry
+        self.topics = topics
+    }
+}

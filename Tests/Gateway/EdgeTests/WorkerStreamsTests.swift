@@ -1,0 +1,155 @@
+import Access
+import Edge
+import HTTPTransport
+import Settings
+import Testing
+
+@Suite("The workers' streams of a loop", .timeLimit(.minutes(15)))
+struct WorkerStreamsTests {
+    private static let connection = ConnectionID(index: 1, generation: 1)
+
+    private static func stream(_ number: Int32) -> StreamID { StreamID(connection: connection, number: number) }
+
+    /// What a worker shows.
+    private static func proof() throws -> ShownProof {
+        let desk = try OperationDesk()
+        _ = desk.serve("GET /v1/topics/\(OperationDesk.topic)/wakes", on: .edge, token: try desk.token(.worker))
+        return try #require(desk.lastProof)
+    }
+
+    // MARK: Every place and every event
+
+    /// Where a stream is.
+    enum Place: CaseIterable {
+        case unknown
+        /// At the engine.
+        case asked
+        case open
+        /// Its worker does not read.
+        case paused
+        /// It has held a wake and is gone.
+        case closed
+
+        func streams() throws -> WorkerStreams {
+            var streams = WorkerStreams()
+            if self == .unknown { return streams }
+            streams.ask(stream(1), try proof())
+            if self == .asked { return streams }
+            streams.begin(stream(1), streams.takeAsked(stream(1)), now: 0)
+            switch self {
+            case .unknown, .asked, .open: ()
+            case .paused: _ = streams.wrote(to: stream(1), queued: 11, bytesMax: 10, now: 0)
+            case .closed:
+                _ = streams.give(to: stream(1))
+                _ = streams.remove(stream(1))
+            }
+            return streams
+        }
+    }
+
+    /// What happens to it.
+    enum Event: CaseIterable {
+        case answered, gone, wake, release, write, writeMuch, drained
+
+        /// What the loop is told; nil for nothing.
+        func happen(to streams: inout WorkerStreams) -> Bool? {
+            switch self {
+            case .answered: streams.takeAsked(stream(1)) != nil
+            case .gone: streams.remove(stream(1))
+            case .wake: streams.give(to: stream(1))
+            case .release: streams.release(from: stream(1))
+            case .write: streams.wrote(to: stream(1), queued: 10, bytesMax: 10, now: 1)
+            case .writeMuch: streams.wrote(to: stream(1), queued: 11, bytesMax: 10, now: 1)
+            case .drained: streams.drained(stream(1))
+            }
+        }
+    }
+
+    /// What is told of each event in each place: whether the stream was asked for, was open, has the first wake of its
+    /// connection or lost the last, is paused from now on, or goes on.
+    private static let told: [Place: [Event: Bool?]] = [
+        .unknown: Self.nothing,
+        .asked: Self.nothing.merging([.answered: true]) { $1 },
+        .open: [
+            .answered: false, .gone: true, .wake: true, .release: false, .write: false, .writeMuch: true,
+            .drained: false,
+        ],
+        .paused: [
+            .answered: false, .gone: true, .wake: true, .release: false, .write: false, .writeMuch: false,
+            .drained: true,
+        ],
+        .closed: Self.nothing,
+    ]
+
+    private static let nothing: [Event: Bool?] = [
+        .answered: false, .gone: false, .wake: Bool?.none, .release: Bool?.none, .write: false, .writeMuch: false,
+        .drained: false,
+    ]
+
+    @Test("Whatever happens to it wherever it is", arguments: Place.allCases, Event.allCases)
+    func events(place: Place, event: Event) throws {
+        var streams = try place.streams()
+        let told = event.happen(to: &streams)
+        let expected = try #require(Self.told[place]?[event])
+        #expect(told == expected)
+        let isOpen = [.open, .paused].contains(place) && event != .gone
+        #expect(streams.isOpen(Self.stream(1)) == isOpen && streams.isEmpty == !isOpen)
+    }
+
+    // MARK: Connections
+
+    @Test("A connection holds the wakes of its streams, and has PINGs by that")
+    func load() {
+        var streams = WorkerStreams()
+        #expect(streams.load(of: Self.connection) == nil)
+        for number: Int32 in [1, 3] { streams.begin(Self.stream(number), nil, now: 0) }
+        #expect(streams.load(of: Self.connection)?.pingSeconds == 30)
+        let areFirst = [1, 3, 3].map { streams.give(to: Self.stream($0)) }
+        #expect(areFirst == [true, false, false])
+        #expect(streams.load(of: Self.connection)?.wakes == 3)
+        #expect(streams.load(of: Self.connection)?.pingSeconds == 5)
+        _ = streams.remove(Self.stream(3))
+        #expect(streams.load(of: Self.connection)?.wakes == 1)
+        let isLast = streams.release(from: Self.stream(1))
+        #expect(isLast == true)
+        #expect(streams.load(of: Self.connection)?.pingSeconds == 30)
+        _ = streams.remove(Self.stream(1))
+        #expect(streams.load(of: Self.connection)?.streams == [])
+        #expect(streams.load(of: Self.connection)?.pingSeconds == nil)
+    }
+
+    @Test("A connection is forgotten with its streams, and no other")
+    func forgotten() {
+        var streams = WorkerStreams()
+        let other = StreamID(connection: ConnectionID(index: 1, generation: 2), number: 1)
+        for stream in [Self.stream(1), Self.stream(3), other] { streams.begin(stream, nil, now: 0) }
+        let forgotten = [streams.removeAll(of: Self.connection), streams.removeAll(of: Self.connection)]
+        #expect(forgotten == [[Self.stream(1), Self.stream(3)], []])
+        #expect(streams.load(of: Self.connection) == nil)
+        #expect(!streams.isOpen(Self.stream(1)) && streams.isOpen(other))
+    }
+
+    // MARK: Time and proofs
+
+    @Test("A stream is silent once nothing was written to it for long")
+    func silence() {
+        var streams = WorkerStreams()
+        streams.begin(Self.stream(1), nil, now: 1000)
+        streams.begin(Self.stream(3), nil, now: 2000)
+        let interval = WorkerStreams.keepAliveInterval
+        #expect(streams.silent(now: 999 + interval).isEmpty)
+        #expect(streams.silent(now: 1000 + interval) == [Self.stream(1)])
+        _ = streams.wrote(to: Self.stream(1), queued: 0, bytesMax: 10, now: 3000)
+        #expect(streams.silent(now: 2000 + interval) == [Self.stream(3)])
+    }
+
+    @Test("The streams are found whose proof is good no more")
+    func proofs() throws {
+        var streams = WorkerStreams()
+        streams.begin(Self.stream(1), try Self.proof(), now: 0)
+        streams.begin(Self.stream(3), nil, now: 0)
+        #expect(streams.withoutProof { $0 != nil } == [Self.stream(3)])
+        #expect(streams.withoutProof { $0 == nil } == [Self.stream(1)])
+        #expect(streams.withoutProof { _ in true }.isEmpty)
+    }
+}

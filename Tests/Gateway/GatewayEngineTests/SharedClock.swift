@@ -1,0 +1,32 @@
+import EngineRoom
+import Synchronization
+import WakeGateTestKit
+
+/// Clocks that a test moves, and an engine reads through closures that any thread may call.
+final class SharedClock: Sendable {
+    private let clock: Mutex<VirtualClock>
+
+    init(boot: Int64, wall: Int64) {
+        self.clock = Mutex(VirtualClock(boot: boot, wall: wall))
+    }
+
+    var now: VirtualClock { self.clock.withLock { $0 } }
+
+    func change(_ change: (inout VirtualClock) -> Void) { self.clock.withLock { change(&$0) } }
+}
+
+extension EngineWorld {
+    /// A world with these clocks, in which nothing is left to chance.
+    init(_ clock: SharedClock, seed: UInt64) {
+        self.init(
+            wall: { clock.now.wall },
+            boot: { clock.now.boot },
+            monotonic: { clock.now.boot },
+            bootID: nil,
+            makeRandom: {
+                var generator = SeededGenerator(seed: seed)
+                return { (generator.next(), generator.next()) }
+            }
+        )
+    }
+}

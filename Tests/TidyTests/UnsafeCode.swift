@@ -1,0 +1,70 @@
+/// Where the compiler's proof of memory safety ends: the code that says `unsafe`.
+///
+/// The one file that imports a C module may, as nobody else makes its calls. What else may is named here, each with
+/// its reason; everybody else reaches memory, files and clocks by types that cannot be misused.
+enum UnsafeCode {
+    struct Home {
+        /// A module, or one file of it as `MODULE/FILE.swift`.
+        let place: String
+        let reason: String
+    }
+
+    static let homes: [Home] = [
+        Home(place: "Bytes", reason: "owns raw memory, and checks each access to it"),
+        Home(place: "Platform", reason: "makes the system's calls"),
+        Home(place: "DeviceEngine/DeviceTable.swift", reason: "holds rows that never move, a million of them"),
+        Home(
+            place: "DeviceEngine/LazyMemory.swift",
+            reason: "costs a pointer where an optional costs all its value does"
+        ),
+        Home(
+            place: "DeviceEngine/PushContent.swift",
+            reason: "keeps a push in one block, and the policy a number for it"
+        ),
+        Home(place: "HTTPTransport/HuffmanCode.swift", reason: "on a push's way: reads its tables without a check"),
+        Home(place: "HTTPTransport/MemoryPool.swift", reason: "is the allocator of libnghttp2"),
+        Home(place: "HTTPTransport/Request.swift", reason: "on a push's way: lends header fields, not copies"),
+        Home(place: "HTTPTransport/Response.swift", reason: "on a push's way: keeps fields without allocating"),
+        Home(place: "HTTPTransport/StreamPool.swift", reason: "hands out places in memory that never moves"),
+        Home(place: "HTTPTransport/StreamState.swift", reason: "on a push's way: memory of fields that is used again"),
+        Home(
+            place: "History/HalfWordSorter.swift",
+            reason: "sorts lots of events in passes without a check an element"
+        ),
+        Home(place: "HTTPClient/HTTPTransfer.swift", reason: "takes what libcurl's callbacks hand over"),
+        Home(place: "HTTPClient/IPAddress.swift", reason: "reads addresses as the system's resolver does"),
+        Home(place: "CommandLineTool/Terminal.swift", reason: "sets up the terminal"),
+    ]
+
+    static func violations(in files: [SourceText], homes: [Home] = Self.homes) -> [Violation] {
+        let places = Set(homes.map(\.place))
+        return files.filter { $0.isSource && !self.importsC($0) && places.isDisjoint(with: self.places(of: $0)) }
+            .flatMap { file in
+                self.lines(of: file).map { line in
+                    Violation(
+                        path: file.path,
+                        line: line,
+                        message: "no `unsafe`: use the views of Bytes and the files of Platform"
+                    )
+                }
+            }
+    }
+
+    /// Homes of no unsafe code.
+    static func unneeded(for files: [SourceText], homes: [Home] = Self.homes) -> [String] {
+        let used = files.filter { $0.isSource && !self.importsC($0) && !self.lines(of: $0).isEmpty }
+        return Set(homes.map(\.place)).subtracting(used.flatMap(self.places)).sorted()
+    }
+
+    private static func places(of file: SourceText) -> [String] {
+        [file.module, "\(file.module)/\(file.path.split(separator: "/").last ?? "")"]
+    }
+
+    private static func importsC(_ file: SourceText) -> Bool {
+        file.code.contains { ModuleImports.importedModule($0).map(ModuleImports.isCModule) ?? false }
+    }
+
+    private static func lines(of file: SourceText) -> [Int] {
+        zip(1..., file.code).filter { BannedWords.contains("unsafe", in: $0.1) }.map(\.0)
+    }
+}
