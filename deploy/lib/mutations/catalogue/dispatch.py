@@ -13,7 +13,8 @@ MUTATIONS = [
         "dispatch.freed-slot",
         "a slot that a result has freed goes to a device that waits",
         DISPATCHER,
-        "            self.changed(subscription)\n            self.freed.append(subscription)\n            self.endIfDrained(subscription)\n",
+        "            self.changed(subscription)\n            self.freed.append(subscription)\n"
+        "            self.endIfDrained(subscription)\n",
         "            self.changed(subscription)\n            self.endIfDrained(subscription)\n",
         SIMULATION,
     ),
@@ -101,8 +102,10 @@ MUTATIONS = [
         "dispatch.naming-first",
         "a stream that names a device goes before those that do not",
         DISPATCHER,
-        "if let naming = self.workers[place].naming(token) { return naming }\n        return self.workers[place].nextInRotation()",
-        "if let next = self.workers[place].nextInRotation() { return next }\n        return self.workers[place].naming(token)",
+        "if let naming = self.workers[place].naming(token) { return naming }\n"
+        "        return self.workers[place].nextInRotation()",
+        "if let next = self.workers[place].nextInRotation() { return next }\n"
+        "        return self.workers[place].naming(token)",
         SIMULATION,
     ),
     Mutation(

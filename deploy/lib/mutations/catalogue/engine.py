@@ -153,7 +153,8 @@ MUTATIONS = [
         "Sources/Engines/DeviceEngine/EmbeddedEngine+Records.swift",
         "takingBackAttempt: true,",
         "takingBackAttempt: false,",
-        r"(WakeDispatchTests\.CrashSimulationTests|DeviceEngineTests\.RestoreTests|GatewayEngineTests\.CoreRestartTests)",
+        r"(WakeDispatchTests\.CrashSimulationTests|"
+        r"DeviceEngineTests\.RestoreTests|GatewayEngineTests\.CoreRestartTests)",
     ),
     Mutation(
         "engine.rate",

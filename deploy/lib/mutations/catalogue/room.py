@@ -27,8 +27,10 @@ MUTATIONS = [
         "room.released-before-commit",
         "a wake leaves only when its launch is durable",
         PIPELINE,
-        "                if !self.group.records.isEmpty { try self.commit() }\n                self.outlet.release(self.group)\n",
-        "                self.outlet.release(self.group)\n                if !self.group.records.isEmpty { try self.commit() }\n",
+        "                if !self.group.records.isEmpty { try self.commit() }\n"
+        "                self.outlet.release(self.group)\n",
+        "                self.outlet.release(self.group)\n"
+        "                if !self.group.records.isEmpty { try self.commit() }\n",
         ALL,
     ),
     Mutation(
@@ -36,7 +38,8 @@ MUTATIONS = [
         "what happened is in the commit of what it changed, for a history that lags behind",
         DESK,
         "            self.numbers?.write(self.stage.group.history, to: &self.stage.group.records)\n",
-        "            if !engine.hasChanges { self.numbers?.write(self.stage.group.history, to: &self.stage.group.records) }\n",
+        "            if !engine.hasChanges { "
+        "self.numbers?.write(self.stage.group.history, to: &self.stage.group.records) }\n",
         SIMULATION,
     ),
     Mutation(
@@ -44,7 +47,8 @@ MUTATIONS = [
         "the clock is in every commit, so that policy time never goes back",
         DESK,
         "            self.stage.group.records.append(RecordKey(.clock)) { record.store(to: &$0) }\n",
-        "            if !engine.hasChanges { self.stage.group.records.append(RecordKey(.clock)) { record.store(to: &$0) } }\n",
+        "            if !engine.hasChanges { "
+        "self.stage.group.records.append(RecordKey(.clock)) { record.store(to: &$0) } }\n",
         SIMULATION,
     ),
     Mutation(
@@ -92,7 +96,8 @@ MUTATIONS = [
         "after a failure questions are answered from what is durable",
         STORED,
         "try store.reload { key, content throws(StoreError) in try stored.take(key, content) }",
-        "try store.reload { key, content throws(StoreError) in if key.kind != .device { try stored.take(key, content) } }",
+        "try store.reload { key, content throws(StoreError) in if "
+        "key.kind != .device { try stored.take(key, content) } }",
         ALL,
     ),
     Mutation(
