@@ -19,7 +19,7 @@ enum ModuleImports {
         ],
         "History": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "Platform", "SQLite"],
         "HTTPTransport": ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Glibc", "Platform", "Synchronization"],
-        "LinuxConditions": ["CNetlink", "Glibc", "Platform"],
+        "LinuxConditions": ["CNetlink", "CSystemBus", "Glibc", "Platform"],
         "ServiceManager": ["CSystemd", "Glibc"],
         "HTTPClient": ["CLibcurl", "Glibc", "Platform"],
         "WakeWorker": [
