@@ -3,6 +3,8 @@
 from mutations.mutation import Mutation
 
 DISPATCHER = "Sources/Engines/WakeDispatch/Dispatcher.swift"
+STREAMS = "Sources/Engines/WakeDispatch/StreamTable.swift"
+ENDED = "Sources/Engines/WakeDispatch/EndedStreams.swift"
 SUBSCRIPTION = "Sources/Engines/WakeDispatch/Subscription.swift"
 WORKERS = "Sources/Engines/WakeDispatch/TopicWorkers.swift"
 SIMULATION = r"WakeDispatchTests\.SimulationTests"
@@ -13,24 +15,26 @@ MUTATIONS = [
         "dispatch.freed-slot",
         "a slot that a result has freed goes to a device that waits",
         DISPATCHER,
-        "            self.changed(subscription)\n            self.freed.append(subscription)\n            self.endIfDrained(subscription)\n",
-        "            self.changed(subscription)\n            self.endIfDrained(subscription)\n",
+        "            self.streams.answered(subscription)\n            self.slotFreed(subscription)\n",
+        "            self.streams.answered(subscription)\n            self.endIfDrained(subscription)\n",
         SIMULATION,
     ),
     Mutation(
         "dispatch.expired-slot",
         "a slot that an expired wake has freed goes to a device that waits",
         DISPATCHER,
-        "            self.changed(subscription)\n        }\n        self.freed.append(subscription)\n",
-        "            self.changed(subscription)\n        }\n",
+        "        if subscription.request.stallsWhenSilent { self.streams.expired(wake, subscription) }\n"
+        "        self.slotFreed(subscription)\n",
+        "        if subscription.request.stallsWhenSilent { self.streams.expired(wake, subscription) }\n"
+        "        self.endIfDrained(subscription)\n",
         SIMULATION,
     ),
     Mutation(
         "dispatch.new-stream",
         "a new stream gets what waits",
         DISPATCHER,
-        "        self.workers[Int(topic.rawValue)].insert(subscription)\n        self.freed.append(subscription)\n",
-        "        self.workers[Int(topic.rawValue)].insert(subscription)\n",
+        "self.freed.append(self.streams.insert(address, topic, request))",
+        "_ = self.streams.insert(address, topic, request)",
         SIMULATION,
     ),
     Mutation(
@@ -100,9 +104,11 @@ MUTATIONS = [
     Mutation(
         "dispatch.naming-first",
         "a stream that names a device goes before those that do not",
-        DISPATCHER,
-        "if let naming = self.workers[place].naming(token) { return naming }\n        return self.workers[place].nextInRotation()",
-        "if let next = self.workers[place].nextInRotation() { return next }\n        return self.workers[place].naming(token)",
+        STREAMS,
+        "        if let naming = self.workers[place].naming(device) { return naming }\n"
+        "        return self.workers[place].nextInRotation()\n",
+        "        if let next = self.workers[place].nextInRotation() { return next }\n"
+        "        return self.workers[place].naming(device)\n",
         SIMULATION,
     ),
     Mutation(
@@ -116,9 +122,9 @@ MUTATIONS = [
     Mutation(
         "dispatch.stream-lost",
         "the wakes of a stream that ended are lost at once, and launched again",
-        DISPATCHER,
-        "if !subscription.wakes.isEmpty { self.ending.append(subscription) }",
-        "if subscription.wakes.isEmpty { self.ending.append(subscription) }",
+        ENDED,
+        "if !stream.wakes.isEmpty { self.streams.append(stream) }",
+        "if stream.wakes.isEmpty { self.streams.append(stream) }",
         SIMULATION,
     ),
     Mutation(
@@ -141,16 +147,16 @@ MUTATIONS = [
         "dispatch.drain",
         "a gateway that ends launches nothing new",
         DISPATCHER,
-        "guard !self.isDraining else { return false }\n        return self.freeStream",
-        "return self.freeStream",
+        "self.isDraining ? nil : self.streams.free(topic, token)",
+        "self.streams.free(topic, token)",
         r"(WakeDispatchTests|GatewayEngineTests)",
     ),
     Mutation(
         "dispatch.extension-scope",
         "a stream is drained only for a caller who reaches its topic",
         DISPATCHER,
-        "guard let subscription = self.subscriptions[address], isAdmitted(subscription.topic) else { return false }",
-        "guard let subscription = self.subscriptions[address] else { return false }",
+        "guard let subscription = self.streams[address], isAdmitted(subscription.topic) else { return false }",
+        "guard let subscription = self.streams[address] else { return false }",
         r"GatewayEngineTests\.CallerReachTests",
     ),
 ]

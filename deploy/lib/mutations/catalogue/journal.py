@@ -4,7 +4,8 @@ from mutations.mutation import Mutation
 
 FOLDER = "Sources/Drivers/DeviceJournal"
 JOURNAL = f"{FOLDER}/Journal.swift"
-ALL = r"DeviceJournalTests\."
+DAMAGE = r"DeviceJournalTests\.(DamageTests|DamageSweepTests|LogDamageTests|JournalTests)"
+FORMER = r"DeviceJournalTests\.FormerJournalTests"
 
 MUTATIONS = [
     Mutation(
@@ -13,7 +14,7 @@ MUTATIONS = [
         f"{FOLDER}/JournalRow.swift",
         "guard RowChecksum.of(content, row: row) == checksum else",
         "guard RowChecksum.of(content, row: row) == checksum || row > 0 else",
-        ALL,
+        DAMAGE,
     ),
     Mutation(
         "journal.checksum-of-place",
@@ -21,7 +22,7 @@ MUTATIONS = [
         f"{FOLDER}/RowChecksum.swift",
         "XXH64_hash_t(bitPattern: row)",
         "XXH64_hash_t(bitPattern: row - row)",
-        ALL,
+        DAMAGE,
     ),
     Mutation(
         "journal.chain",
@@ -29,7 +30,7 @@ MUTATIONS = [
         f"{FOLDER}/JournalLoader.swift",
         "guard self.next ?? checksum == checksum else {",
         "guard self.next ?? checksum == checksum || row > 0 else {",
-        ALL,
+        DAMAGE,
     ),
     Mutation(
         "journal.mark",
@@ -37,7 +38,7 @@ MUTATIONS = [
         JOURNAL,
         "                row: self.records.rows.next - 1,\n",
         "                row: min(self.records.rows.next - 1, 1),\n",
-        ALL,
+        DAMAGE,
     ),
     Mutation(
         "journal.mark-checksum",
@@ -45,7 +46,7 @@ MUTATIONS = [
         f"{FOLDER}/JournalMark.swift",
         "guard Self.word(bytes, 56) == UInt64(bitPattern: RowChecksum.of(bytes[0..<56], row: 0)) else { return nil }\n",
         "",
-        ALL,
+        DAMAGE,
     ),
     Mutation(
         "journal.sync",
@@ -53,7 +54,7 @@ MUTATIONS = [
         f"{FOLDER}/JournalFile.swift",
         'try database.execute("PRAGMA synchronous = FULL")',
         'try database.execute("PRAGMA synchronous = NORMAL")',
-        r"(DeviceJournalTests|WakeDispatchTests\.CrashSimulationTests)",
+        r"(DeviceJournalTests\.FaultJournalTests|WakeDispatchTests\.CrashSimulationTests)",
     ),
     Mutation(
         "journal.failure-stays",
@@ -61,7 +62,7 @@ MUTATIONS = [
         JOURNAL,
         "            self.progress.fail(error)\n            throw error\n        }\n        self.noteCommit()",
         "            throw error\n        }\n        self.noteCommit()",
-        ALL,
+        r"DeviceJournalTests\.(FaultJournalTests|FaultStoreTests|CheckpointTests)",
     ),
     Mutation(
         "journal.live-records-copied",
@@ -69,7 +70,7 @@ MUTATIONS = [
         JOURNAL,
         "if row.liveBytes > 0 { try self.copyLiveRecords(of: self.records.rows.first, table) }",
         "if row.liveBytes > 100 { try self.copyLiveRecords(of: self.records.rows.first, table) }",
-        ALL,
+        r"DeviceJournalTests\.(CompactionTests|JournalTests)",
     ),
     Mutation(
         "journal.held-events",
@@ -77,7 +78,7 @@ MUTATIONS = [
         JOURNAL,
         "let end = min(newest, self.releaseHeldRows())",
         "let end = max(newest, self.releaseHeldRows() & 0)",
-        ALL,
+        r"DeviceJournalTests\.HeldEventTests",
     ),
     Mutation(
         "journal.former-copy",
@@ -85,7 +86,7 @@ MUTATIONS = [
         JOURNAL,
         "if journal.format < JournalFile.format, let reader {",
         "if journal.format < 0, let reader {",
-        ALL,
+        FORMER,
     ),
     Mutation(
         "journal.former-copy-removed",
@@ -93,7 +94,7 @@ MUTATIONS = [
         JOURNAL,
         "        } else if journal.loss == nil {\n            FormerJournal.removeAll(self.place)\n        }\n",
         "        }\n",
-        ALL,
+        FORMER,
     ),
     Mutation(
         "journal.former-copy-kept-at-loss",
@@ -101,6 +102,6 @@ MUTATIONS = [
         JOURNAL,
         "        } else if journal.loss == nil {\n            FormerJournal.removeAll(self.place)\n        }\n",
         "        } else {\n            FormerJournal.removeAll(self.place)\n        }\n",
-        ALL,
+        FORMER,
     ),
 ]

@@ -6,7 +6,7 @@ MUTATIONS = [
     Mutation(
         "peers.history-durable",
         "the journal lets go of an event when the history has made it durable, and not before",
-        "Sources/Gateway/EngineRoom/Engine/HistoryFeed.swift",
+        "Sources/Gateway/EngineRoom/History/HistoryFeed.swift",
         "self.retention.advance(to: min(self.file.durableSequence, self.position?.sequence ?? .max))",
         "self.retention.advance(to: min(self.file.takenSequence + 1_000_000, self.position?.sequence ?? .max))",
         r"(HistoryTests|GatewayEngineTests)\.",
@@ -14,7 +14,7 @@ MUTATIONS = [
     Mutation(
         "peers.history-in-order",
         "the history takes every record once and in order, also when it had no room for some",
-        "Sources/Gateway/EngineRoom/Engine/HistoryFeed.swift",
+        "Sources/Gateway/EngineRoom/History/HistoryFeed.swift",
         "guard !self.isBehind, !isNext || !self.file.append(events, ofRecord: record.sequence) else { continue }",
         "guard !isNext || !self.file.append(events, ofRecord: record.sequence) else { continue }",
         r"(HistoryTests|GatewayEngineTests)\.",

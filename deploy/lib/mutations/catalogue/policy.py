@@ -134,7 +134,8 @@ MUTATIONS = [
         "policy.force-quit",
         "a device that was force quit keeps no push",
         STATE,
-        "        defer { self.pending = nil }\n        return self.pending?.handle\n    }\n\n    /// The device was removed",
+        "        defer { self.pending = nil }\n        return self.pending?.handle\n"
+        "    }\n\n    /// The device was removed",
         "        return self.pending?.handle\n    }\n\n    /// The device was removed",
         RULES,
     ),
