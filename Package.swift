@@ -16,8 +16,8 @@ let swiftSettings: [SwiftSetting] = [
 /// The targets of each layer, which lie in `Sources/LAYER/TARGET`.
 let layers: [String: [String]] = [
     "Libraries": [
-        "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CProcess", "CSQLite", "CSystemd",
-        "CThreads", "CXXHash",
+        "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CProcess", "CSQLite", "CSystemBus",
+        "CSystemd", "CThreads", "CXXHash",
     ],
     "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "WakeFormat"],
     "Engines": ["DeviceEngine", "WakeDispatch"],
@@ -88,6 +88,7 @@ let package = Package(
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
+        .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CNetlink"),
@@ -124,7 +125,7 @@ let package = Package(
         .target(name: "HTTPClient", dependencies: ["CLibcurl", "Platform"]),
 
         // MARK: Drivers: the machine that a worker runs on
-        .target(name: "LinuxConditions", dependencies: ["CNetlink", "Platform"]),
+        .target(name: "LinuxConditions", dependencies: ["CNetlink", "CSystemBus", "Platform"]),
 
         // MARK: Drivers: the service manager, which is systemd
         .target(name: "ServiceManager", dependencies: ["CSystemd"]),
@@ -227,7 +228,7 @@ let package = Package(
         .target(
             name: "WakeGateTestKit",
             dependencies: [
-                "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy", "SQLite",
+                "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy", "Platform", "SQLite",
                 "WakeDispatch",
             ]
         ),
@@ -281,7 +282,7 @@ let package = Package(
         ),
         .testTarget(name: "PlatformTests", dependencies: ["Bytes", "Platform"]),
         .testTarget(name: "ServiceManagerTests", dependencies: ["ServiceManager"]),
-        .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions"]),
+        .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions", "WakeGateTestKit"]),
         .testTarget(
             name: "CommandLineToolTests",
             dependencies: [

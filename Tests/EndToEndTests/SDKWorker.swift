@@ -22,12 +22,20 @@ final class SDKWorker {
     /// - Parameters:
     ///   - url: where it looks for its gateway.
     ///   - authority: the file of the authority it trusts; nil for cleartext.
-    ///   - commands: the lines of its standard input.
-    init(_ url: String, authority: String?, _ options: [String] = [], commands: [String] = []) throws {
+    ///   - isInputOpen: whether standard input stays open until the process's `endInput`.
+    ///   - commands: the first lines of its standard input.
+    init(
+        _ url: String,
+        authority: String?,
+        _ options: [String] = [],
+        isInputOpen: Bool = false,
+        commands: [String] = []
+    ) throws {
         self.process = try ChildProcess(
             Self.program,
             [url, authority ?? "-", Self.topic] + options,
-            input: commands.map { $0 + "\n" }.joined()
+            input: commands.map { $0 + "\n" }.joined(),
+            isInputOpen: isInputOpen
         )
     }
 

@@ -19,7 +19,7 @@ enum ModuleImports {
         ],
         "History": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "Platform", "SQLite"],
         "HTTPTransport": ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Glibc", "Platform", "Synchronization"],
-        "LinuxConditions": ["CNetlink", "Glibc", "Platform"],
+        "LinuxConditions": ["CNetlink", "CSystemBus", "Glibc", "Platform"],
         "ServiceManager": ["CSystemd", "Glibc"],
         "HTTPClient": ["CLibcurl", "Glibc", "Platform"],
         "WakeWorker": [
@@ -70,7 +70,7 @@ enum ModuleImports {
         "wakegate-workers": ["Dispatch", "Foundation", "HTTPClient", "Platform", "Synchronization", "WakeWorker"],
         "WakeGateTestKit": [
             "Bytes", "CSimulatedDisk", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "History",
-            "LaunchPolicy", "SQLite", "Synchronization", "WakeDispatch",
+            "LaunchPolicy", "Platform", "SQLite", "Synchronization", "WakeDispatch",
         ],
     ]
 

@@ -291,6 +291,47 @@ struct RuleTests {
         )
     }
 
+    @Test("A lock that the page of locks lacks is found, one that is gone, and one that is taken against the order")
+    func locks() {
+        let page = """
+            | lock | guards | under it |
+            |---|---|---|
+            | `A/A.swift` `queue` | a | takes `A/A.swift` `value`, `B/B.swift` `monitor` |
+            | `A/A.swift` `value` | a | takes `A/A.swift` `queue`, `B/B.swift` `other` |
+            | `B/B.swift` `monitor` | b | nothing else |
+            | `B/B.swift` `gone` | b | nothing else |
+            | `A/A.swift` `value` | a | nothing else |
+
+            | file | function | what ends |
+            |---|---|---|
+            | `A/A.swift` | `stop` | a |
+            """
+        let files = [
+            SourceText(
+                path: "Sources/Pure/A/A.swift",
+                text: """
+                    let queue = DispatchQueue(label: "a")
+                    private let value: Mutex<Int>
+                    init() { self.value = Mutex(1) }
+                    func stop() { let begun = Latch() }
+                    static let names = ["Mutex"]  // let mutex = Mutex(1)
+                    """
+            ),
+            SourceText(path: "Sources/Pure/B/B.swift", text: "let monitor = Monitor()\nlet all: [Mutex<Int>]\n"),
+            SourceText(path: "Tests/Pure/B/B.swift", text: "let other = Mutex(1)\n"),
+        ]
+        let found = Locks.violations(in: page, files: files)
+        #expect(
+            found.map { "\($0.line): \($0.message)" } == [
+                "1: `A/A.swift` `begun` is not listed; say what it guards and what is done under it",
+                "4: `A/A.swift` `queue` does not stand below `A/A.swift` `value`, under which it is taken",
+                "4: `B/B.swift` `other` does not stand below `A/A.swift` `value`, under which it is taken",
+                "6: `B/B.swift` `gone` is no lock, or is listed before",
+                "7: `A/A.swift` `value` is no lock, or is listed before",
+            ]
+        )
+    }
+
     @Test("An exception covers its own file and rule alone, and shows when it is not needed")
     func exceptions() {
         let violation = Violation(path: "Sources/A/A.swift", line: 1, message: "601 lines; split it")

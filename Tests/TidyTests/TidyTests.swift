@@ -67,6 +67,18 @@ struct TidyTests {
         #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
     }
 
+    @Test("The page of locks lists every lock of the sources, in the order in which they are taken")
+    func locks() throws {
+        let files = try Repository.sources()
+        #expect(Locks.declared(in: files).count > 30, "the tidy test must see the locks")
+        let text = try Repository.text(of: Locks.page)
+        #expect(Locks.listed(in: text).contains { $0.taken.count > 5 }, "the tidy test must see what is taken")
+        let found =
+            try Locks.violations(in: text, files: files)
+            + WayOfAPush.missing(in: text, of: Locks.page, files: Repository.committedFiles(), text: Repository.text)
+        #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
+    }
+
     @Test("The gateway's page names the command that builds the documentation, and there is one")
     func documentationCommand() throws {
         let page = try Repository.text(of: "Sources/Gateway/Gateway/Gateway.docc/Gateway.md")

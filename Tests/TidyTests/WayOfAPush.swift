@@ -69,19 +69,33 @@ enum WayOfAPush {
         files: [String],
         text: (String) throws -> String
     ) rethrows -> [Violation] {
-        let steps = self.steps(in: page)
+        try self.missing(in: page, of: self.page, files: files, text: text)
+            + self.wrongFigures(in: page, self.steps(in: page))
+    }
+
+    /// Files and functions that the tables of a page name and that are not there.
+    ///
+    /// - Parameters:
+    ///   - page: the text of the page.
+    ///   - path: where the page is.
+    ///   - files: the repository's files.
+    ///   - text: the text of one of them.
+    static func missing(
+        in page: String,
+        of path: String,
+        files: [String],
+        text: (String) throws -> String
+    ) rethrows -> [Violation] {
         var violations: [Violation] = []
-        for (file, steps) in Dictionary(grouping: steps, by: \.file) {
-            let path = files.first { $0.hasPrefix("Sources/") && $0.hasSuffix("/" + file) }
-            let declared = try path.map { self.declared(in: SourceText(path: $0, text: try text($0))) }
+        for (file, steps) in Dictionary(grouping: self.steps(in: page), by: \.file) {
+            let source = files.first { $0.hasPrefix("Sources/") && $0.hasSuffix("/" + file) }
+            let declared = try source.map { self.declared(in: SourceText(path: $0, text: try text($0))) }
             for step in steps where declared?.contains(Substring(step.name)) != true {
                 let fault = declared == nil ? "there is no \(file)" : "\(file) declares no \(step.name)"
-                violations.append(
-                    Violation(path: self.page, line: step.line, message: "\(fault); follow the way anew")
-                )
+                violations.append(Violation(path: path, line: step.line, message: "\(fault); follow the way anew"))
             }
         }
-        return violations.sorted { $0.line < $1.line } + self.wrongFigures(in: page, steps)
+        return violations.sorted { $0.line < $1.line }
     }
 
     /// The names of all functions, properties and types.

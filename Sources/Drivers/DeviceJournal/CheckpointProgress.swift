@@ -64,14 +64,18 @@ final class CheckpointProgress: @unchecked Sendable {
         self.withLock { $0.files = files }
     }
 
-    /// Looks whether the files are still there, and fails the store when they are not.
+    /// Looks whether the files are still there, and fails the store when they are not. One thread calls it.
     func checkFiles() throws(StoreError) {
-        let fault = self.withLock { state -> StoreError? in
-            guard state.failure == nil, let fault = state.files?.fault() else { return nil }
+        guard var files = self.withLock({ $0.failure == nil ? $0.files : nil }) else { return }
+        // Outside the lock: commits do not wait while files are looked at.
+        let fault = files.fault()
+        let isFirst = self.withLock { state in
+            state.files = files
+            guard let fault, state.failure == nil else { return false }
             state.failure = fault
-            return fault
+            return true
         }
-        if let fault { throw fault }
+        if isFirst, let fault { throw fault }
     }
 
     /// How often the log was begun anew.

@@ -5,7 +5,7 @@ package protocol HTTPAgent: AnyObject {
     /// Something became of a request that was started for this agent.
     func received(_ event: HTTPEvent, on loop: HTTPLoop)
 
-    /// The moment that was set for this agent has come, or a descriptor that it watches is readable.
+    /// The moment that was set for this agent has come, or a descriptor that it watches is ready.
     func momentReached(on loop: HTTPLoop)
 }
 
@@ -18,7 +18,7 @@ package final class HTTPLoop {
     private var owners: [HTTPRequestID: any HTTPAgent] = [:]
     private var moments = MomentHeap<ObjectIdentifier>()
     private var sleepers: [ObjectIdentifier: any HTTPAgent] = [:]
-    private var watchers: [ObjectIdentifier: (agent: any HTTPAgent, descriptors: [Int32])] = [:]
+    private var watchers: [ObjectIdentifier: (agent: any HTTPAgent, descriptors: [PollDescriptor])] = [:]
 
     init(_ client: HTTPClient) {
         self.client = client
@@ -49,9 +49,16 @@ package final class HTTPLoop {
         self.sleepers[key] = moment == nil ? nil : agent
     }
 
-    /// Sets for which descriptors, when they are readable, the agent is called; none to end that. It is kept meanwhile.
-    package func watch(_ descriptors: [Int32], for agent: any HTTPAgent) {
-        self.watchers[ObjectIdentifier(agent)] = descriptors.isEmpty ? nil : (agent, descriptors)
+    /// Sets for which descriptors the agent is called; none to end that. It is kept meanwhile.
+    ///
+    /// - Parameters:
+    ///   - descriptors: those that it is called for when they are readable.
+    ///   - writable: those that it is called for when they are writable.
+    ///   - agent: who is called.
+    package func watch(_ descriptors: [Int32], writable: [Int32] = [], for agent: any HTTPAgent) {
+        let watched =
+            descriptors.map { PollDescriptor($0, .readable) } + writable.map { PollDescriptor($0, .writable) }
+        self.watchers[ObjectIdentifier(agent)] = watched.isEmpty ? nil : (agent, watched)
     }
 
     /// Calls agents whose moment has come, then waits for the network and hands out what it brought.
@@ -59,7 +66,7 @@ package final class HTTPLoop {
         let now = self.now
         while let key = self.moments.popDue(now) { self.sleepers.removeValue(forKey: key)?.momentReached(on: self) }
         let wait = self.moments.first.map { max(0, min(Self.waitMax, $0 - now)) } ?? Self.waitMax
-        let descriptors = self.watchers.values.flatMap(\.descriptors).map { PollDescriptor($0, .readable) }
+        let descriptors = self.watchers.values.flatMap(\.descriptors)
         for event in self.client.poll(timeoutMilliseconds: Int(wait), descriptors: descriptors) {
             let owner: (any HTTPAgent)?
             switch event {
@@ -68,9 +75,13 @@ package final class HTTPLoop {
             }
             owner?.received(event, on: self)
         }
-        for watcher in self.watchers.values {
-            let isReadable = watcher.descriptors.contains { Descriptor.wait(for: $0, .readable, milliseconds: 0) }
-            if isReadable { watcher.agent.momentReached(on: self) }
+        for watcher in self.watchers.values where watcher.descriptors.contains(where: Self.isReady) {
+            watcher.agent.momentReached(on: self)
         }
+    }
+
+    private static func isReady(_ descriptor: PollDescriptor) -> Bool {
+        let readiness: Descriptor.Readiness = descriptor.interest == .readable ? .readable : .writable
+        return Descriptor.wait(for: descriptor.descriptor, readiness, milliseconds: 0)
     }
 }

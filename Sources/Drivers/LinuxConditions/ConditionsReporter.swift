@@ -43,6 +43,13 @@ package struct ConditionsReporter: Hashable, Sendable {
         }
     }
 
+    /// `appState` is somebody else's to tell from now on.
+    package mutating func endAppState() {
+        self.current?.appState = nil
+        self.confirmed?.appState = nil
+        self.inFlight?.appState = nil
+    }
+
     /// The gateway can be reached (again). It may have forgotten what it was told, so it is told everything.
     package mutating func connected(now: Int64) {
         self.isConnected = true

@@ -2,8 +2,8 @@ import Glibc
 
 /// Watches the machine: says on what to wait, and reads the conditions when it is time for it.
 ///
-/// The kernel tells at once of links, routes and chargers. Temperatures, the charge, and the power profile change
-/// without a word; they are read every `pollMilliseconds`.
+/// The kernel tells at once of links, routes and chargers, and logind of who uses the machine. Temperatures, the
+/// charge, and the power profile change without a word; they are read every `pollMilliseconds`.
 ///
 /// It belongs to one thread. A reading opens some dozens of small files and takes about a millisecond; sensors behind
 /// slow firmware may take longer.
@@ -13,46 +13,80 @@ package final class ConditionsWatch {
     package static let pauseMilliseconds: Int64 = 500
 
     private let folder: SystemFolder
-    private let network: any NetworkSource
+    private let network: (any NetworkSource)?
     private let devices: NetlinkSocket?
+    private var seat: SeatWatch?
     private var buffer = [UInt8](repeating: 0, count: 8192)
+    private var beganAt: Int64?
     private var readAt: Int64?
     private var hasNews = true
     private var thermalState = ThermalState.nominal
 
     /// - Parameters:
-    ///   - root: `/`, or a folder with `sys` and `var` in it that stands for it.
+    ///   - conditions: which are read; the others are nil.
+    ///   - root: `/`, or a folder with `sys`, `var` and `run` in it that stands for it.
     ///   - network: where links and routes are read.
-    package init(root: String = "/", network: any NetworkSource = KernelNetwork()) {
+    package init(
+        _ conditions: ConditionSet = .hardware,
+        root: String = "/",
+        network: @autoclosure () -> any NetworkSource = KernelNetwork()
+    ) {
         self.folder = SystemFolder(root: root)
-        self.network = network
-        self.devices = NetlinkSocket.deviceEvents()
+        let readsHardware = conditions.contains(.hardware)
+        self.network = readsHardware ? network() : nil
+        self.devices = readsHardware ? NetlinkSocket.deviceEvents() : nil
+        self.seat = conditions.contains(.appState) ? SeatWatch(socket: self.folder.busSocket) : nil
     }
 
-    /// Descriptors that become readable when there is something to look at.
+    /// Descriptors that become readable when there is something to look at. They may be others after `conditions`.
     package var descriptors: [Int32] {
-        [self.network.descriptor, self.devices?.descriptor].compactMap(\.self)
+        [self.network?.descriptor, self.devices?.descriptor, self.seat?.descriptor].compactMap(\.self)
     }
 
-    /// When `conditions` reads next, in milliseconds of the clock that it is called with.
-    package var nextAt: Int64 {
-        guard let readAt = self.readAt else { return 0 }
+    /// Descriptors among `descriptors` that are waited on to be writable, too.
+    package var writableDescriptors: [Int32] {
+        guard let seat = self.seat, seat.wantsToWrite else { return [] }
+        return [seat.descriptor].compactMap(\.self)
+    }
+
+    /// When `conditions` is to be called next, in milliseconds of the clock that it is called with.
+    package var nextAt: Int64 { min(self.readsAt, self.seat?.nextAt ?? .max) }
+
+    /// When the conditions are read next.
+    private var readsAt: Int64 {
+        guard let readAt = self.readAt else {
+            // The first reading waits a little for what logind says, so that the first report has it.
+            guard let seat = self.seat, !seat.isSettled else { return 0 }
+            return self.beganAt.map { $0 + Self.pauseMilliseconds } ?? 0
+        }
         return readAt + (self.hasNews ? Self.pauseMilliseconds : Self.pollMilliseconds)
     }
 
+    /// Why `appState` is not known though it is to be; nil when it is, or may soon be.
+    package func appStateFault(now: Int64) -> String? { self.seat?.fault(now: now) }
+
+    /// Whether somebody uses the machine is no longer looked at.
+    package func endAppState() { self.seat = nil }
+
     /// Takes what the descriptors hold, and the machine's conditions if it is time to read them; nil otherwise.
     package func conditions(now: Int64) -> MachineConditions? {
-        if self.network.hasChanged() { self.hasNews = true }
+        if self.beganAt == nil { self.beganAt = now }
+        if self.network?.hasChanged() == true { self.hasNews = true }
         while let event = self.devices?.receive(into: &self.buffer) {
             if Self.isOfInterest(event) { self.hasNews = true }
         }
-        guard now >= self.nextAt else { return nil }
+        if self.seat?.take(now: now) == true { self.hasNews = true }
+        guard now >= self.readsAt else { return nil }
         self.readAt = now
         self.hasNews = false
-        var reading = self.folder.read()
-        reading.network = self.network.read()
-        let conditions = MachineConditions(reading, before: self.thermalState)
-        self.thermalState = conditions.thermalState ?? .nominal
+        var conditions = MachineConditions()
+        if let network = self.network {
+            var reading = self.folder.read()
+            reading.network = network.read()
+            conditions = MachineConditions(reading, before: self.thermalState)
+            self.thermalState = conditions.thermalState ?? .nominal
+        }
+        conditions.appState = self.seat?.appState(now: now)
         return conditions
     }
 

@@ -6,6 +6,8 @@ package struct MachineConditions: Hashable, Sendable {
     package var lowPowerMode: Bool?
     package var thermalState: ThermalState?
     package var network: Bool?
+    /// Whether somebody uses the machine.
+    package var appState: AppState?
 
     package init() {}
 
@@ -36,6 +38,7 @@ package struct MachineConditions: Hashable, Sendable {
         if self.lowPowerMode == earlier.lowPowerMode { changes.lowPowerMode = nil }
         if self.thermalState == earlier.thermalState { changes.thermalState = nil }
         if self.network == earlier.network { changes.network = nil }
+        if self.appState == earlier.appState { changes.appState = nil }
         return changes
     }
 
@@ -53,7 +56,22 @@ package struct MachineConditions: Hashable, Sendable {
         if let lowPowerMode = self.lowPowerMode { members.append("\"lowPowerMode\":\(lowPowerMode)") }
         if let thermalState = self.thermalState { members.append("\"thermalState\":\"\(thermalState.rawValue)\"") }
         if let network = self.network { members.append("\"network\":\(network)") }
+        if let appState = self.appState { members.append("\"appState\":\"\(appState.rawValue)\"") }
         return "{\(members.joined(separator: ","))}"
+    }
+}
+
+/// Some of the conditions that a machine can tell of.
+package struct ConditionSet: OptionSet, Hashable, Sendable {
+    /// Conditions of the hardware: battery, charger, power saving, heat and network.
+    package static let hardware = ConditionSet(rawValue: 1)
+    /// Whether somebody uses the machine.
+    package static let appState = ConditionSet(rawValue: 2)
+
+    package let rawValue: Int
+
+    package init(rawValue: Int) {
+        self.rawValue = rawValue
     }
 }
 

@@ -11,10 +11,13 @@ package struct SystemFolder: Hashable, Sendable {
 
     private let root: String
 
-    /// - Parameter root: `/`, or a folder with `sys` and `var` in it.
+    /// - Parameter root: `/`, or a folder with `sys`, `var` and `run` in it.
     package init(root: String = "/") {
         self.root = root.hasSuffix("/") ? String(root.dropLast()) : root
     }
+
+    /// The socket of the message bus below another root than `/`, which has the system's bus.
+    package var busSocket: String? { self.root.isEmpty ? nil : "\(self.root)/run/dbus/system_bus_socket" }
 
     /// Reads everything but the network. Files that are not there, or cannot be read now, say nothing.
     package func read() -> MachineReading {

@@ -59,22 +59,20 @@ extension AnsweredPush {
 
 // MARK: - Remembered
 
-extension EmbeddedEngine {
+extension DeviceRecord {
     /// How long such pushes are remembered, in milliseconds.
     static let answeredPushMemory: Int64 = 600_000
 
     /// What this push was answered when it came before, if its sender names it and may be repeating it.
-    func answerBefore(_ push: IncomingPush, _ device: DeviceIndex) -> PushAnswer? {
-        guard push.isNamedByClient, let answered = self.devices[device].answeredPushes.value else { return nil }
-        let horizon = self.now - Self.answeredPushMemory
+    func answerBefore(_ push: IncomingPush, at now: Instant) -> PushAnswer? {
+        guard push.isNamedByClient, let answered = self.answeredPushes.value else { return nil }
+        let horizon = now - Self.answeredPushMemory
         return answered.last { $0.apnsID == push.apnsID && $0.at > horizon }?.answer
     }
 
-    /// Remembers the answer in the device's record, and so in the push's own commit.
-    func noteAnswer(_ answer: PushAnswer, _ push: IncomingPush, _ device: DeviceIndex) {
-        guard push.isNamedByClient else { return }
-        let answered = AnsweredPush(push.apnsID, answer, at: self.now)
-        _ = self.devices[device].answeredPushes.change(from: Ring()) { $0.append(answered) }
-        self.noteChange(device)
+    /// Remembers the answer to a push that its sender names.
+    mutating func noteAnswer(_ answer: PushAnswer, _ push: IncomingPush, at now: Instant) {
+        let answered = AnsweredPush(push.apnsID, answer, at: now)
+        _ = self.answeredPushes.change(from: Ring()) { $0.append(answered) }
     }
 }

@@ -50,10 +50,10 @@ extension DeviceRecord {
             if inFlight.push.handle != .none { flags.insert(.content) }
             if Self.hasTrace(inFlight.push) { flags.insert(.inFlightTrace) }
         }
-        let wakesAfter = now - EmbeddedEngine.endedWakeMemory
+        let wakesAfter = now - WakeLedger.endedWakeMemory
         let ended = self.endedWakes.value?.elements.filter { $0.at > wakesAfter } ?? []
         if !ended.isEmpty { flags.insert(.endedWakes) }
-        let pushesAfter = now - EmbeddedEngine.answeredPushMemory
+        let pushesAfter = now - Self.answeredPushMemory
         let answered = self.answeredPushes.value?.elements.filter { $0.at > pushesAfter } ?? []
         if !answered.isEmpty { flags.insert(.answeredPushes) }
 

@@ -87,6 +87,11 @@ extension DeviceRecord {
         self.readySince = UInt32(truncatingIfNeeded: moment.milliseconds)
     }
 
+    /// The wake with this id, if the device ended it and it is remembered.
+    func endedWake(_ id: WakeID) -> EndedWake? {
+        self.endedWakes.value?.last { $0.id == id }
+    }
+
     /// Forgets its oldest ended wake if that ended by `horizon`.
     mutating func forgetEndedWake(endedBy horizon: Instant) -> EndedWake? {
         guard let oldest = self.endedWakes.value?.first, oldest.at <= horizon else { return nil }

@@ -24,3 +24,32 @@ package struct TopicSnapshot: Sendable {
     package let name: String
     package let books: Books
 }
+
+extension EmbeddedEngine {
+    /// Everything that is known of a device.
+    package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
+        // Looking at a device that has nothing left to do is no change that a store would have to keep.
+        _ = self.catchUp(device)
+        let record = self.devices[device]
+        let parameters = self.parameters(record.topic)
+        var held: [HoldCode] = []
+        if let priority = record.state.pending?.priority {
+            held = Hold.allCases.filter {
+                record.state.conditions.holds($0, priority, criticalBattery: parameters.criticalBattery)
+            }.map { HoldCode($0) }
+        }
+        if record.isReady { held.append(.worker) }
+        return DeviceSnapshot(
+            token: record.token.token,
+            topic: self.topics.name(record.topic),
+            isRegistered: record.isRegistered,
+            registrationChangedAt: record.registrationChangedAt,
+            state: record.state,
+            parameters: parameters,
+            wake: record.state.inFlight == nil ? nil : record.wake,
+            pendingID: record.state.pending.flatMap { PushContent($0.handle)?.apnsID },
+            inFlightID: record.state.inFlight.flatMap { PushContent($0.push.handle)?.apnsID },
+            held: held
+        )
+    }
+}

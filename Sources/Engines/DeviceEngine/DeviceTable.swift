@@ -1,5 +1,17 @@
 package import Bytes
-import LaunchPolicy
+package import LaunchPolicy
+
+/// The place of a device in the engine's table; it never changes while the engine lives.
+package struct DeviceIndex: Hashable, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// The place of no device: the end of a list.
+    static var none: DeviceIndex { DeviceIndex(rawValue: .max) }
+}
 
 /// All devices: rows that never move, and an index of them by token.
 ///
@@ -34,6 +46,8 @@ package struct DeviceTable: ~Copyable {
     private let key: HashKey
     /// How many devices there are; their rows have the numbers below.
     package private(set) var count = 0
+    /// The devices whose rows have changed, each once.
+    private var changed: [DeviceIndex] = []
     /// Which rows were placed, until all are.
     private var isPlaced: [Bool] = []
     /// More rows than any configuration allows.
@@ -77,6 +91,32 @@ package struct DeviceTable: ~Copyable {
             precondition(Int(device.rawValue) < self.count, "no such device")
             return unsafe self.row(device)
         }
+    }
+
+    /// What a store has to keep of a device has changed.
+    package mutating func noteChange(_ device: DeviceIndex) {
+        guard !self[device].isChanged else { return }
+        self[device].isChanged = true
+        self.changed.append(device)
+    }
+
+    /// Whether a row changed since changes were last taken.
+    package var hasChanges: Bool { !self.changed.isEmpty }
+
+    /// Takes the devices whose rows changed since changes were last taken, each once.
+    package mutating func takeChanges() -> [DeviceIndex] {
+        for device in self.changed { self[device].isChanged = false }
+        defer { self.changed.removeAll(keepingCapacity: true) }
+        return self.changed
+    }
+
+    /// Takes the rows that changed since changes were last taken as records, each as it is at `now`.
+    package mutating func takeChanges(into batch: inout RecordBatch, at now: Instant) {
+        for device in self.changed {
+            self[device].isChanged = false
+            batch.append(RecordKey(.device, device.rawValue)) { self[device].store(to: &$0, at: now) }
+        }
+        self.changed.removeAll(keepingCapacity: true)
     }
 
     /// The device with this token.

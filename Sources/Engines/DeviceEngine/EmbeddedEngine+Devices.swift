@@ -4,9 +4,9 @@ package import LaunchPolicy
 extension EmbeddedEngine {
     /// The device with this token, removed ones included.
     package func find(_ token: borrowing DeviceToken) -> DeviceIndex? {
-        let number = HistoryEvent.device(of: token, self.historyKey)
+        let number = HistoryEvent.device(of: token, self.events.key)
         guard let device = self.devices.find(token, hash: number) else { return nil }
-        self.lastNumbered = (device, number)
+        self.events.found(device, number: number)
         return device
     }
 
@@ -16,6 +16,9 @@ extension EmbeddedEngine {
         return (record.token.token, record.topic, record.isRegistered)
     }
 
+    /// The device's topic.
+    package func topic(of device: DeviceIndex) -> TopicIndex { self.devices[device].topic }
+
     /// Registers a token, or leaves a registered one as it is.
     package func register(_ token: borrowing DeviceToken, topic name: ByteView) -> Admission {
         guard let device = self.find(token) else {
@@ -24,15 +27,15 @@ extension EmbeddedEngine {
             return .device(device)
         }
         let record = self.devices[device]
-        let isSame = self.topicNames.isName(name, of: record.topic)
+        let isSame = self.topics.isName(name, of: record.topic)
         guard !record.isRegistered else { return isSame ? .device(device) : .refused(.otherTopic) }
         // A wake of the former registration is still counted under its topic.
         guard isSame || record.state.inFlight == nil else { return .refused(.otherTopic) }
         if !isSame {
             if let refusal = self.refusalOfMove(topic: name) { return .refused(refusal) }
             let topic = self.topic(name)
-            self.topics[Int(record.topic.rawValue)].deviceCount -= 1
-            self.topics[Int(topic.rawValue)].deviceCount += 1
+            self.topics.countDevices(record.topic, -1)
+            self.topics.countDevices(topic, 1)
             self.devices[device].topic = topic
         }
         self.devices[device].isRegistered = true
@@ -69,17 +72,30 @@ extension EmbeddedEngine {
 
     func insert(_ token: DeviceToken, topic: TopicIndex) -> DeviceIndex {
         let device = self.devices.insert(DeviceRecord(token: token, topic: topic, registeredAt: self.now))
-        self.topics[Int(topic.rawValue)].deviceCount += 1
+        self.topics.countDevices(topic, 1)
         self.count(topic) { $0.registered += 1 }
         self.remember(device, .registered, nil)
-        self.noteChange(device)
+        self.devices.noteChange(device)
         return device
     }
 
-    func noteRegistration(_ device: DeviceIndex) {
+    private func noteRegistration(_ device: DeviceIndex) {
         self.devices[device].registrationChangedAt = self.now
         self.count(self.devices[device].topic) { $0.registered += 1 }
         self.remember(device, .registered, nil)
         self.reconcile(device)
+    }
+
+    /// Why no device may be added to the topic of this name; nil while there is room.
+    func refusalOfNewcomer(topic name: ByteView) -> Refusal? {
+        self.devices.count < self.configuration.devicesMax ? self.refusalOfMove(topic: name) : .tooManyDevices
+    }
+
+    /// Why no device that is there may be moved to the topic of this name; nil while there is room.
+    private func refusalOfMove(topic name: ByteView) -> Refusal? {
+        guard let topic = self.topics.find(name) else {
+            return self.topics.count < self.configuration.topicsMax ? nil : .tooManyTopics
+        }
+        return self.topics.deviceCount(topic) < self.configuration.devicesPerTopicMax ? nil : .tooManyDevicesOfTopic
     }
 }

@@ -7,12 +7,12 @@ extension EmbeddedEngine {
         guard let device = self.find(token) else {
             guard self.configuration.openRegistration else { return .refused(.unknown) }
             if let refusal = self.refusalOfNewcomer(topic: name) { return .refused(refusal) }
-            guard !isDryRun else { return .newcomer(self.topicNames.find(name)) }
+            guard !isDryRun else { return .newcomer(self.topics.find(name)) }
             return .device(self.insert(copy token, topic: self.topic(name)))
         }
         let record = self.devices[device]
         guard record.isRegistered else { return .refused(.unregistered(record.registrationChangedAt)) }
-        let isSame = self.topicNames.isName(name, of: record.topic)
+        let isSame = self.topics.isName(name, of: record.topic)
         return isSame ? .device(device) : .refused(.otherTopic)
     }
 
@@ -27,10 +27,10 @@ extension EmbeddedEngine {
         device: DeviceIndex,
         workerIsFree: Bool
     ) throws(Refusal) -> PushAnswer {
-        if let before = self.answerBefore(push, device) { return before }
+        if let before = self.devices[device].answerBefore(push, at: self.now) { return before }
         let topic = self.devices[device].topic
         if let refusal = self.memoryRefusal(push, device, topic) { throw refusal }
-        try self.countRate(device)
+        try self.devices[device].countRate(self.configuration.pushRate, at: self.now)
         // A step may have left something undone that was due before this push came.
         _ = self.catchUp(device)
         guard push.wakes else {
@@ -40,8 +40,9 @@ extension EmbeddedEngine {
             self.noteAnswer(answer, push, device)
             return answer
         }
-        let content = self.content(of: push, device)
-        self.hold(content, topic)
+        let older = self.devices[device].state.pending.flatMap { PushContent($0.handle) }
+        let content = self.traces.content(of: push, inPlaceOf: older)
+        self.memory.hold(content, topic)
         let parameters = self.parameters(topic)
         let action = self.devices[device].state.pushReceived(
             ArrivingPush(handle: content.handle, priority: push.priority, expiration: push.expiration),
@@ -51,7 +52,7 @@ extension EmbeddedEngine {
         )
         self.count(topic) { $0.accepted += 1 }
         var wake: WakeID?
-        let answer = Self.answer(action, self.devices[device].state, self.now, parameters)
+        let answer = PushAnswer(action, self.devices[device].state, self.now, parameters)
         let absorbedID = action.absorbed.flatMap { PushContent($0)?.apnsID }
         let terms = PushTerms(push.priority, push.expiration, at: self.now)
         self.remember(device, .push(answer.disposition), push.apnsID, related: absorbedID, terms: terms)
@@ -92,35 +93,44 @@ extension EmbeddedEngine {
             workerIsFree: workerIsFree,
             parameters
         )
-        return Self.answer(action, state, self.now, parameters)
+        return PushAnswer(action, state, self.now, parameters)
     }
 
-    static func answer(
-        _ action: PushReceivedAction,
-        _ state: DeviceState,
-        _ now: Instant,
-        _ parameters: Parameters
-    ) -> PushAnswer {
-        switch action {
-        case .launched: return PushAnswer(disposition: .launched, eligibleAt: nil, held: nil, wake: nil)
-        case .discarded: return PushAnswer(disposition: .discarded, eligibleAt: nil, held: nil, wake: nil)
-        case .waits(let absorbed):
-            guard let pending = state.pending else { preconditionFailure("a push that waits is pending") }
-            let eligibleAt = state.eligibleAt(pending.priority, parameters)
-            var held = state.hold(pending.priority, parameters).map { HoldCode($0) }
-            if held == nil, state.inFlight == nil, eligibleAt <= now { held = .worker }
-            return PushAnswer(
-                disposition: absorbed == nil ? .scheduled : .coalesced,
-                eligibleAt: held == nil ? max(eligibleAt, now) : nil,
-                held: held,
-                wake: nil
-            )
-        }
+    /// Why there is no memory for this push to wait in; nil while there is. Changes nothing.
+    ///
+    /// One that takes the place of a push at least as large needs none.
+    ///
+    /// - `device`: nil for a token that is not registered yet.
+    /// - `topic`: the device's; nil for one that is not known yet.
+    package func memoryRefusal(_ push: IncomingPush, _ device: DeviceIndex?, _ topic: TopicIndex?) -> Refusal? {
+        guard push.wakes else { return nil }
+        let byteCount = PushContent.byteCount(push)
+        let refusal = self.memory.refusal(
+            byteCount,
+            topic,
+            bytesMax: self.configuration.pendingBytesMax,
+            bytesPerTopicMax: self.configuration.pendingBytesPerTopicMax
+        )
+        guard let refusal else { return nil }
+        let older = device.flatMap { self.devices[$0].state.pending }.flatMap { PushContent($0.handle) }
+        return older.map { $0.byteCount >= byteCount } ?? false ? nil : refusal
+    }
+
+    /// Why this device takes no push now; nil while there is room in its window. Changes nothing.
+    package func rateRefusal(_ device: DeviceIndex) -> Refusal? {
+        self.devices[device].rateRefusal(self.configuration.pushRate, at: self.now)
+    }
+
+    /// Remembers the answer in the device's record, and so in the push's own commit.
+    private func noteAnswer(_ answer: PushAnswer, _ push: IncomingPush, _ device: DeviceIndex) {
+        guard push.isNamedByClient else { return }
+        self.devices[device].noteAnswer(answer, push, at: self.now)
+        self.devices.noteChange(device)
     }
 
     func absorb(_ older: PushHandle?, _ topic: TopicIndex) {
         guard let older else { return }
         self.count(topic) { $0.coalesced += 1 }
-        if let content = PushContent(older) { self.letGo(content, topic) }
+        if let content = PushContent(older) { self.memory.letGo(content, topic) }
     }
 }

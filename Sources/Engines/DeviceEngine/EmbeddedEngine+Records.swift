@@ -17,33 +17,17 @@ package struct EngineStep: Sendable {
 
 extension EmbeddedEngine {
     /// Something changed since `takeStep` was last called.
-    package var hasChanges: Bool { !self.changed.isEmpty || !self.changedTopics.isEmpty }
+    package var hasChanges: Bool { self.devices.hasChanges || self.topics.hasChanges }
 
     /// Takes the changes since the last call: what a store has to make durable.
     package func takeStep() -> EngineStep {
-        for device in self.changed { self.devices[device].isChanged = false }
-        for topic in self.changedTopics { self.topics[Int(topic.rawValue)].isChanged = false }
-        defer {
-            self.changed.removeAll(keepingCapacity: true)
-            self.changedTopics.removeAll(keepingCapacity: true)
-        }
-        return EngineStep(now: self.now, devices: self.changed, topics: self.changedTopics)
+        EngineStep(now: self.now, devices: self.devices.takeChanges(), topics: self.topics.takeChanges())
     }
 
     /// Takes the changes since the last call as records, in `batch`: each device and topic as it is now.
     package func takeStep(into batch: inout RecordBatch) {
-        for topic in self.changedTopics {
-            self.topics[Int(topic.rawValue)].isChanged = false
-            batch.append(RecordKey(.topic, topic.rawValue)) { self.topics[Int(topic.rawValue)].store(to: &$0) }
-        }
-        for device in self.changed {
-            self.devices[device].isChanged = false
-            batch.append(RecordKey(.device, device.rawValue)) {
-                self.devices[device].store(to: &$0, at: self.now)
-            }
-        }
-        self.changed.removeAll(keepingCapacity: true)
-        self.changedTopics.removeAll(keepingCapacity: true)
+        self.topics.takeChanges(into: &batch)
+        self.devices.takeChanges(into: &batch, at: self.now)
     }
 }
 
@@ -57,11 +41,10 @@ extension EmbeddedEngine {
         switch key.kind {
         case .clock, .origin, .rejections, .policies, .events: break
         case .topic:
-            guard let stored = Topic.read(stored: content) else { throw Self.unreadable("topic \(key.index)") }
-            self.restoredTopics[key.index] = stored
+            guard self.topics.restore(key.index, content) else { throw .unreadable("topic \(key.index)") }
         case .device:
             guard let record = DeviceRecord(stored: content), self.devices.place(record, at: key.index) else {
-                throw Self.unreadable("device \(key.index)")
+                throw .unreadable("device \(key.index)")
             }
         }
     }
@@ -72,42 +55,27 @@ extension EmbeddedEngine {
     /// - Throws: `StoreError` when records are missing.
     package func finishRestoring(now: Instant) throws(StoreError) {
         self.now = now
-        for number in 0..<UInt32(self.restoredTopics.count) {
-            guard let stored = self.restoredTopics[number] else {
-                throw Self.unreadable("topic \(number), which is missing")
-            }
-            let topic = stored.name.withByteView { self.topic($0) }
-            guard topic.rawValue == number else { throw Self.unreadable("topic \(number), which is there twice") }
-            self.topics[Int(number)].books = stored.books
-        }
-        self.restoredTopics = [:]
-        guard self.devices.finishPlacing() else { throw Self.unreadable("a device, which is missing") }
+        try self.topics.finishRestoring(self.configuration)
+        self.makeRoomForTopics()
+        guard self.devices.finishPlacing() else { throw .unreadable("a device, which is missing") }
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
             let record = self.devices[device]
             guard Int(record.topic.rawValue) < self.topics.count else {
-                throw Self.unreadable("device \(number): its topic is missing")
+                throw .unreadable("device \(number): its topic is missing")
             }
             if record.isRegistered { self.count(record.topic) { $0.registered += 1 } }
-            self.topics[Int(record.topic.rawValue)].deviceCount += 1
+            self.topics.countDevices(record.topic, 1)
             for push in [record.state.pending, record.state.inFlight?.push] {
-                if let content = push.flatMap({ PushContent($0.handle) }) { self.hold(content, record.topic) }
+                if let content = push.flatMap({ PushContent($0.handle) }) { self.memory.hold(content, record.topic) }
             }
-            var wakes = record.endedWakes.value?.elements.map(\.id) ?? []
-            if record.state.inFlight != nil { wakes.append(record.wake) }
-            for wake in wakes {
-                guard self.wakes[wake] == nil else {
-                    throw Self.unreadable("device \(number): it has the wake of another")
-                }
-                self.wakes[wake] = device
+            let wake = record.state.inFlight == nil ? nil : record.wake
+            guard self.wakes.restore(device, inFlight: wake, in: self.devices) else {
+                throw .unreadable("device \(number): it has the wake of another")
             }
-            self.noteWhenForgotten(device)
             if record.state.pending != nil || record.state.inFlight != nil { self.derive(device) }
         }
-        self.totals = self.topics.reduce(into: Books()) { $0 += $1.books }
-        self.changed.removeAll(keepingCapacity: true)
-        self.changedTopics.removeAll(keepingCapacity: true)
-        for topic in self.topics.indices { self.topics[topic].isChanged = false }
+        self.topics.beginSteps()
     }
 
     /// Loses every wake in flight and takes its attempt back: for whoever knows that no worker holds one, as the only
@@ -126,8 +94,11 @@ extension EmbeddedEngine {
             self.settle(device)
         }
     }
+}
 
-    private static func unreadable(_ what: String) -> StoreError {
+extension StoreError {
+    /// What was found in records does not hold together.
+    static func unreadable(_ what: String) -> StoreError {
         StoreError(message: "The stored state does not hold together at \(what). Restore a backup.")
     }
 }

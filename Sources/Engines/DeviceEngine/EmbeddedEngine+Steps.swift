@@ -12,7 +12,7 @@ extension EmbeddedEngine {
                 return
             case .wakeExpired(let action):
                 self.noteEnd(device, record, .expired, action)
-                self.expiredWakes.append(record.wake)
+                self.wakes.expired(record.wake)
             case .pendingExpired(let push): self.discard(push, .expired, device)
             }
         }
@@ -23,14 +23,14 @@ extension EmbeddedEngine {
     ///
     /// - Returns: whether there was anything.
     package func catchUp(_ device: DeviceIndex) -> Bool {
-        if let moment = self.due[device], moment <= self.now {
-            self.dueMoment = moment
+        if let moment = self.schedule[device], moment <= self.now {
+            self.schedule.begin(moment)
             self.settle(device)
-            self.dueMoment = nil
+            self.schedule.end()
             return true
         }
         // What follows from its state may still be that of another policy.
-        guard self.firstUnjudged != nil, self.devices[device].state.pending != nil else { return false }
+        guard self.schedule.isJudging, self.devices[device].state.pending != nil else { return false }
         self.derive(device)
         return true
     }
@@ -38,7 +38,7 @@ extension EmbeddedEngine {
     /// Brings everything that is derived from a device's state up to date, and notes the change.
     func reconcile(_ device: DeviceIndex) {
         self.derive(device)
-        self.noteChange(device)
+        self.devices.noteChange(device)
     }
 
     /// Brings gauges, queue and due index up to date with the device's state.
@@ -47,7 +47,14 @@ extension EmbeddedEngine {
         let state = record.state
         let parameters = self.parameters(record.topic)
         let isReady = state.isLaunchable(self.now, parameters)
-        if isReady != record.isReady { isReady ? self.enqueue(device) : self.dequeue(device) }
+        if isReady != record.isReady {
+            if isReady {
+                let moment = self.schedule.momentBeingDone ?? self.now
+                self.ready.append(device, since: moment, in: &self.devices)
+            } else {
+                self.ready.remove(device, in: &self.devices)
+            }
+        }
         var held: HoldCode?
         if let pending = state.pending {
             held = state.hold(pending.priority, parameters).map { HoldCode($0) } ?? (isReady ? .worker : nil)
@@ -66,50 +73,14 @@ extension EmbeddedEngine {
             self.devices[device].isInFlight = isInFlight
         }
         // A device that waits for a slot is launched by a claim; only the expiry of its push is left to time.
-        self.due.set(device, to: isReady ? state.pending?.expiry : state.nextMoment(parameters))
+        self.schedule.set(device, to: isReady ? state.pending?.expiry : state.nextMoment(parameters))
     }
 
     func discard(_ push: PushHandle, _ reason: DiscardReason, _ device: DeviceIndex) {
         self.count(self.devices[device].topic) { $0.discarded[reason] += 1 }
         let content = PushContent(push)
         self.remember(device, .discard(reason), content?.apnsID)
-        if let content { self.letGo(content, self.devices[device].topic) }
-    }
-
-    func enqueue(_ device: DeviceIndex) {
-        let topic = Int(self.devices[device].topic.rawValue)
-        let last = self.topics[topic].lastReady
-        self.devices[device].becameReady(at: self.dueMoment ?? self.now)
-        self.devices[device].previousReady = last
-        self.devices[device].nextReady = .none
-        if last == .none { self.topics[topic].firstReady = device } else { self.devices[last].nextReady = device }
-        self.topics[topic].lastReady = device
-        self.topics[topic].readyCount += 1
-        self.newlyReady.append(device)
-    }
-
-    func dequeue(_ device: DeviceIndex) {
-        let record = self.devices[device]
-        let topic = Int(record.topic.rawValue)
-        let (previous, next) = (record.previousReady, record.nextReady)
-        if previous == .none {
-            self.topics[topic].firstReady = next
-        } else {
-            self.devices[previous].nextReady = next
-        }
-        if next == .none {
-            self.topics[topic].lastReady = previous
-        } else {
-            self.devices[next].previousReady = previous
-        }
-        self.topics[topic].readyCount -= 1
-        self.devices[device].isReady = false
-    }
-
-    func noteChange(_ device: DeviceIndex) {
-        guard !self.devices[device].isChanged else { return }
-        self.devices[device].isChanged = true
-        self.changed.append(device)
+        if let content { self.memory.letGo(content, self.devices[device].topic) }
     }
 
     func remember(
@@ -119,30 +90,10 @@ extension EmbeddedEngine {
         related: APNsID? = nil,
         terms: PushTerms? = nil
     ) {
-        let number = self.historyNumber(device)
-        self.events.append(
-            HistoryEvent(device: number, at: self.now, kind: kind, apnsID: apnsID, related: related, terms: terms)
-        )
+        self.events.append(device, kind, apnsID, related: related, terms: terms, at: self.now, in: self.devices)
     }
 
-    private func historyNumber(_ device: DeviceIndex) -> UInt64 {
-        if self.lastNumbered.device != device {
-            let number = HistoryEvent.device(of: self.devices[device].token.token, self.historyKey)
-            self.lastNumbered = (device, number)
-        }
-        return self.lastNumbered.number
-    }
+    func parameters(_ topic: TopicIndex) -> Parameters { self.topics.parameters(topic) }
 
-    func parameters(_ topic: TopicIndex) -> Parameters {
-        self.topics[Int(topic.rawValue)].parameters
-    }
-
-    func count(_ topic: TopicIndex, _ change: (inout Books) -> Void) {
-        let place = Int(topic.rawValue)
-        change(&self.topics[place].books)
-        change(&self.totals)
-        guard !self.topics[place].isChanged else { return }
-        self.topics[place].isChanged = true
-        self.changedTopics.append(topic)
-    }
+    func count(_ topic: TopicIndex, _ change: (inout Books) -> Void) { self.topics.count(topic, change) }
 }

@@ -3,15 +3,19 @@ package import LaunchPolicy
 
 extension EmbeddedEngine {
     /// Launches the device that has waited longest for a slot of this topic.
-    package func claim(_ topic: TopicIndex) -> WakeID? {
-        while self.topics[Int(topic.rawValue)].firstReady != .none {
-            if let wake = self.claim(self.topics[Int(topic.rawValue)].firstReady) { return wake }
+    ///
+    /// - Returns: the wake, valid until the engine is next called; nil when none waits.
+    package func claim(_ topic: TopicIndex) -> LaunchedWake? {
+        while let device = self.ready.first(topic) {
+            if let wake = self.claim(device) { return wake }
         }
         return nil
     }
 
     /// Launches this device, if it waits for nothing but a slot.
-    package func claim(_ device: DeviceIndex) -> WakeID? {
+    ///
+    /// - Returns: the wake, valid until the engine is next called; nil when it does not wait.
+    package func claim(_ device: DeviceIndex) -> LaunchedWake? {
         let record = self.devices[device]
         guard record.isReady else { return nil }
         let parameters = self.parameters(record.topic)
@@ -21,26 +25,29 @@ extension EmbeddedEngine {
         }
         self.times.lateness.record(record.readyMilliseconds(at: self.now))
         self.devices[device].state.launched(at: self.now, parameters)
-        let wake = self.noteLaunch(device)
+        _ = self.noteLaunch(device)
         self.reconcile(device)
-        return wake
+        return self.launchedWake(device)
     }
 
     /// How many devices wait for a slot of this topic.
-    package func readyCount(_ topic: TopicIndex) -> Int {
-        self.topics[Int(topic.rawValue)].readyCount
-    }
+    package func readyCount(_ topic: TopicIndex) -> Int { self.ready.count(topic) }
 
     /// The wake in flight with this id, valid until the engine is next called.
     package func wake(_ id: WakeID) -> LaunchedWake? {
-        guard let device = self.wakes[id] else { return nil }
+        guard let device = self.wakes.device(of: id), self.devices[device].wake == id else { return nil }
+        return self.launchedWake(device)
+    }
+
+    /// The device's wake in flight, valid until the engine is next called.
+    package func launchedWake(_ device: DeviceIndex) -> LaunchedWake? {
         let record = self.devices[device]
-        guard record.wake == id, let inFlight = record.state.inFlight else { return nil }
+        guard let inFlight = record.state.inFlight else { return nil }
         return LaunchedWake(
-            id: id,
+            id: record.wake,
             kind: .push,
             token: record.token.token,
-            topic: self.topics[Int(record.topic.rawValue)].name,
+            topic: self.topics.name(record.topic),
             push: inFlight.push,
             deadline: inFlight.deadline,
             timeLeft: inFlight.deadline.milliseconds - self.now.milliseconds,
@@ -48,7 +55,7 @@ extension EmbeddedEngine {
         )
     }
 
-    /// The device's wake in flight.
+    /// The id of the device's wake in flight.
     package func wakeInFlight(_ device: DeviceIndex) -> WakeID? {
         let record = self.devices[device]
         return record.state.inFlight == nil ? nil : record.wake
@@ -61,18 +68,17 @@ extension EmbeddedEngine {
 
     /// The topic of a wake in flight, or of one that has ended and is remembered.
     package func topic(ofWake id: WakeID) -> TopicIndex? {
-        self.wakes[id].map { self.devices[$0].topic }
+        self.wakes.device(of: id).map { self.devices[$0].topic }
     }
 
     /// A worker reported the result of a wake.
     package func report(_ result: FetchResult, wake id: WakeID) -> ReportOutcome {
         let outcome = result.outcome
-        guard let device = self.wakes[id] else { return .unknown }
+        guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device)
         let record = self.devices[device]
         guard record.wake == id, record.state.inFlight != nil else {
-            let before = record.endedWakes.value?.elements.first { $0.id == id }
-            guard let before else { return .unknown }
+            guard let before = record.endedWake(id) else { return .unknown }
             return before.outcome == .push(outcome) ? .repeated : .endedOtherwise(before.outcome)
         }
         let parameters = self.parameters(record.topic)
@@ -84,12 +90,11 @@ extension EmbeddedEngine {
 
     /// A worker asked for a wake in flight to last for `milliseconds` from now.
     package func extend(_ id: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
-        guard let device = self.wakes[id] else { return .unknown }
+        guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device)
         let record = self.devices[device]
         guard record.wake == id, record.state.inFlight != nil else {
-            let before = record.endedWakes.value?.elements.first { $0.id == id }
-            return before.map { .ended($0.outcome) } ?? .unknown
+            return record.endedWake(id).map { .ended($0.outcome) } ?? .unknown
         }
         let parameters = self.parameters(record.topic)
         let moment = self.now + milliseconds
@@ -109,7 +114,7 @@ extension EmbeddedEngine {
     ///
     /// - `takingBackAttempt`: the wake never reached its worker, so that its attempt does not count.
     package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
-        guard let device = self.wakes[id] else { return }
+        guard let device = self.wakes.device(of: id) else { return }
         self.settleBeforeWakeEnds(device)
         let record = self.devices[device]
         guard record.wake == id, record.state.inFlight != nil else { return }
@@ -122,7 +127,7 @@ extension EmbeddedEngine {
     /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome, but an
     /// outcome before the expiry of a pending push.
     private func settleBeforeWakeEnds(_ device: DeviceIndex) {
-        guard let moment = self.due[device], moment <= self.now else { return }
+        guard let moment = self.schedule[device], moment <= self.now else { return }
         let deadline = self.devices[device].state.inFlight?.deadline ?? .distantFuture
         if moment < self.now || deadline <= self.now { self.settle(device) }
     }
@@ -154,7 +159,7 @@ extension EmbeddedEngine {
     func noteLaunch(_ device: DeviceIndex) -> WakeID {
         let id = WakeID(random: self.random())
         self.devices[device].wake = id
-        self.wakes[id] = device
+        self.wakes.launched(id, device)
         let record = self.devices[device]
         self.count(record.topic) { $0.noteLaunch(.push) }
         guard let push = record.state.inFlight?.push else { preconditionFailure("a launch is in flight") }
@@ -180,17 +185,36 @@ extension EmbeddedEngine {
         let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
         self.remember(device, .result(outcome), content?.apnsID, related: self.heir(device, action))
         let ended = EndedWake(id: before.wake, outcome: .push(outcome), at: self.now)
-        self.rememberEnded(ended, device)
+        self.wakes.ended(ended, device, in: &self.devices)
         switch action {
         case .completed(let push):
             self.count(before.topic) { $0.completed += 1 }
-            if let content = PushContent(push) { self.letGo(content, before.topic) }
+            if let content = PushContent(push) { self.memory.letGo(content, before.topic) }
         case .absorbed(let push):
             self.linkTraces(of: push, device)
             self.absorb(push, before.topic)
         case .discarded(let push, let reason): self.discard(push, reason, device)
         case .retries, .nothing: break
         }
+    }
+
+    /// Notes with the pending push the traces of an older one, whose wake has ended and which is coalesced into it.
+    private func linkTraces(of older: PushHandle, _ device: DeviceIndex) {
+        let state = self.devices[device].state
+        guard let older = PushContent(older), var pending = state.pending, let newer = PushContent(pending.handle),
+            let joined = self.traces.content(of: newer, inPlaceOf: older)
+        else { return }
+        let topic = self.devices[device].topic
+        self.memory.hold(joined, topic)
+        pending.handle = joined.handle
+        self.devices[device].state = DeviceState(
+            pending: pending,
+            inFlight: state.inFlight,
+            spacing: state.spacing,
+            conditions: state.conditions,
+            penalty: state.penalty
+        )
+        self.memory.letGo(newer, topic)
     }
 
     /// The push that another one was coalesced into when its wake ended.

@@ -6,50 +6,24 @@ package import LaunchPolicy
 /// It decides nothing: `DeviceState` does. It has no clock: whoever drives it says with `advance` what time it is. It
 /// knows no worker: whoever drives it says whether a slot is free, and claims devices that are ready for one.
 package final class EmbeddedEngine {
-    /// How long ended wakes are remembered, in milliseconds.
-    static let endedWakeMemory: Int64 = 600_000
-
     /// Policy time: the moment of the current step.
     package internal(set) var now: Instant
     var configuration: EngineConfiguration
-    /// Makes the numbers by which events name devices, and by which they are found.
-    package let historyKey: HashKey
-    /// The device that was found or had an event last, and its number: what is asked of one device is asked several
-    /// times in a row.
-    var lastNumbered: (device: DeviceIndex, number: UInt64) = (.none, 0)
     let random: () -> (UInt64, UInt64)
     var devices: DeviceTable
-    var topics: [Topic] = []
-    var topicNames: TopicNames
-    var due = DueIndex()
-    /// The devices of wakes in flight and of ended ones that are remembered.
-    var wakes = WakeTable<DeviceIndex>()
-    /// When each device's oldest ended wake is forgotten: a place for each device, however many wakes it ends.
-    var forgetting = DueIndex()
-    /// Devices that came to wait for a slot and were not yet offered to a driver.
-    var newlyReady: [DeviceIndex] = []
-    private var firstNewlyReady = 0
-    /// Wakes whose deadline passed and whose slot was not yet taken back by a driver.
-    var expiredWakes: [WakeID] = []
-    private var firstExpiredWake = 0
-    /// The first device that was not yet looked at under a policy that has changed; nil when all were.
-    var firstUnjudged: Int?
-    /// The books of all topics together.
-    package internal(set) var totals = Books()
-    /// The memory of all pushes that wait or are in flight.
-    package internal(set) var contentBytes = 0
-    /// The moment of what time alone has brought about and is being done; nil while somebody else's doing is.
-    var dueMoment: Instant?
+    var topics: TopicTable
+    /// Devices that wait for nothing but a slot.
+    var ready = ReadyQueues()
+    /// When devices have something due.
+    var schedule = DueSchedule()
+    var wakes = WakeLedger()
+    /// The memory of pushes.
+    var memory = ContentMemory()
+    var traces = TraceJoiner()
+    /// What the history is to hear.
+    var events: EventQueue
     /// How long launches were waited for, and wakes took.
     package var times = WakeTimes()
-    /// Where traces are put together.
-    var joinedTrace = ByteBuffer()
-    var changed: [DeviceIndex] = []
-    var changedTopics: [TopicIndex] = []
-    /// What happened and was not yet taken by a driver.
-    var events: [HistoryEvent] = []
-    /// Topics by number, until all records are there.
-    var restoredTopics: [UInt32: (name: [UInt8], books: Books)] = [:]
 
     /// An engine without devices.
     ///
@@ -64,11 +38,14 @@ package final class EmbeddedEngine {
     ) {
         self.configuration = configuration
         self.now = now
-        self.historyKey = historyKey
         self.random = random
         self.devices = DeviceTable(key: historyKey)
-        self.topicNames = TopicNames(key: HashKey(random()))
+        self.topics = TopicTable(key: HashKey(random()))
+        self.events = EventQueue(key: historyKey)
     }
+
+    /// Makes the numbers by which events name devices, and by which they are found.
+    package var historyKey: HashKey { self.events.key }
 }
 
 // MARK: - Time
@@ -80,73 +57,67 @@ extension EmbeddedEngine {
     /// - Returns: whether everything that is due was looked at.
     package func advance(to now: Instant, devicesMax: Int) -> Bool {
         self.now = max(self.now, now)
-        let isForgotten = self.forgetEndedWakes(devicesMax: devicesMax)
-        defer { self.dueMoment = nil }
+        let isForgotten = self.wakes.forget(at: self.now, devicesMax: devicesMax, in: &self.devices)
+        defer { self.schedule.end() }
         for _ in 0..<devicesMax {
-            self.dueMoment = self.due.first
-            guard let device = self.due.popDue(self.now) else {
+            guard let device = self.schedule.popDue(self.now) else {
                 return self.judge(devicesMax: devicesMax) && isForgotten
             }
             self.settle(device)
         }
-        return isForgotten && self.firstUnjudged == nil && self.due.first.map { $0 > self.now } ?? true
+        return isForgotten && !self.schedule.isJudging && self.schedule.first.map { $0 > self.now } ?? true
+    }
+
+    /// Looks at devices that wait under a policy that has changed.
+    ///
+    /// - Returns: whether all were looked at.
+    private func judge(devicesMax: Int) -> Bool {
+        guard self.schedule.isJudging else { return true }
+        for number in self.schedule.popUnjudged(devicesMax: devicesMax, of: self.devices.count) {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            if self.devices[device].state.pending != nil { self.derive(device) }
+        }
+        return !self.schedule.isJudging
     }
 
     /// The next moment at which `advance` has something to do.
-    package var nextDue: Instant? { self.due.first }
+    package var nextDue: Instant? { self.schedule.first }
 
     /// Takes one wake that ended because its deadline passed, the first first.
-    package func popExpiredWake() -> WakeID? {
-        guard self.firstExpiredWake < self.expiredWakes.count else {
-            self.expiredWakes.removeAll(keepingCapacity: true)
-            self.firstExpiredWake = 0
-            return nil
-        }
-        defer { self.firstExpiredWake += 1 }
-        return self.expiredWakes[self.firstExpiredWake]
-    }
+    package func popExpiredWake() -> WakeID? { self.wakes.popExpired() }
 
     /// Whether a device came to wait for a slot that was not taken yet.
-    package var hasNewlyReady: Bool { self.firstNewlyReady < self.newlyReady.count }
+    package var hasNewlyReady: Bool { self.ready.hasNewcomer }
 
     /// Takes one device that came to wait for a slot; it may have ceased to.
-    package func popNewlyReady() -> DeviceIndex? {
-        guard self.firstNewlyReady < self.newlyReady.count else {
-            self.newlyReady.removeAll(keepingCapacity: true)
-            self.firstNewlyReady = 0
-            return nil
-        }
-        defer { self.firstNewlyReady += 1 }
-        return self.newlyReady[self.firstNewlyReady]
-    }
+    package func popNewlyReady() -> DeviceIndex? { self.ready.popNewcomer() }
 
-    /// Forgets the wakes that ended long enough ago, of so many devices at most.
+    /// Goes on with another configuration, at once for whatever happens from now on.
     ///
-    /// - Returns: whether all of them are forgotten.
-    private func forgetEndedWakes(devicesMax: Int) -> Bool {
-        let horizon = self.now - Self.endedWakeMemory
-        for _ in 0..<devicesMax {
-            guard let device = self.forgetting.popDue(self.now) else { return true }
-            while let forgotten = self.devices[device].forgetEndedWake(endedBy: horizon) {
-                self.wakes[forgotten.id] = nil
-            }
-            self.noteWhenForgotten(device)
-        }
-        return self.forgetting.first.map { $0 > self.now } ?? true
+    /// The moments at which waiting devices launch follow in the next calls of `advance`, a bounded number of devices
+    /// in each; a device that is launched, asked about or pushed to before is looked at then. Wakes in flight keep
+    /// their deadlines. What is past a bound that has become tighter stays.
+    package func reconfigure(_ configuration: EngineConfiguration) {
+        self.configuration = configuration
+        if self.topics.reconfigure(configuration) { self.schedule.policyChanged() }
     }
+}
 
-    /// Remembers a wake that has ended; a device's oldest makes room for its newest.
-    func rememberEnded(_ wake: EndedWake, _ device: DeviceIndex) {
-        let forgotten = self.devices[device].endedWakes.change(from: Ring()) { $0.append(wake) }
-        if let forgotten { self.wakes[forgotten.id] = nil }
-        self.noteWhenForgotten(device)
-    }
+// MARK: - Questions
 
-    func noteWhenForgotten(_ device: DeviceIndex) {
-        let oldest = self.devices[device].endedWakes.value?.first
-        self.forgetting.set(device, to: oldest.map { $0.at + Self.endedWakeMemory })
-    }
+extension EmbeddedEngine {
+    /// The books of all topics together.
+    package var totals: Books { self.topics.totals }
+
+    /// The memory of all pushes that wait or are in flight.
+    package var contentBytes: Int { self.memory.bytes }
 
     /// How many wakes are known by their ids, in flight or ended, and how many devices have ended ones.
-    package var wakesKnown: (ids: Int, devicesWithEnded: Int) { (self.wakes.count, self.forgetting.count) }
+    package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }
+
+    /// Something happened since `takeEvents` was last called.
+    package var hasEvents: Bool { !self.events.isEmpty }
+
+    /// Appends to `events` what happened since the last call, in its order.
+    package func takeEvents(into events: inout [HistoryEvent]) { self.events.take(into: &events) }
 }

@@ -114,17 +114,6 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     }
 }
 
-extension EmbeddedEngine {
-    /// Something happened since `takeEvents` was last called.
-    package var hasEvents: Bool { !self.events.isEmpty }
-
-    /// Appends to `events` what happened since the last call, in its order.
-    package func takeEvents(into events: inout [HistoryEvent]) {
-        if events.isEmpty { swap(&events, &self.events) } else { events += self.events }
-        self.events.removeAll(keepingCapacity: true)
-    }
-}
-
 extension HistoryEvent.Kind {
     /// The codes that have a meaning, one bit each.
     static var codes: UInt32 { 0x0F1F_1FFE }

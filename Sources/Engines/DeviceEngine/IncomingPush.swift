@@ -50,6 +50,27 @@ package struct PushAnswer: Hashable, Sendable {
     package let wake: WakeID?
 }
 
+extension PushAnswer {
+    /// What is answered to a push that did `action`, after which its device is in `state`; it names no wake.
+    init(_ action: PushReceivedAction, _ state: DeviceState, _ now: Instant, _ parameters: Parameters) {
+        switch action {
+        case .launched: self.init(disposition: .launched, eligibleAt: nil, held: nil, wake: nil)
+        case .discarded: self.init(disposition: .discarded, eligibleAt: nil, held: nil, wake: nil)
+        case .waits(let absorbed):
+            guard let pending = state.pending else { preconditionFailure("a push that waits is pending") }
+            let eligibleAt = state.eligibleAt(pending.priority, parameters)
+            var held = state.hold(pending.priority, parameters).map { HoldCode($0) }
+            if held == nil, state.inFlight == nil, eligibleAt <= now { held = .worker }
+            self.init(
+                disposition: absorbed == nil ? .scheduled : .coalesced,
+                eligibleAt: held == nil ? max(eligibleAt, now) : nil,
+                held: held,
+                wake: nil
+            )
+        }
+    }
+}
+
 /// What the provider of an accepted push is told of it.
 package enum Disposition: UInt8, Sendable, CaseIterable {
     case launched, scheduled, coalesced, discarded, noWake

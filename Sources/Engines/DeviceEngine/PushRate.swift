@@ -12,34 +12,34 @@ package struct PushRate: Hashable, Sendable {
     package init() {}
 }
 
-extension EmbeddedEngine {
-    /// Why this device takes no push now; nil while there is room in its window. Changes nothing.
-    package func rateRefusal(_ device: DeviceIndex) -> Refusal? {
-        let rate = self.configuration.pushRate
-        guard rate.pushesMax > 0, !self.isRateWindowOver(device),
-            Int(self.devices[device].rateWindowCount) >= rate.pushesMax
+extension DeviceRecord {
+    /// Why the device takes no push now; nil while there is room in its window.
+    func rateRefusal(_ rate: PushRate, at now: Instant) -> Refusal? {
+        guard rate.pushesMax > 0, !self.isRateWindowOver(rate, at: now), Int(self.rateWindowCount) >= rate.pushesMax
         else { return nil }
-        let end = Int64(self.devices[device].rateWindowStart) + Int64(rate.seconds)
+        let end = Int64(self.rateWindowStart) + Int64(rate.seconds)
         return .tooMany(until: Instant(milliseconds: end * 1000))
     }
 
     /// Counts a push.
     ///
     /// - Throws: `tooMany` when the window has no room for it; it is then not counted.
-    func countRate(_ device: DeviceIndex) throws(Refusal) {
-        guard self.configuration.pushRate.pushesMax > 0 else { return }
-        if self.isRateWindowOver(device) {
-            self.devices[device].rateWindowStart = self.nowSeconds
-            self.devices[device].rateWindowCount = 0
-        } else if let refusal = self.rateRefusal(device) {
+    mutating func countRate(_ rate: PushRate, at now: Instant) throws(Refusal) {
+        guard rate.pushesMax > 0 else { return }
+        if self.isRateWindowOver(rate, at: now) {
+            self.rateWindowStart = Self.seconds(now)
+            self.rateWindowCount = 0
+        } else if let refusal = self.rateRefusal(rate, at: now) {
             throw refusal
         }
-        self.devices[device].rateWindowCount += 1
+        self.rateWindowCount += 1
     }
 
-    private var nowSeconds: UInt32 { UInt32(truncatingIfNeeded: self.now.milliseconds / 1000) }
+    private func isRateWindowOver(_ rate: PushRate, at now: Instant) -> Bool {
+        Int(Self.seconds(now) &- self.rateWindowStart) >= rate.seconds
+    }
 
-    private func isRateWindowOver(_ device: DeviceIndex) -> Bool {
-        Int(self.nowSeconds &- self.devices[device].rateWindowStart) >= self.configuration.pushRate.seconds
+    private static func seconds(_ moment: Instant) -> UInt32 {
+        UInt32(truncatingIfNeeded: moment.milliseconds / 1000)
     }
 }

@@ -16,3 +16,32 @@ package protocol DispatchOutput: AnyObject {
     /// The stream was asked to end, and holds no wake any more: it is forgotten, and may be ended.
     func drained(_ stream: StreamAddress)
 }
+
+/// Where a worker's stream, or a request that waits for its answer, is found.
+///
+/// The dispatcher carries it and never looks inside.
+package enum StreamAddress: Hashable, BitwiseCopyable, Sendable {
+    /// A stream of a connection.
+    case stream(LoopStream)
+    /// The stream of a push whose answer fault rules get before it is sent.
+    case faulted(LoopStream)
+    /// The wakes of the webhook with this number.
+    case webhook(UInt32)
+    /// The results that the webhook with this number reports: nobody waits for their answers.
+    case webhookReport(UInt32)
+}
+
+/// A stream of a connection: which loop has the connection, and which of its streams it is.
+package struct LoopStream: Hashable, BitwiseCopyable, Sendable {
+    package let connectionIndex: UInt32
+    package let connectionGeneration: UInt32
+    package let number: Int32
+    package let loop: UInt16
+
+    package init(loop: UInt16, connectionIndex: UInt32, connectionGeneration: UInt32, number: Int32) {
+        self.connectionIndex = connectionIndex
+        self.connectionGeneration = connectionGeneration
+        self.number = number
+        self.loop = loop
+    }
+}

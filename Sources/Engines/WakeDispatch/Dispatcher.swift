@@ -10,28 +10,17 @@ package import LaunchPolicy
 package final class Dispatcher {
     private let engine: EmbeddedEngine
     private let output: any DispatchOutput
-    private var subscriptions: [StreamAddress: Subscription] = [:]
-    /// By topic number.
-    private var workers: [TopicWorkers] = []
-    /// Who holds which wake, and who let which one expire.
-    private var holders = WakeTable<Subscription>()
-    /// Streams that may have a free slot again; those before `firstFreed` have been looked at.
-    private var freed: [Subscription] = []
-    private var firstFreed = 0
-    /// Streams that ended with wakes that are to be lost; those before `firstEnding` have been.
-    private var ending: [Subscription] = []
-    private var firstEnding = 0
-    /// The wakes of the stream that is before `firstEnding`, the next one last.
-    private var losing: [WakeID] = []
+    private var streams: StreamTable
+    /// Streams that have ended with wakes that are to be lost.
+    private var ended = EndedStreams()
+    /// Streams that may have a free slot again.
+    private var freed = FIFOQueue<Subscription>()
     /// The most wakes that are launched from queues, or lost with their streams, between two calls of `advance`.
     private let workPerStepMax: Int
     /// How many of them are left.
     private var workLeft: Int
     /// The gateway is shutting down: nothing new is launched.
     private var isDraining = false
-    private let bounds: StreamBounds
-    /// How often a stream got no more wakes because of it.
-    package private(set) var timesStreamWasFull: Int64 = 0
 
     /// A dispatcher without streams.
     ///
@@ -49,7 +38,7 @@ package final class Dispatcher {
         self.workLeft = workPerStepMax
         self.engine = engine
         self.output = output
-        self.bounds = StreamBounds(wakeBytesMax: wakeBytesPerStreamMax)
+        self.streams = StreamTable(wakeBytesMax: wakeBytesPerStreamMax)
     }
 }
 
@@ -68,8 +57,7 @@ extension Dispatcher {
 
     /// Whether more was to do than a step may: call `advance` again soon.
     package var isBehind: Bool {
-        self.isLosing
-            || (!self.isDraining && (self.firstFreed < self.freed.count || self.engine.hasNewlyReady))
+        !self.ended.isEmpty || (!self.isDraining && (!self.freed.isEmpty || self.engine.hasNewlyReady))
     }
 
     /// What a push was answered.
@@ -90,21 +78,23 @@ extension Dispatcher {
         case .newcomer(let topic):
             if let refusal = self.engine.memoryRefusal(push, nil, topic) { return .refused(refusal) }
             var isFree = false
-            if let topic { isFree = self.isWorkerFree(topic, token) }
+            if let topic { isFree = self.freeStream(topic, token) != nil }
             return .answered(self.engine.acceptDryRun(push, device: nil, topic: topic, workerIsFree: isFree))
         case .device(let device):
             self.catchUp(device)
-            let topic = self.engine.identity(device).topic
-            let isFree = self.isWorkerFree(topic, token)
+            let topic = self.engine.topic(of: device)
+            let stream = self.freeStream(topic, token)
             guard !isDryRun else {
                 if let refusal = self.engine.memoryRefusal(push, device, topic) ?? self.engine.rateRefusal(device) {
                     return .refused(refusal)
                 }
-                return .answered(self.engine.acceptDryRun(push, device: device, topic: topic, workerIsFree: isFree))
+                return .answered(
+                    self.engine.acceptDryRun(push, device: device, topic: topic, workerIsFree: stream != nil)
+                )
             }
             do throws(Refusal) {
-                let answer = try self.engine.accept(push, device: device, workerIsFree: isFree)
-                if let wake = answer.wake, let stream = self.freeStream(topic, token) { self.hand(wake, to: stream) }
+                let answer = try self.engine.accept(push, device: device, workerIsFree: stream != nil)
+                if let wake = answer.wake { self.launched(wake, device, for: stream) }
                 self.flow()
                 return .answered(answer)
             } catch {
@@ -128,16 +118,7 @@ extension Dispatcher {
         if let limit = self.limitMet(topic: name, request) { return limit }
         self.streamEnded(address)
         let topic = self.engine.topic(name)
-        while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
-        let subscription = Subscription(
-            address: address,
-            topic: topic,
-            request: request,
-            bounds: self.bounds
-        )
-        self.subscriptions[address] = subscription
-        self.workers[Int(topic.rawValue)].insert(subscription)
-        self.freed.append(subscription)
+        self.freed.append(self.streams.insert(address, topic, request))
         self.flow()
         return nil
     }
@@ -146,18 +127,16 @@ extension Dispatcher {
     package func limitMet(topic name: ByteView, _ request: SubscriptionRequest) -> EngineLimit? {
         guard self.engine.mayAddTopic(name) else { return .topicsMax }
         let streamsMax = self.engine.streamsPerDeviceMax
-        guard streamsMax > 0, let topic = self.engine.findTopic(name),
-            Int(topic.rawValue) < self.workers.count
-        else { return nil }
-        let isFull = request.devices.contains { self.workers[Int(topic.rawValue)].countNaming($0) >= streamsMax }
+        guard streamsMax > 0, let topic = self.engine.findTopic(name) else { return nil }
+        let isFull = request.devices.contains { self.streams.countNaming($0, topic) >= streamsMax }
         return isFull ? .streamsPerDeviceMax : nil
     }
 
     /// A worker's stream ended: the wakes it holds are lost.
     package func streamEnded(_ address: StreamAddress) {
-        guard let subscription = self.subscriptions[address] else { return }
-        self.forget(subscription)
-        if !subscription.wakes.isEmpty { self.ending.append(subscription) }
+        guard let subscription = self.streams[address] else { return }
+        self.streams.remove(subscription)
+        self.ended.append(subscription)
         self.flow()
     }
 
@@ -166,51 +145,42 @@ extension Dispatcher {
     /// - `isAdmitted`: whether the caller reaches the stream's topic.
     /// - Returns: false when there is no such stream.
     package func streamDraining(_ address: StreamAddress, isAdmitted: (TopicIndex) -> Bool) -> Bool {
-        guard let subscription = self.subscriptions[address], isAdmitted(subscription.topic) else { return false }
-        subscription.isDraining = true
-        self.changed(subscription)
+        guard let subscription = self.streams[address], isAdmitted(subscription.topic) else { return false }
+        self.streams.drain(subscription)
         self.endIfDrained(subscription)
         return true
     }
 
     /// The worker's peer reads too slowly, or reads again.
     package func streamPaused(_ address: StreamAddress, _ isPaused: Bool) {
-        guard let subscription = self.subscriptions[address] else { return }
-        subscription.isPaused = isPaused
-        self.changed(subscription)
+        guard let subscription = self.streams[address] else { return }
+        self.streams.pause(subscription, isPaused)
         if !isPaused { self.freed.append(subscription) }
         self.flow()
     }
 
     /// A stream may hold more or fewer wakes from now on; it keeps those it has.
     package func slotsChanged(_ address: StreamAddress, to slots: Int) {
-        guard let subscription = self.subscriptions[address] else { return }
-        self.workers[Int(subscription.topic.rawValue)].slots += slots - subscription.slots
-        subscription.slots = slots
-        self.changed(subscription)
+        guard let subscription = self.streams[address] else { return }
+        self.streams.resize(subscription, to: slots)
         self.freed.append(subscription)
         self.flow()
     }
 
     /// Every stream may hold so many bytes of payloads from now on; it keeps those it has.
     package func wakeBytesPerStreamChanged(to bytesMax: Int) {
-        // A stream that was full gets its next wake when one of its wakes ends, as it would have.
-        self.bounds.wakeBytesMax = bytesMax
+        self.streams.resizeAll(wakeBytesMax: bytesMax)
     }
 
     /// A wake that a stream holds was lost, while the stream goes on.
     ///
     /// - `takingBackAttempt`: its worker never got it, so that its attempt does not count.
     package func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
-        guard let subscription = self.subscriptions[address], subscription.wakes[wake] != nil else { return }
+        guard let subscription = self.streams[address], subscription.holds(wake) else { return }
         self.engine.lose(wake, takingBackAttempt: takingBackAttempt)
         // Its deadline may have passed unseen until now: then it expired first, and was not lost.
         self.takeExpiredWakes()
-        if subscription.wakes[wake] != nil {
-            self.release(wake, subscription)
-            self.freed.append(subscription)
-            self.endIfDrained(subscription)
-        }
+        if self.release(wake, subscription) { self.slotFreed(subscription) }
         self.flow()
     }
 
@@ -219,14 +189,11 @@ extension Dispatcher {
         let outcome = self.engine.report(result, wake: wake)
         // Its deadline may have passed unseen until now: then it expired first, and this is a late answer.
         self.takeExpiredWakes()
-        if let subscription = self.holder(of: wake) {
-            if case .ended = outcome { self.release(wake, subscription) }
-            for expired in subscription.expiredInARow where expired != wake { self.holders[expired] = nil }
-            if subscription.expiredInARow.contains(wake) { self.holders[wake] = nil }
-            subscription.expiredInARow.removeAll()
-            self.changed(subscription)
-            self.freed.append(subscription)
-            self.endIfDrained(subscription)
+        if let subscription = self.streams.holder(of: wake) {
+            // Whatever the report came to, the wake has ended: here, or elsewhere before.
+            _ = self.release(wake, subscription)
+            self.streams.answered(subscription)
+            self.slotFreed(subscription)
         }
         self.flow()
         return outcome
@@ -234,8 +201,17 @@ extension Dispatcher {
 
     /// A worker asked for more time, in milliseconds from now.
     package func extend(_ wake: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
-        defer { self.flow() }
-        return self.engine.extend(wake, by: milliseconds)
+        let outcome = self.engine.extend(wake, by: milliseconds)
+        self.flow()
+        switch outcome {
+        case .lasts, .limitReached: break
+        case .ended, .unknown:
+            // A stream that holds it still was not told: the wake has ended elsewhere.
+            guard let subscription = self.streams.holder(of: wake), self.release(wake, subscription) else { break }
+            self.slotFreed(subscription)
+            self.flow()
+        }
+        return outcome
     }
 
     /// Nothing new is launched from now on; results are still taken.
@@ -278,15 +254,14 @@ extension Dispatcher {
         let identity = self.engine.identity(device)
         guard self.engine.snapshot(device).wake == nil else { return .wakeInFlight }
         self.takeExpiredWakes()
-        guard !self.isDraining, let stream = self.freeStream(identity.topic, identity.token) else {
+        guard let stream = self.freeStream(identity.topic, identity.token) else {
             self.flow()
             return .noWorker
         }
         defer { self.flow() }
         switch self.engine.launchForced(device) {
         case .launched(let wake):
-            self.hand(wake, to: stream)
-            return .launched
+            return self.launched(wake, device, for: stream) ? .launched : .noWorker
         case .wakeInFlight: return .wakeInFlight
         }
     }
@@ -320,21 +295,15 @@ extension Dispatcher {
     }
 
     /// - Parameter topic: nil for all topics together.
-    package func workerCounts(_ topic: TopicIndex?) -> WorkerCounts {
-        let places = topic.map { Int($0.rawValue)..<Int($0.rawValue) + 1 } ?? self.workers.indices
-        return self.workers[places.clamped(to: self.workers.indices)].reduce(into: WorkerCounts()) {
-            $0.connected += $1.connected
-            $0.slots += $1.slots
-            $0.busy += $1.busy
-        }
-    }
+    package func workerCounts(_ topic: TopicIndex?) -> WorkerCounts { self.streams.counts(topic) }
 
     /// The open streams and how each is: those that hold the most wakes, when there are more than `countMax`.
     package func streams(countMax: Int) -> [StreamSnapshot] {
-        var listed: [(busy: Int, stream: Subscription)] = []
-        for stream in self.subscriptions.values { listed.append((stream.wakes.count, stream)) }
-        return listed.most(countMax) { $0.busy }.map { StreamSnapshot($0.stream) }
+        Array(self.streams.all).most(countMax) { $0.wakes.count }.map { StreamSnapshot($0) }
     }
+
+    /// How often a stream got no more wakes because of the bytes it held.
+    package var timesStreamWasFull: Int64 { self.streams.timesFull }
 
     /// Everything that is known of a device, once what is due of it is done.
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
@@ -343,7 +312,7 @@ extension Dispatcher {
     }
 
     /// How many streams are open.
-    package var streamCount: Int { self.subscriptions.count }
+    package var streamCount: Int { self.streams.count }
 }
 
 // MARK: - Steps
@@ -352,13 +321,13 @@ extension Dispatcher {
     /// Does what is due of a device before something happens to it, its launch too, though a bounded step may not have
     /// come to it yet: at one moment a launch goes before what comes from outside.
     private func catchUp(_ device: DeviceIndex) {
-        if self.isLosing, let wake = self.engine.wakeInFlight(device), self.holders[wake]?.hasEnded == true {
-            self.holders[wake] = nil
+        if !self.ended.isEmpty, let wake = self.engine.wakeInFlight(device), self.streams.isHolderGone(wake) {
+            self.streams.forget(wake)
             self.engine.lose(wake)
         }
         if self.engine.catchUp(device) { self.flow() }
         // A step that has done all it may leaves the device in its queue, and what is about to happen would go first.
-        guard self.workLeft <= 0, !self.isDraining else { return }
+        guard self.workLeft <= 0 else { return }
         let identity = self.engine.identity(device)
         guard let stream = self.freeStream(identity.topic, identity.token), let wake = self.engine.claim(device) else {
             return
@@ -366,24 +335,18 @@ extension Dispatcher {
         self.hand(wake, to: stream)
     }
 
-    /// Wakes of streams that have ended are still to be lost.
-    private var isLosing: Bool { !self.losing.isEmpty || self.firstEnding < self.ending.count }
-
     /// Takes back slots and gives them out until nothing more happens.
     private func flow() {
-        if !self.ending.isEmpty { self.loseWakes() }
+        if !self.ended.isEmpty { self.loseWakes() }
         while true {
             self.takeExpiredWakes()
             guard self.workLeft > 0 else { return }
             if let device = self.engine.popNewlyReady() {
                 self.offer(device)
-            } else if self.firstFreed < self.freed.count {
-                guard self.fill(self.freed[self.firstFreed]) else { return }
-                self.firstFreed += 1
+            } else if let subscription = self.freed.first {
+                guard self.fill(subscription) else { return }
+                _ = self.freed.popFirst()
             } else {
-                // Even of an empty array it would make another one.
-                if !self.freed.isEmpty { self.freed.removeAll(keepingCapacity: true) }
-                self.firstFreed = 0
                 return
             }
         }
@@ -391,29 +354,11 @@ extension Dispatcher {
 
     /// Loses the wakes of streams that have ended.
     private func loseWakes() {
-        while self.workLeft > 0 {
-            if let wake = self.losing.popLast() {
-                self.workLeft -= 1
-                self.holders[wake] = nil
-                self.engine.lose(wake)
-            } else if self.firstEnding < self.ending.count {
-                // In an order that does not hang on the process: a simulation replays the same from the same seed.
-                self.losing = self.ending[self.firstEnding].wakes.keys.sorted {
-                    ($0.first, $0.second) > ($1.first, $1.second)
-                }
-                self.firstEnding += 1
-            } else {
-                self.ending.removeAll(keepingCapacity: true)
-                self.firstEnding = 0
-                return
-            }
+        while self.workLeft > 0, let wake = self.ended.popWake() {
+            self.workLeft -= 1
+            self.streams.forget(wake)
+            self.engine.lose(wake)
         }
-    }
-
-    /// The open stream that holds a wake, or let it expire.
-    private func holder(of wake: WakeID) -> Subscription? {
-        guard let subscription = self.holders[wake], !subscription.hasEnded else { return nil }
-        return subscription
     }
 
     private func takeExpiredWakes() {
@@ -421,44 +366,45 @@ extension Dispatcher {
     }
 
     private func wakeExpired(_ wake: WakeID) {
-        guard let subscription = self.holder(of: wake) else { return }
+        guard let subscription = self.streams.holder(of: wake) else { return }
         self.output.expire(wake, on: subscription.address)
-        self.release(wake, subscription)
-        if subscription.request.stallsWhenSilent {
-            subscription.expiredInARow.append(wake)
-            self.holders[wake] = subscription
-            self.changed(subscription)
-        }
+        _ = self.release(wake, subscription)
+        if subscription.request.stallsWhenSilent { self.streams.expired(wake, subscription) }
+        self.slotFreed(subscription)
+    }
+
+    /// A stream no longer holds a wake, and is told so.
+    ///
+    /// - Returns: false when it did not hold it.
+    private func release(_ wake: WakeID, _ subscription: Subscription) -> Bool {
+        guard self.streams.release(wake, subscription) else { return false }
+        self.output.released(wake, on: subscription.address)
+        return true
+    }
+
+    /// A stream may take another wake, or has none left and may end.
+    private func slotFreed(_ subscription: Subscription) {
         self.freed.append(subscription)
         self.endIfDrained(subscription)
     }
 
     private func endIfDrained(_ subscription: Subscription) {
         guard subscription.isDraining, subscription.wakes.isEmpty, !subscription.hasEnded else { return }
-        self.forget(subscription)
+        self.streams.remove(subscription)
         self.output.drained(subscription.address)
     }
+}
 
-    /// Takes a stream out; what becomes of its wakes is the caller's business.
-    private func forget(_ subscription: Subscription) {
-        self.subscriptions[subscription.address] = nil
-        subscription.hasEnded = true
-        self.workers[Int(subscription.topic.rawValue)].remove(subscription)
-        self.workers[Int(subscription.topic.rawValue)].busy -= subscription.wakes.count
-        for wake in subscription.expiredInARow { self.holders[wake] = nil }
-    }
+// MARK: - Pairing
 
-    private func release(_ wake: WakeID, _ subscription: Subscription) {
-        self.holders[wake] = nil
-        subscription.remove(wake)
-        self.changed(subscription)
-        self.workers[Int(subscription.topic.rawValue)].busy -= 1
-        self.output.released(wake, on: subscription.address)
+extension Dispatcher {
+    /// The stream that a wake of this device goes to; nil when none is free, or nothing is launched any more.
+    private func freeStream(_ topic: TopicIndex, _ token: borrowing DeviceToken) -> Subscription? {
+        self.isDraining ? nil : self.streams.free(topic, token)
     }
 
     /// Launches a device that came to wait, if a stream can take it; its topic's longest waiting one otherwise.
     private func offer(_ device: DeviceIndex) {
-        guard !self.isDraining else { return }
         let identity = self.engine.identity(device)
         guard let stream = self.freeStream(identity.topic, identity.token) else { return }
         if stream.request.devices.isEmpty {
@@ -476,10 +422,7 @@ extension Dispatcher {
     private func claimNext(_ topic: TopicIndex, for stream: Subscription) -> Bool {
         guard let wake = self.engine.claim(topic) else { return false }
         self.workLeft -= 1
-        guard let token = self.engine.wake(wake)?.token else {
-            preconditionFailure("a wake just launched is in flight")
-        }
-        self.hand(wake, to: self.workers[Int(topic.rawValue)].naming(token) ?? stream)
+        self.hand(wake, to: self.streams.naming(topic, wake.token) ?? stream)
         return true
     }
 
@@ -491,50 +434,41 @@ extension Dispatcher {
         guard subscription.request.devices.isEmpty else {
             for _ in subscription.request.devices where subscription.isFreeForPush {
                 guard let device = self.engine.find(subscription.nextDevice()),
-                    self.engine.identity(device).topic == subscription.topic,
-                    let wake = self.engine.claim(device)
+                    self.engine.topic(of: device) == subscription.topic, let wake = self.engine.claim(device)
                 else { continue }
                 self.workLeft -= 1
                 self.hand(wake, to: subscription)
             }
             return true
         }
-        self.workers[Int(subscription.topic.rawValue)].rotate(subscription)
-        while let stream = self.workers[Int(subscription.topic.rawValue)].nextInRotation() {
+        self.streams.rotate(subscription)
+        while let stream = self.streams.nextInRotation(subscription.topic) {
             guard self.workLeft > 0 else { return false }
             guard self.claimNext(subscription.topic, for: stream) else { return true }
         }
         return true
     }
 
-    private func hand(_ wake: WakeID, to subscription: Subscription) {
-        let place = Int(subscription.topic.rawValue)
-        guard let launched = self.engine.wake(wake) else { preconditionFailure("a wake just launched is in flight") }
-        precondition(subscription.request.kinds.contains(launched.kind), "a stream is sent what it asked for")
-        subscription.add(wake, bytes: launched.content?.payload.count ?? 0, at: self.engine.now)
-        if subscription.isFull { self.timesStreamWasFull += 1 }
-        self.holders[wake] = subscription
-        self.workers[place].busy += 1
-        self.workers[place].turnEnded(subscription)
-        self.changed(subscription)
-        self.output.deliver(launched, to: subscription.address)
+    /// A verb has launched a wake of this device, as `stream` was free for one.
+    ///
+    /// - Returns: whether the stream got it.
+    @discardableResult
+    private func launched(_ id: WakeID, _ device: DeviceIndex, for stream: Subscription?) -> Bool {
+        // A wake that is no longer in flight has ended elsewhere: nobody is to hear of it.
+        guard let wake = self.engine.launchedWake(device), wake.id == id else { return false }
+        guard let stream, stream.isFree else {
+            // No worker ever gets it.
+            self.engine.lose(id, takingBackAttempt: true)
+            return false
+        }
+        self.hand(wake, to: stream)
+        return true
     }
 
-    /// A stream holds more or fewer wakes, or can take one that could not, or no more.
-    private func changed(_ subscription: Subscription) {
-        guard !subscription.request.devices.isEmpty else { return }
-        self.workers[Int(subscription.topic.rawValue)].changed(subscription)
-    }
-
-    private func isWorkerFree(_ topic: TopicIndex, _ token: borrowing DeviceToken) -> Bool {
-        guard !self.isDraining else { return false }
-        return self.freeStream(topic, token) != nil
-    }
-
-    private func freeStream(_ topic: TopicIndex, _ token: borrowing DeviceToken) -> Subscription? {
-        let place = Int(topic.rawValue)
-        guard place < self.workers.count, self.workers[place].connected > 0 else { return nil }
-        if let naming = self.workers[place].naming(token) { return naming }
-        return self.workers[place].nextInRotation()
+    private func hand(_ wake: borrowing LaunchedWake, to subscription: Subscription) {
+        precondition(subscription.request.kinds.contains(wake.kind), "a stream is sent what it asked for")
+        let bytes = wake.content?.payload.count ?? 0
+        self.streams.give(wake.id, bytes: bytes, to: subscription, at: self.engine.now)
+        self.output.deliver(wake, to: subscription.address)
     }
 }

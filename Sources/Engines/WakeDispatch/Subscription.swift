@@ -1,5 +1,5 @@
 package import Bytes
-import DeviceEngine
+package import DeviceEngine
 package import LaunchPolicy
 
 /// What a worker asks for when it subscribes.
@@ -34,7 +34,7 @@ package struct SubscriptionRequest: Sendable {
 }
 
 /// A wake that a stream holds.
-struct HeldWake {
+package struct HeldWake {
     /// The bytes of its payload.
     let bytes: Int
     let givenAt: Instant
@@ -51,19 +51,21 @@ final class StreamBounds {
 }
 
 /// A worker's open stream.
-final class Subscription {
+///
+/// Whatever changes its state is said to `StreamTable`, which keeps it where that puts it.
+package final class Subscription {
     /// The wakes in a row that may expire unanswered before the stream gets no more.
     static let expiredInARowMax = 3
 
-    let address: StreamAddress
-    let topic: TopicIndex
-    let request: SubscriptionRequest
+    package let address: StreamAddress
+    package let topic: TopicIndex
+    package let request: SubscriptionRequest
     /// How many unanswered wakes it may hold now.
-    var slots: Int
+    package internal(set) var slots: Int
     /// The wakes it holds.
-    private(set) var wakes: [WakeID: HeldWake] = [:]
+    package private(set) var wakes: [WakeID: HeldWake] = [:]
     /// How many it was given since it was opened.
-    private(set) var wakesGiven: Int64 = 0
+    package private(set) var wakesGiven: Int64 = 0
     /// The bytes of all of them: no more can wait for a worker that does not read.
     private(set) var bytes = 0
     private let bounds: StreamBounds
@@ -72,7 +74,7 @@ final class Subscription {
     /// Where it stands among the streams that name its devices; `NamingStreams` keeps it.
     var places: [NamingStreams.Place] = []
     /// The wakes that expired since one was last answered; a late answer to one of them counts as an answer.
-    var expiredInARow: [WakeID] = []
+    package internal(set) var expiredInARow: [WakeID] = []
     /// Whether the peer does not read: nothing more is sent.
     var isPaused = false
     /// Whether the stream stands in its topic's rotation.
@@ -101,7 +103,7 @@ final class Subscription {
     var isStalled: Bool { self.expiredInARow.count >= Self.expiredInARowMax }
 
     /// Whether the stream can take one more wake.
-    var isFree: Bool {
+    package var isFree: Bool {
         !self.hasEnded && !self.isDraining && !self.isPaused && !self.isStalled && self.wakes.count < self.slots
             && !self.isFull
     }
@@ -119,8 +121,15 @@ final class Subscription {
         self.wakesGiven += 1
     }
 
-    /// A wake it holds has ended.
-    func remove(_ wake: WakeID) {
-        self.bytes -= self.wakes.removeValue(forKey: wake)?.bytes ?? 0
+    /// Whether it holds this wake.
+    package func holds(_ wake: WakeID) -> Bool { self.wakes[wake] != nil }
+
+    /// A wake has ended.
+    ///
+    /// - Returns: whether the stream held it.
+    func remove(_ wake: WakeID) -> Bool {
+        guard let held = self.wakes.removeValue(forKey: wake) else { return false }
+        self.bytes -= held.bytes
+        return true
     }
 }

@@ -23,8 +23,14 @@ package struct Webhook {
     var open = 0
     /// The requests whose wakes ended before them, the oldest end first; others that have been answered since.
     var outlived: [HTTPRequestID] = []
+    /// What the engine knows it by, once it is subscribed.
+    var number: UInt32 = 0
+    /// The engine has answered its subscription.
+    var isAnswered = false
     /// Another configuration has taken its place: it ends once it holds no wake.
     var isRetired = false
+    /// The engine was told that it has ended: a wake that comes all the same was on its way, and is lost with it.
+    var hasEnded = false
 
     /// - Throws: `CredentialError` when the secret cannot be read.
     init(topic: String, _ configuration: WebhookConfiguration) throws(CredentialError) {
@@ -47,6 +53,9 @@ package struct Webhook {
     func isSame(as other: Webhook) -> Bool {
         self.topic == other.topic && self.configuration == other.configuration && self.secret == other.secret
     }
+
+    /// Whether nothing is to come any more that is about it.
+    var isOver: Bool { self.hasEnded && self.isAnswered && self.open == 0 }
 
     /// How many wakes it may hold now.
     var slotsNow: Int {

@@ -34,7 +34,9 @@ final class WebhookDriver {
     private let log: GatewayLog
     /// Told once, during a shutdown, when no webhook holds a wake.
     private let onDrained: @Sendable () -> Void
-    private var hooks: [Webhook]
+    /// By place; those that are over stay until another one takes their place.
+    private var hooks: [Webhook] = []
+    private var numbers = WebhookNumbers()
     private var deliveries: [HTTPRequestID: Delivery] = [:]
     private var requests: [WakeID: HTTPRequestID] = [:]
     /// The wakes that were accepted, with the result to come.
@@ -56,11 +58,21 @@ final class WebhookDriver {
         onDrained: @escaping @Sendable () -> Void
     ) {
         self.client = client
-        self.hooks = hooks
         self.mailbox = mailbox
         self.engine = engine
         self.log = log
         self.onDrained = onDrained
+        for hook in hooks { self.keep(hook) }
+    }
+
+    /// - Returns: the webhook's place.
+    @discardableResult
+    private func keep(_ hook: Webhook) -> Int {
+        var hook = hook
+        let (number, place) = self.numbers.begin()
+        hook.number = number
+        if place < self.hooks.count { self.hooks[place] = hook } else { self.hooks.append(hook) }
+        return place
     }
 
     /// Ends a wait in `turn` from any thread.
@@ -83,8 +95,7 @@ final class WebhookDriver {
             self.endIfRetired(hook)
         }
         for hook in hooks where !self.hooks.contains(where: { !$0.isRetired && $0.isSame(as: hook) }) {
-            self.hooks.append(hook)
-            self.subscribe(self.hooks.count - 1)
+            self.subscribe(self.keep(hook))
         }
         self.submit()
     }
@@ -102,8 +113,15 @@ final class WebhookDriver {
     }
 
     private func endIfRetired(_ hook: Int) {
-        guard self.hooks[hook].isRetired, self.hooks[hook].held == 0 else { return }
+        guard self.hooks[hook].isRetired, self.hooks[hook].held == 0, !self.hooks[hook].hasEnded else { return }
+        self.hooks[hook].hasEnded = true
         self.batch.append(.streamEnded(self.address(hook)))
+        self.dropIfOver(hook)
+    }
+
+    /// Gives a webhook's place to the next one, once nothing on its way is about it but wakes that are lost with it.
+    private func dropIfOver(_ hook: Int) {
+        if self.hooks[hook].isOver { self.numbers.end(self.hooks[hook].number) }
     }
 
     /// Takes what the engine has, and waits for what the network brings.
@@ -112,7 +130,9 @@ final class WebhookDriver {
         self.effects.handOver { self.take($0) }
         self.effects.removeAll()
         let now = SystemClock.boot
-        for hook in self.hooks.indices { self.act(on: self.hooks[hook].breaker.timePassed(now), hook) }
+        for hook in self.hooks.indices where !self.hooks[hook].isOver {
+            self.act(on: self.hooks[hook].breaker.timePassed(now), hook)
+        }
         self.submit()
         for case .ended(let request, let result) in self.client.poll(timeoutMilliseconds: self.wait(now)) {
             guard let delivery = self.deliveries.removeValue(forKey: request) else { continue }
@@ -140,14 +160,14 @@ final class WebhookDriver {
         if !self.batch.isEmpty { self.engine.submit(&self.batch) }
     }
 
-    private func address(_ hook: Int) -> StreamAddress { .webhook(UInt32(hook)) }
+    private func address(_ hook: Int) -> StreamAddress { .webhook(self.hooks[hook].number) }
 
-    private func reportAddress(_ hook: Int) -> StreamAddress { .webhookReport(UInt32(hook)) }
+    private func reportAddress(_ hook: Int) -> StreamAddress { .webhookReport(self.hooks[hook].number) }
 
-    /// The webhook whose wakes an address is of.
-    private func hook(_ address: StreamAddress) -> Int {
+    /// The webhook whose wakes an address is of; nil when it is over.
+    private func hook(_ address: StreamAddress) -> Int? {
         switch address {
-        case .webhook(let number), .webhookReport(let number): Int(number)
+        case .webhook(let number), .webhookReport(let number): self.numbers.place(of: number)
         case .stream, .faulted: preconditionFailure("what is for a loop goes to no webhook")
         }
     }
@@ -156,7 +176,8 @@ final class WebhookDriver {
 // MARK: - Wakes
 
 extension WebhookDriver {
-    private func deliver(_ wake: Wake, to hook: Int) {
+    private func deliver(_ wake: Wake, to address: StreamAddress) {
+        guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
         self.hooks[hook].held += 1
         if self.hooks[hook].open >= self.hooks[hook].slots { self.giveUpEnded(hook) }
         let delivery = Delivery(hook: hook, wake: wake.id, round: self.hooks[hook].breaker.round)
@@ -173,6 +194,7 @@ extension WebhookDriver {
     private func forget(_ delivery: Delivery) {
         self.requests[delivery.wake] = nil
         self.hooks[delivery.hook].open -= 1
+        self.dropIfOver(delivery.hook)
     }
 
     /// Gives up the request whose wake ended longest ago, its result posted: with as many open as there are slots one
@@ -315,13 +337,13 @@ extension WebhookDriver {
     private func take(_ effect: Effect) {
         switch effect {
         case .answer(let address, let outcome): self.answer(address, outcome)
-        case .wake(let address, let wake): self.deliver(wake.wake, to: self.hook(address))
+        case .wake(let address, let wake): self.deliver(wake.wake, to: address)
         case .expired(_, let wake): self.expired(wake)
         case .released(let address, let wake): self.released(address, wake)
         case .draining:
             self.isDraining = true
             self.checkDrained()
-        case .subscribed: break
+        case .subscribed(let address): self.answered(address)
         case .pushAnswer: break  // Nobody pushes from here.
         case .drained: break  // Nor for that: the names of webhooks' streams are told to nobody.
         }
@@ -329,21 +351,29 @@ extension WebhookDriver {
 
     private func answer(_ address: StreamAddress, _ outcome: Outcome) {
         // Reports may come too late, or meet a store that has failed; there is nothing to be done about it.
-        guard case .webhook = address else { return }
-        let hook = self.hooks[self.hook(address)]
+        guard case .webhook = address, let place = self.hook(address) else { return }
+        let hook = self.hooks[place]
         var body = JSONWriter()
         outcome.write(to: &body)
         self.log.write(
             .webhookRefused,
             ["topic": hook.topic, "status": "\(outcome.status)", "answer": body.buffer.view.string]
         )
+        self.answered(address)
+    }
+
+    /// The engine has answered a webhook's subscription.
+    private func answered(_ address: StreamAddress) {
+        guard let hook = self.hook(address) else { return }
+        self.hooks[hook].isAnswered = true
+        self.dropIfOver(hook)
     }
 
     private func released(_ address: StreamAddress, _ wake: WakeID) {
         if let request = self.requests[wake] { self.outlived(request) }
         // Of one that expired that was said before: the result of this one was posted.
         if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
-        let hook = self.hook(address)
+        guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
         self.hooks[hook].held -= 1
         self.endIfRetired(hook)
         self.checkDrained()

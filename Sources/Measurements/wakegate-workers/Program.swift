@@ -9,7 +9,7 @@ import WakeWorker
 /// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN] [--token-file FILE]
 /// [--cert FILE --key FILE] [--silence SECONDS] [--stop-within SECONDS] [--form delegate]`. SIGTERM stops it, a second
 /// one cancels the handlers that run; the lines of standard input are commands: `register`, `conditions TOKEN LEVEL`,
-/// `machine TOKEN ROOT`. It ends when all workers have, with 1 when one was refused.
+/// `app TOKEN STATE`, `machine TOKEN ROOT [appState]`. It ends when all workers have, with 1 when one was refused.
 @main
 struct Program {
     static func main() async {
@@ -128,6 +128,8 @@ struct Program {
                 ("result", .text(result.rawValue)), ("code", .text("\(reason.code)")),
             ]
             Line.show("dropped", worker, [("wake", .text(wake))] + values)
+        case .conditionUnknown(let name, let reason):
+            Line.show("unknown", worker, [("condition", .text(name)), ("reason", .text(reason))])
         case .stopping: Line.show("stopping", worker)
         }
     }
@@ -175,11 +177,20 @@ struct Commands: Sendable {
                     return ("battery", "\(known.batteryLevel ?? -1) \(known.thermalState?.rawValue ?? "")")
                 }
             }
-        case "machine" where words.count == 3:
+        case "app" where words.count == 3:
+            Task {
+                await self.show { worker in
+                    var conditions = DeviceConditions()
+                    conditions.appState = DeviceConditions.AppState(rawValue: words[2])
+                    return ("app", try await worker.report(conditions, for: words[1]).appState?.rawValue ?? "")
+                }
+            }
+        case "machine" where words.count >= 3:
+            let conditions: ReportedConditions = words.dropFirst(3) == ["appState"] ? .appState : .hardware
             Task {
                 await self.show { worker in
                     // As long as the program runs, unless it is refused.
-                    try await worker.reportMachineConditions(for: words[1], root: words[2]) { _ in false }
+                    try await worker.reportMachineConditions(for: words[1], conditions, root: words[2]) { _ in false }
                     return ("machine", words[1])
                 }
             }

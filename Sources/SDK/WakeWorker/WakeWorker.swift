@@ -39,7 +39,7 @@ public final class WakeWorker: Sendable {
     let request: SubscriptionRequest
     let thread: HTTPThread
     let reports = MachineReports()
-    private let eventSource: AsyncStream<WakeWorkerEvent>.Continuation
+    let eventSource: AsyncStream<WakeWorkerEvent>.Continuation
     private let running = Mutex<WorkerSession?>(nil)
 
     /// Sets a worker up; nothing is sent yet.

@@ -5,10 +5,10 @@ package enum CommandLineTool {
     /// Runs the words after the program's name and returns the exit status.
     package static func run(_ words: [String], environment: CommandEnvironment) async -> Int32 {
         do throws(CommandFailure) {
-            switch try CommandParser().parse(words) {
-            case .help: Console.out(HelpText.program())
+            switch try CommandParser(CommandTable.all).parse(words) {
+            case .help: Console.out(HelpText.program(CommandTable.all))
             case .helpOf(let command): Console.out(HelpText.command(command))
-            case .helpOfGroup(let word): Console.out(HelpText.group(word))
+            case .helpOfGroup(let word): Console.out(HelpText.group(word, CommandTable.all))
             case .version: Console.out("wakegate \(wakeGateVersion)\n")
             case .run(let parsed): return try await parsed.command.run(parsed, environment)
             }

@@ -83,4 +83,39 @@ struct HTTPThreadTests {
         called.finish()
         #expect(await iterator.next() == nil)
     }
+
+    /// Writes when it is called, says how much, and looks away.
+    private final class Writer: HTTPAgent, Sendable {
+        static let page = [UInt8](repeating: 0, count: 4096)
+        let descriptor: Int32
+        let written: AsyncStream<Int>.Continuation
+
+        init(_ descriptor: Int32, _ written: AsyncStream<Int>.Continuation) {
+            self.descriptor = descriptor
+            self.written = written
+        }
+
+        func received(_ event: HTTPEvent, on loop: HTTPLoop) {}
+
+        func momentReached(on loop: HTTPLoop) {
+            loop.watch([], for: self)
+            self.written.yield(unsafe write(self.descriptor, Self.page, Self.page.count))
+        }
+    }
+
+    @Test("An agent that wants to write is called when there is room, and not before")
+    func writable() async throws {
+        let thread = try HTTPThread.shared()
+        let (counts, written) = AsyncStream<Int>.makeStream()
+        let pipe = Pipe()
+        let writer = Writer(pipe.fileHandleForWriting.fileDescriptor, written)
+        #expect(fcntl(writer.descriptor, F_SETFL, O_NONBLOCK) == 0)
+        while unsafe write(writer.descriptor, Writer.page, Writer.page.count) > 0 {}
+        thread.submit { $0.watch([], writable: [writer.descriptor], for: writer) }
+        // The thread waits by now; called before there is room, the agent could write nothing.
+        for _ in 0..<3 { await thread.wait(milliseconds: 1) }
+        _ = pipe.fileHandleForReading.availableData
+        var iterator = counts.makeAsyncIterator()
+        #expect(await iterator.next() == Writer.page.count)
+    }
 }

@@ -113,6 +113,37 @@ struct ConditionsReporterTests {
         #expect(reporter.timePassed(now: 70_000) == Self.conditions(percent: 80))
     }
 
+    @Test("appState that is somebody else's to tell is in no report any more, not even in one that is sent again")
+    func appState() {
+        var reporter = ConditionsReporter()
+        var conditions = Self.conditions(percent: 80)
+        conditions.appState = .active
+        reporter.conditionsRead(conditions, now: 0)
+        reporter.connected(now: 0)
+        #expect(reporter.timePassed(now: 0)?.appState == .active)
+        reporter.endAppState()
+        reporter.reportFailed(now: 100)
+        #expect(reporter.timePassed(now: 60_000) == Self.conditions(percent: 80))
+        reporter.reportConfirmed(now: 60_100)
+        #expect(reporter.nextAt == nil)
+        reporter.disconnected()
+        reporter.connected(now: 90_000)
+        #expect(reporter.timePassed(now: 90_000) == Self.conditions(percent: 80))
+    }
+
+    @Test("appState is told as any other condition: when it changes, and alone")
+    func appStateChange() {
+        var reporter = Self.reported(percent: 80, at: 0)
+        var conditions = Self.conditions(percent: 80)
+        conditions.appState = .active
+        reporter.conditionsRead(conditions, now: 20_000)
+        #expect(reporter.timePassed(now: 21_000)?.json == #"{"appState":"active"}"#)
+        reporter.reportConfirmed(now: 21_100)
+        conditions.appState = .background
+        reporter.conditionsRead(conditions, now: 40_000)
+        #expect(reporter.timePassed(now: 41_000)?.json == #"{"appState":"background"}"#)
+    }
+
     /// A reporter whose first report has been confirmed.
     private static func reported(percent: Int, at now: Int64) -> ConditionsReporter {
         var reporter = ConditionsReporter()

@@ -79,7 +79,7 @@ struct BooksTests {
             wakes.append(wake)
         default:
             guard let known else { break }
-            if let wake = rig.engine.claim(rig.engine.identity(known).topic) { wakes.append(wake) }
+            if let wake = rig.engine.claim(rig.engine.identity(known).topic) { wakes.append(wake.id) }
             if generator.once(in: 4) { _ = rig.engine.expireForced(known) }
         }
     }

@@ -57,6 +57,26 @@ struct PolicyChangeTests {
         #expect(rig.engine.totals.pending == 1000)
     }
 
+    @Test("A device that launches sooner under the new policy waits from the change on, whatever is due later")
+    func waitsFromChange() throws {
+        let rig = EngineRig(EngineRig.open([(.launchInterval, 900)]))
+        for device in 1...2 {
+            let wake = try #require(rig.push(device, workerIsFree: true)?.wake)
+            #expect(rig.engine.report(.newData, wake: wake) == .ended)
+            rig.push(device)
+            rig.advance(by: 100_000)
+        }
+        rig.engine.reconfigure(EngineRig.open([(.launchInterval, 150)]))
+        rig.advance(by: 0)
+        #expect(rig.engine.readyCount(Self.topic) == 1)
+        #expect(rig.engine.oldestDueMilliseconds == 0)
+        rig.pass(10_000)
+        _ = rig.engine.advance(to: rig.instant, devicesMax: 10)
+        #expect(rig.engine.oldestDueMilliseconds == 10_000)
+        _ = try #require(rig.engine.claim(Self.topic))
+        #expect(rig.engine.times.lateness.sum == 10_000)
+    }
+
     @Test("A device that is asked about before its turn is shown as the new policy has it")
     func asked() throws {
         let rig = try self.rig(devices: 10, EngineRig.open([(.launchInterval, 1)]))

@@ -70,7 +70,7 @@ struct PushTraceTests {
             // What was put in the place of another is counted, and let go of, once.
             rig.advance(by: 1_000_000)
             let last = try #require(rig.engine.claim(rig.engine.identity(rig.index(1)).topic))
-            #expect(rig.engine.report(.newData, wake: last) == .ended)
+            #expect(rig.engine.report(.newData, wake: last.id) == .ended)
             #expect(rig.engine.contentBytes == 0)
         }
     }

@@ -108,8 +108,8 @@ struct RestoreTests {
         #expect(next.engine.hasChanges)
         #expect(next.engine.report(.newData, wake: wake) == .endedOtherwise(.push(.lost)))
         let again = try #require(next.engine.claim(next.index(1)))
-        #expect(again != wake && next.engine.wake(again)?.push.attempts == 1)
-        #expect(next.engine.wake(again)?.content?.apnsID == EngineRig.apnsID(1))
+        #expect(again.id != wake && again.push.attempts == 1)
+        #expect(again.content?.apnsID == EngineRig.apnsID(1))
     }
 
     @Test("Ended wakes are remembered across a restart, for as long as without one")
@@ -175,7 +175,7 @@ struct RestoreTests {
         let next = try Self.restored(store, at: rig, losingWakes: true)
         let device = try #require(next.engine.find(token))
         let wake = try #require(next.engine.claim(device))
-        let content = try #require(next.engine.wake(wake)?.content)
+        let content = try #require(wake.content)
         #expect(content.apnsID == APNsID(first: 1, second: 2, upperCase: 3))
         #expect(content.collapseID.array == collapseID && content.payload.array == payload)
     }

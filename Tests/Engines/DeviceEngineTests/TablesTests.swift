@@ -41,6 +41,28 @@ struct TablesTests {
         #expect(wrong == 0)
     }
 
+    @Test("A row that changed is told of once until changes are taken, in the order of the changes")
+    func changes() {
+        var table = DeviceTable(key: Self.key)
+        for number in 0..<3 {
+            let token = EngineRig.token(number)
+            _ = table.insert(DeviceRecord(token: token, topic: TopicIndex(rawValue: 0), registeredAt: .distantPast))
+        }
+        #expect(table.hasChanges == false)
+        for number in [2, 0, 2, 0] as [UInt32] { table.noteChange(DeviceIndex(rawValue: number)) }
+        #expect(table.hasChanges == true)
+        #expect(table.takeChanges().map(\.rawValue) == [2, 0])
+        #expect(table.hasChanges == false)
+        for number in [1, 2, 1] as [UInt32] { table.noteChange(DeviceIndex(rawValue: number)) }
+        var batch = RecordBatch()
+        table.takeChanges(into: &batch, at: Instant(milliseconds: 0))
+        var keys: [RecordKey] = []
+        func note(_ key: RecordKey, _ content: ByteView) { keys.append(key) }
+        batch.forEach(note)
+        #expect(keys == [RecordKey(.device, 1), RecordKey(.device, 2)])
+        #expect(table.takeChanges() == [])
+    }
+
     @Test("The elements of which there is most are those that sorting would put first", arguments: UInt64(1)...20)
     func most(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)

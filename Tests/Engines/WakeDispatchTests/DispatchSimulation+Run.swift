@@ -25,6 +25,7 @@ extension DispatchSimulation {
         self.coverage.add(self.rig.engine.totals)
         self.coverage.stalls += self.models.checker.stalls
         self.coverage.exactLaunches += self.models.spacing.exact
+        self.coverage.jumps += self.models.spacing.jumps
         return self.fault.map { "after the faults: \($0)" }
     }
 

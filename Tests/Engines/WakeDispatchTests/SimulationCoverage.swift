@@ -29,6 +29,8 @@ struct SimulationCoverage {
     var waits = 0
     /// Launches that came at the first moment the interval allows.
     var exactLaunches = 0
+    /// Launches of priority 10 that came before the interval had passed.
+    var jumps = 0
 
     mutating func add(_ books: Books) {
         self.launched += books.launched
@@ -51,6 +53,7 @@ struct SimulationCoverage {
             ("extensions", Int64(self.extensions)), ("refused extensions", Int64(self.refusedExtensions)),
             ("drained streams", Int64(self.drainedStreams)),
             ("waits", Int64(self.waits)), ("exact launches", Int64(self.exactLaunches)),
+            ("jumps", Int64(self.jumps)),
         ]
         counts += DiscardReason.allCases.map { ($0.rawValue, self.discarded[$0]) }
         counts += WakeOutcome.allCases.map { ($0.rawValue, self.results[$0]) }

@@ -66,7 +66,7 @@ enum RestoredEngine {
 
     private static func step(_ engine: EmbeddedEngine, _ device: DeviceIndex, _ choice: Int) {
         _ = engine.snapshot(device)
-        let wake = engine.claim(device) ?? engine.wakeInFlight(device)
+        let wake = engine.claim(device)?.id ?? engine.wakeInFlight(device)
         if let wake { _ = engine.extend(wake, by: 5000) }
         switch choice % 7 {
         case 0: _ = engine.launchForced(device)

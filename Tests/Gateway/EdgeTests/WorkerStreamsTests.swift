@@ -25,9 +25,9 @@ struct WorkerStreamsTests {
         /// At the engine.
         case asked
         case open
-        /// Its worker does not read.
+        /// Open, and not read by its worker.
         case paused
-        /// It has held a wake and is gone.
+        /// Gone, with a wake that it held.
         case closed
 
         func streams() throws -> WorkerStreams {

@@ -16,14 +16,19 @@ final class SharedClock: Sendable {
 }
 
 extension EngineWorld {
-    /// A world with these clocks, in which nothing is left to chance.
+    /// A world with these clocks, in which nothing is left to chance: each sequence goes on from a seed of its own.
     init(_ clock: SharedClock, seed: UInt64) {
+        let sequences = Mutex(seed)
         self.init(
             wall: { clock.now.wall },
             boot: { clock.now.boot },
             monotonic: { clock.now.boot },
             bootID: nil,
             makeRandom: {
+                let seed = sequences.withLock { seed in
+                    defer { seed &+= 0x9E37_79B9_7F4A_7C15 }
+                    return seed
+                }
                 var generator = SeededGenerator(seed: seed)
                 return { (generator.next(), generator.next()) }
             }

@@ -52,6 +52,7 @@ struct ArgumentTests {
         reports.cancel()
         try await reports.value
         await #expect(throws: WakeWorkerError.self) { try await worker.reportMachineConditions(for: "xyz") }
+        await #expect(throws: WakeWorkerError.self) { try await worker.reportMachineConditions(for: token, []) }
     }
 
     @Test("A notification of a test has its payload and its time, and nobody to give it more")

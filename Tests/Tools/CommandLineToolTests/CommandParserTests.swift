@@ -6,13 +6,13 @@ import Testing
 struct CommandParserTests {
     private func parsed(_ line: String) throws -> ParsedCommand? {
         let words = line.split(separator: " ").map(String.init)
-        if case .run(let parsed) = try CommandParser().parse(words) { return parsed }
+        if case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) { return parsed }
         return nil
     }
 
     private func fault(_ line: String) -> String {
         do throws(CommandFailure) {
-            _ = try CommandParser().parse(line.split(separator: " ").map(String.init))
+            _ = try CommandParser(CommandTable.all).parse(line.split(separator: " ").map(String.init))
             return "no fault"
         } catch {
             #expect(error.status == .badUsage)
@@ -74,20 +74,20 @@ struct CommandParserTests {
 
     @Test("Help and version are found wherever people look for them")
     func help() throws {
-        guard case .help = try CommandParser().parse(["--help"]) else {
+        guard case .help = try CommandParser(CommandTable.all).parse(["--help"]) else {
             Issue.record("--help")
             return
         }
-        guard case .version = try CommandParser().parse(["--version"]) else {
+        guard case .version = try CommandParser(CommandTable.all).parse(["--version"]) else {
             Issue.record("--version")
             return
         }
-        guard case .helpOfGroup("device") = try CommandParser().parse(["device", "--help"]) else {
+        guard case .helpOfGroup("device") = try CommandParser(CommandTable.all).parse(["device", "--help"]) else {
             Issue.record("device --help")
             return
         }
         for command in CommandTable.all {
-            guard case .helpOf(let found) = try CommandParser().parse(command.words + ["--help"]) else {
+            guard case .helpOf(let found) = try CommandParser(CommandTable.all).parse(command.words + ["--help"]) else {
                 Issue.record("\(command.name) --help")
                 continue
             }
@@ -104,6 +104,6 @@ struct CommandParserTests {
         #expect(text.contains(command.example))
         let line = try #require(command.example.components(separatedBy: "wakegate ").last)
         #expect(try self.parsed(line)?.command.name == name)
-        #expect(HelpText.program().contains(command.summary))
+        #expect(HelpText.program(CommandTable.all).contains(command.summary))
     }
 }

@@ -6,7 +6,9 @@ import Testing
 struct ProviderTokenTests {
     private func parsed(_ options: String) throws -> ParsedCommand {
         let words = "push ab --topic t \(options)".split(separator: " ").map(String.init)
-        guard case .run(let parsed) = try CommandParser().parse(words) else { throw CommandFailure(.failed, "no push") }
+        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
+            throw CommandFailure(.failed, "no push")
+        }
         return parsed
     }
 

@@ -128,7 +128,7 @@ struct ServerTests {
         var file = GatewayFile(pid: getpid(), addresses: addresses, ca: "/ca.pem")
         try file.write(in: path)
         #expect(GatewayFile.running(in: path) == file)
-        guard case .run(let parsed) = try CommandParser().parse(["stats"]) else {
+        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(["stats"]) else {
             Issue.record("stats")
             return
         }

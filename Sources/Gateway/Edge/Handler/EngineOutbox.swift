@@ -32,7 +32,7 @@ package final class EngineOutbox {
 
     /// A push was refused before it reached the engine, which counts it.
     ///
-    /// - Parameter topic: the topic it named; empty when it is none.
+    /// - `topic`: the one it named; empty when that is none.
     package func reject(_ reason: APNSReason, topic: [UInt8] = []) {
         self.batch.append(.rejected(reason: reason.index, topic: topic))
     }

@@ -47,7 +47,7 @@ package struct WorkerStreams {
 
     /// A stream is asked for; whatever comes of that, `takeAsked` follows.
     ///
-    /// - Parameter proof: what its worker showed; nil when nobody asked.
+    /// - `proof`: what its worker showed; nil when nobody asked.
     package mutating func ask(_ stream: StreamID, _ proof: ShownProof?) {
         self.asked[stream] = proof
     }
@@ -108,9 +108,8 @@ package struct WorkerStreams {
 
     /// Bytes were written to a stream.
     ///
-    /// - Parameters:
-    ///   - queued: how many wait on it by now.
-    ///   - bytesMax: how many may.
+    /// - `queued`: how many wait on it by now.
+    /// - `bytesMax`: how many may.
     /// - Returns: whether it is to get no new wakes from now on.
     package mutating func wrote(to stream: StreamID, queued: Int, bytesMax: Int, now: Int64) -> Bool {
         guard self.open[stream] != nil else { return false }

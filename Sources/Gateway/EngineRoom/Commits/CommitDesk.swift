@@ -1,12 +1,12 @@
 import APNSProtocol
 import Answers
-import DeviceEngine
+package import DeviceEngine
 
 /// Hands what steps have changed to the store, one group at a time, and what they have to tell to those whom it is for,
 /// once it is durable.
-final class CommitDesk {
+package final class CommitDesk {
     /// Where the steps leave what they have to tell.
-    let stage: EffectStage
+    package let stage: EffectStage
     private let outlet: GroupOutlet
     /// nil when nothing is kept.
     private let committer: (any Committer)?
@@ -14,7 +14,7 @@ final class CommitDesk {
     private var numbers: EventNumbers?
     private let records: GatewayRecords
 
-    init(
+    package init(
         stage: EffectStage,
         outlet: GroupOutlet,
         committer: (any Committer)?,
@@ -29,12 +29,12 @@ final class CommitDesk {
     }
 
     /// How long commits took; nothing was committed when nothing is kept.
-    var times: CommitTimes { self.committer?.commitTimes ?? CommitTimes() }
+    package var times: CommitTimes { self.committer?.commitTimes ?? CommitTimes() }
 
     /// Hands what changed to the store, if it is idle; what needs no commit is let out when none is under way.
     ///
     /// - Returns: why nothing can be stored any more; nil when everything can.
-    func flush(_ engine: EmbeddedEngine, _ clock: inout EngineClock) -> StoreError? {
+    package func flush(_ engine: EmbeddedEngine, _ clock: inout EngineClock) -> StoreError? {
         guard let committer = self.committer else {
             _ = engine.takeStep()
             self.release(engine, clock.offset)
@@ -62,19 +62,19 @@ final class CommitDesk {
     }
 
     /// Lets out what waits, without a commit.
-    func release(_ engine: EmbeddedEngine, _ offset: WallOffset) {
+    package func release(_ engine: EmbeddedEngine, _ offset: WallOffset) {
         self.takeHistory(engine, offset)
         self.outlet.release(self.stage.group)
     }
 
-    func waitUntilIdle() { _ = self.committer?.waitUntilIdle() }
+    package func waitUntilIdle() { _ = self.committer?.waitUntilIdle() }
 
     /// Ends once everything is committed that was handed over.
-    func stop() { self.committer?.stop() }
+    package func stop() { self.committer?.stop() }
 
     /// The commit that failed, whose effects nobody has heard of, and the store, to be asked what is durable; nil when
     /// nothing is kept.
-    func takeFailure() -> (group: StepGroup, store: any RecordStore)? {
+    package func takeFailure() -> (group: StepGroup, store: any RecordStore)? {
         guard let committer = self.committer else { return nil }
         var failed = self.outlet.makeGroup()
         let store = committer.takeFailure(&failed)
@@ -82,7 +82,8 @@ final class CommitDesk {
     }
 
     /// Refuses, once, everybody who waited for `failed` or for what was to come behind it.
-    func refuse(_ failed: StepGroup, _ error: APIError) {
+    package func refuse(_ failed: StepGroup, _ cause: StoreError) {
+        let error = APIError.storeFailed(cause)
         self.refuseEverything(of: failed, error)
         self.refuseEverything(of: self.stage.group, error)
         self.outlet.release(failed)

@@ -35,10 +35,15 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     }
 
     package func status(ringingWhenIdle: Bool) -> CommitStatus {
-        self.monitor.withLock {
+        let status = self.monitor.withLock {
             if case .busy = self.status, ringingWhenIdle { self.ringsWhenIdle = true }
-            // A store may fail between two commits, too: its files were taken away.
-            if case .idle = self.status, let failure = self.store.failure { self.status = .failed(failure) }
+            return self.status
+        }
+        // A store may fail between two commits, too: its files were taken away. It is asked outside the lock, and an
+        // idle pipeline stays so, since nobody else submits.
+        guard case .idle = status, let failure = self.store.failure else { return status }
+        return self.monitor.withLock {
+            self.status = .failed(failure)
             return self.status
         }
     }

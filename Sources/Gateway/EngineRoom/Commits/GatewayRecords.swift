@@ -1,26 +1,26 @@
 import Bytes
-import DeviceEngine
-import LaunchPolicy
+package import DeviceEngine
+package import LaunchPolicy
 
 /// What a gateway keeps besides its devices, and what of that the next commit has to store.
-final class GatewayRecords {
+package final class GatewayRecords {
     /// How long refused pushes may stay unwritten, in milliseconds.
     private static let rejectionsInterval: Int64 = 1000
 
     /// When the counters began, in milliseconds since 1970.
-    let countingSince: Int64
+    package let countingSince: Int64
     /// What this start gave up of what was once committed, which is not kept; nil when nothing was missing.
     let acceptedLoss: StoreLoss?
-    private(set) var rejections: Rejections
+    package private(set) var rejections: Rejections
     /// Which launch policies were in force when.
-    private(set) var policies: PolicyVersions
+    package private(set) var policies: PolicyVersions
     private var arePoliciesChanged = false
     /// The state says, or is about to say, that workers were asked who they are.
     private var wereWorkersAsked: Bool
     private var isAskingNew = false
     private var rejectionsStoredAt: Int64 = 0
 
-    init(
+    package init(
         countingSince: Int64,
         acceptedLoss: StoreLoss? = nil,
         rejections: Rejections = Rejections(),
@@ -37,32 +37,32 @@ final class GatewayRecords {
     /// A push was refused.
     ///
     /// - `topic`: nil when it named none that is known.
-    func countRejected(_ reason: Int, _ topic: TopicIndex?, by count: Int64 = 1) {
+    package func countRejected(_ reason: Int, _ topic: TopicIndex?, by count: Int64 = 1) {
         self.rejections.count(reason, topic, by: count)
     }
 
     /// The policies of a configuration are in force from `now` on.
-    func begin(_ configuration: EngineConfiguration, at now: Instant) {
+    package func begin(_ configuration: EngineConfiguration, at now: Instant) {
         if self.policies.begin(configuration, at: now) { self.arePoliciesChanged = true }
     }
 
     /// Workers are asked who they are from here on.
-    func workersAsked() {
+    package func workersAsked() {
         guard !self.wereWorkersAsked else { return }
         self.wereWorkersAsked = true
         self.isAskingNew = true
     }
 
     /// Whether something has to be stored, `monotonic` being the time in milliseconds.
-    func hasChanges(at monotonic: Int64) -> Bool {
+    package func hasChanges(at monotonic: Int64) -> Bool {
         self.arePoliciesChanged || self.isAskingNew || self.areRejectionsDue(at: monotonic)
     }
 
     /// Nothing stays unwritten for a while any more.
-    func hurry() { self.rejectionsStoredAt = 0 }
+    package func hurry() { self.rejectionsStoredAt = 0 }
 
     /// Takes what has to be stored, `monotonic` being the time in milliseconds.
-    func takeChanges(into batch: inout RecordBatch, at monotonic: Int64) {
+    package func takeChanges(into batch: inout RecordBatch, at monotonic: Int64) {
         self.takePolicies(into: &batch)
         if self.isAskingNew {
             self.storeAsking(into: &batch)
@@ -77,7 +77,7 @@ final class GatewayRecords {
     /// Takes what a start stores whatever has changed.
     ///
     /// - `isAsking`: workers are asked who they are.
-    func takeBeginning(into batch: inout RecordBatch, isAsking: Bool) {
+    package func takeBeginning(into batch: inout RecordBatch, isAsking: Bool) {
         batch.append(RecordKey(.origin)) { $0.append(memoryOf: self.countingSince.littleEndian) }
         if isAsking { self.storeAsking(into: &batch) }
         self.takePolicies(into: &batch)

@@ -1,26 +1,26 @@
 import DeviceEngine
-import LaunchPolicy
+package import LaunchPolicy
 import WakeDispatch
 
 /// Leaves a sample of each second, and what there is besides for those who watch.
-final class LiveSampler {
+package final class LiveSampler {
     /// The milliseconds between two samples.
     private static let interval: Int64 = 1000
 
     /// When the next sample is due, in milliseconds of policy time.
-    private(set) var nextAt: Int64 = 0
+    package private(set) var nextAt: Int64 = 0
     private let desk: LiveDesk
     private let records: GatewayRecords
     private let limits: LimitCounts
 
-    init(_ desk: LiveDesk, _ records: GatewayRecords, _ limits: LimitCounts) {
+    package init(_ desk: LiveDesk, _ records: GatewayRecords, _ limits: LimitCounts) {
         self.desk = desk
         self.records = records
         self.limits = limits
     }
 
     /// Takes the sample of this second, if it is due.
-    func look(_ now: Instant, _ workspace: Workspace, _ requests: RequestDesk, loopCount: Int) {
+    package func look(_ now: Instant, _ workspace: Workspace, _ requests: RequestDesk, loopCount: Int) {
         guard now.milliseconds >= self.nextAt else { return }
         // Seconds that nobody was awake for have no samples.
         let next = self.nextAt + Self.interval

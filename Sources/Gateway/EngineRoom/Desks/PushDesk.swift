@@ -1,11 +1,11 @@
 import APNSProtocol
-import Bytes
+package import Bytes
 import DeviceEngine
 import LaunchPolicy
 import WakeDispatch
 
 /// Has pushes taken one by one, and says what each is answered.
-final class PushDesk {
+package final class PushDesk {
     /// When to send a push again that found no room: for devices and topics somebody has to make it, memory is free
     /// again when wakes have ended.
     private static let retryAfterSeconds: (places: Int64, memory: Int64) = (300, 30)
@@ -14,16 +14,16 @@ final class PushDesk {
     private let limits: LimitCounts
     private var isDraining = false
 
-    init(_ records: GatewayRecords, _ limits: LimitCounts) {
+    package init(_ records: GatewayRecords, _ limits: LimitCounts) {
         self.records = records
         self.limits = limits
     }
 
     /// Every push is refused from now on: the gateway is shutting down.
-    func drain() { self.isDraining = true }
+    package func drain() { self.isDraining = true }
 
     /// Takes a push, whose topic, collapse id, payload and trace `bytes` holds.
-    func take(_ push: PushCommand, _ bytes: ByteView, _ workspace: Workspace) -> PushReply {
+    package func take(_ push: PushCommand, _ bytes: ByteView, _ workspace: Workspace) -> PushReply {
         let topic = bytes[0..<Int(push.topicCount)]
         guard !self.isDraining else { return self.refuse(push, .shutdown, topic, workspace) }
         let collapseIDEnd = Int(push.topicCount) + Int(push.collapseIDCount)
@@ -54,7 +54,7 @@ final class PushDesk {
     }
 
     /// Refuses a push because the store has failed.
-    func refuseUnstored(_ push: PushCommand, _ bytes: ByteView, _ workspace: Workspace) -> PushReply {
+    package func refuseUnstored(_ push: PushCommand, _ bytes: ByteView, _ workspace: Workspace) -> PushReply {
         self.refuse(push, .serviceUnavailable, bytes[0..<Int(push.topicCount)], workspace)
     }
 

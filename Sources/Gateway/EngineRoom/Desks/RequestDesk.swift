@@ -7,7 +7,7 @@ import WakeDispatch
 
 /// Does what callers ask for who wait for an answer: every request is answered once, now or, by the history or with a
 /// list, a little later.
-final class RequestDesk {
+package final class RequestDesk {
     private let stage: EffectStage
     private let records: GatewayRecords
     private let limits: LimitCounts
@@ -17,7 +17,7 @@ final class RequestDesk {
     private var pendingBytesMax: Int
     /// How the webhooks are, by topic, as they said last.
     private(set) var webhooks: [String: WebhookStatus] = [:]
-    private(set) var isDraining = false
+    package private(set) var isDraining = false
 
     /// What comes of a request.
     private enum Reply {
@@ -30,7 +30,7 @@ final class RequestDesk {
         case topicList
     }
 
-    init(
+    package init(
         _ stage: EffectStage,
         _ records: GatewayRecords,
         _ limits: LimitCounts,
@@ -44,7 +44,7 @@ final class RequestDesk {
         self.commitTimes = commitTimes
     }
 
-    func perform(_ request: EngineRequest, _ workspace: Workspace) {
+    package func perform(_ request: EngineRequest, _ workspace: Workspace) {
         do throws(APIError) {
             switch try self.reply(to: request, workspace) {
             case .outcome(let outcome): self.stage.answer(request.reply, outcome)
@@ -61,7 +61,7 @@ final class RequestDesk {
     }
 
     /// Answers as the request says it is to be once the store has failed.
-    func performAfterFailure(_ request: EngineRequest, _ workspace: Workspace) {
+    package func performAfterFailure(_ request: EngineRequest, _ workspace: Workspace) {
         let error: StoreError?
         switch request.afterFailedStore {
         case .refused: error = workspace.failure?.error
@@ -73,22 +73,22 @@ final class RequestDesk {
     }
 
     /// Launches nothing more, and has the outlets say goodbye.
-    func drain(_ workspace: Workspace) {
+    package func drain(_ workspace: Workspace) {
         self.isDraining = true
         workspace.dispatcher.drain()
         self.stage.draining()
     }
 
     /// A webhook says how it is; nil when its topic has none any more.
-    func webhookChanged(_ topic: String, _ status: WebhookStatus?) { self.webhooks[topic] = status }
+    package func webhookChanged(_ topic: String, _ status: WebhookStatus?) { self.webhooks[topic] = status }
 
     func pendingBytesChanged(max: Int) { self.pendingBytesMax = max }
 
     /// The next step has a list of topics to write.
-    var isTopicListNext: Bool { self.topicLists.isNext(self.stage.group) }
+    package var isTopicListNext: Bool { self.topicLists.isNext(self.stage.group) }
 
     /// Writes the list of topics that is next, if there is room for one.
-    func writeNextTopicList(_ workspace: Workspace) {
+    package func writeNextTopicList(_ workspace: Workspace) {
         self.topicLists.writeNext(to: self.stage, workspace, self.webhooks)
     }
 

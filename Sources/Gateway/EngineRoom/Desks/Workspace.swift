@@ -1,10 +1,10 @@
-import DeviceEngine
-import WakeDispatch
+package import DeviceEngine
+package import WakeDispatch
 
 /// What a batch is performed on: devices in memory, the streams their wakes go to, and how the wall clock stands.
 ///
 /// Who has put the devices there, and which of all there are, is not seen from here.
-struct Workspace {
+package struct Workspace {
     let engine: EmbeddedEngine
     let dispatcher: Dispatcher
     /// Wall clock minus policy time.
@@ -12,7 +12,7 @@ struct Workspace {
     /// Why nothing is taken any more; nil as long as everything can be stored.
     let failure: StoreFailure?
 
-    init(engine: EmbeddedEngine, dispatcher: Dispatcher, offset: WallOffset, failure: StoreFailure? = nil) {
+    package init(engine: EmbeddedEngine, dispatcher: Dispatcher, offset: WallOffset, failure: StoreFailure? = nil) {
         self.engine = engine
         self.dispatcher = dispatcher
         self.offset = offset
@@ -48,13 +48,13 @@ struct Workspace {
 }
 
 /// Nothing can be stored any more: why, and what is still known.
-final class StoreFailure {
+package final class StoreFailure {
     let error: StoreError
     let workers: WorkersAtFailure
     /// Why the last durable state could not be read either; nil when it was.
     let durableError: StoreError?
 
-    init(error: StoreError, workers: WorkersAtFailure, durableError: StoreError?) {
+    package init(error: StoreError, workers: WorkersAtFailure, durableError: StoreError?) {
         self.error = error
         self.workers = workers
         self.durableError = durableError
@@ -62,11 +62,11 @@ final class StoreFailure {
 }
 
 /// The workers there were when a commit failed; the dispatcher that knew them is gone.
-struct WorkersAtFailure {
+package struct WorkersAtFailure {
     private let total: Dispatcher.WorkerCounts
     private let byTopic: [TopicIndex: Dispatcher.WorkerCounts]
 
-    init(_ dispatcher: Dispatcher, _ engine: EmbeddedEngine) {
+    package init(_ dispatcher: Dispatcher, _ engine: EmbeddedEngine) {
         self.total = dispatcher.workerCounts(nil)
         let topics = engine.topicSnapshots.map { ($0.index, dispatcher.workerCounts($0.index)) }
         self.byTopic = Dictionary(uniqueKeysWithValues: topics)

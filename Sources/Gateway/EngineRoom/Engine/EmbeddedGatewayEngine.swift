@@ -1,5 +1,4 @@
 package import Access
-import Answers
 package import Bytes
 package import DeviceEngine
 import LaunchPolicy
@@ -226,7 +225,7 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         self.replaceEngine()
         let durableError = StoredGateway.reload(store, into: self.engine)
         self.failure = StoreFailure(error: error, workers: workers, durableError: durableError)
-        self.commits.refuse(failed, .storeFailed(error))
+        self.commits.refuse(failed, error)
         self.commits.release(self.engine, self.clock.offset)
         self.onFailure(error)
     }

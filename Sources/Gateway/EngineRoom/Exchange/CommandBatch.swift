@@ -81,7 +81,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     }
 
     /// Hands over every item in order; the view holds a push's topic, collapse id, payload and trace.
-    func forEach(push: (PushCommand, ByteView) -> Void, command: (EngineCommand) -> Void) {
+    package func forEach(push: (PushCommand, ByteView) -> Void, command: (EngineCommand) -> Void) {
         let bytes = self.pushes.view
         var offset = 0
         var nextCommand = 0

@@ -90,7 +90,7 @@ package final class EffectBatch: @unchecked Sendable {
 
     func append(_ other: EffectBatch) {
         self.items.append(contentsOf: other.items)
-        self.outcomes.append(contentsOf: other.outcomes)
+        if !other.outcomes.isEmpty { self.outcomes.append(contentsOf: other.outcomes) }
         self.bytes.append(other.bytes.view)
     }
 

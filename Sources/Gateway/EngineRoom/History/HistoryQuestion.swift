@@ -8,11 +8,11 @@ package import WakeDispatch
 package struct HistoryQuestion {
     package enum Subject {
         /// What is known of a device, and what happened to it last.
-        case explanation(Explanation)
+        indirect case explanation(Explanation)
         /// The last pushes to a device.
         case pushes(DeviceToken)
         /// What would have become of the last pushes to a device under another policy.
-        case whatIf(PolicyReplay)
+        indirect case whatIf(PolicyReplay)
         /// The way of a push: to this device, or when none is named to the one that had it last.
         case push(APNsID, device: DeviceToken?)
     }

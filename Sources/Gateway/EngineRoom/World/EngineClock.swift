@@ -1,23 +1,23 @@
-import DeviceEngine
-import LaunchPolicy
+package import DeviceEngine
+package import LaunchPolicy
 
 /// The clocks of an engine: policy time, and how the wall clock stands to it.
-struct EngineClock {
+package struct EngineClock {
     /// The moment of the current step, in policy time.
-    private(set) var now: Instant
+    package private(set) var now: Instant
     /// Wall clock minus policy time at the current step.
-    private(set) var offset: WallOffset
+    package private(set) var offset: WallOffset
     private let world: EngineWorld
     private var clock: PolicyClock
 
     /// Both clocks as they were read together, in milliseconds.
-    struct Reading {
+    package struct Reading {
         /// Since 1970.
         let wall: Int64
         /// Since the machine started.
         let boot: Int64
 
-        init(_ world: EngineWorld) {
+        package init(_ world: EngineWorld) {
             self.wall = world.wall()
             self.boot = world.boot()
         }
@@ -26,7 +26,8 @@ struct EngineClock {
     /// Goes on from the clocks of the last commit; begins where there was none.
     ///
     /// - `reading`: how the clocks stood when the start began.
-    init(resuming stored: ClockRecord?, at reading: Reading, _ world: EngineWorld, _ jumpWatch: ClockJumpWatch) {
+    package init(resuming stored: ClockRecord?, at reading: Reading, _ world: EngineWorld, _ jumpWatch: ClockJumpWatch)
+    {
         self.world = world
         if let stored {
             let resumed = PolicyClock.resumed(
@@ -46,7 +47,7 @@ struct EngineClock {
     }
 
     /// A step begins: reads both clocks.
-    mutating func step() {
+    package mutating func step() {
         let boot = self.world.boot()
         self.now = self.clock.now(boot: boot)
         let wall = self.world.wall()
@@ -54,15 +55,15 @@ struct EngineClock {
     }
 
     /// How many milliseconds there are from the present, not the step's, to a moment in policy time.
-    func milliseconds(until moment: Int64) -> Int64 {
+    package func milliseconds(until moment: Int64) -> Int64 {
         moment - self.clock.now(boot: self.world.boot()).milliseconds
     }
 
     /// What is kept of the clocks at `now`, a moment of this step.
-    mutating func record(at now: Instant) -> ClockRecord {
+    package mutating func record(at now: Instant) -> ClockRecord {
         self.clock.record(now, self.offset)
     }
 
     /// Milliseconds on a clock that stands still while the machine is suspended.
-    var monotonic: Int64 { self.world.monotonic() }
+    package var monotonic: Int64 { self.world.monotonic() }
 }

@@ -8,41 +8,61 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     /// How it ends: nil when it was cancelled.
     typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
 
+    /// The path of the device's conditions.
+    let path: String
     private let endpoint: GatewayEndpoint
-    private let path: String
+    private let conditions: ConditionSet
     private let root: String
     private let goesOnAfter: @Sendable (WakeWorkerError) -> Bool
+    private let appStateFault: @Sendable (String?) -> Void
     private var watch: ConditionsWatch?
     private var reporter = ConditionsReporter()
     private var request: HTTPRequestID?
     private var isConnectionDoubtful = false
+    /// Why `appState` is not known, as it was last told.
+    private var fault: String?
+    /// Who waits until nothing is on its way.
+    private var waiting: [CheckedContinuation<Void, Never>] = []
     private var ending: Ending?
     private var isOver = false
 
     /// - Parameters:
     ///   - path: of the device's conditions.
-    ///   - root: the folder below which `/sys` and `/var` are read.
+    ///   - conditions: which are reported.
+    ///   - root: the folder below which `/sys`, `/var` and `/run` are read.
     ///   - goesOnAfter: is told of each refusal, and says whether to go on: then the report is sent again when
     ///     something has changed, or the worker has subscribed again.
+    ///   - appStateFault: is told why `appState`, which is to be reported, is not known, and with nil when it is again.
     init(
         _ endpoint: GatewayEndpoint,
         path: String,
+        conditions: ConditionSet,
         root: String,
-        goesOnAfter: @escaping @Sendable (WakeWorkerError) -> Bool
+        goesOnAfter: @escaping @Sendable (WakeWorkerError) -> Bool,
+        appStateFault: @escaping @Sendable (String?) -> Void
     ) {
         self.endpoint = endpoint
         self.path = path
+        self.conditions = conditions
         self.root = root
         self.goesOnAfter = goesOnAfter
+        self.appStateFault = appStateFault
     }
 
     func begin(_ ending: Ending, isConnected: Bool, on loop: HTTPLoop) {
         guard !self.isOver else { return ending.resume(returning: nil) }
         self.ending = ending
-        let watch = ConditionsWatch(root: self.root)
-        self.watch = watch
-        loop.watch(watch.descriptors, for: self)
+        self.watch = ConditionsWatch(self.conditions, root: self.root)
         self.connectionChanged(isConnected, on: loop)
+    }
+
+    /// The caller says `appState` from now on, and goes on once what was said here can no longer arrive.
+    func leaveAppState(to caller: CheckedContinuation<Void, Never>, on loop: HTTPLoop) {
+        self.watch?.endAppState()
+        self.reporter.endAppState()
+        self.tell(nil)
+        if self.request == nil { caller.resume() } else { self.waiting.append(caller) }
+        self.settle(on: loop)
     }
 
     /// The gateway can be reached, or no longer.
@@ -58,13 +78,15 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         loop.watch([], for: self)
         loop.setMoment(nil, for: self)
         if let request = self.request { loop.cancel(request) }
+        self.requestEnded()
+        self.watch = nil
         self.ending?.resume(returning: failure)
         self.ending = nil
     }
 
     func received(_ event: HTTPEvent, on loop: HTTPLoop) {
         guard case .ended(let id, let result) = event, id == self.request else { return }
-        self.request = nil
+        self.requestEnded()
         self.isConnectionDoubtful = false
         switch result {
         case .success(let response) where response.isSuccess: self.reporter.reportConfirmed(now: loop.now)
@@ -81,6 +103,12 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
 
     func momentReached(on loop: HTTPLoop) { self.settle(on: loop) }
 
+    private func requestEnded() {
+        self.request = nil
+        for caller in self.waiting { caller.resume() }
+        self.waiting = []
+    }
+
     private func refused(_ error: WakeWorkerError, on loop: HTTPLoop) {
         guard self.goesOnAfter(error) else { return self.end(error, on: loop) }
         self.reporter.reportRefused(now: loop.now)
@@ -90,10 +118,20 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     private func settle(on loop: HTTPLoop) {
         guard !self.isOver, let watch = self.watch else { return }
         let now = loop.now
-        if let conditions = watch.conditions(now: now) { self.reporter.conditionsRead(conditions, now: now) }
+        if let conditions = watch.conditions(now: now) {
+            self.reporter.conditionsRead(conditions, now: now)
+            self.tell(watch.appStateFault(now: now))
+        }
         if let changes = self.reporter.timePassed(now: now) { self.send(changes, on: loop) }
         guard !self.isOver else { return }
+        loop.watch(watch.descriptors, writable: watch.writableDescriptors, for: self)
         loop.setMoment(min(watch.nextAt, self.reporter.nextAt ?? .max), for: self)
+    }
+
+    private func tell(_ fault: String?) {
+        guard fault != self.fault else { return }
+        self.fault = fault
+        self.appStateFault(fault)
     }
 
     private func send(_ changes: MachineConditions, on loop: HTTPLoop) {
@@ -122,10 +160,21 @@ final class MachineReports: @unchecked Sendable {
     private var reports: [MachineReport] = []
     /// Nil while the worker does not run: then reports are sent all the same.
     private var isSubscribed: Bool?
+    /// Why `appState` is not known, as the worker's events told it last.
+    private var toldFault: String?
 
     func begin(_ report: MachineReport, _ ending: MachineReport.Ending, on loop: HTTPLoop) {
         self.reports.append(report)
         report.begin(ending, isConnected: self.isSubscribed ?? true, on: loop)
+    }
+
+    /// The reports of the device with its conditions at `path`.
+    func of(path: String) -> [MachineReport] { self.reports.filter { $0.path == path } }
+
+    /// Whether a fault is to be told: one of many devices is told once.
+    func isNews(_ fault: String?) -> Bool {
+        defer { self.toldFault = fault }
+        return fault != nil && fault != self.toldFault
     }
 
     func remove(_ report: MachineReport) {

@@ -10,7 +10,7 @@ package enum HelpText {
     ]
 
     /// The help of the whole program.
-    package static func program(_ commands: [CommandDefinition] = CommandTable.all) -> String {
+    package static func program(_ commands: [CommandDefinition]) -> String {
         let list = commands.map { ($0.name, $0.summary) }
         return """
             WakeGate \(wakeGateVersion): silent pushes for Linux. It takes pushes as APNs does, decides when a \
@@ -22,7 +22,7 @@ package enum HelpText {
             \(self.table(list))
 
             options:
-            \(self.table(CommandTable.options.map { ($0.usage, $0.help) }))
+            \(self.table(OptionDefinition.program.map { ($0.usage, $0.help) }))
 
             Begin here, each line in a terminal of its own:
             \(self.firstSteps.map { "  \($0)" }.joined(separator: "\n"))
@@ -51,7 +51,7 @@ package enum HelpText {
     }
 
     /// The help of the commands that begin with `word`.
-    package static func group(_ word: String, _ commands: [CommandDefinition] = CommandTable.all) -> String {
+    package static func group(_ word: String, _ commands: [CommandDefinition]) -> String {
         let rows = commands.filter { $0.words[0] == word }.map { ($0.name, $0.summary) }
         return "usage: wakegate \(word) COMMAND\n\ncommands:\n\(self.table(rows))\n"
     }

@@ -48,6 +48,12 @@ package struct OptionDefinition: Sendable {
 }
 
 extension OptionDefinition {
+    /// The options of the program itself.
+    package static let program = [
+        OptionDefinition("--help", "", "show this help; after a command, the help of that command"),
+        OptionDefinition("--version", "", "show the version"),
+    ]
+
     /// Options of every command that talks to a gateway.
     package static let client = [
         OptionDefinition("--gateway", "URL", "the gateway; without it a `wakegate dev` of this folder is found"),

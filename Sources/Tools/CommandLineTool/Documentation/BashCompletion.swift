@@ -1,19 +1,22 @@
 /// The completions for bash, made from the definitions; they need nothing but bash itself.
-enum BashCompletion {
-    static let text = """
+struct BashCompletion {
+    let commands: [CommandDefinition]
+
+    var text: String {
+        """
         # bash completion for wakegate, made by `wakegate completion bash`.
 
         # What may be chosen from for a value, one a line: words, or @files, or @folders.
         _wakegate_values() {
             case "$1" in
-        \(values)
+        \(self.values)
             esac
         }
 
         # The options of a command; one with a star may be repeated, one with an equals sign takes a value.
         _wakegate_options() {
             case "$1" in
-        \(options)
+        \(self.options)
             esac
         }
 
@@ -43,12 +46,12 @@ enum BashCompletion {
             local last=$((${#words[@]} - 1))
             word="${words[last]}"
             if ((last == 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "\(firstWords)" -- "$word")
+                mapfile -t COMPREPLY < <(compgen -W "\(self.firstWords)" -- "$word")
                 return
             fi
             command="${words[1]}"
             case "$command" in
-                \(groups))
+                \(self.groups))
                     if ((last == 2)); then
                         _wakegate_offer "$command" "$word"
                         return
@@ -91,16 +94,17 @@ enum BashCompletion {
         complete -F _wakegate wakegate
 
         """
+    }
 
-    private static let firstWords = CommandTable.firstWords.map(\.word).joined(separator: " ")
-    private static let groups = CommandTable.groups.joined(separator: " | ")
+    private var firstWords: String { self.commands.firstWords.map(\.word).joined(separator: " ") }
+    private var groups: String { self.commands.groups.joined(separator: " | ") }
 
     /// The cases of `_wakegate_values`: groups, then arguments, then options.
-    private static var values: String {
-        var cases = CommandTable.groups.map { word in
-            self.line(word, CommandTable.group(word).map { $0.words[1] })
+    private var values: String {
+        var cases = self.commands.groups.map { word in
+            self.line(word, self.commands.group(word).map { $0.words[1] })
         }
-        for command in CommandTable.all {
+        for command in self.commands {
             // The last stands for those behind it, too.
             if let words = self.words(command.arguments.last?.valueWords) {
                 cases.append(self.line(command.name, words))
@@ -113,8 +117,8 @@ enum BashCompletion {
         return cases.joined(separator: "\n")
     }
 
-    private static var options: String {
-        CommandTable.all.map { command in
+    private var options: String {
+        self.commands.map { command in
             let marked = command.completedOptions.map { option in
                 option.name + (option.value == .none ? "" : "=") + (option.isRepeatable ? "*" : "")
             }
@@ -122,11 +126,11 @@ enum BashCompletion {
         }.joined(separator: "\n")
     }
 
-    private static func line(_ name: String, _ words: [String]) -> String {
+    private func line(_ name: String, _ words: [String]) -> String {
         "        '\(name)') printf '%s\\n' \(words.map { ShellText.quoted($0) }.joined(separator: " ")) ;;"
     }
 
-    private static func words(_ values: ValueWords?) -> [String]? {
+    private func words(_ values: ValueWords?) -> [String]? {
         switch values {
         case nil, .unknown: nil
         case .files: ["@files"]

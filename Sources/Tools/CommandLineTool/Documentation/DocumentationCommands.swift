@@ -1,47 +1,58 @@
 import Foundation
 
 extension CommandDefinition {
-    package static let completion = CommandDefinition(
-        "completion",
-        "write the completions for a shell",
-        arguments: [ArgumentDefinition("SHELL", "bash, zsh or fish", words: CompletedShell.allCases.map(\.rawValue))],
-        example: "source <(wakegate completion bash)",
-        notes: [
-            """
-            They go to standard output. bash: source them from ~/.bashrc. zsh: put them into a file _wakegate in a
-            folder of $fpath. fish: put them into ~/.config/fish/completions/wakegate.fish.
-            """
-        ],
-        run: DocumentationCommands.completion
-    )
+    /// - Parameter commands: every command of the program, this one among them.
+    package static func completion(of commands: @escaping @Sendable () -> [CommandDefinition]) -> CommandDefinition {
+        CommandDefinition(
+            "completion",
+            "write the completions for a shell",
+            arguments: [
+                ArgumentDefinition("SHELL", "bash, zsh or fish", words: CompletedShell.allCases.map(\.rawValue))
+            ],
+            example: "source <(wakegate completion bash)",
+            notes: [
+                """
+                They go to standard output. bash: source them from ~/.bashrc. zsh: put them into a file _wakegate in a
+                folder of $fpath. fish: put them into ~/.config/fish/completions/wakegate.fish.
+                """
+            ],
+            run: DocumentationCommands(commands: commands).completion
+        )
+    }
 
-    package static let manual = CommandDefinition(
-        "manual",
-        "write the manual's pages into a folder, for man",
-        arguments: [ArgumentDefinition("DIR", "the folder, such as /usr/local/share/man")],
-        example: "wakegate manual ~/.local/share/man",
-        notes: ["The pages are DIR/man1/wakegate.1, one for each command, and DIR/man5/wakegate.json5.5, in mdoc."],
-        run: DocumentationCommands.manual
-    )
+    /// - Parameter commands: every command of the program, this one among them.
+    package static func manual(of commands: @escaping @Sendable () -> [CommandDefinition]) -> CommandDefinition {
+        CommandDefinition(
+            "manual",
+            "write the manual's pages into a folder, for man",
+            arguments: [ArgumentDefinition("DIR", "the folder, such as /usr/local/share/man")],
+            example: "wakegate manual ~/.local/share/man",
+            notes: ["The pages are DIR/man1/wakegate.1, one for each command, and DIR/man5/wakegate.json5.5, in mdoc."],
+            run: DocumentationCommands(commands: commands).manual
+        )
+    }
 }
 
 /// A shell that there are completions for.
 enum CompletedShell: String, CaseIterable {
     case bash, zsh, fish
 
-    /// The completions, to be run by the shell.
-    var text: String {
+    /// The completions of `commands`, to be run by the shell.
+    func text(_ commands: [CommandDefinition]) -> String {
         switch self {
-        case .bash: BashCompletion.text
-        case .zsh: ZshCompletion.text
-        case .fish: FishCompletion.text
+        case .bash: BashCompletion(commands: commands).text
+        case .zsh: ZshCompletion(commands: commands).text
+        case .fish: FishCompletion(commands: commands).text
         }
     }
 }
 
 /// `wakegate completion` and `wakegate manual`.
-enum DocumentationCommands {
-    static func completion(
+struct DocumentationCommands: Sendable {
+    /// Every command of the program.
+    let commands: @Sendable () -> [CommandDefinition]
+
+    func completion(
         _ parsed: ParsedCommand,
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> Int32 {
@@ -50,16 +61,16 @@ enum DocumentationCommands {
                 "\"\(parsed.arguments[0])\" is no shell that there are completions for; write bash, zsh or fish"
             )
         }
-        Console.out(shell.text)
+        Console.out(shell.text(self.commands()))
         return 0
     }
 
-    static func manual(
+    func manual(
         _ parsed: ParsedCommand,
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> Int32 {
         let folder = URL(fileURLWithPath: parsed.arguments[0])
-        for page in ManualPage.all {
+        for page in ManualPage.all(of: self.commands()) {
             let file = folder.appendingPathComponent(page.path)
             do {
                 try FileManager.default.createDirectory(

@@ -1,6 +1,9 @@
 /// The completions for fish, made from the definitions.
-enum FishCompletion {
-    static let text = """
+struct FishCompletion {
+    let commands: [CommandDefinition]
+
+    var text: String {
+        """
         # fish completion for wakegate, made by `wakegate completion fish`.
 
         # Whether the words before the cursor begin with a command.
@@ -26,18 +29,19 @@ enum FishCompletion {
         end
 
         complete -c wakegate -f
-        \(lines.joined(separator: "\n"))
+        \(self.lines.joined(separator: "\n"))
 
         """
+    }
 
-    private static var lines: [String] {
-        var lines = CommandTable.firstWords.map { self.word($0.word, $0.summary, "__wakegate_at 1") }
-        for word in CommandTable.groups {
-            lines += CommandTable.group(word).map { command in
+    private var lines: [String] {
+        var lines = self.commands.firstWords.map { self.word($0.word, $0.summary, "__wakegate_at 1") }
+        for word in self.commands.groups {
+            lines += self.commands.group(word).map { command in
                 self.word(command.words[1], command.summary, "__wakegate_at 2; and __wakegate_runs \(word)")
             }
         }
-        for command in CommandTable.all {
+        for command in self.commands {
             let condition = "__wakegate_runs \(command.name)"
             lines += command.completedOptions.map { option in
                 let value = option.valueWords.map { " \(self.value($0))" } ?? ""
@@ -58,11 +62,11 @@ enum FishCompletion {
         return lines
     }
 
-    private static func word(_ word: String, _ summary: String, _ condition: String) -> String {
+    private func word(_ word: String, _ summary: String, _ condition: String) -> String {
         "complete -c wakegate -n '\(condition)' -a \(word) -d \(ShellText.quoted(summary))"
     }
 
-    private static func value(_ values: ValueWords, isOption: Bool = true) -> String {
+    private func value(_ values: ValueWords, isOption: Bool = true) -> String {
         let needsValue = isOption ? "-r " : ""
         return switch values {
         case .files: "\(needsValue)-F"

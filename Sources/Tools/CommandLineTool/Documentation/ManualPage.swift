@@ -12,9 +12,10 @@ package struct ManualPage: Sendable {
     /// Where it belongs below a folder of manuals, such as `man1/wakegate-push.1`.
     package var path: String { "man\(self.section)/\(self.name).\(self.section)" }
 
-    /// Every page: of the program, of each command, and of the configuration file.
-    package static let all: [ManualPage] =
-        [program] + CommandTable.all.map { command($0) } + [configuration]
+    /// Every page: of the program, of each of its commands, and of the configuration file.
+    package static func all(of commands: [CommandDefinition]) -> [ManualPage] {
+        [self.program(commands)] + commands.map { self.command($0) } + [self.configuration]
+    }
 
     /// The name of a command's page.
     static func name(of command: CommandDefinition) -> String {
@@ -45,13 +46,13 @@ package struct ManualPage: Sendable {
 // MARK: The program
 
 extension ManualPage {
-    private static let program: ManualPage = {
+    private static func program(_ commands: [CommandDefinition]) -> ManualPage {
         var page = Self.head("wakegate", 1, "silent pushes for Linux")
         page.macro("Sh", "SYNOPSIS")
         page.macro("Nm")
         page.macro("Ar", "COMMAND")
         page.raw(".Op Ar options ...")
-        for option in CommandTable.options {
+        for option in OptionDefinition.program {
             page.macro("Nm")
             page.option("Fl", option)
         }
@@ -65,7 +66,7 @@ extension ManualPage {
         page.macro("Pp")
         page.paragraphs("The commands, each with a page of its own:")
         page.raw(".Bl -tag -width Ds")
-        for command in CommandTable.all {
+        for command in commands {
             page.raw(".It Xr \(Self.name(of: command)) 1")
             page.paragraphs("\(command.summary).")
         }
@@ -73,7 +74,7 @@ extension ManualPage {
         page.macro("Pp")
         page.paragraphs("The options:")
         page.raw(".Bl -tag -width Ds")
-        for option in CommandTable.options {
+        for option in OptionDefinition.program {
             page.option("It Fl", option)
             page.paragraphs("\(option.help).")
         }
@@ -82,9 +83,9 @@ extension ManualPage {
         page.macro("Sh", "EXAMPLES")
         page.paragraphs("A gateway, a worker and a push, each in a terminal of its own:")
         page.display(HelpText.firstSteps.joined(separator: "\n"))
-        Self.seeAlso([("wakegate.json5", 5)] + CommandTable.all.map { (Self.name(of: $0), 1) }, in: &page)
+        Self.seeAlso([("wakegate.json5", 5)] + commands.map { (Self.name(of: $0), 1) }, in: &page)
         return ManualPage(name: "wakegate", section: 1, text: page.text)
-    }()
+    }
 
     private static func exitStatus(in page: inout MdocText) {
         page.macro("Sh", "EXIT", "STATUS")

@@ -30,15 +30,15 @@ extension ArgumentDefinition {
 extension CommandDefinition {
     /// The options that the parser takes, `--help` among them.
     var completedOptions: [OptionDefinition] {
-        self.options + CommandTable.options.filter { $0.name == "--help" }
+        self.options + OptionDefinition.program.filter { $0.name == "--help" }
     }
 }
 
-extension CommandTable {
+extension [CommandDefinition] {
     /// The first words of all commands, each once, with what stands for it in a list.
-    static var firstWords: [(word: String, summary: String)] {
+    var firstWords: [(word: String, summary: String)] {
         var found: [(word: String, summary: String)] = []
-        for command in self.all {
+        for command in self {
             let word = command.words[0]
             if let last = found.last, last.word == word { continue }
             let group = self.group(word)
@@ -49,12 +49,12 @@ extension CommandTable {
     }
 
     /// The commands of two words of which the first is `word`.
-    static func group(_ word: String) -> [CommandDefinition] {
-        self.all.filter { $0.words.count > 1 && $0.words[0] == word }
+    func group(_ word: String) -> [CommandDefinition] {
+        self.filter { $0.words.count > 1 && $0.words[0] == word }
     }
 
     /// The first words of commands of two words, each once.
-    static var groups: [String] {
+    var groups: [String] {
         self.firstWords.map(\.word).filter { !self.group($0).isEmpty }
     }
 }

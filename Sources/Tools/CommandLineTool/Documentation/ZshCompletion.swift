@@ -1,6 +1,9 @@
 /// The completions for zsh, made from the definitions.
-enum ZshCompletion {
-    static let text = """
+struct ZshCompletion {
+    let commands: [CommandDefinition]
+
+    var text: String {
+        """
         #compdef wakegate
         # zsh completion for wakegate, made by `wakegate completion zsh`.
 
@@ -12,33 +15,34 @@ enum ZshCompletion {
             local -a known
             if (( CURRENT == 2 )); then
                 known=(
-        \(described(CommandTable.firstWords))
+        \(self.described(self.commands.firstWords))
                 )
                 _describe command known
                 return
             fi
             name=$words[2]
             case $name in
-        \(groups)
+        \(self.groups)
             esac
             shift words
             (( CURRENT-- ))
             case $name in
-        \(commands)
+        \(self.arguments)
             esac
         }
 
         _wakegate "$@"
 
         """
+    }
 
-    private static var groups: String {
-        CommandTable.groups.map { word in
+    private var groups: String {
+        self.commands.groups.map { word in
             """
                     \(word))
                         if (( CURRENT == 3 )); then
                             known=(
-            \(self.described(CommandTable.group(word).map { ($0.words[1], $0.summary) }))
+            \(self.described(self.commands.group(word).map { ($0.words[1], $0.summary) }))
                             )
                             _describe command known
                             return
@@ -51,8 +55,8 @@ enum ZshCompletion {
         }.joined(separator: "\n")
     }
 
-    private static var commands: String {
-        CommandTable.all.map { command in
+    private var arguments: String {
+        self.commands.map { command in
             var specifications = command.completedOptions.map { option in
                 let star = option.isRepeatable ? "*" : ""
                 let value = option.valueWords.map {
@@ -75,20 +79,20 @@ enum ZshCompletion {
         }.joined(separator: "\n")
     }
 
-    private static func described(_ words: [(word: String, summary: String)]) -> String {
+    private func described(_ words: [(word: String, summary: String)]) -> String {
         words.map { "            \(ShellText.quoted("\($0.word):\(self.escaped($0.summary))"))" }.joined(
             separator: "\n"
         )
     }
 
     /// The text of a description; a colon would end it.
-    private static func escaped(_ text: String) -> String {
+    private func escaped(_ text: String) -> String {
         text.flatMap { character in
             "[]:\\".contains(character) ? ["\\", character] : [character]
         }.reduce(into: "") { $0.append($1) }
     }
 
-    private static func action(_ values: ValueWords) -> String {
+    private func action(_ values: ValueWords) -> String {
         switch values {
         case .files: "_files"
         case .folders: "_files -/"

@@ -1,10 +1,10 @@
 import Text
 
-/// Reads command lines by the definitions of `CommandTable`.
+/// Reads command lines by the definitions of the commands.
 package struct CommandParser {
     private let commands: [CommandDefinition]
 
-    package init(_ commands: [CommandDefinition] = CommandTable.all) {
+    package init(_ commands: [CommandDefinition]) {
         self.commands = commands
     }
 
@@ -21,7 +21,7 @@ package struct CommandParser {
         default: break
         }
         if first.hasPrefix("-") {
-            let near = NearestMatch.find(first, in: CommandTable.options.map(\.name))
+            let near = NearestMatch.find(first, in: OptionDefinition.program.map(\.name))
             throw .usage(
                 "unknown option \(first); " + (near.map { "did you mean \($0)?" } ?? "see `wakegate --help`")
             )
@@ -177,4 +177,16 @@ extension CommandParser {
     private static func usage(_ message: String, of command: CommandDefinition) -> CommandFailure {
         .usage("\(message)\nusage: \(command.usage)\nsee `wakegate \(command.name) --help`")
     }
+}
+
+/// What a command line asks for.
+package enum ParsedLine: Sendable {
+    case run(ParsedCommand)
+    /// The help of the program.
+    case help
+    /// The help of one command.
+    case helpOf(CommandDefinition)
+    /// The help of the commands that begin with a word.
+    case helpOfGroup(String)
+    case version
 }

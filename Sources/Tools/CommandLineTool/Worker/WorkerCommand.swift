@@ -17,6 +17,11 @@ extension CommandDefinition {
                 "tell the gateway this machine's battery, thermal state, power saving and network as those of --device"
             ),
             OptionDefinition(
+                "--report-app-state",
+                "",
+                "tell it whether somebody uses this machine, by logind's IdleHint, as appState of --device"
+            ),
+            OptionDefinition(
                 "--output",
                 "log|inherit",
                 "the commands' output: the wake's id before each line (log, the default), or as it is",
@@ -50,6 +55,12 @@ extension CommandDefinition {
             process group.
             """,
             """
+            --report-app-state, with --report-conditions or alone: appState is active while the machine's own screen
+            and keyboard (logind's seat0) are in use, and wakes then come at once and cost nothing; background while
+            they are idle. Where `loginctl show-seat seat0 --property=IdleHint` says no for ever, it is active for
+            ever. Without logind nothing is reported, and `wakegate device conditions TOKEN appState=...` says it.
+            """,
+            """
             --output log writes at most 4096 bytes as one line and a thousand lines a second; what comes faster is
             dropped and counted, and holds up no command.
             """,
@@ -68,6 +79,7 @@ package enum WorkerCommand {
             throw .usage("\"\(parsed.trailing[0])\" is no program; put the path of one, or a name in PATH, after --")
         }
         let location = try GatewayLocation(parsed, side: .edge)
+        let conditions = self.reportedConditions(parsed)
         let devices = try self.reportedDevices(parsed)
         let settings = try CommandLoop.Settings(command: parsed.trailing, isOutputLogged: self.isOutputLogged(parsed))
         // The guard comes before the worker's connections, which it should not inherit.
@@ -76,7 +88,7 @@ package enum WorkerCommand {
         let log = WorkerLog(location: location, commands: commands)
         let events = Task { for await event in worker.events { log.tell(event) } }
         let root = parsed.text("--system-root") ?? "/"
-        let reports = devices.map { device in Task { await self.report(worker, device, root, log) } }
+        let reports = devices.map { device in Task { await self.report(worker, device, conditions, root, log) } }
         let running = Task { () -> CommandFailure? in
             do throws(WakeWorkerError) {
                 try await worker.run { try await commands.run($0) }
@@ -128,10 +140,16 @@ package enum WorkerCommand {
     }
 
     /// Reports this machine's conditions as a device's, until the task is cancelled.
-    private static func report(_ worker: WakeWorker, _ device: String, _ root: String, _ log: WorkerLog) async {
+    private static func report(
+        _ worker: WakeWorker,
+        _ device: String,
+        _ conditions: ReportedConditions,
+        _ root: String,
+        _ log: WorkerLog
+    ) async {
         let told = Mutex<WakeWorkerError?>(nil)
         do throws(WakeWorkerError) {
-            try await worker.reportMachineConditions(for: device, root: root) { error in
+            try await worker.reportMachineConditions(for: device, conditions, root: root) { error in
                 let before = told.withLock { told in
                     defer { told = error }
                     return told
@@ -152,14 +170,23 @@ package enum WorkerCommand {
         return output == "log"
     }
 
+    private static func reportedConditions(_ parsed: ParsedCommand) -> ReportedConditions {
+        var conditions: ReportedConditions = []
+        if parsed.isSet("--report-conditions") { conditions.insert(.hardware) }
+        if parsed.isSet("--report-app-state") { conditions.insert(.appState) }
+        return conditions
+    }
+
     /// The devices whose conditions are those of this machine.
     private static func reportedDevices(_ parsed: ParsedCommand) throws(CommandFailure) -> [String] {
         var devices: [String] = []
-        guard parsed.isSet("--report-conditions") else { return devices }
+        guard let option = ["--report-conditions", "--report-app-state"].first(where: parsed.isSet) else {
+            return devices
+        }
         for device in parsed.all("--device") where !devices.contains(device) { devices.append(device) }
         guard !devices.isEmpty else {
             throw .usage(
-                "--report-conditions does not know which device this machine is; add --device TOKEN "
+                "\(option) does not know which device this machine is; add --device TOKEN "
                     + "(`wakegate device register --topic \(parsed.text("--topic") ?? "TOPIC")` makes one)"
             )
         }

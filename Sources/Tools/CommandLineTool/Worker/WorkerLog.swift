@@ -17,6 +17,7 @@ package struct WorkerLog: Sendable {
             // That the wake has ended another way was told then.
             guard reason.code != .wakeEnded else { return }
             self.commands.log("the result of wake \(wake): \(self.explain(reason))")
+        case .conditionUnknown(let name, let reason): self.commands.log("\(name) is not reported: \(reason)")
         case .refused(let wake, let kind): self.commands.log(Self.refusal(wake, kind))
         case .started, .lost, .handlerFailed, .delivered, .stopping: break
         }

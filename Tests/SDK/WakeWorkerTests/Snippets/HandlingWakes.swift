@@ -62,6 +62,14 @@ func runAsThisMachine(_ worker: WakeWorker, _ token: String) async throws {
 }
 // end
 
+// snippet: use
+func sayIfUsed(_ worker: WakeWorker, _ token: String, isUsed: Bool) async throws {
+    var conditions = DeviceConditions()
+    conditions.appState = isUsed ? .active : .background
+    try await worker.report(conditions, for: token)
+}
+// end
+
 // snippet: events
 func watch(_ worker: WakeWorker) async {
     for await event in worker.events {

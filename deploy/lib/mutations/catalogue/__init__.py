@@ -1,6 +1,6 @@
 """Every fault there is, part by part."""
 
-from mutations.catalogue import dispatch, edge, engine, journal, policy, room, tasks
+from mutations.catalogue import dispatch, edge, engine, journal, peers, policy, room, tasks
 from mutations.mutation import Mutation
 
 MUTATIONS: list[Mutation] = [
@@ -11,4 +11,5 @@ MUTATIONS: list[Mutation] = [
     *room.MUTATIONS,
     *edge.MUTATIONS,
     *journal.MUTATIONS,
+    *peers.MUTATIONS,
 ]

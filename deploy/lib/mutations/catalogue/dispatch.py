@@ -102,7 +102,7 @@ MUTATIONS = [
         "a stream that names a device goes before those that do not",
         DISPATCHER,
         "if let naming = self.workers[place].naming(token) { return naming }\n        return self.workers[place].nextInRotation()",
-        "return self.workers[place].nextInRotation() ?? self.workers[place].naming(token)",
+        "if let next = self.workers[place].nextInRotation() { return next }\n        return self.workers[place].naming(token)",
         SIMULATION,
     ),
     Mutation(

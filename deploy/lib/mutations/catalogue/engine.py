@@ -49,7 +49,7 @@ MUTATIONS = [
         WAKES,
         "if moment < self.now || deadline <= self.now { self.settle(device) }",
         "if moment < self.now && deadline < self.now { self.settle(device) }",
-        SIMULATION,
+        r"(WakeDispatchTests|DeviceEngineTests)\.",
     ),
     Mutation(
         "engine.waiting-expires",

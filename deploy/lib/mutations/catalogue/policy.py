@@ -96,7 +96,7 @@ MUTATIONS = [
         PUSH,
         "self.coalesced.addingReportingOverflow(older.coalesced &+ 1)",
         "self.coalesced.addingReportingOverflow(older.coalesced)",
-        SIMULATION,
+        RULES,
     ),
     Mutation(
         "policy.attempts",

@@ -22,6 +22,9 @@ public enum WakeWorkerEvent: Sendable {
     case delivered(wake: String, result: BackgroundFetchResult)
     /// The result did not count, or could not be delivered in time.
     case dropped(wake: String, result: BackgroundFetchResult, reason: WakeWorkerError)
+    /// A condition of the machine that is to be reported, such as `appState`, is not known. It is told once, and again
+    /// when it was known in between, or for another reason.
+    case conditionUnknown(name: String, reason: String)
     /// The worker takes no more wakes, and finishes what runs.
     case stopping
 }

@@ -43,6 +43,9 @@ extension WakeWorker {
 
     /// Tells the gateway in what state a device is.
     ///
+    /// Whoever names `appState` is taken at their word: ``reportMachineConditions(for:_:)``, if it runs for the device,
+    /// reports it no more.
+    ///
     /// - Parameters:
     ///   - conditions: what has changed.
     ///   - deviceToken: the device's token.
@@ -59,7 +62,9 @@ extension WakeWorker {
         for deviceToken: String
     ) async throws(WakeWorkerError) -> DeviceConditions {
         let path = "/v1/devices/\(try Self.hexadecimal(deviceToken))/conditions"
-        let response = try await self.answer("PATCH", path, try conditions.json())
+        let body = try conditions.json()
+        if conditions.appState != nil { await self.takeAppState(path: path) }
+        let response = try await self.answer("PATCH", path, body)
         guard let object = GatewayEndpoint.object(response.body) else {
             throw WakeWorkerError(.badAnswer, "the gateway's answer is no JSON object; see the gateway's version")
         }

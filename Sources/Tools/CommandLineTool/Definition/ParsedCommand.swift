@@ -22,15 +22,3 @@ package struct ParsedCommand: Sendable {
     /// The value of an option whose definition asks for a whole number.
     package func integer(_ option: String) -> Int? { self.text(option).flatMap { Int($0) } }
 }
-
-/// What a command line asks for.
-package enum ParsedLine: Sendable {
-    case run(ParsedCommand)
-    /// The help of the program.
-    case help
-    /// The help of one command.
-    case helpOf(CommandDefinition)
-    /// The help of the commands that begin with a word.
-    case helpOfGroup(String)
-    case version
-}

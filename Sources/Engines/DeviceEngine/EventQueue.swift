@@ -1,0 +1,50 @@
+package import Bytes
+package import LaunchPolicy
+
+/// What happened to devices and was not yet taken for the history, which knows each by a number.
+package struct EventQueue: ~Copyable {
+    /// Makes the numbers of devices, by which they are found, too.
+    package let key: HashKey
+    /// The device that was found or had an event last, and its number: what is asked of one device is asked several
+    /// times in a row.
+    private var lastNumbered: (device: DeviceIndex, number: UInt64) = (.none, 0)
+    private var events: [HistoryEvent] = []
+
+    /// No events.
+    ///
+    /// - `key`: the key of the history that they go to.
+    package init(key: HashKey) {
+        self.key = key
+    }
+
+    /// Something happened since `take` was last called.
+    package var isEmpty: Bool { self.events.isEmpty }
+
+    /// A device was found, and by this number.
+    package mutating func found(_ device: DeviceIndex, number: UInt64) { self.lastNumbered = (device, number) }
+
+    /// Something happened to a device.
+    package mutating func append(
+        _ device: DeviceIndex,
+        _ kind: HistoryEvent.Kind,
+        _ apnsID: APNsID?,
+        related: APNsID? = nil,
+        terms: PushTerms? = nil,
+        at now: Instant,
+        in devices: borrowing DeviceTable
+    ) {
+        if self.lastNumbered.device != device {
+            self.lastNumbered = (device, HistoryEvent.device(of: devices[device].token.token, self.key))
+        }
+        let number = self.lastNumbered.number
+        self.events.append(
+            HistoryEvent(device: number, at: now, kind: kind, apnsID: apnsID, related: related, terms: terms)
+        )
+    }
+
+    /// Appends to `events` what happened since the last call, in its order.
+    package mutating func take(into events: inout [HistoryEvent]) {
+        if events.isEmpty { swap(&events, &self.events) } else { events += self.events }
+        self.events.removeAll(keepingCapacity: true)
+    }
+}

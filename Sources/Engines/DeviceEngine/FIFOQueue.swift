@@ -1,0 +1,38 @@
+/// What waits in the order in which it came; taking the first costs the same however many wait.
+///
+/// Other modules have it made for their own elements, as generic code that is not would be many times slower.
+@usableFromInline
+package struct FIFOQueue<Element> {
+    @usableFromInline var elements: [Element] = []
+    /// The elements before it have been taken.
+    @usableFromInline var firstIndex = 0
+
+    /// An empty queue.
+    @inlinable
+    package init() {}
+
+    @inlinable
+    package var isEmpty: Bool { self.firstIndex == self.elements.count }
+
+    /// The element that has waited longest.
+    @inlinable
+    package var first: Element? {
+        self.firstIndex < self.elements.count ? self.elements[self.firstIndex] : nil
+    }
+
+    @inlinable
+    package mutating func append(_ element: Element) { self.elements.append(element) }
+
+    /// Takes the element that has waited longest.
+    @inlinable
+    package mutating func popFirst() -> Element? {
+        guard self.firstIndex < self.elements.count else { return nil }
+        let element = self.elements[self.firstIndex]
+        self.firstIndex += 1
+        // The memory is kept; an empty array would make some.
+        guard self.firstIndex == self.elements.count else { return element }
+        self.elements.removeAll(keepingCapacity: true)
+        self.firstIndex = 0
+        return element
+    }
+}

@@ -1,0 +1,29 @@
+package import Bytes
+import DeviceEngine
+
+/// The wakes of streams that have ended, until they are lost: some streams held thousands.
+package struct EndedStreams: ~Copyable {
+    private var streams = FIFOQueue<Subscription>()
+    /// The wakes of the stream that was taken last, the next one last.
+    private var wakes: [WakeID] = []
+
+    /// No streams.
+    package init() {}
+
+    /// Whether nothing is left to be lost.
+    package var isEmpty: Bool { self.wakes.isEmpty && self.streams.isEmpty }
+
+    /// A stream has ended.
+    package mutating func append(_ stream: Subscription) {
+        if !stream.wakes.isEmpty { self.streams.append(stream) }
+    }
+
+    /// Takes the next wake that is to be lost.
+    package mutating func popWake() -> WakeID? {
+        while self.wakes.isEmpty, let stream = self.streams.popFirst() {
+            // In an order that does not hang on the process: a simulation replays the same from the same seed.
+            self.wakes = stream.wakes.keys.sorted { ($0.first, $0.second) > ($1.first, $1.second) }
+        }
+        return self.wakes.popLast()
+    }
+}

@@ -1,0 +1,217 @@
+import Foundation
+import LinuxConditions
+import Testing
+import WakeGateTestKit
+
+@Suite("Whether somebody uses the machine is asked of logind, over a real bus", .timeLimit(.minutes(15)))
+struct SeatWatchTests {
+    private let folder: MachineFolder
+
+    init() throws {
+        self.folder = try MachineFolder()
+    }
+
+    @Test("Idle, in use, and idle again are told by signals, half a second after the last question at the earliest")
+    func changes() throws {
+        let (bus, watch) = try self.watched()
+        #expect(watch.appState(now: 0) == .background)
+        #expect(watch.nextAt == 15_000)
+        try bus.tell("active")
+        try self.heard(watch, now: 100)
+        #expect(watch.nextAt == 500)
+        try self.settle(watch, now: 500) { watch.appState(now: 500) == .active }
+        try bus.tell("idle")
+        try self.heard(watch, now: 2000)
+        try self.settle(watch, now: 2000) { watch.appState(now: 2000) == .background }
+        #expect(try bus.asked() == 3)
+        #expect(watch.fault(now: 2000) == nil)
+    }
+
+    @Test("A change without a word, as that of a text console, is found by the next question")
+    func quiet() throws {
+        let (bus, watch) = try self.watched()
+        try bus.tell("quietly active")
+        _ = watch.take(now: 14_999)
+        #expect(try bus.asked() == 1)
+        try self.settle(watch, now: 15_000) { watch.appState(now: 15_000) == .active }
+        #expect(try bus.asked() == 2)
+    }
+
+    @Test("A thousand signals are reason for one question")
+    func flood() throws {
+        let (bus, watch) = try self.watched()
+        try bus.tell("flood")
+        try self.heard(watch, now: 100)
+        // However many steps it takes to read them all.
+        for _ in 0..<100 { _ = watch.take(now: 100) }
+        #expect(watch.nextAt >= 500)
+        _ = watch.take(now: 500)
+        try self.settle(watch, now: 500) { watch.nextAt > 1000 }
+        #expect(try bus.asked() <= 3)
+    }
+
+    @Test("While the bus restarts the state stands; it is tried again after waits that double up to a minute")
+    func restart() throws {
+        let (bus, watch) = try self.watched()
+        try bus.tell("active")
+        try self.heard(watch, now: 1000)
+        try self.settle(watch, now: 1000) { watch.appState(now: 1000) == .active }
+        try bus.tell("stop")
+        try self.settle(watch, now: 20_000) { watch.descriptor == nil }
+        #expect(watch.appState(now: 34_999) == .active && watch.fault(now: 34_999) == nil)
+        #expect(watch.appState(now: 35_000) == .background)
+        #expect(watch.fault(now: 35_000)?.contains("cannot be reached") == true)
+        #expect(try self.waits(watch, from: 20_000, 8) == [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000])
+        try bus.tell("start")
+        try bus.tell("come")
+        let next = watch.nextAt
+        _ = watch.take(now: next)
+        try self.settle(watch, now: next) { watch.isSettled && watch.appState(now: next) == .active }
+        #expect(watch.fault(now: next) == nil)
+        // An answer has come, so the waits begin anew.
+        try bus.tell("stop")
+        try self.settle(watch, now: next) { watch.descriptor == nil }
+        #expect(watch.nextAt == next + 1000)
+    }
+
+    @Test("Without a bus, or with one that takes no connection, nothing is known, and that is said")
+    func nobody() throws {
+        let watch = SeatWatch(socket: self.folder.path + "/run/dbus/system_bus_socket")
+        #expect(watch.nextAt < 0)
+        _ = watch.take(now: 0)
+        #expect(watch.isSettled && watch.descriptor == nil)
+        #expect(watch.appState(now: 0) == nil && watch.appState(now: 99_999) == nil)
+        #expect(watch.fault(now: 0)?.contains("No such file") == true)
+        #expect(watch.nextAt == 1000)
+        #expect(try self.waits(watch, from: 0, 3) == [1000, 2000, 4000])
+    }
+
+    @Test("logind that is not there, comes, and goes: it is asked as soon as it comes, and nobody starts it")
+    func owner() throws {
+        let bus = try LoginBus(root: self.folder.url, ["start", "active"])
+        let watch = SeatWatch(socket: bus.socket)
+        try self.settle(watch, now: 0) { watch.isSettled }
+        #expect(watch.appState(now: 0) == nil)
+        #expect(watch.fault(now: 0)?.contains("org.freedesktop.DBus.Error.") == true)
+        #expect(try bus.tell("started") == "no")
+        try bus.tell("come")
+        try self.heard(watch, now: 3000)
+        try self.settle(watch, now: 3000) { watch.appState(now: 3000) == .active }
+        try bus.tell("leave")
+        try self.heard(watch, now: 5000)
+        try self.settle(watch, now: 5000) { watch.nextAt == 20_000 }
+        #expect(watch.appState(now: 5000) == .active)
+        #expect(watch.appState(now: 20_000) == .background && watch.fault(now: 20_000) != nil)
+    }
+
+    @Test("An error, a text, and an answer without a value are no states", arguments: ["error", "text", "empty"])
+    func garbage(mode: String) throws {
+        let bus = try LoginBus(root: self.folder.url, ["start", "come", mode])
+        let watch = SeatWatch(socket: bus.socket)
+        try self.settle(watch, now: 0) { watch.isSettled }
+        #expect(watch.appState(now: 0) == nil && watch.fault(now: 0)?.contains("IdleHint of seat0") == true)
+        #expect(watch.nextAt == 15_000)
+        for now in stride(from: Int64(0), to: 15_000, by: 100) { _ = watch.take(now: now) }
+        #expect(try bus.asked() == 1)
+        try bus.tell("quietly active")
+        try self.settle(watch, now: 15_000) { watch.appState(now: 15_000) == .active }
+        // A state that was known is lost after a while.
+        try bus.tell(mode)
+        try self.settle(watch, now: 30_000) { watch.nextAt == 45_000 && !watch.isKnown }
+        #expect(watch.appState(now: 44_999) == .active && watch.appState(now: 45_000) == .background)
+    }
+
+    @Test("logind that does not answer is given ten seconds, is believed when it does, and is asked anew in a minute")
+    func slow() throws {
+        let bus = try LoginBus(root: self.folder.url, ["start", "come", "nothing"])
+        let watch = SeatWatch(socket: bus.socket)
+        try self.settle(watch, now: 0) { try bus.asked() == 1 }
+        #expect(watch.nextAt == 10_000)
+        _ = watch.take(now: 9999)
+        #expect(!watch.isSettled && watch.fault(now: 9999) == nil)
+        _ = watch.take(now: 10_000)
+        #expect(watch.fault(now: 10_000)?.contains("does not answer") == true)
+        #expect(watch.nextAt == 60_000)
+        _ = watch.take(now: 59_999)
+        #expect(try bus.asked() == 1)
+        try self.settle(watch, now: 60_000) { try bus.asked() == 2 }
+        try bus.tell("late")
+        try self.settle(watch, now: 61_000) { watch.appState(now: 61_000) == .active }
+        #expect(watch.fault(now: 61_000) == nil)
+    }
+
+    @Test("A machine's reading has it when that is wanted, and the first waits for it half a second at most")
+    func reading() throws {
+        let bus = try LoginBus(root: self.folder.url, ["start", "come", "active"])
+        let watch = ConditionsWatch(.appState, root: self.folder.path)
+        var first = watch.conditions(now: 0)
+        while first == nil, let descriptor = watch.descriptors.first, LoginBus.isReadable(descriptor) {
+            #expect(watch.nextAt == 500)
+            first = watch.conditions(now: 0)
+        }
+        #expect(first?.json == #"{"appState":"active"}"#)
+        watch.endAppState()
+        #expect(watch.descriptors.isEmpty)
+        #expect(watch.conditions(now: 15_000)?.isEmpty == true)
+        let silent = try LoginBus(root: self.folder.url.appendingPathComponent("s"), ["start", "come", "nothing"])
+        let patient = ConditionsWatch([.appState, .hardware], root: self.folder.path + "/s")
+        #expect(patient.conditions(now: 0) == nil)
+        #expect(patient.conditions(now: 499) == nil)
+        #expect(patient.conditions(now: 500)?.appState == nil)
+        #expect(patient.nextAt <= 15_500)
+        _ = (bus, silent)
+    }
+
+    @Test("Who is not to report it asks nobody")
+    func unasked() throws {
+        let bus = try LoginBus(root: self.folder.url, ["start", "come", "active"])
+        let watch = ConditionsWatch(.hardware, root: self.folder.path)
+        #expect(watch.conditions(now: 0)?.appState == nil)
+        #expect(watch.conditions(now: 15_000)?.appState == nil)
+        #expect(watch.appStateFault(now: 15_000) == nil && watch.writableDescriptors.isEmpty)
+        #expect(try bus.asked() == 0)
+    }
+
+    /// A bus whose logind says idle, and a watch that knows.
+    private func watched() throws -> (LoginBus, SeatWatch) {
+        let bus = try LoginBus(root: self.folder.url)
+        let watch = SeatWatch(socket: bus.socket)
+        try self.settle(watch, now: 0) { watch.isSettled }
+        #expect(watch.fault(now: 0) == nil)
+        return (bus, watch)
+    }
+
+    /// Has the watch take what the bus brings until it is as wanted, without time passing for it.
+    private func settle(_ watch: SeatWatch, now: Int64, until isWanted: () throws -> Bool) throws {
+        _ = watch.take(now: now)
+        // A minute in all.
+        for _ in 0..<600 {
+            if try isWanted() { return }
+            let descriptor = try #require(watch.descriptor, "the connection is gone: \(watch.fault(now: .max) ?? "")")
+            if LoginBus.isReadable(descriptor, within: 100) { _ = watch.take(now: now) }
+        }
+        Issue.record("the bus brings nothing more")
+    }
+
+    /// Has the watch take the next thing that the bus brings.
+    private func heard(_ watch: SeatWatch, now: Int64) throws {
+        try #require(LoginBus.isReadable(try #require(watch.descriptor)), "the bus brings nothing")
+        _ = watch.take(now: now)
+    }
+
+    /// The waits between the next attempts to connect, each at the moment that the watch wants it.
+    private func waits(_ watch: SeatWatch, from start: Int64, _ count: Int) throws -> [Int64] {
+        var now = start
+        var waits: [Int64] = []
+        for _ in 0..<count {
+            // What comes before the moment is no attempt, and does not put the next one off.
+            let next = watch.nextAt
+            _ = watch.take(now: next - 1)
+            #expect(watch.nextAt == next)
+            waits.append(next - now)
+            now = next
+            _ = watch.take(now: now)
+        }
+        return waits
+    }
+}

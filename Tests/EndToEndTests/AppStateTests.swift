@@ -1,0 +1,158 @@
+import Foundation
+import Glibc
+import Testing
+import WakeGateTestKit
+
+@Suite("A worker reports whether somebody uses its machine", .serialized, .timeLimit(.minutes(15)))
+struct AppStateTests {
+    private let topic = "com.example.use"
+    private let token = String(repeating: "a5", count: 32)
+
+    @Test("Idle, in use and idle again reach the gateway, which wakes at once while it is in use")
+    func use() throws {
+        let gateway = try RunningGateway()
+        let bus = try self.bus(gateway)
+        let worker = try self.worker(gateway, ["--report-app-state"])
+        try self.conditions(gateway, "batteryLevel=0.05", "charging=false")
+        #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "battery")
+        try bus.tell("active")
+        try self.eventually(gateway, "active")
+        // What was held launches, for in use nothing is looked at.
+        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        try bus.tell("idle")
+        try self.eventually(gateway, "background")
+        #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "battery")
+        // The battery is the caller's to tell: this worker reports nothing but appState.
+        #expect(try self.known(gateway, "batteryLevel") as? Double == 0.05)
+        worker.process.send(SIGTERM)
+        let ended = try worker.process.finish()
+        #expect(ended.status == 0 && !ended.errors.contains("appState"))
+    }
+
+    @Test("A bus that is restarted is found again, and so is logind on it")
+    func restart() throws {
+        let gateway = try RunningGateway()
+        let bus = try self.bus(gateway)
+        try bus.tell("active")
+        let worker = try self.worker(gateway, ["--report-app-state"])
+        try self.eventually(gateway, "active")
+        for command in ["stop", "start", "come", "quietly idle"] { try bus.tell(command) }
+        try self.eventually(gateway, "background")
+        #expect(worker.process.isRunning)
+    }
+
+    @Test("When logind is gone for good a machine counts as in use no longer, and why is said once")
+    func gone() throws {
+        let gateway = try RunningGateway()
+        let bus = try self.bus(gateway)
+        try bus.tell("active")
+        let worker = try self.worker(gateway, ["--report-app-state", "--report-conditions"])
+        try self.eventually(gateway, "active")
+        try bus.tell("leave")
+        try self.eventually(gateway, "background")
+        try worker.says("appState is not reported: logind does not tell the IdleHint of seat0: ")
+        // It is asked every fifteen seconds, and the log is not told each time.
+        let asked = try bus.asked()
+        try bus.tell("text")
+        try bus.tell("come")
+        try worker.says("appState is not reported: what logind calls the IdleHint of seat0 is no boolean")
+        try gateway.eventually("two more questions") { try bus.asked() >= asked + 3 }
+        #expect(worker.process.errors.components(separatedBy: "appState is not reported").count == 3)
+    }
+
+    @Test("A machine without logind, whose state is garbage, or whose logind is silent works as any other")
+    func nothing() throws {
+        let gateway = try RunningGateway()
+        try self.register(gateway)
+        try self.conditions(gateway, "appState=active")
+        try self.battery(gateway)
+        let worker = try self.worker(gateway, ["--report-app-state", "--report-conditions"])
+        try worker.says("appState is not reported: the system bus, over which logind is asked, cannot be reached")
+        try gateway.eventually("a battery") { try self.known(gateway, "batteryLevel") as? Double == 0.42 }
+        // What the caller said stands.
+        #expect(try self.known(gateway, "appState") as? String == "active")
+        let bus = try self.bus(gateway, ["start", "come", "nothing"])
+        try gateway.eventually("a question") { try bus.asked() > 0 }
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        #expect(try self.known(gateway, "appState") as? String == "active")
+    }
+
+    @Test("A worker that is not to report it asks nobody, and stays in the background")
+    func unasked() throws {
+        let gateway = try RunningGateway()
+        let bus = try self.bus(gateway)
+        try bus.tell("active")
+        try self.battery(gateway)
+        _ = try self.worker(gateway, ["--report-conditions"])
+        try gateway.eventually("a battery") { try self.known(gateway, "batteryLevel") as? Double == 0.42 }
+        #expect(try self.known(gateway, "appState") as? String == "background")
+        #expect(try bus.asked() == 0)
+        let ended = try gateway.wakegate("worker", "--topic", self.topic, "--report-app-state", "--", "true")
+        #expect(ended.status == 64 && ended.errors.contains("--report-app-state does not know which device"))
+    }
+
+    @Test("A caller of the SDK who says appState is taken at their word, whatever logind says then")
+    func caller() throws {
+        let gateway = try RunningGateway()
+        #expect(try gateway.wakegate("device", "register", self.token, "--topic", SDKWorker.topic).status == 0)
+        let bus = try LoginBus(root: self.root(gateway))
+        let worker = try SDKWorker(
+            "https://\(gateway.edge)",
+            authority: gateway.certificateAuthority,
+            isInputOpen: true,
+            commands: ["machine \(self.token) \(self.root(gateway).path) appState"]
+        )
+        try bus.tell("active")
+        try self.eventually(gateway, "active")
+        try worker.process.write("app \(self.token) forceQuit")
+        #expect(try worker.wait(for: "answer").text("app") == "forceQuit")
+        let asked = try bus.asked()
+        for command in ["idle", "active", "idle"] { try bus.tell(command) }
+        // The report that begins anew reports it again; what it replaces asked nobody in the meantime.
+        #expect(try self.known(gateway, "appState") as? String == "forceQuit")
+        #expect(try bus.asked() == asked)
+        try worker.process.write("machine \(self.token) \(self.root(gateway).path) appState")
+        try self.eventually(gateway, "background")
+        try worker.process.endInput()
+        #expect(try worker.stop() == 0)
+    }
+
+    private func root(_ gateway: RunningGateway) -> URL { gateway.folder.appendingPathComponent("machine") }
+
+    private func bus(_ gateway: RunningGateway, _ commands: [String] = ["start", "come"]) throws -> LoginBus {
+        try self.register(gateway)
+        return try LoginBus(root: self.root(gateway), commands)
+    }
+
+    private func register(_ gateway: RunningGateway) throws {
+        #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
+    }
+
+    private func conditions(_ gateway: RunningGateway, _ conditions: String...) throws {
+        for condition in conditions {
+            #expect(try gateway.wakegate("device", "conditions", self.token, condition).status == 0)
+        }
+    }
+
+    private func battery(_ gateway: RunningGateway) throws {
+        let folder = self.root(gateway).appendingPathComponent("sys/class/power_supply/BAT0")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        for (name, text) in [("type", "Battery"), ("status", "Discharging"), ("capacity", "42")] {
+            try Data("\(text)\n".utf8).write(to: folder.appendingPathComponent(name))
+        }
+    }
+
+    private func worker(_ gateway: RunningGateway, _ options: [String]) throws -> WorkerProcess {
+        let options = options + ["--device", self.token, "--system-root", self.root(gateway).path]
+        return try WorkerProcess(gateway, topic: self.topic, options, script: "exit 0")
+    }
+
+    private func known(_ gateway: RunningGateway, _ name: String) throws -> Any? {
+        (try gateway.admin("/v1/devices/\(self.token)").value("conditions") as? [String: Any])?[name]
+    }
+
+    private func eventually(_ gateway: RunningGateway, _ state: String) throws {
+        try gateway.eventually("appState \(state)") { try self.known(gateway, "appState") as? String == state }
+    }
+}

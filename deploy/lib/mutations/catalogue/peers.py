@@ -1,0 +1,46 @@
+"""What others rely on: the history, webhooks, and workers that use the library."""
+
+from mutations.mutation import Mutation
+
+MUTATIONS = [
+    Mutation(
+        "peers.history-durable",
+        "the journal lets go of an event when the history has made it durable, and not before",
+        "Sources/Gateway/EngineRoom/Engine/HistoryFeed.swift",
+        "self.retention.advance(to: min(self.file.durableSequence, self.position?.sequence ?? .max))",
+        "self.retention.advance(to: min(self.file.takenSequence + 1_000_000, self.position?.sequence ?? .max))",
+        r"(HistoryTests|GatewayEngineTests)\.",
+    ),
+    Mutation(
+        "peers.history-in-order",
+        "the history takes every record once and in order, also when it had no room for some",
+        "Sources/Gateway/EngineRoom/Engine/HistoryFeed.swift",
+        "guard !self.isBehind, !isNext || !self.file.append(events, ofRecord: record.sequence) else { continue }",
+        "guard !isNext || !self.file.append(events, ofRecord: record.sequence) else { continue }",
+        r"(HistoryTests|GatewayEngineTests)\.",
+    ),
+    Mutation(
+        "peers.webhook-rest",
+        "a webhook that fails a few times in a row is left alone for a while",
+        "Sources/Gateway/Webhooks/WebhookBreaker.swift",
+        "case .active where self.failures < Self.failuresMax: return .nothing",
+        "case .active where self.failures <= Self.failuresMax: return .nothing",
+        r"GatewayWebhookTests\.",
+    ),
+    Mutation(
+        "peers.unknown-kind",
+        "a worker does not take a wake of a kind that it does not know for a push",
+        "Sources/Pure/WakeFormat/WakeEvent.swift",
+        "        if kind == .push {\n",
+        "        if kind == .push || WakeMessage(members) != nil {\n",
+        r"(WakeFormatTests|WakeWorkerTests)\.",
+    ),
+    Mutation(
+        "peers.kind-said-once",
+        "a worker says of a kind it has no handler for that it refuses it, and says so once",
+        "Sources/SDK/WakeWorker/Session/RefusedKinds.swift",
+        "self.said.count < Self.countMax && self.said.insert(kind).inserted",
+        "self.said.count < Self.countMax || self.said.insert(kind).inserted",
+        r"WakeWorkerTests\.",
+    ),
+]
