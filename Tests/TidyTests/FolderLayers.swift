@@ -9,6 +9,7 @@ enum FolderLayers {
     static let order: [String: [String]] = [
         "CProcess": ["include", "."],
         "CSimulatedDisk": ["include", "."],
+        "CSystemFaults": ["include", "."],
         "HTTPTransport": [
             "Basics", "Address", "System", "TLS", "Message", "HPACK", "HTTP1", "HTTP2", "Loop", "Server",
         ],
