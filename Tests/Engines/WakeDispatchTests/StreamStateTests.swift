@@ -125,7 +125,7 @@ struct StreamStateTests {
             self.rig.subscribe(1, slots: 4)
             self.rig.rig.register(2)
             let others = state == .stalled ? [11, 12, 13] : [11]
-            let wakes = (others + [1]).map { self.rig.push($0)?.wake }
+            let wakes = (others + [1]).map { [rig] in rig.push($0)?.wake }
             self.expired = try #require(wakes[0])
             self.wake = try #require(wakes[others.count])
             guard case .lasts = self.rig.dispatcher.extend(self.wake, by: 200_000) else {
