@@ -59,6 +59,34 @@ struct DamageTests {
         #expect(message.hasSuffix("."))
     }
 
+    @Test("A row of another journal is refused, though it is whole and at its own place", arguments: [2, 3, 5])
+    func foreignRow(row: Int) throws {
+        let (folder, other) = (try Self.folder(), try Self.folder())
+        try folder.change(
+            """
+            ATTACH '\(other.path)' AS other;
+            UPDATE rows SET (checksum, content) = (SELECT checksum, content FROM other.rows WHERE id = \(row))
+                WHERE id = \(row);
+            """
+        )
+        #expect(try other.refusal() == nil)
+        let message = try #require(try folder.refusal())
+        #expect(message.contains("row \(row) is not the one that row \(row + 1) was written behind"), "\(message)")
+    }
+
+    @Test(
+        "A mark that a loss of power tore in its first place is read in another",
+        arguments: [14, 30, 38, 46, 63]
+    )
+    func tornMark(offset: Int) throws {
+        let folder = try Self.folder()
+        let path = URL(filePath: folder.path + "-mark")
+        var bytes = try Data(contentsOf: path)
+        bytes[offset] ^= 0x40
+        try bytes.write(to: path)
+        #expect(try folder.refusal() == nil)
+    }
+
     @Test(
         "What is no file in the place of one is refused by name, and keeps nobody waiting",
         arguments: ["", "-wal", "-shm"],

@@ -4,12 +4,14 @@ from mutations.mutation import Mutation
 
 OPERATIONS = "Sources/Gateway/Edge/Operations"
 AUTHORIZATION = "Sources/Gateway/Access/Callers/Authorization.swift"
-TESTS = r"EdgeTests\."
+TESTS = (
+    r"EdgeTests\.(DeclaredAccessTests|AuthorizationTests|OperationTableTests|OpenAPIDocumentTests|MadeUpOperationTests)"
+)
 
 MUTATIONS = [
     Mutation(
         "edge.declared-role",
-        "what is an operator's is no worker's, as the interface's document says",
+        "what is an operator's is no worker's",
         f"{OPERATIONS}/Operation+Simulations.swift",
         """        by: .operator,
         reaching: .topicOfSubject,

@@ -4,7 +4,7 @@ from mutations.mutation import Mutation
 
 FOLDER = "Sources/Drivers/DeviceJournal"
 JOURNAL = f"{FOLDER}/Journal.swift"
-DAMAGE = r"DeviceJournalTests\.(DamageTests|DamageSweepTests|LogDamageTests|JournalTests)"
+DAMAGE = r"DeviceJournalTests\.(DamageTests|DamageSweepTests|LogDamageTests|JournalTests|RowChecksumTests)"
 FORMER = r"DeviceJournalTests\.FormerJournalTests"
 
 MUTATIONS = [

@@ -1,0 +1,54 @@
+import Access
+import Edge
+import EngineRoom
+import Testing
+
+@Suite("Whom each operation is for", .timeLimit(.minutes(15)))
+struct DeclaredAccessTests {
+    /// Every operation: who may ask, what they must reach, and what becomes of it once the store has failed.
+    private static let declared = """
+        addFaultRule operator everyTopic answered
+        alive operator nothing answered
+        backUp operator everyTopic answered
+        clearFaultRules operator everyTopic answered
+        dashboard anybody nothing answered
+        dashboardFile anybody nothing answered
+        devicePushes operator topicOfSubject answeredFromDurableState
+        drainStream worker topicOfSubject refused
+        explainDevice operator topicOfSubject answeredFromDurableState
+        extendWake worker topicOfSubject refused
+        faultRules operator everyTopic answered
+        live operator everyTopic answered
+        metrics operator everyTopic answered
+        openAPI operator nothing answered
+        push provider topicOfSubject refused
+        pushWay operator everyTopic answered
+        ready operator nothing answered
+        registerDevice worker topicInPath refused
+        reload operator everyTopic answered
+        removeDevice worker topicOfSubject refused
+        removeFaultRule operator everyTopic answered
+        replaceFaultRules operator everyTopic answered
+        reportConditions worker topicOfSubject refused
+        reportResult worker topicOfSubject refused
+        resetFaultCounters operator everyTopic answered
+        samples operator everyTopic answered
+        simulateExpiration operator topicOfSubject refused
+        simulateLaunch operator topicOfSubject refused
+        statistics operator everyTopic answeredFromDurableState
+        subscribe worker topicInPath refused
+        topicStatistics operator topicInPath answeredFromDurableState
+        topics operator topicOfSubject answeredFromDurableState
+        version operator nothing answered
+        whatIf operator topicOfSubject answeredFromDurableState
+        """
+
+    @Test("What is declared is what was decided, operation by operation")
+    func table() {
+        let found = Operation.all.map { operation in
+            let rule = operation.access
+            return "\(operation.name) \(rule.role) \(rule.scope) \(operation.afterFailedStore)"
+        }
+        #expect(found.sorted() == Self.declared.split(separator: "\n").map(String.init))
+    }
+}
