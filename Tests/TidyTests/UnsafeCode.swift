@@ -13,7 +13,10 @@ enum UnsafeCode {
         Home(place: "Bytes", reason: "owns raw memory, and checks each access to it"),
         Home(place: "Platform", reason: "makes the system's calls"),
         Home(place: "DeviceEngine/DeviceTable.swift", reason: "holds rows that never move, a million of them"),
-        Home(place: "DeviceEngine/LazyMemory.swift", reason: "costs a pointer where an optional costs all its value does"),
+        Home(
+            place: "DeviceEngine/LazyMemory.swift",
+            reason: "costs a pointer where an optional costs all its value does"
+        ),
         Home(
             place: "DeviceEngine/PushContent.swift",
             reason: "keeps a push in one block, and the policy a number for it"

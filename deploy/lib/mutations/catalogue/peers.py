@@ -30,7 +30,7 @@ MUTATIONS = [
     Mutation(
         "peers.unknown-kind",
         "a worker does not take a wake of a kind that it does not know for a push",
-        "Sources/Pure/WakeFormat/WakeEvent.swift",
+        "Sources/Pure/WakeFormat/StreamEvent.swift",
         "        if kind == .push {\n",
         "        if kind == .push || WakeMessage(members) != nil {\n",
         r"(WakeFormatTests|WakeWorkerTests)\.",
