@@ -31,17 +31,16 @@ with context.wrap_socket(socket.create_connection((host, int(port)), timeout=30)
         tls.sendall(session.data_to_send())
 
     def receive(wanted):
-        """Takes what comes until one event of this kind has."""
+        """Takes what comes until one event of this kind has; the gateway may go away behind it."""
         while True:
             received = tls.recv(65536)
             assert received, "the gateway closed the connection"
             events = session.receive_data(received)
             flush()
             for event in events:
+                if isinstance(event, wanted):
+                    return event
                 assert not isinstance(event, (h2.events.StreamReset, h2.events.ConnectionTerminated)), event
-            found = [event for event in events if isinstance(event, wanted)]
-            if found:
-                return found[0]
 
     def begin():
         stream = session.get_next_available_stream_id()
