@@ -117,7 +117,7 @@ extension EventLoop {
     /// Announces another window for every stream of a connection, those that are open too: how many bytes its peer may
     /// send on one before it waits for us. HTTP/1.1 has nothing of the kind.
     ///
-    /// - `bytes`: less than half of `TransportLimits.streamWindowBytes`; nil for all of it, with which what waits goes on.
+    /// - `bytes`: less than half of `TransportLimits.streamWindowBytes`; nil for that, so that what waits goes on.
     /// - Returns: false when the connection is gone, or its peer acknowledges nothing.
     @discardableResult
     package func setStreamWindow(_ connection: ConnectionID, to bytes: Int?) -> Bool {
