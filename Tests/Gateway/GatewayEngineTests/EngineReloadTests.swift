@@ -1,4 +1,5 @@
 import DeviceEngine
+import EngineRoom
 import Foundation
 import LaunchPolicy
 import Synchronization
@@ -45,7 +46,9 @@ struct EngineReloadTests {
 
     @Test("A device that waits by the old policy is launched by the new one, and its launch says by which")
     func waiting() throws {
-        let rig = try GatewayEngineRig(SimulatedStore(), EngineRig.open([(.launchInterval, 3600)]))
+        let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
+        let world = EngineWorld(clock, seed: 1)
+        let rig = try GatewayEngineRig(SimulatedStore(), EngineRig.open([(.launchInterval, 3600)]), world: world)
         defer { rig.stop() }
         rig.step { $0.subscribe(100) }
         try rig.ask(1) { $0.push(1, 1) }
@@ -55,7 +58,10 @@ struct EngineReloadTests {
         try rig.ask(3) { $0.push(3, 1) }
         let before = try rig.ask(4) { $0.explain(4, 1) }
         #expect(before.integer("policyVersion") == 1)
-        rig.step { $0.configure(EngineRig.open([(.launchInterval, 0.001)])) }
+        clock.change { $0.pass(60_000) }
+        rig.step()
+        #expect(rig.wakes.count == 1)
+        rig.step { $0.configure(EngineRig.open([(.launchInterval, 60)])) }
         try rig.run("the second wake") { rig in
             if rig.wakes.count < 2 { rig.step() }
             return rig.wakes.count == 2

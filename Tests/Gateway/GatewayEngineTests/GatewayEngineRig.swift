@@ -30,6 +30,7 @@ final class GatewayEngineRig {
     init(
         _ store: SimulatedStore = SimulatedStore(),
         _ configuration: EngineConfiguration = EngineRig.open(),
+        world: EngineWorld = .system,
         onJump: @escaping @Sendable (WallClockJump) -> Void = { _ in }
     ) throws {
         self.store = store
@@ -46,6 +47,7 @@ final class GatewayEngineRig {
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
                 jumpWatch: ClockJumpWatch(onJump: onJump),
+                world: world,
                 store: store,
                 outlet: GroupOutlet(
                     mailboxes: PerOutlet(self.loop),

@@ -31,7 +31,7 @@ struct HistoryFeedTests {
         let file: HistoryFile
         let feed: HistoryFeed
         private(set) var faults: [String] = []
-        private let retention = EventRetention()
+        let retention = EventRetention()
         private var numbers: EventNumbers
 
         /// - Parameters:
@@ -127,6 +127,23 @@ struct HistoryFeedTests {
         #expect((1...60).map { rig.count(device: $0) } == Array(repeating: 500, count: 60))
         #expect(rig.file.durableSequence == 60)
         #expect(rig.feed.takeDropped() == 0)
+    }
+
+    @Test("The journal lets go of events that are durable in the history, and of no others")
+    func held() throws {
+        let rig = try Rig(Folder())
+        rig.feed.take(try rig.commit(5, device: 1))
+        rig.feed.flush()
+        #expect(rig.retention.durableSequence == 0, "written is not durable")
+        rig.feed.sync()
+        #expect(rig.retention.durableSequence == 1)
+        let waiting = try rig.commit(5, device: 2)
+        rig.feed.sync()
+        #expect(rig.retention.durableSequence == 1, "what the history was not given stays")
+        rig.feed.take(waiting)
+        rig.feed.flush()
+        rig.feed.sync()
+        #expect(rig.retention.durableSequence == 2)
     }
 
     @Test("A journal that is returned to after another one ran in its place gives what the history was without")

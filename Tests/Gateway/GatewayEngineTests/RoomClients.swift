@@ -168,6 +168,7 @@ struct RoomBooks: Hashable {
 struct RoomCoverage {
     enum Event: String, CaseIterable {
         case death, deathInCommit, failedStart, failedCommit, wake, expired, released, push, wayTold
+        case wallSetBack, wallSetForward, policyTimeTold
     }
 
     private var counts: [Event: Int] = [:]

@@ -26,6 +26,9 @@ final class RoomSimulation {
     /// Requests and streams of all lives have numbers of their own.
     private var requests = 0
     private var clients = RoomClients()
+    private var policyTime = RoomPolicyTime()
+    /// How often the machine has started.
+    private var boots: UInt64 = 1
     private(set) var coverage = RoomCoverage()
     private var fault: String?
 
@@ -54,6 +57,8 @@ final class RoomSimulation {
             self.pass(self.generator.pick([0, 1, 250, 1000, 5000, 30_000, 61_000] as [Int64]))
             self.step { for _ in 0..<self.generator.number(in: 0...3) { self.act($0) } }
             if self.generator.once(in: 2) { self.commit() }
+            if self.generator.once(in: 40) { self.setWallClock() }
+            if self.generator.once(in: 10) { self.checkPolicyTime() }
             if self.faultsEvery > 0, self.generator.once(in: self.faultsEvery) { self.fail() }
             if let fault = self.fault { return "step \(step): \(fault)" }
         }
@@ -104,13 +109,19 @@ extension RoomSimulation {
         guard let committer else { return self.wrong("an engine with a store has no committer") }
         self.room = Room(engine: engine, committer: committer, history: history, loop: loop)
         self.clients.restarted()
+        self.checkPolicyTime(isStart: true)
         self.checkBooks("after a start") { $0.inFlight == 0 }
     }
 
     private func world() -> EngineWorld {
         let lives = self.coverage[.death] + self.coverage[.failedStart]
         let seed = self.seed &+ UInt64(lives)
-        return EngineWorld(self.clock, seed: seed)
+        return EngineWorld(self.clock, seed: seed, bootID: self.bootID)
+    }
+
+    /// What tells this boot from others; nil on a machine that does not say.
+    private var bootID: BootID? {
+        self.seed.isMultiple(of: 4) ? nil : BootID(first: self.boots, second: self.seed)
     }
 
     /// The medium fails at one of its next operations, or the process dies here.
@@ -127,11 +138,23 @@ extension RoomSimulation {
         self.medium.clearFaults()
         self.medium.die(death, &self.generator)
         let off = self.generator.pick([0, 1, 1000, 60_000] as [Int64])
-        self.clock.change {
-            $0.pass(off)
-            if death == .powerLoss { $0.reboot() }
-        }
+        self.pass(off)
+        if death == .powerLoss { self.reboot() }
+        self.policyTime.restarted(isSameBoot: death == .kill && self.bootID != nil)
         self.start()
+    }
+
+    private func reboot() {
+        self.boots += 1
+        self.clock.change { $0.reboot() }
+        if self.generator.once(in: 2) { self.setWallClock() }
+    }
+
+    /// Somebody sets the wall clock, or the machine came up with a wrong one.
+    private func setWallClock() {
+        let change = self.generator.pick([-7_200_000, -600_000, 60_000, 900_000] as [Int64])
+        self.coverage.note(change < 0 ? .wallSetBack : .wallSetForward)
+        self.clock.change { $0.stepWall(by: change) }
     }
 
     private func pass(_ milliseconds: Int64) { self.clock.change { $0.pass(milliseconds) } }
@@ -164,6 +187,7 @@ extension RoomSimulation {
         let told = Told.all(in: effects)
         for thing in told {
             if let fault = self.clients.take(thing) { self.wrong(fault) }
+            if self.clients.accepted.contains(thing.request) { self.policyTime.accepted(thing.request) }
         }
         self.coverage.add(told)
     }
@@ -195,6 +219,7 @@ extension RoomSimulation {
             let priority = self.generator.pick([.immediate, .considerate, .considerate, .passive] as [Priority])
             let expiration = self.generator.once(in: 5) ? self.clock.now.wall / 1000 + 40 : nil
             self.clients.sent[number] = device
+            self.policyTime.sent(number, to: device, at: self.clock.now.boot)
             requests.push(number, device, topic: topic, priority, expiration: expiration)
         case 10..<13 where self.clients.streams.count < 4:
             let slots = self.generator.number(in: 1...3)
@@ -248,9 +273,14 @@ extension RoomSimulation {
             }
         }
         var rounds = 0
+        var last: RoomBooks?
         while self.fault == nil {
             rounds += 1
-            guard rounds < 4000 else { return self.wrong("something never ends") }
+            guard rounds < 4000 else {
+                return self.wrong("something never ends: \(last.map { "\($0)" } ?? "no books")")
+            }
+            // Questions alone are answered from what is durable, and tell nobody that the store has failed.
+            if case .failed = self.room?.committer.status(ringingWhenIdle: false) { self.die() }
             self.pass(5000)
             self.step { requests in
                 for name in self.clients.held.keys.sorted() {
@@ -267,6 +297,7 @@ extension RoomSimulation {
             }
             self.commit()
             guard rounds.isMultiple(of: 20), let books = self.checkBooks("in the end") else { continue }
+            last = books
             if books.pending + books.inFlight == 0 { break }
         }
         self.checkWays()
@@ -293,6 +324,20 @@ extension RoomSimulation {
             self.wrong("\(when) \(books.launched) launches are counted, and \(self.clients.wakes.count) came")
         }
         return books
+    }
+
+    /// - Parameter isStart: the gateway has just started.
+    private func checkPolicyTime(isStart: Bool = false) {
+        guard let device = self.policyTime.device, let told = self.ask({ $0.explain($1, device) }), self.fault == nil
+        else { return }
+        guard let registered = told.integer("registeredAt") else {
+            return self.wrong("a device of a push that was answered 200 is not registered: \(told)")
+        }
+        let clock = self.clock.now
+        self.coverage.note(.policyTimeTold)
+        if let fault = self.policyTime.tell(clock.wall - registered, at: clock.boot, isStart: isStart) {
+            self.wrong(fault)
+        }
     }
 
     /// Every push that was answered 200 has a way that has ended, and the ways add up to the books.

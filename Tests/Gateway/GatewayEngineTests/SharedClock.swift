@@ -1,3 +1,4 @@
+import DeviceEngine
 import EngineRoom
 import Synchronization
 import WakeGateTestKit
@@ -17,13 +18,13 @@ final class SharedClock: Sendable {
 
 extension EngineWorld {
     /// A world with these clocks, in which nothing is left to chance: each sequence goes on from a seed of its own.
-    init(_ clock: SharedClock, seed: UInt64) {
+    init(_ clock: SharedClock, seed: UInt64, bootID: BootID? = nil) {
         let sequences = Mutex(seed)
         self.init(
             wall: { clock.now.wall },
             boot: { clock.now.boot },
             monotonic: { clock.now.boot },
-            bootID: nil,
+            bootID: bootID,
             makeRandom: {
                 let seed = sequences.withLock { seed in
                     defer { seed &+= 0x9E37_79B9_7F4A_7C15 }
