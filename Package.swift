@@ -271,7 +271,8 @@ let package = Package(
             name: "EdgeTests",
             dependencies: [
                 "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "Edge", "EngineRoom", "EventLog",
-                "FaultInjection", "HTTPClient", "HTTPTransport", "History", "Platform", "Settings", "Text", "WakeDispatch",
+                "FaultInjection", "HTTPClient", "HTTPTransport", "History", "Platform", "Settings", "Text",
+                "WakeDispatch",
             ]
         ),
         .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),
