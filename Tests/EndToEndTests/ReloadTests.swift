@@ -426,8 +426,8 @@ struct ReloadTests {
                 "ca": rig.folder.state.appendingPathComponent("ca.pem").path,
             ]
         }
-        let payload = #"{"aps":{"content-available":1},"replies":["newData"]}"#
-        func push() throws {
+        func push(reply: String) throws {
+            let payload = #"{"aps":{"content-available":1},"replies":["newData","\#(reply)"]}"#
             let fields = ["apns-topic: \(self.topic)", "apns-push-type: background", "apns-priority: 5"]
             let path = "/3/device/\(self.token)"
             #expect(try gateway.served.ask(.edge, "POST", path, body: payload, fields: fields).status == 200)
@@ -436,11 +436,17 @@ struct ReloadTests {
             try gateway.write(["topics": [self.topic: ["webhook": hook(receiver)]]])
             #expect(try gateway.answer().keys("changed").contains("topics.\(self.topic).webhook.url"))
             try gateway.served.eventually("one webhook") { try gateway.served.workerCount() == 1 }
-            try push()
+            try push(reply: "newData")
             #expect(try receiver.next().path == "/wakes")
         }
+        // A request whose result was posted elsewhere is given up with its webhook.
+        try push(reply: "silence")
+        let wake = try #require(try second.next().id)
+        let result = #"{"result":"newData"}"#
+        #expect(try gateway.served.ask(.edge, "POST", "/v1/wakes/\(wake)", body: result).status == 204)
         try gateway.write(["topics": nil])
         #expect(try gateway.answer().status == 200)
+        #expect(try second.nextGivenUp() == wake)
         try gateway.served.eventually("no webhook") { try gateway.served.workerCount() == 0 }
         #expect(try !gateway.served.ask(.admin, "GET", "/v1/topics").body.contains("webhook"))
         gateway.served.process.send(SIGTERM)

@@ -114,6 +114,8 @@ final class WebhookDriver {
 
     private func endIfRetired(_ hook: Int) {
         guard self.hooks[hook].isRetired, self.hooks[hook].held == 0, !self.hooks[hook].hasEnded else { return }
+        // Their results were posted, and nobody else would ever end them.
+        for _ in 0..<self.hooks[hook].open { self.giveUpEnded(hook) }
         self.hooks[hook].hasEnded = true
         self.batch.append(.streamEnded(self.address(hook)))
         self.dropIfOver(hook)
