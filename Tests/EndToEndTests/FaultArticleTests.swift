@@ -42,10 +42,12 @@ struct FaultArticleTests {
         let expired = try (0..<11).map { _ in try reason(5, topic: "com.example.expired") }
         #expect(expired == Array(repeating: "200", count: 9) + ["ExpiredProviderToken", "200"])
 
+        #expect(try reason(6, topic: "com.example.stalled") == "200")
+
         let fired = try faulty.counts().mapValues(\.fired)
-        let expected = ["gone": 1, "throttled": 4, "flaky": 3, "narrow": 1, "lost": 1, "expired": 1]
+        let expected = ["gone": 1, "throttled": 4, "flaky": 3, "narrow": 1, "stalled": 1, "lost": 1, "expired": 1]
         #expect(fired.filter { $0.value > 0 } == expected)
-        #expect(fired.count == 9)
+        #expect(fired.count == 10)
         #expect(try faulty.accepted() != nil)
     }
 }

@@ -4,6 +4,8 @@ package struct FaultEffect: Hashable, Sendable {
     package var delayMilliseconds: Int64 = 0
     /// What the connection's peer is told of the streams that it may have open; nil for nothing.
     package var streamLimit: FaultStreamLimit?
+    /// What the connection's peer is told of how much it may send on a stream; nil for nothing.
+    package var streamWindow: FaultStreamWindow?
     package var outcome = FaultOutcome.passed
 
     package init() {}
@@ -25,6 +27,21 @@ package struct FaultStreamLimit: Hashable, Sendable {
     package init(limit: Int, end: End) {
         self.limit = limit
         self.end = end
+    }
+}
+
+/// Another window for the streams of a connection: with less than a push has, its client is stalled.
+package struct FaultStreamWindow: Hashable, Sendable {
+    /// The most bytes: one less than a push of any type may have.
+    package static let bytesMax = 4_095
+
+    package let bytes: Int
+    /// How long it holds; nil when it ends with the connection.
+    package let milliseconds: Int64?
+
+    package init(bytes: Int, milliseconds: Int64?) {
+        self.bytes = bytes
+        self.milliseconds = milliseconds
     }
 }
 

@@ -66,6 +66,20 @@ struct StreamLimitTests {
         #expect(!limit.isUnsent)
     }
 
+    @Test("The newest number is announced again, whether it is acknowledged or not")
+    func repeated() {
+        var limit = StreamLimit(1000)
+        let areTaken = [limit.repeatNewest(), limit.change(to: 3), limit.repeatNewest()]
+        #expect(areTaken == [true, true, true])
+        let sent = (0..<4).map { _ in limit.sent(now: 0) }
+        #expect(sent == [1000, 1000, 3, 3])
+        for _ in 0..<4 { limit.acknowledged(now: 0) }
+        let isTaken = limit.repeatNewest()
+        #expect(isTaken)
+        #expect(limit.enforced == 3)
+        #expect(limit.sent(now: 0) == 3)
+    }
+
     @Test("A peer that acknowledges nothing is told no more than so many numbers")
     func bounded() {
         var limit = StreamLimit(1000)

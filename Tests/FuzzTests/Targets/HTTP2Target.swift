@@ -113,6 +113,7 @@ final class HTTP2Script {
     }
 
     private func changeConnection(_ more: Int) {
+        if more & 16 != 0 { _ = self.session.setStreamWindow(more & 8 != 0 ? more : nil) }
         switch more & 3 {
         case 0: self.session.goAway(debugData: ByteView("bye"))
         case 1: self.session.goAway(debugData: ByteView(), code: .internalError, inFlight: .dropped)

@@ -105,6 +105,18 @@ struct FaultRuleReaderTests {
         #expect(success.streamLimit == FaultStreamLimit(limit: 3, end: .success))
     }
 
+    @Test("A stream window ends with the connection or after a time")
+    func streamWindows() throws {
+        let lasting = try self.effect("{streamWindow: 0}")
+        #expect(lasting.streamWindow == FaultStreamWindow(bytes: 0, milliseconds: nil))
+        #expect(lasting.outcome == .passed)
+        #expect(lasting.streamLimit == nil)
+        let timed = try self.effect("{streamWindow: {bytes: 4095, for: 250}, streamLimit: 1, reason: 'BadTopic'}")
+        #expect(timed.streamWindow == FaultStreamWindow(bytes: 4_095, milliseconds: 250))
+        #expect(timed.streamLimit != nil)
+        #expect(timed.outcome != .passed)
+    }
+
     @Test("nth and first are short for a range")
     func ranges() throws {
         func occasion(_ when: String) throws -> FaultOccasion {
@@ -164,11 +176,11 @@ struct FaultRuleReaderTests {
             (
                 "{then: {}}",
                 "then: does nothing; write one of reason, status, timestamp, retryAfter, delay, reset, goaway, "
-                    + "streamLimit, stuck, expireToken, dropReply, close"
+                    + "streamLimit, streamWindow, stuck, expireToken, dropReply, close"
             ),
             (
                 "{then: {stuck: true, close: true}}",
-                "then: has stuck and close; write one of them; delay and streamLimit go with any"
+                "then: has stuck and close; write one of them; delay, streamLimit and streamWindow go with any"
             ),
             ("{then: {stuck: false}}", "then.stuck: is false; write true, or leave it out"),
             ("{then: {delay: -1}}", "then.delay: is -1; write a whole number from 0 to 3600000"),
@@ -191,6 +203,19 @@ struct FaultRuleReaderTests {
             (
                 "{then: {streamLimit: {limit: 0, until: 'success'}}}",
                 "then.streamLimit.limit: is 0; write a whole number from 1 to 1000000"
+            ),
+            ("{then: {streamWindow: 4096}}", "then.streamWindow.bytes: is 4096; write a whole number from 0 to 4095"),
+            (
+                "{then: {streamWindow: {for: 1}}}",
+                "then.streamWindow.bytes: is missing; write the number of bytes, such as 0"
+            ),
+            (
+                "{then: {streamWindow: {bytes: 1, for: 0}}}",
+                "then.streamWindow.for: is 0; write a whole number from 1 to 3600000"
+            ),
+            (
+                "{then: {streamWindow: {bytes: 1, until: 'success'}}}",
+                "then.streamWindow.until: is not a key; the keys here are bytes, for"
             ),
             ("{then: {status: 503}}", "then.reason: is missing; write ServiceUnavailable, Shutdown"),
             ("{then: {status: 418}}", "then.reason: is missing; write any text"),

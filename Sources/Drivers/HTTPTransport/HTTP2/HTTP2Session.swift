@@ -16,6 +16,9 @@ package final class HTTP2Session {
     var open: OpenStreams
     var numbers = StreamNumbers()
     var streamLimit: StreamLimit
+    /// The windows that SETTINGS frames of ours are to announce, the first first; fewer than the numbers of streams
+    /// that may wait.
+    private var windowsUnsent: [Int] = []
     /// The field block that is being read.
     var block = FieldBlock()
     private var unfinished = UnfinishedFrame()
@@ -128,6 +131,25 @@ package final class HTTP2Session {
         guard !self.hasEnded, self.streamLimit.change(to: limit) else { return false }
         return self.seam.submitStreamLimit()
     }
+
+    /// Announces another window for every stream, those that are open too: how many bytes the peer may send on one
+    /// before it waits for us. The usual one lets all that waits go on.
+    ///
+    /// Nothing tells a peer off that sends more than a smaller window has.
+    ///
+    /// - Parameter bytes: less than half of the usual window, so that the peer is given no more as its bytes come;
+    ///   nil for the usual.
+    /// - Returns: false when the peer has left so many SETTINGS frames unacknowledged that nothing more is announced.
+    package func setStreamWindow(_ bytes: Int?) -> Bool {
+        let usual = self.memory.limits.streamWindowBytes
+        precondition(bytes ?? 0 < usual / 2, "the library would open the window again")
+        guard !self.hasEnded, self.streamLimit.repeatNewest() else { return false }
+        self.windowsUnsent.append(bytes ?? usual)
+        return self.seam.submitStreamWindow(believed: usual)
+    }
+
+    /// - Returns: the window that the SETTINGS frame has to announce that leaves.
+    func streamWindowLeaves() -> Int { self.windowsUnsent.removeFirst() }
 
     private func submitResets() -> Bool {
         guard !self.resetsPending.isEmpty else { return false }

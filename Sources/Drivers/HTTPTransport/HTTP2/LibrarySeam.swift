@@ -200,6 +200,18 @@ final class LibrarySeam {
         return unsafe nghttp2_submit_settings(self.session, 0, [setting], 1) == 0
     }
 
+    /// Has another window of streams announced, with the number of streams once more. Which, the session says when the
+    /// frame leaves.
+    ///
+    /// - Parameter believed: the window that the library was told at first, which it goes on believing in.
+    func submitStreamWindow(believed: Int) -> Bool {
+        let settings = [
+            (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved),
+            (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, believed),
+        ].map { nghttp2_settings_entry(settings_id: Int32($0.0.rawValue), value: UInt32($0.1)) }
+        return unsafe nghttp2_submit_settings(self.session, 0, settings, settings.count) == 0
+    }
+
     func submitPing() {
         unsafe nghttp2_submit_ping(self.session, 0, nil)
     }
@@ -376,9 +388,11 @@ extension LibrarySeam {
         self.heads.removeAll()
     }
 
-    /// Appends a frame; where it is a SETTINGS frame of ours, with the number of streams that the peer is told.
+    /// Appends a frame; where it is a SETTINGS frame of ours, with the number of streams that the peer is told, and the
+    /// window.
     ///
-    /// Every such frame begins with a setting whose value is `streamsBelieved`, but for the first.
+    /// Every such frame begins with a setting whose value is `streamsBelieved`, but for the first; one of two settings
+    /// has the window behind it.
     @inline(never)
     private func appendSettings(
         _ frame: UnsafeRawBufferPointer,
@@ -391,8 +405,12 @@ extension LibrarySeam {
         let isOurs = unsafe frame[3] == 4 && frame[4] == 0
         if isOurs, let limit = session.streamLimitLeaves() {
             // The first frame has the size of the header table before it.
-            let valueStart = 9 + (frame.count > 9 + 6 ? 6 : 0) + 2
+            let valueStart = 9 + (frame.count > 9 + 2 * 6 ? 6 : 0) + 2
             unsafe room.storeBytes(of: UInt32(limit).bigEndian, toByteOffset: valueStart, as: UInt32.self)
+            if frame.count == 9 + 2 * 6 {
+                let window = UInt32(session.streamWindowLeaves())
+                unsafe room.storeBytes(of: window.bigEndian, toByteOffset: valueStart + 6, as: UInt32.self)
+            }
         }
         output.commit(frame.count)
     }

@@ -41,6 +41,11 @@ package struct StreamLimit {
         return true
     }
 
+    /// Announces the newest number again, in a SETTINGS frame that has another setting besides.
+    ///
+    /// - Returns: false when too many numbers are not acknowledged.
+    package mutating func repeatNewest() -> Bool { self.change(to: self.unacknowledged.last ?? self.acknowledgedLimit) }
+
     /// A SETTINGS frame of ours leaves.
     ///
     /// - Returns: the number that it has to carry; nil when none waits.

@@ -114,6 +114,18 @@ extension EventLoop {
         return session.setStreamLimit(min(max(0, limit), self.limits.streamsPerConnectionMax))
     }
 
+    /// Announces another window for every stream of a connection, those that are open too: how many bytes its peer may
+    /// send on one before it waits for us. HTTP/1.1 has nothing of the kind.
+    ///
+    /// - `bytes`: less than half of `TransportLimits.streamWindowBytes`; nil for that, so that what waits goes on.
+    /// - Returns: false when the connection is gone, or its peer acknowledges nothing.
+    @discardableResult
+    package func setStreamWindow(_ connection: ConnectionID, to bytes: Int?) -> Bool {
+        guard let connection = self.connection(connection), let session = connection.http2 else { return false }
+        self.markDirty(connection)
+        return session.setStreamWindow(bytes)
+    }
+
     /// Ends a stream that is not answered to its end with an error; HTTP/1.1 can only end the connection.
     package func reset(_ stream: StreamID, code: HTTP2ErrorCode) {
         guard let connection = self.connection(stream.connection) else { return }

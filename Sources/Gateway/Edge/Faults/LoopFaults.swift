@@ -9,6 +9,8 @@ final class LoopFaults {
         case push(FaultedPush)
         /// The connection's stream limit ends, unless it was changed since.
         case limitEnds(ConnectionID, change: UInt64)
+        /// The window of the connection's streams ends, unless it was changed since.
+        case windowEnds(ConnectionID, change: UInt64)
     }
 
     /// A stream limit that is not the usual one.
@@ -21,6 +23,8 @@ final class LoopFaults {
     var agenda = FaultAgenda<Task>()
     private var generation: UInt64
     private var limits: [ConnectionID: Limit] = [:]
+    /// The changes by which connections have a stream window that is not the usual one.
+    private var windows: [ConnectionID: UInt64] = [:]
     private var lastChange: UInt64 = 0
     /// Connections whose provider token has expired.
     private var unusable: Set<ConnectionID> = []
@@ -52,13 +56,14 @@ final class LoopFaults {
 
     /// The rules were cleared since the last call: what they did to connections has ended.
     ///
-    /// - Returns: connections whose stream limits are to be the usual again.
-    func takeCleared() -> [ConnectionID] {
-        guard self.desk.generation != self.generation else { return [] }
+    /// - Returns: connections whose stream limits, and those whose stream windows, are to be the usual again; nil when
+    ///   nothing was cleared.
+    func takeCleared() -> (limits: [ConnectionID], windows: [ConnectionID])? {
+        guard self.desk.generation != self.generation else { return nil }
         self.generation = self.desk.generation
         self.unusable.removeAll()
         defer { self.limits.removeAll() }
-        return Array(self.limits.keys)
+        return (Array(self.limits.keys), self.takeWindows())
     }
 
     func tokenExpired(_ authorization: [UInt8]?, on connection: ConnectionID) {
@@ -99,6 +104,7 @@ final class LoopFaults {
 
     func connectionClosed(_ connection: ConnectionID) {
         self.limits[connection] = nil
+        self.windows[connection] = nil
         self.unusable.remove(connection)
         self.abandoned[connection] = nil
     }
@@ -125,5 +131,30 @@ final class LoopFaults {
         }
         self.limits[connection] = nil
         return true
+    }
+
+    // MARK: Stream windows
+
+    /// A connection has another stream window.
+    ///
+    /// - Returns: the number of the change.
+    func windowChanged(_ connection: ConnectionID) -> UInt64 {
+        self.lastChange += 1
+        self.windows[connection] = self.lastChange
+        return self.lastChange
+    }
+
+    /// - Parameter change: the one whose time is over.
+    /// - Returns: whether the window is to be the usual again.
+    func windowEnded(_ connection: ConnectionID, change: UInt64) -> Bool {
+        guard self.windows[connection] == change else { return false }
+        self.windows[connection] = nil
+        return true
+    }
+
+    /// - Returns: the connections whose stream window is not the usual one, which it is to be again.
+    func takeWindows() -> [ConnectionID] {
+        defer { self.windows.removeAll() }
+        return Array(self.windows.keys)
     }
 }

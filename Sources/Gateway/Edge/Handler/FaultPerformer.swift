@@ -42,8 +42,16 @@ final class FaultPerformer {
     ///
     /// - Throws: `expiredProviderToken`.
     func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
-        for connection in self.faults.takeCleared() { self.limits.restore(connection) }
+        self.restoreCleared()
         try self.faults.admit(authorization, on: connection)
+    }
+
+    /// Ends what rules did to connections, if they were cleared. A connection that may send nothing asks for nothing by
+    /// itself.
+    func restoreCleared() {
+        guard let cleared = self.faults.takeCleared() else { return }
+        for connection in cleared.limits { self.limits.restore(connection) }
+        for connection in cleared.windows { self.loop.setStreamWindow(connection, to: nil) }
     }
 
     /// Shows a push that passed every check to the rules; it goes on when none wants it.
@@ -98,6 +106,9 @@ final class FaultPerformer {
             case .push(let push): self.perform(push)
             case .limitEnds(let connection, let change):
                 if self.faults.limitEnded(connection, change: change) { self.limits.restore(connection) }
+            case .windowEnds(let connection, let change):
+                guard self.faults.windowEnded(connection, change: change) else { continue }
+                self.loop.setStreamWindow(connection, to: nil)
             }
         }
         self.setAlarm()
@@ -108,6 +119,7 @@ final class FaultPerformer {
         self.isDraining = true
         self.performDue(now: .max)
         for stream in self.faults.takeStuck() { self.loop.reset(stream, code: .cancel) }
+        for connection in self.faults.takeWindows() { self.loop.setStreamWindow(connection, to: nil) }
     }
 
     /// Sends the answer to a push on whose answer a rule acts, if that is what the rule does with it.
@@ -130,6 +142,7 @@ final class FaultPerformer {
     private func perform(_ push: FaultedPush) {
         let connection = push.stream.connection
         if let limit = push.effect.streamLimit { self.set(limit, on: connection) }
+        if let window = push.effect.streamWindow { self.set(window, on: connection) }
         switch push.effect.outcome {
         case .passed: self.pass(push)
         case .refused(let answer):
@@ -212,6 +225,15 @@ final class FaultPerformer {
         guard case .milliseconds(let milliseconds) = limit.end else { return }
         // Without room it ends with the connection.
         let task = LoopFaults.Task.limitEnds(connection, change: change)
+        if self.faults.agenda.add(task, dueAt: self.loop.now + milliseconds) { self.setAlarm() }
+    }
+
+    private func set(_ window: FaultStreamWindow, on connection: ConnectionID) {
+        guard self.loop.setStreamWindow(connection, to: window.bytes) else { return }
+        let change = self.faults.windowChanged(connection)
+        guard let milliseconds = window.milliseconds else { return }
+        // Without room it ends with the connection.
+        let task = LoopFaults.Task.windowEnds(connection, change: change)
         if self.faults.agenda.add(task, dueAt: self.loop.now + milliseconds) { self.setAlarm() }
     }
 

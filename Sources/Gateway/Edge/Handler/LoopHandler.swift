@@ -193,6 +193,7 @@ package final class LoopHandler: RequestHandler {
     package func secondPassed(_ monotonicMilliseconds: Int64) {
         self.workers.keepAlive(now: monotonicMilliseconds)
         self.live.secondPassed()
+        self.faults?.restoreCleared()
         for connection in self.counts.takeExcess() {
             self.loop.goAway(connection, debugData: ByteView("{\"reason\":\"TooManyRequests\"}"))
         }

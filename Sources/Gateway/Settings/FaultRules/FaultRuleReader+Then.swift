@@ -9,8 +9,10 @@ extension FaultRuleReader {
     private static let answerKeys = ["reason", "status", "timestamp", "retryAfter"]
     private static let keys =
         Self.answerKeys + [
-            "delay", "reset", "goaway", "streamLimit", "stuck", "expireToken", "dropReply", "close",
+            "delay", "reset", "goaway", "streamLimit", "streamWindow", "stuck", "expireToken", "dropReply", "close",
         ]
+    /// What goes with any outcome.
+    private static let companions = ["delay", "streamLimit", "streamWindow"]
     /// The longest reason that is answered, in bytes.
     private static let reasonBytesMax = 128
     private static let millisecondsMax = 3_600_000
@@ -30,13 +32,15 @@ extension FaultRuleReader {
         let milliseconds = self.whole(members["delay"], Self.join(path, "delay"), 0...Self.millisecondsMax)
         rule.effect.delayMilliseconds = Int64(milliseconds ?? 0)
         rule.effect.streamLimit = self.streamLimit(members["streamLimit"], Self.join(path, "streamLimit"))
+        rule.effect.streamWindow = self.streamWindow(members["streamWindow"], Self.join(path, "streamWindow"))
         let outcomes = self.outcomes(members, path)
         if outcomes.count > 1 {
             let names = outcomes.map(\.name).joined(separator: " and ")
-            self.fault(path, "has \(names)", "write one of them; delay and streamLimit go with any")
+            self.fault(path, "has \(names)", "write one of them; delay, streamLimit and streamWindow go with any")
         }
         rule.effect.outcome = outcomes.first?.outcome ?? .passed
-        if outcomes.isEmpty, members["delay"] == nil, members["streamLimit"] == nil, self.faults.count == before {
+        let hasCompanion = Self.companions.contains { members[$0] != nil }
+        if outcomes.isEmpty, !hasCompanion, self.faults.count == before {
             self.fault(path, "does nothing", "write one of \(Self.keys.joined(separator: ", "))")
         }
     }
@@ -150,5 +154,17 @@ extension FaultRuleReader {
         let least = end == .success ? 1 : 0
         guard let limit = self.whole(members["limit"], key, least...1_000_000) else { return nil }
         return FaultStreamLimit(limit: limit, end: end)
+    }
+
+    /// A number alone, or an object.
+    private mutating func streamWindow(_ value: JSONValue?, _ path: String) -> FaultStreamWindow? {
+        guard let value else { return nil }
+        var members: [String: JSONValue] = ["bytes": value]
+        if case .number = value {} else { members = self.members(of: value, path, ["bytes", "for"]) }
+        let key = Self.join(path, "bytes")
+        if members["bytes"] == nil { self.fault(key, "is missing", "write the number of bytes, such as 0") }
+        let time = self.whole(members["for"], Self.join(path, "for"), 1...Self.millisecondsMax)
+        guard let bytes = self.whole(members["bytes"], key, 0...FaultStreamWindow.bytesMax) else { return nil }
+        return FaultStreamWindow(bytes: bytes, milliseconds: time.map { Int64($0) })
     }
 }

@@ -35,7 +35,7 @@ extension CommandDefinition {
               { rules: [ { when: { topic: "com.example.app", every: 10 }, then: { reason: "ServiceUnavailable" } } ] }
             when: token, topic, keyID, pushType, priority; nth, first, from, to, every, probability, seed; per
             then: reason, status, timestamp, retryAfter; reset; goaway; stuck; close; expireToken; dropReply;
-                  with any of them, or alone: delay, streamLimit
+                  with any of them, or alone: delay, streamLimit, streamWindow
             `wakegate faults` shows and changes the rules of a running gateway.
             """,
         ],
