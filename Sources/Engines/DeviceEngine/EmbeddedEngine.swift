@@ -112,6 +112,9 @@ extension EmbeddedEngine {
     /// The memory of all pushes that wait or are in flight.
     package var contentBytes: Int { self.memory.bytes }
 
+    /// The bytes of pushes that may wait or be in flight.
+    package var contentBytesMax: Int { self.configuration.pendingBytesMax }
+
     /// How many wakes are known by their ids, in flight or ended, and how many devices have ended ones.
     package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }
 

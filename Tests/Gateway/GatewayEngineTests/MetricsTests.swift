@@ -66,6 +66,18 @@ struct MetricsTests {
         #expect(descriptors > 2 && descriptors <= reading["wakegate_process_max_fds"] ?? 0)
     }
 
+    @Test("The bound of the memory of pushes is the one in force")
+    func memoryBound() throws {
+        var configuration = EngineRig.open()
+        configuration.pendingBytesMax = 5000
+        let rig = try GatewayEngineRig(SimulatedStore(), configuration)
+        defer { rig.stop() }
+        #expect(try self.metrics(rig, 900)["wakegate_push_memory_max_bytes"] == 5000)
+        configuration.pendingBytesMax = 7000
+        rig.step { $0.configure(configuration) }
+        #expect(try self.metrics(rig, 901)["wakegate_push_memory_max_bytes"] == 7000)
+    }
+
     @Test("A device without a worker for its topic is told, and for how long its push could have been launched")
     func withoutWorker() throws {
         let rig = try GatewayEngineRig()

@@ -15,8 +15,6 @@ struct EngineMetrics {
     /// How the webhooks are, by topic.
     let webhooks: [String: WebhookStatus]
     let isDraining: Bool
-    /// The bytes of pushes that may wait or be in flight.
-    let pendingBytesMax: Int
     let commitTimes: CommitTimes
 
     private var engine: EmbeddedEngine { self.workspace.engine }
@@ -49,7 +47,7 @@ struct EngineMetrics {
         text.value(.pushesInFlight, books.inFlight)
         text.value(.pushesUnaccounted, books.accepted - books.accountedFor)
         text.value(.pushMemory, Int64(self.engine.contentBytes))
-        text.value(.pushMemoryMax, Int64(self.pendingBytesMax))
+        text.value(.pushMemoryMax, Int64(self.engine.contentBytesMax))
     }
 
     private func writeWakes(to text: inout MetricsText) {

@@ -13,8 +13,6 @@ package final class RequestDesk {
     private let limits: LimitCounts
     private let commitTimes: () -> CommitTimes
     private var topicLists = TopicLists()
-    /// The bytes of pushes that may wait or be in flight.
-    private var pendingBytesMax: Int
     /// How the webhooks are, by topic, as they said last.
     private(set) var webhooks: [String: WebhookStatus] = [:]
     package private(set) var isDraining = false
@@ -34,13 +32,11 @@ package final class RequestDesk {
         _ stage: EffectStage,
         _ records: GatewayRecords,
         _ limits: LimitCounts,
-        pendingBytesMax: Int,
         commitTimes: @escaping () -> CommitTimes
     ) {
         self.stage = stage
         self.records = records
         self.limits = limits
-        self.pendingBytesMax = pendingBytesMax
         self.commitTimes = commitTimes
     }
 
@@ -81,8 +77,6 @@ package final class RequestDesk {
 
     /// A webhook says how it is; nil when its topic has none any more.
     package func webhookChanged(_ topic: String, _ status: WebhookStatus?) { self.webhooks[topic] = status }
-
-    func pendingBytesChanged(max: Int) { self.pendingBytesMax = max }
 
     /// The next step has a list of topics to write.
     package var isTopicListNext: Bool { self.topicLists.isNext(self.stage.group) }
@@ -178,7 +172,6 @@ package final class RequestDesk {
             limits: self.limits,
             webhooks: self.webhooks,
             isDraining: self.isDraining,
-            pendingBytesMax: self.pendingBytesMax,
             commitTimes: self.commitTimes()
         )
         return .document(metrics.document(figures))

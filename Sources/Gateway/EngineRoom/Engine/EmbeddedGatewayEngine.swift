@@ -93,13 +93,7 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         self.records = start.records
         self.limits = LimitCounts(meter, limitWatch)
         self.pushes = PushDesk(start.records, self.limits)
-        self.requests = RequestDesk(
-            stage,
-            start.records,
-            self.limits,
-            pendingBytesMax: configuration.pendingBytesMax,
-            commitTimes: { commits.times }
-        )
+        self.requests = RequestDesk(stage, start.records, self.limits, commitTimes: { commits.times })
         self.sampler = LiveSampler(live, start.records, self.limits)
         self.loopCount = outlet.mailboxes.loops.count
         self.configuration = configuration
@@ -208,7 +202,6 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         self.wakeBytesPerStreamMax = settings.wakeBytesPerStreamMax
         self.engine.reconfigure(settings.engine)
         self.dispatcher.wakeBytesPerStreamChanged(to: settings.wakeBytesPerStreamMax)
-        self.requests.pendingBytesChanged(max: settings.engine.pendingBytesMax)
         self.records.begin(settings.engine, at: self.engine.now)
         settings.inForce(self.records.policies.current?.number ?? 0)
     }
