@@ -133,6 +133,7 @@ struct DeviceContractTests {
             $0.drainStream(18, 3)
             $0.register(19, 1, topic: 1)
             $0.explain(20, 2)
+            $0.topics(21)
         }
         #expect((10...15).map { contract.answer($0) } == Array(repeating: "404 UnknownDevice", count: 6))
         #expect(
@@ -140,6 +141,8 @@ struct DeviceContractTests {
                 "404 UnknownWake", "404 UnknownWake", "404 UnknownStream", "409 DeviceTokenNotForTopic", "200",
             ]
         )
+        let topics = contract.text(21)
+        #expect(!topics.contains(EngineRig.topicName(0)) && topics.contains(EngineRig.topicName(1)))
         #expect(try contract.books().inFlight == 1, "nothing has happened to it")
         let owner = try Caller.ofTopics([0])
         contract.ask {
@@ -148,8 +151,10 @@ struct DeviceContractTests {
             $0.extend(31, wake)
             $0.report(32, wake, .newData)
             $0.drainStream(33, 3)
-            $0.unregister(34, 1)
+            $0.devicePushes(34, 1)
+            $0.conditions(35, 1) { $0.charging = true }
+            $0.unregister(36, 1)
         }
-        #expect((30...34).map { contract.answer($0) } == ["200", "200", "204", "204", "204"])
+        #expect((30...36).map { contract.answer($0) } == ["200", "200", "204", "204", "200", "200", "204"])
     }
 }

@@ -116,6 +116,13 @@ final class EngineContract {
         return outcome.reason.map { "\(outcome.status) \($0)" } ?? "\(outcome.status)"
     }
 
+    /// The body of a request's answer; empty when there is none.
+    func text(_ request: Int) -> String {
+        var writer = JSONWriter()
+        self.outcome(request)?.write(to: &writer)
+        return writer.buffer.view.string
+    }
+
     var wakes: [HeardWake] {
         self.heard.compactMap { heard in
             if case .wake(let wake) = heard { wake } else { nil }

@@ -157,6 +157,6 @@ MUTATIONS = [
         DISPATCHER,
         "guard let subscription = self.streams[address], isAdmitted(subscription.topic) else { return false }",
         "guard let subscription = self.streams[address] else { return false }",
-        r"GatewayEngineTests\.CallerReachTests",
+        r"GatewayEngineTests\.DeviceContractTests",
     ),
 ]

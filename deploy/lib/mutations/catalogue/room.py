@@ -130,7 +130,7 @@ MUTATIONS = [
         NAMED,
         "guard let device = engine.find(self.name), caller.reaches(engine.identity(device).topic, in: engine) else {",
         "guard let device = engine.find(self.name) else {",
-        r"GatewayEngineTests\.CallerReachTests",
+        r"GatewayEngineTests\.DeviceContractTests",
     ),
     Mutation(
         "room.scope-of-wakes",
@@ -138,7 +138,7 @@ MUTATIONS = [
         NAMED,
         "!caller.reaches(topic, in: engine) else { return self.name }\n        return nil\n",
         "!caller.reaches(topic, in: engine) else { return self.name }\n        return self.name\n",
-        r"GatewayEngineTests\.CallerReachTests",
+        r"GatewayEngineTests\.DeviceContractTests",
     ),
     Mutation(
         "room.last-commit",
