@@ -3,16 +3,52 @@ package import LaunchPolicy
 
 /// A wake that was launched, as its worker is told of it.
 package struct LaunchedWake {
+    /// What a wake was launched for.
+    package enum Cause {
+        /// - `content`: nil for an empty wake; valid during the call.
+        case push(PendingPush, content: PushContent?)
+        case task(LaunchedTask)
+    }
+
     package let id: WakeID
-    package let kind: LaunchKind
     package let token: DeviceToken
     package let topic: String
-    package let push: PendingPush
     package let deadline: Instant
     /// How long until the deadline, in milliseconds.
     package let timeLeft: Int64
-    /// nil for an empty wake; valid during the call.
-    package let content: PushContent?
+    package let cause: Cause
+
+    package var kind: LaunchKind {
+        switch self.cause {
+        case .push: .push
+        case .task(let launched): LaunchKind(launched.task.kind)
+        }
+    }
+}
+
+/// A task or a session that was launched.
+package struct LaunchedTask: Sendable {
+    /// The identifier, or the session's name.
+    package let name: String
+    /// The task, its `attempts` counting this launch.
+    package let task: BackgroundTask
+    package let details: TaskDetails
+    /// The last progress that was told of a continued task before this launch.
+    package let resumedFrom: TaskProgress?
+
+    package init(name: String, task: BackgroundTask, details: TaskDetails, resumedFrom: TaskProgress? = nil) {
+        self.name = name
+        self.task = task
+        self.details = details
+        self.resumedFrom = resumedFrom
+    }
+}
+
+/// How the worker's part of a wake ended, as the worker says it.
+package enum WakeReport: Hashable, Sendable {
+    case push(FetchResult)
+    /// Of a task or a session.
+    case task(TaskResult)
 }
 
 /// What a reported result did.
@@ -23,8 +59,29 @@ package enum ReportOutcome: Hashable, Sendable {
     case repeated
     /// The wake ended before, in another way.
     case endedOtherwise(LaunchOutcome)
+    /// The wake is a push's and the report a task's, or the other way round; nothing has changed.
+    case otherKind
     /// No such wake is remembered.
     case unknown
+}
+
+/// What a report of progress came to.
+package enum ProgressOutcome: Hashable, Sendable {
+    /// The wake lasts until then.
+    case lasts(Instant)
+    /// The wake is of another kind than continued.
+    case notContinued
+    /// The wake has ended.
+    case ended(LaunchOutcome)
+    /// No such wake is remembered.
+    case unknown
+}
+
+/// Why a wake that a stream holds has expired.
+package enum ExpirationReason: String, BitwiseCopyable, CaseIterable, Sendable {
+    case deadline, progress, conditions, cancelled
+    case `operator`
+    case lost
 }
 
 /// What a worker's wish for more time came to.
