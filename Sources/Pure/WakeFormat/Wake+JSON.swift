@@ -37,7 +37,7 @@ extension Wake {
 extension Wake.Work {
     fileprivate func writeMembers(to writer: inout JSONWriter) {
         switch self {
-        case .task(let identifier, _, _):
+        case .task(let identifier, _, _, _):
             writer.key("task")
             writer.string(identifier)
         case .session(let name, let count):
@@ -49,7 +49,26 @@ extension Wake.Work {
     }
 
     fileprivate func writeTexts(to writer: inout JSONWriter) {
-        guard case .task(_, let title, let subtitle) = self else { return }
+        guard case .task(_, let title, let subtitle, let resumption) = self else { return }
+        Self.write(title: title, subtitle: subtitle, to: &writer)
+        switch resumption {
+        case nil: break
+        case .nothingTold?:
+            writer.key("resumedFrom")
+            writer.null()
+        case .progress(let completed, let total, let title, let subtitle)?:
+            writer.key("resumedFrom")
+            writer.beginObject()
+            writer.key("completed")
+            writer.integer(completed)
+            writer.key("total")
+            writer.integer(total)
+            Self.write(title: title, subtitle: subtitle, to: &writer)
+            writer.endObject()
+        }
+    }
+
+    private static func write(title: ByteView, subtitle: ByteView, to writer: inout JSONWriter) {
         if !title.isEmpty {
             writer.key("title")
             writer.string(title)

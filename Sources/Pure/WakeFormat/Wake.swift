@@ -80,9 +80,24 @@ package struct Wake {
     /// What a wake is for that is no push's.
     package enum Work {
         /// A background task: its identifier, and the texts of its request; an empty one is none.
-        case task(ByteView, title: ByteView = ByteView(), subtitle: ByteView = ByteView())
+        ///
+        /// - `resumption`: nil for a launch that goes on with nothing.
+        case task(
+            ByteView,
+            title: ByteView = ByteView(),
+            subtitle: ByteView = ByteView(),
+            resumption: Resumption? = nil
+        )
         /// So many transfers of a background session have finished.
         case session(ByteView, count: UInt32)
+    }
+
+    /// What a continued task that is launched again goes on from.
+    package enum Resumption {
+        /// The last launch told of no progress.
+        case nothingTold
+        /// An empty text is none.
+        case progress(completed: UInt64, total: UInt64, title: ByteView, subtitle: ByteView)
     }
 
     package init(
