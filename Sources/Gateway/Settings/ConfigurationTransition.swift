@@ -54,11 +54,11 @@ package struct ConfigurationTransition: Sendable {
         let topics = Set(old.topicPolicies.keys).union(new.topicPolicies.keys)
         return topics.sorted().flatMap { topic in
             let (before, after) = (old.policy(forTopic: topic), new.policy(forTopic: topic))
-            return ConfigurationKey.parameters.compactMap { name in
+            return ConfigurationKey.parameters.compactMap { parameter in
                 Self.change(
-                    "topics.\(topic).policy.\(name.rawValue)",
-                    .number(JSONNumber(before.value(name))),
-                    .number(JSONNumber(after.value(name)))
+                    "topics.\(topic).policy.\(parameter.name)",
+                    .number(JSONNumber(parameter.value(in: before))),
+                    .number(JSONNumber(parameter.value(in: after)))
                 )
             }
         }

@@ -19,7 +19,7 @@ package struct TaskParameters: Hashable, Sendable {
     /// The defaults, as the article "The rules of background tasks" has them.
     package init() {}
 
-    /// The parameters by the names that traces and `--set` use.
+    /// The parameters by the names that configuration, traces and `--set` use.
     package enum Name: String, CaseIterable, Sendable {
         case processingWindow, processingInterval, progressWindow, continuedMax, usageWindow, refreshFlex, refreshLead
 
