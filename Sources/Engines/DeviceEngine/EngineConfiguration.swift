@@ -23,6 +23,14 @@ package struct EngineConfiguration: Sendable {
     package var pendingBytesPerTopicMax = Int.max
     /// How many pushes one device takes.
     package var pushRate = PushRate()
+    /// The most requests of background tasks and sessions that wait or run; two for each of `devicesMax`.
+    package var taskRequestsMax = 20_000_000
+    /// The most of them in one topic.
+    package var taskRequestsPerTopicMax = 20_000_000
+    /// The most bytes of what those are named and entitled.
+    package var taskBytesMax = Int.max
+    /// The most of these bytes in one topic.
+    package var taskBytesPerTopicMax = Int.max
 
     package init() {}
 
@@ -67,6 +75,26 @@ extension EngineLimit: CountedCase {
 
 extension Refusal {
     /// The bound that was met; nil when another reason applies.
+/// The bounds that background tasks meet in the engine, by their names in the configuration.
+package enum TaskLimit: String, Sendable {
+    /// A submission was refused.
+    case taskRequestsMax
+    /// A submission was refused.
+    case taskBytesMax
+    /// A submission was refused.
+    case taskTopicPercentMax
+}
+
+extension TaskLimit: CountedCase {
+    package var place: Int {
+        switch self {
+        case .taskRequestsMax: 0
+        case .taskBytesMax: 1
+        case .taskTopicPercentMax: 2
+        }
+    }
+}
+
     package var limit: EngineLimit? {
         switch self {
         case .unknown, .unregistered, .otherTopic: nil

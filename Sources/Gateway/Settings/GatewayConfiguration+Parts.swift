@@ -18,6 +18,10 @@ extension GatewayConfiguration {
         engine.pendingBytesMax = self.pendingBytesMax
         engine.pendingBytesPerTopicMax = self.pendingBytesMax * self.limits.pendingTopicPercentMax / 100
         engine.pushRate.pushesMax = self.limits.pushesPerDeviceMax
+        engine.taskRequestsMax = self.limits.taskRequestsMax
+        engine.taskRequestsPerTopicMax = self.taskShare(of: engine.taskRequestsMax)
+        engine.taskBytesMax = self.taskBytesMax
+        engine.taskBytesPerTopicMax = self.taskShare(of: engine.taskBytesMax)
         engine.pushRate.seconds = self.limits.pushesPerDeviceSeconds
         return engine
     }
@@ -27,6 +31,14 @@ extension GatewayConfiguration {
         self.limits.pendingBytesMax > 0 ? self.limits.pendingBytesMax : MachineMemory.bytes() / 2
     }
 }
+
+    /// The bytes of background tasks and sessions that may wait or run.
+    private var taskBytesMax: Int {
+        self.limits.taskBytesMax > 0 ? self.limits.taskBytesMax : MachineMemory.bytes() / 8
+    }
+
+    /// What one topic may have of `bound`; never nothing.
+    private func taskShare(of bound: Int) -> Int { max(1, bound * self.limits.taskTopicPercentMax / 100) }
 
 extension GatewayConfiguration {
     /// The files of the authorities that client certificates are signed by; nil when nobody is asked for one.
