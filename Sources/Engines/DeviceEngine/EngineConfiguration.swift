@@ -6,6 +6,8 @@ package struct EngineConfiguration: Sendable {
     package var policy = Parameters()
     /// The policy of topics by name.
     package var topicPolicies: [String: Parameters] = [:]
+    /// Which identifiers of background tasks workers may submit.
+    package var permittedTasks = PermittedTasks.none
     /// Whether the first push registers an unknown token.
     package var openRegistration = false
     /// The most tokens kept, removed ones included; ten million take 3 GB idle, and 9 GB with a push
@@ -21,8 +23,6 @@ package struct EngineConfiguration: Sendable {
     package var pendingBytesMax = Int.max
     /// The most bytes of one topic's pushes.
     package var pendingBytesPerTopicMax = Int.max
-    /// How many pushes one device takes.
-    package var pushRate = PushRate()
     /// The most requests of background tasks and sessions that wait or run; two for each of `devicesMax`.
     package var taskRequestsMax = 20_000_000
     /// The most of them in one topic.
@@ -31,6 +31,8 @@ package struct EngineConfiguration: Sendable {
     package var taskBytesMax = Int.max
     /// The most of these bytes in one topic.
     package var taskBytesPerTopicMax = Int.max
+    /// How many pushes one device takes.
+    package var pushRate = PushRate()
 
     package init() {}
 
@@ -73,8 +75,6 @@ extension EngineLimit: CountedCase {
     }
 }
 
-extension Refusal {
-    /// The bound that was met; nil when another reason applies.
 /// The bounds that background tasks meet in the engine, by their names in the configuration.
 package enum TaskLimit: String, Sendable {
     /// A submission was refused.
@@ -95,6 +95,8 @@ extension TaskLimit: CountedCase {
     }
 }
 
+extension Refusal {
+    /// The bound that was met; nil when another reason applies.
     package var limit: EngineLimit? {
         switch self {
         case .unknown, .unregistered, .otherTopic: nil

@@ -1,4 +1,5 @@
 import Answers
+import DeviceEngine
 package import Foundation
 import HTTPTransport
 import LaunchPolicy
@@ -189,11 +190,20 @@ extension ConfigurationLoader {
                     continue
                 }
                 self.set(parameter, of: &policy, to: assignment)
+            } else if assignment.path.count == 3, assignment.path[2] == PermittedTasksKey.name {
+                self.assignTasks(assignment)
             } else if assignment.path.count > 2 {
                 self.unknown(assignment.path)
                 continue
             }
             self.configuration.topicPolicies[topic] = policy
+        }
+    }
+
+    private mutating func assignTasks(_ assignment: ConfigurationAssignment) {
+        switch PermittedTasksKey.read(assignment.value, key: assignment.name) {
+        case .patterns(let patterns): self.configuration.permittedTasks[assignment.path[1]] = patterns
+        case .faults(let faults): self.faults += faults
         }
     }
 
@@ -226,7 +236,7 @@ extension ConfigurationLoader {
         if path.first == "topics", path.count > 2 {
             let topic = "topics.\(path[1])"
             candidates =
-                ConfigurationAssignment.topicSections.map { "\(topic).\($0)" }
+                (ConfigurationAssignment.topicSections + [PermittedTasksKey.name]).map { "\(topic).\($0)" }
                 + PolicyParameter.all.map { "\(topic).policy.\($0.name)" }
                 + WebhookKey.all.map { "\(topic).webhook.\($0.name)" }
         }

@@ -10,6 +10,7 @@ extension GatewayConfiguration {
         var engine = EngineConfiguration()
         engine.policy = self.policy
         engine.topicPolicies = self.topicPolicies
+        engine.permittedTasks = self.permittedTasks
         engine.openRegistration = self.registration == .open
         engine.devicesMax = self.limits.devicesMax
         engine.devicesPerTopicMax = self.limits.devicesPerTopicMax
@@ -17,11 +18,11 @@ extension GatewayConfiguration {
         engine.streamsPerDeviceMax = self.limits.streamsPerDeviceMax
         engine.pendingBytesMax = self.pendingBytesMax
         engine.pendingBytesPerTopicMax = self.pendingBytesMax * self.limits.pendingTopicPercentMax / 100
-        engine.pushRate.pushesMax = self.limits.pushesPerDeviceMax
         engine.taskRequestsMax = self.limits.taskRequestsMax
         engine.taskRequestsPerTopicMax = self.taskShare(of: engine.taskRequestsMax)
         engine.taskBytesMax = self.taskBytesMax
         engine.taskBytesPerTopicMax = self.taskShare(of: engine.taskBytesMax)
+        engine.pushRate.pushesMax = self.limits.pushesPerDeviceMax
         engine.pushRate.seconds = self.limits.pushesPerDeviceSeconds
         return engine
     }
@@ -30,7 +31,6 @@ extension GatewayConfiguration {
     private var pendingBytesMax: Int {
         self.limits.pendingBytesMax > 0 ? self.limits.pendingBytesMax : MachineMemory.bytes() / 2
     }
-}
 
     /// The bytes of background tasks and sessions that may wait or run.
     private var taskBytesMax: Int {
@@ -39,6 +39,7 @@ extension GatewayConfiguration {
 
     /// What one topic may have of `bound`; never nothing.
     private func taskShare(of bound: Int) -> Int { max(1, bound * self.limits.taskTopicPercentMax / 100) }
+}
 
 extension GatewayConfiguration {
     /// The files of the authorities that client certificates are signed by; nil when nobody is asked for one.
