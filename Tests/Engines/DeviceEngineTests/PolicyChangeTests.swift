@@ -184,11 +184,10 @@ struct PolicyVersionsTests {
         }
         /// What a gateway without background tasks kept of it: number, since when, and fingerprint.
         func former(_ fingerprint: UInt64) throws -> PolicyVersions {
-            var buffer = ByteBuffer()
-            buffer.appendLittleEndian(UInt32(1))
-            buffer.appendLittleEndian(Int64(0))
-            buffer.appendLittleEndian(fingerprint)
-            return try #require(PolicyVersions(stored: buffer.view))
+            let number: [UInt8] = [1, 0, 0, 0]
+            let since = [UInt8](repeating: 0, count: 8)
+            let bytes = (0..<8).map { UInt8(truncatingIfNeeded: fingerprint >> (8 * $0)) }
+            return try #require((number + since + bytes).withByteView { PolicyVersions(stored: $0) })
         }
         #expect(try kept(EngineConfiguration()) == former(0x55bf_2a2c_290d_e63e))
         var own = EngineConfiguration()
