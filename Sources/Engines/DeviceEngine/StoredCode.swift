@@ -84,6 +84,29 @@ extension DiscardReason: StoredCase {
     }
 }
 
+extension TaskRefusal: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .notPermitted: 1
+        case .unavailable: 2
+        case .notForeground: 3
+        case .tooManyPendingTaskRequests: 4
+        case .immediateRunIneligible: 5
+        }
+    }
+}
+
+extension TaskDiscardReason: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .exhausted: 1
+        case .forceQuit: 2
+        case .cancelled: 3
+        case .unregistered: 4
+        }
+    }
+}
+
 extension Disposition: StoredCase {
     var storedCode: UInt8 {
         switch self {
