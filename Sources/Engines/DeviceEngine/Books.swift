@@ -128,6 +128,10 @@ package struct PerCase<Case: CountedCase>: Hashable, Sendable {
     package static func += (left: inout Self, right: Self) {
         left.counts &+= right.counts
     }
+
+    package static func -= (left: inout Self, right: Self) {
+        left.counts &-= right.counts
+    }
 }
 
 extension HoldCode: CountedCase {

@@ -23,6 +23,8 @@ package final class EmbeddedEngine {
     var wakes = WakeLedger()
     /// The memory of pushes.
     var memory = ContentMemory()
+    /// The memory of requests and sessions.
+    var taskBytes = TaskMemory()
     var traces = TraceJoiner()
     /// What the history is to hear.
     var events: EventQueue

@@ -47,6 +47,8 @@ package struct SessionBooks: Hashable, Sendable {
     package var discarded = PerCase<TaskDiscardReason>()
     package var waiting: Int64 = 0
     package var inFlight: Int64 = 0
+    /// Wakes that wait or are in flight.
+    package var wakes: Int64 = 0
 
     package init() {}
 
@@ -60,6 +62,7 @@ package struct SessionBooks: Hashable, Sendable {
         left.discarded += right.discarded
         left.waiting &+= right.waiting
         left.inFlight &+= right.inFlight
+        left.wakes &+= right.wakes
     }
 }
 
@@ -71,6 +74,9 @@ extension Books {
         return requests.replaced + requests.cancelled + requests.discarded.sum + ended + requests.waiting.sum
             + requests.inFlight.sum
     }
+
+    /// Requests and sessions that wait or are in flight.
+    var requestCount: Int64 { self.requests.waiting.sum + self.requests.inFlight.sum + self.sessions.wakes }
 
     /// Wakes of requests that ended, by outcome.
     package func requestResults(_ outcome: TaskOutcome) -> Int64 {

@@ -25,6 +25,9 @@ final class TaskRow {
         var isBlank: Bool { self.details == TaskDetails() && self.progress == nil }
     }
 
+    /// A task that waits for nothing but a slot, and since when.
+    typealias Ready = (arrival: UInt64, since: Instant)
+
     /// How many ids of session events are remembered.
     static let eventIDsMax = 16
 
@@ -35,11 +38,13 @@ final class TaskRow {
     /// The ids of the session events that came last with one, the oldest first.
     private(set) var eventIDs: [String] = []
     /// What waits for nothing but a slot, by arrival.
-    var ready: [UInt64] = []
+    var ready: [Ready] = []
     /// What the books count of the device.
     var counted = TaskGauges()
     /// Whether the row is among the changes of the step.
     var isChanged = false
+    /// Whether a store has, or is to have, a record of the row.
+    var isKept = false
     /// The texts of the names in `policy`.
     private var texts: [(name: TaskName, text: String)] = []
     private var lastName: UInt64 = 0
@@ -135,6 +140,13 @@ extension TaskRow {
     }
 }
 
+// MARK: - What waits for a slot
+
+extension TaskRow {
+    /// Since when the task waits for nothing but a slot; nil when it does not.
+    func readySince(_ arrival: UInt64) -> Instant? { self.ready.first { $0.arrival == arrival }?.since }
+}
+
 // MARK: - Session events
 
 extension TaskRow {
@@ -159,8 +171,7 @@ struct TaskGauges: Hashable {
     /// The memory of what waits and is in flight.
     var bytes = 0
 
-    /// How many requests and sessions wait or are in flight.
-    var count: Int64 { self.waiting.sum + self.inFlight.sum }
+    var sessionWakes: Int64 { self.waiting[.urlSession] + self.inFlight[.urlSession] }
 }
 
 extension TaskRow {
@@ -182,7 +193,7 @@ extension TaskRow {
             gauges.bytes += Self.bytes(self.text(task.name), self.details(task))
             if let hold = lanes.hold(task, at: now, parameters) {
                 gauges.held[TaskHoldCode(hold)] += 1
-            } else if self.ready.contains(task.arrival) {
+            } else if self.readySince(task.arrival) != nil {
                 gauges.held[.worker] += 1
             }
         }

@@ -1,5 +1,5 @@
-package import Bytes
-package import LaunchPolicy
+import Bytes
+import LaunchPolicy
 
 /// The rows of those devices that have requests, sessions or habits; the others cost nothing.
 struct TaskTable: ~Copyable {
@@ -43,9 +43,24 @@ struct TaskTable: ~Copyable {
         else { return }
         self.rows[place] = nil
         self.unused.append(place)
+        guard row.isKept || row.isChanged else { return }
         self.gone.insert(device)
         if !row.isChanged { self.changed.append(device) }
     }
+
+    /// Takes the record of a device's row; an empty one says that it has none.
+    ///
+    /// - Returns: false when it is none that `takeChanges` wrote, or is there twice.
+    mutating func restore(_ device: DeviceIndex, _ content: ByteView) -> Bool {
+        guard !content.isEmpty else { return true }
+        guard self[device] == nil, let row = TaskRow(stored: content) else { return false }
+        row.isKept = true
+        self.insert(row, device)
+        return true
+    }
+
+    /// Whether each row is of one of so many devices.
+    func isOfDevices(below count: Int) -> Bool { self.rows.allSatisfy { Int($0?.device.rawValue ?? 0) < count } }
 
     /// Hands over every row, until `body` says that it is enough.
     func forEach(_ body: (DeviceIndex, TaskRow) -> Bool) {
@@ -70,7 +85,11 @@ extension TaskTable {
 
     /// Takes the devices whose rows changed or went since changes were last taken, each once.
     mutating func takeChanges() -> [DeviceIndex] {
-        for device in self.changed { self[device]?.isChanged = false }
+        for device in self.changed {
+            guard let row = self[device] else { continue }
+            row.isChanged = false
+            row.isKept = true
+        }
         defer {
             self.changed.removeAll(keepingCapacity: true)
             if !self.gone.isEmpty { self.gone.removeAll(keepingCapacity: true) }

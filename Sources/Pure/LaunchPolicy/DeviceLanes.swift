@@ -215,7 +215,11 @@ extension DeviceLanes {
         return wake
     }
 
-    /// How long a wake may take, in milliseconds; a continued task may between two advances.
+    /// How long a wake may take at first, in milliseconds; a continued task may between two advances.
+    package static func window(_ kind: LaunchKind, _ parameters: Parameters) -> Int64 {
+        kind.task.map { self.window($0, parameters) } ?? parameters.executionWindow
+    }
+
     static func window(_ kind: TaskKind, _ parameters: Parameters) -> Int64 {
         switch kind {
         case .appRefresh, .urlSession: parameters.executionWindow
