@@ -41,7 +41,11 @@ extension EmbeddedEngine {
         self.devices[device].isRegistered = true
         // It starts afresh, whatever was reported of it while it was removed; nothing is pending.
         let (now, parameters) = (self.now, self.parameters(of: device))
-        self.change(device) { _ = $0.unregistered() } lanes: { _ = $0.unregistered(at: now, parameters) }
+        self.change(device) {
+            _ = $0.unregistered()
+        } lanes: {
+            _ = $0.unregistered(at: now, parameters)
+        }
         self.noteRegistration(device)
         return .device(device)
     }

@@ -71,7 +71,9 @@ extension EmbeddedEngine {
         }
         var held: HoldCode?
         if let pending = state.pending {
-            held = state.hold(pending.priority, self.parameters(record.topic)).map { HoldCode($0) } ?? (isReady ? .worker : nil)
+            held =
+                state.hold(pending.priority, self.parameters(record.topic)).map { HoldCode($0) }
+                ?? (isReady ? .worker : nil)
         }
         let isPending = state.pending != nil
         let isInFlight = state.inFlight.map { $0.push.handle != .none } ?? false

@@ -195,7 +195,9 @@ extension EmbeddedEngine {
 
     /// The task that a wake in flight was launched for, valid until the engine is next called.
     func launchedTask(_ id: WakeID, _ arrival: UInt64, _ device: DeviceIndex) -> LaunchedWake? {
-        guard let row = self.tasks[device], let wake = row.wake(arrival), let flight = row.flight(id) else { return nil }
+        guard let row = self.tasks[device], let wake = row.wake(arrival), let flight = row.flight(id) else {
+            return nil
+        }
         let record = self.devices[device]
         let launched = LaunchedTask(
             name: row.text(wake.task.name),

@@ -31,7 +31,11 @@ extension EmbeddedEngine {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
         if record.isReady { self.times.lateness.record(record.readyMilliseconds(at: now)) }
-        self.change(device) { $0.launched(at: now, parameters) } lanes: { $0.pushLaunched(at: now, parameters) }
+        self.change(device) {
+            $0.launched(at: now, parameters)
+        } lanes: {
+            $0.pushLaunched(at: now, parameters)
+        }
         let wake = self.noteLaunch(device)
         self.reconcile(device)
         return self.launchedPush(wake, device)

@@ -155,7 +155,9 @@ extension TaskRow {
             guard let task = self.task(&reader, attemptsMin: 0), task.arrival > tasks.last?.arrival ?? 0 else {
                 return nil
             }
-            let namesake = tasks.first { $0.name == task.name && ($0.kind == .urlSession) == (task.kind == .urlSession) }
+            let namesake = tasks.first {
+                $0.name == task.name && ($0.kind == .urlSession) == (task.kind == .urlSession)
+            }
             guard namesake == nil else { return nil }
             tasks.append(task)
         }

@@ -90,17 +90,18 @@ extension EmbeddedEngine {
                 laneIsFull: laneIsFull
             )
             return self.snapshot(task, device, row, state)
-        } + lanes.tasks.inFlight.compactMap { wake in
-            row.flight(of: wake.task.arrival).map { flight in
-                let state = TaskSnapshot.State.running(
-                    wake: flight.wake,
-                    launchedAt: wake.launchedAt,
-                    deadline: wake.deadline,
-                    progress: flight.progress
-                )
-                return self.snapshot(wake.task, device, row, state)
-            }
         }
+            + lanes.tasks.inFlight.compactMap { wake in
+                row.flight(of: wake.task.arrival).map { flight in
+                    let state = TaskSnapshot.State.running(
+                        wake: flight.wake,
+                        launchedAt: wake.launchedAt,
+                        deadline: wake.deadline,
+                        progress: flight.progress
+                    )
+                    return self.snapshot(wake.task, device, row, state)
+                }
+            }
     }
 
     private func snapshot(

@@ -64,7 +64,7 @@ struct TaskTable: ~Copyable {
 
     /// Hands over every row, until `body` says that it is enough.
     func forEach(_ body: (DeviceIndex, TaskRow) -> Bool) {
-        for case let (device, row)? in self.rows where !body(device, row) { return }
+        for case (let device, let row)? in self.rows where !body(device, row) { return }
     }
 
     private static func shard(_ device: DeviceIndex) -> Int { Int(device.rawValue & 255) }
