@@ -68,6 +68,11 @@ extension EmbeddedEngine {
         )
     }
 
+    /// How long a push's wake of this topic may take at first, in milliseconds.
+    package func executionWindow(_ topic: TopicIndex) -> Int64 {
+        self.parameters(topic).executionWindow
+    }
+
     /// How long a wake in flight, or one that has ended and is remembered, could take at first, in milliseconds.
     package func executionWindow(ofWake id: WakeID) -> Int64? {
         guard let device = self.wakes.device(of: id) else { return nil }
