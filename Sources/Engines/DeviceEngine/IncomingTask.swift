@@ -85,5 +85,5 @@ package enum TaskRejection: Error, Hashable, Sendable {
     /// A ninth session.
     case tooManySessions
     /// By a bound of the gateway.
-    case bound(Refusal)
+    case bound(TaskLimit)
 }

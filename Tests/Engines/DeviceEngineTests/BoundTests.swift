@@ -79,7 +79,7 @@ struct BoundTests {
         #expect(rig.push(1) != nil)
         #expect(rig.engine.contentBytes == 2 * Self.pushBytes)
         let wake = try #require(rig.snapshot(2).wake)
-        #expect(rig.engine.report(.newData, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
         #expect(rig.engine.contentBytes == Self.pushBytes)
         #expect(rig.push(3) != nil)
         rig.engine.unregister(rig.index(3))

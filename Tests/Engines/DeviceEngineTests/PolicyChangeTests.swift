@@ -13,7 +13,7 @@ struct PolicyChangeTests {
         let rig = EngineRig(configuration)
         for device in 0..<devices {
             let wake = try #require(rig.push(device, workerIsFree: true)?.wake)
-            _ = rig.engine.report(.newData, wake: wake)
+            _ = rig.engine.report(.push(.newData), wake: wake)
             rig.push(device)
         }
         return rig
@@ -62,7 +62,7 @@ struct PolicyChangeTests {
         let rig = EngineRig(EngineRig.open([(.launchInterval, 900)]))
         for device in 1...2 {
             let wake = try #require(rig.push(device, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.newData, wake: wake) == .ended)
+            #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
             rig.push(device)
             rig.advance(by: 100_000)
         }

@@ -277,7 +277,7 @@ final class Requests {
     }
 
     func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
-        self.ask(request, .reportResult, .report(Named(wake), result))
+        self.ask(request, .reportResult, .report(Named(wake), .push(result)))
     }
 
     func extend(_ request: Int, _ wake: WakeID) {

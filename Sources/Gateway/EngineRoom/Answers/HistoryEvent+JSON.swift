@@ -27,7 +27,8 @@ extension HistoryEvent {
     private var isLaunch: Bool {
         switch self.kind {
         case .launch, .taskLaunch: true
-        case .registered, .removed, .push, .result, .discard, .conditions, .extended, .taskResult: false
+        case .registered, .removed, .push, .result, .discard, .conditions, .extended: false
+        case .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: false
         }
     }
 
@@ -41,8 +42,13 @@ extension HistoryEvent {
         case .discard(let reason): ("discard", reason.rawValue)
         case .conditions: ("conditions", nil)
         case .extended(let seconds): ("extended", "\(seconds) s left")
+        case .taskSubmitted(let kind, let disposition): ("submit", "\(kind.rawValue), \(disposition.rawValue)")
+        case .transfersFinished(let count): ("finished", "\(count) \(count == 1 ? "transfer" : "transfers")")
         case .taskLaunch(let kind, let attempt): ("launch", "\(kind.rawValue), attempt \(attempt)")
         case .taskResult(let kind, let outcome): ("result", "\(kind.rawValue), \(outcome.rawValue)")
+        case .taskExtended(let kind, let seconds): ("extended", "\(kind.rawValue), \(seconds) s left")
+        case .taskDropped(let kind, let drop): ("discard", "\(kind.rawValue), \(drop.rawValue)")
+        case .namePart: ("name", nil)
         }
     }
 }
