@@ -190,7 +190,8 @@ extension TraceDriver {
         let what: String
         switch event.kind {
         case .registered, .removed, .conditions, .extended: return
-        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: return
+        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart:
+            return
         case .push(let disposition): what = "push \(disposition)"
         case .launch(let attempt, let coalesced): what = "launch \(coalesced) \(attempt)"
         case .result(let outcome): what = "result \(outcome.rawValue)"
