@@ -5,10 +5,10 @@ import LaunchPolicy
 import Text
 package import WakeDispatch
 
-/// The query of a subscription: `slots=16&name=<label>&device=<token>&task=<pattern>&session=<pattern>&resource=<name>`
-/// `&push=0&conditions=1`, in any order; device, task, session and resource as often as `namesMax` says.
+/// The query of a subscription: `slots=16&name=<label>&push=0&conditions=1` and, each several times if need be, `device=<token>`,
+/// `task=<pattern>`, `session=<pattern>`, `resource=<name>`.
 package struct SubscriptionQuery {
-    /// The most devices, tasks, sessions or resources a stream may name.
+    /// The most devices, tasks or sessions a stream may name.
     package static let namesMax = 64
     /// The most bytes of a stream's label.
     static let nameBytesMax = 128
@@ -20,8 +20,8 @@ package struct SubscriptionQuery {
     private var slots: Int?
     private var name: String?
     private var devices: [DeviceToken] = []
-    private var tasks: [IdentifierPattern] = []
-    private var sessions: [IdentifierPattern] = []
+    private var tasks: [NamePattern] = []
+    private var sessions: [NamePattern] = []
     private var resources: [String] = []
     private var takesPushes: Bool?
     private var reportsConditions: Bool?
@@ -45,11 +45,11 @@ package struct SubscriptionQuery {
         SubscriptionRequest(
             slots: self.slots ?? 1,
             kinds: self.takesPushes == false ? [] : .push,
-            devices: self.devices,
             tasks: self.tasks,
             sessions: self.sessions,
             resources: self.resources,
             reportsConditions: self.reportsConditions ?? false,
+            devices: self.devices,
             label: self.name.map { $0.removingPercentEncoding ?? $0 } ?? ""
         )
     }
@@ -72,7 +72,7 @@ package struct SubscriptionQuery {
             guard TaskRequestReader.isResource(resource) else {
                 throw APIError(400, "BadQuery", "resource is \(TaskRequestReader.resourceRequirement).")
             }
-            try Self.append(resource, to: &self.resources, parameter)
+            try Self.append(resource, to: &self.resources, parameter, countMax: SubscriptionRequest.resourcesMax)
         case "push": self.takesPushes = try Self.once(self.takesPushes, parameter, try Self.flag(parameter, value))
         case "conditions":
             let flag = try Self.flag(parameter, value)
@@ -96,17 +96,18 @@ package struct SubscriptionQuery {
     private static func append<Value>(
         _ value: Value,
         to values: inout [Value],
-        _ parameter: String
+        _ parameter: String,
+        countMax: Int = namesMax
     ) throws(APIError) {
-        guard values.count < Self.namesMax else {
-            throw APIError(400, "BadQuery", "\(parameter) may come at most \(Self.namesMax) times.")
+        guard values.count < countMax else {
+            throw APIError(400, "BadQuery", "\(parameter) may come at most \(countMax) times.")
         }
         values.append(value)
     }
 
     private static func append(
-        _ pattern: IdentifierPattern,
-        to patterns: inout [IdentifierPattern],
+        _ pattern: NamePattern,
+        to patterns: inout [NamePattern],
         once parameter: String
     ) throws(APIError) {
         guard !patterns.contains(pattern) else {
@@ -119,9 +120,9 @@ package struct SubscriptionQuery {
         try self.append(pattern, to: &patterns, parameter)
     }
 
-    private static func pattern(_ parameter: String, _ value: String) throws(APIError) -> IdentifierPattern {
-        let pattern = IdentifierPattern(value.removingPercentEncoding ?? value)
-        guard pattern.isWellFormed else {
+    private static func pattern(_ parameter: String, _ value: String) throws(APIError) -> NamePattern {
+        let text = value.removingPercentEncoding ?? value
+        guard IdentifierPattern(text).isWellFormed else {
             throw APIError(
                 400,
                 "BadQuery",
@@ -129,7 +130,7 @@ package struct SubscriptionQuery {
                     + "names that begin so."
             )
         }
-        return pattern
+        return NamePattern(text)
     }
 
     private static func flag(_ parameter: String, _ value: String) throws(APIError) -> Bool {

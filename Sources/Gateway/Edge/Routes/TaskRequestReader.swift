@@ -3,13 +3,14 @@ import DeviceEngine
 import EngineRoom
 import LaunchPolicy
 import Text
+import WakeDispatch
 
 /// Reads the request for a background task, field by field.
 struct TaskRequestReader {
     /// The most bytes of a title or a subtitle.
     static let textBytesMax = 256
     /// The most resources that a request names.
-    static let resourcesMax = 16
+    static let resourcesMax = SubscriptionRequest.resourcesMax
     static let resourceRequirement = "1 to 64 characters out of A-Z, a-z, 0-9, '.', '-' and '_'"
 
     /// Every field, with the kinds that have it.

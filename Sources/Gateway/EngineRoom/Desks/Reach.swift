@@ -58,8 +58,8 @@ struct Reach {
     /// - `milliseconds`: nil for as long as a wake has at first.
     func extend(_ name: Named<WakeID>, by milliseconds: Int64?) throws(APIError) -> Outcome {
         let wake = try self.wake(name)
-        guard let topic = self.engine.topic(ofWake: wake) else { throw .unknownWake }
-        switch self.dispatcher.extend(wake, by: milliseconds ?? self.window(of: wake, topic)) {
+        guard let window = self.engine.executionWindow(ofWake: wake) else { throw .unknownWake }
+        switch self.dispatcher.extend(wake, by: milliseconds ?? window) {
         case .lasts(let deadline):
             let timeLeft = deadline.milliseconds - self.engine.now.milliseconds
             return .extended(wake, deadline: self.workspace.offset.wall(deadline), timeLeft: timeLeft)
@@ -67,14 +67,6 @@ struct Reach {
         case .ended(let outcome): throw .wakeEnded(outcome.name)
         case .unknown: throw .unknownWake
         }
-    }
-
-    /// How long a wake has at first, in milliseconds.
-    private func window(of wake: WakeID, _ topic: TopicIndex) -> Int64 {
-        guard let launched = self.engine.launchedWake(wake), launched.kind == .processing,
-            let device = self.engine.find(launched.token)
-        else { return self.engine.executionWindow(topic) }
-        return self.engine.snapshot(device).parameters.tasks.processingWindow
     }
 
     func drain(_ stream: StreamAddress) throws(APIError) -> Outcome {

@@ -50,11 +50,7 @@ struct TaskDesk {
         switch rejection {
         case .policy(let refusal): return APIError(refusal)
         case .tooManySessions: return .tooManySessions
-        case .bound(.unknown): return .unknownDevice
-        case .bound(.unregistered(let moment)): return .unregistered(at: self.workspace.offset.wall(moment))
-        case .bound(.otherTopic): return .otherTopic
-        case .bound(let refusal):
-            guard let limit = refusal.limit else { return .full }
+        case .bound(let limit):
             self.limits.met(limit)
             return .tooManyTasks(limit: limit.rawValue)
         }
