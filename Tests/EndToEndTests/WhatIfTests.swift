@@ -69,6 +69,8 @@ struct WhatIfTests {
         "What cannot be tried is refused with the parameter and what it takes",
         arguments: [
             (#"{"policy":{"launchIntervall":1}}"#, "did you mean launchInterval?"),
+            (#"{"policy":{"processingWindows":1}}"#, "did you mean processingWindow?"),
+            (#"{"policy":{"continuedMax":0}}"#, "continuedMax is 0; it takes a whole number from 1 to 1000"),
             (#"{"policy":{"launchInterval":0}}"#, "launchInterval is 0; it takes a number of seconds"),
             (#"{"policy":{"maxAttempts":"many"}}"#, "maxAttempts is \"many\"; it takes a whole number"),
             (#"{"policies":{}}"#, "policies is not a member of a what-if"), (#"{}"#, "policy is missing"),

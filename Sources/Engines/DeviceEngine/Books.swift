@@ -22,6 +22,8 @@ package struct Books: Hashable, Sendable {
     package var results = PerCase<WakeOutcome>()
     /// Wakes of everything else.
     package var tasks = TaskWakeBooks()
+    package var requests = TaskBooks()
+    package var sessions = SessionBooks()
     /// Registered devices.
     package var registered: Int64 = 0
     /// Devices with a pending push that is held, by the first hold that applies.
@@ -58,6 +60,8 @@ package struct Books: Hashable, Sendable {
         left.launched &+= right.launched
         left.results += right.results
         left.tasks += right.tasks
+        left.requests += right.requests
+        left.sessions += right.sessions
         left.registered &+= right.registered
         left.held += right.held
     }
@@ -99,14 +103,18 @@ package struct TaskWakeBooks: Hashable, Sendable {
     }
 }
 
-/// A case that `PerCase` counts: its place among at most eight.
+/// A case that `PerCase` counts.
 package protocol CountedCase: CaseIterable, Hashable, Sendable where AllCases == [Self] {
+    /// The counts of all cases, whose number it bounds.
+    associatedtype Counts: SIMD, Sendable = SIMD8<Int64> where Counts.Scalar == Int64
+
+    /// Its place among the cases.
     var place: Int { get }
 }
 
 /// One count for each case of an enumeration.
 package struct PerCase<Case: CountedCase>: Hashable, Sendable {
-    private var counts = SIMD8<Int64>(repeating: 0)
+    private var counts = Case.Counts(repeating: 0)
 
     package init() {}
 
@@ -119,6 +127,10 @@ package struct PerCase<Case: CountedCase>: Hashable, Sendable {
 
     package static func += (left: inout Self, right: Self) {
         left.counts &+= right.counts
+    }
+
+    package static func -= (left: inout Self, right: Self) {
+        left.counts &-= right.counts
     }
 }
 

@@ -149,14 +149,14 @@ extension DeviceRecord {
 
 extension DeviceRecord {
     /// Three instants (8 bytes each) and the window's count (4).
-    private static func store(_ spacing: Spacing, to buffer: inout ByteBuffer) {
+    static func store(_ spacing: Spacing, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(spacing.lastLaunch.milliseconds)
         buffer.appendLittleEndian(spacing.immediateTAT.milliseconds)
         buffer.appendLittleEndian(spacing.windowStart.milliseconds)
         buffer.appendLittleEndian(spacing.windowCount)
     }
 
-    private static func spacing(_ reader: inout RecordReader) -> Spacing {
+    static func spacing(_ reader: inout RecordReader) -> Spacing {
         var spacing = Spacing()
         spacing.lastLaunch = Instant(milliseconds: reader.integer())
         spacing.immediateTAT = Instant(milliseconds: reader.integer())

@@ -50,6 +50,7 @@ extension DeviceRecord {
         static let isRegistered = Marks(rawValue: 1 << 2)
         static let isReady = Marks(rawValue: 1 << 3)
         static let isChanged = Marks(rawValue: 1 << 4)
+        static let hasTasks = Marks(rawValue: 1 << 5)
     }
 
     /// Whether the device is counted as one with a pending push.
@@ -79,6 +80,12 @@ extension DeviceRecord {
     var isChanged: Bool {
         get { self.marks.contains(.isChanged) }
         set { self.mark(.isChanged, newValue) }
+    }
+
+    /// Whether the device has a row for its requests, sessions and habits.
+    var hasTasks: Bool {
+        get { self.marks.contains(.hasTasks) }
+        set { self.mark(.hasTasks, newValue) }
     }
 
     /// The device came to wait in its topic's queue.

@@ -16,6 +16,9 @@ package struct DeviceSnapshot: Sendable {
     package let inFlightID: APNsID?
     /// Every hold that applies to the pending push, the deciding one first.
     package let held: [HoldCode]
+    package let usage: Usage
+    /// What waits, the longest waiting first, then what runs.
+    package let tasks: [TaskSnapshot]
 }
 
 /// One topic, at one moment.
@@ -49,7 +52,9 @@ extension EmbeddedEngine {
             wake: record.state.inFlight == nil ? nil : record.wake,
             pendingID: record.state.pending.flatMap { PushContent($0.handle)?.apnsID },
             inFlightID: record.state.inFlight.flatMap { PushContent($0.push.handle)?.apnsID },
-            held: held
+            held: held,
+            usage: self.tasks[device]?.policy.usage ?? Usage(),
+            tasks: self.tasks(of: device)
         )
     }
 }

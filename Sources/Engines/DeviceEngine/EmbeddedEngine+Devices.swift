@@ -30,7 +30,7 @@ extension EmbeddedEngine {
         let isSame = self.topics.isName(name, of: record.topic)
         guard !record.isRegistered else { return isSame ? .device(device) : .refused(.otherTopic) }
         // A wake of the former registration is still counted under its topic.
-        guard isSame || record.state.inFlight == nil else { return .refused(.otherTopic) }
+        guard isSame || self.wakesInFlight(device).isEmpty else { return .refused(.otherTopic) }
         if !isSame {
             if let refusal = self.refusalOfMove(topic: name) { return .refused(refusal) }
             let topic = self.topic(name)
@@ -40,21 +40,32 @@ extension EmbeddedEngine {
         }
         self.devices[device].isRegistered = true
         // It starts afresh, whatever was reported of it while it was removed; nothing is pending.
-        _ = self.devices[device].state.unregistered()
+        let (now, parameters) = (self.now, self.parameters(of: device))
+        self.change(device) {
+            _ = $0.unregistered()
+        } lanes: {
+            _ = $0.unregistered(at: now, parameters)
+        }
         self.noteRegistration(device)
         return .device(device)
     }
 
-    /// Removes a token: what is pending is discarded, a wake in flight goes on without a retry.
+    /// Removes a token: what is pending or waits is discarded, wakes in flight go on without a retry.
     package func unregister(_ device: DeviceIndex) {
         self.settle(device)
         guard self.devices[device].isRegistered else { return }
-        let discarded = self.devices[device].state.unregistered()
+        let (now, parameters) = (self.now, self.parameters(of: device))
+        let action = self.change(device) {
+            LanesUnregisteredAction(discardedPush: $0.unregistered())
+        } lanes: {
+            $0.unregistered(at: now, parameters)
+        }
         self.devices[device].isRegistered = false
         self.devices[device].registrationChangedAt = self.now
         self.count(self.devices[device].topic) { $0.registered -= 1 }
         self.remember(device, .removed, nil)
-        if let discarded { self.discard(discarded, .unregistered, device) }
+        if let discarded = action.discardedPush { self.discard(discarded, .unregistered, device) }
+        for task in action.discarded { self.noteDiscarded(task, .unregistered, device) }
         self.reconcile(device)
     }
 
@@ -63,11 +74,25 @@ extension EmbeddedEngine {
     /// - Returns: all its conditions now.
     package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
         self.settle(device)
-        let discarded = self.devices[device].state.conditionsReported(report)
+        let action = self.reported(report, device)
         self.remember(device, .conditions, nil)
-        if let discarded { self.discard(discarded, .forceQuit, device) }
+        if let discarded = action.discardedPush { self.discard(discarded, .forceQuit, device) }
+        for task in action.discarded { self.noteDiscarded(task, .forceQuit, device) }
+        for wake in action.interrupted {
+            self.wakes.expired(self.noteTaskEnd(device, wake, .interrupted, .ended(wake.task)), .conditions)
+        }
         self.settle(device)
         return self.devices[device].state.conditions
+    }
+
+    private func reported(_ report: ConditionsReport, _ device: DeviceIndex) -> LaneConditionsAction {
+        let isUsed = self.devices[device].state.conditions.appState == .active
+        // A use is kept beside the device's state.
+        guard self.devices[device].hasTasks || isUsed || report.appState == .active else {
+            return LaneConditionsAction(discardedPush: self.devices[device].state.conditionsReported(report))
+        }
+        let (now, parameters) = (self.now, self.parameters(of: device))
+        return self.changeLanes(device) { $0.conditionsReported(report, at: now, parameters) }
     }
 
     func insert(_ token: DeviceToken, topic: TopicIndex) -> DeviceIndex {

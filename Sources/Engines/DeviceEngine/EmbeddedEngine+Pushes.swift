@@ -42,15 +42,17 @@ extension EmbeddedEngine {
         let content = self.traces.content(of: push, inPlaceOf: older)
         self.memory.hold(content, topic)
         let parameters = self.parameters(topic)
-        let action = self.devices[device].state.pushReceived(
-            ArrivingPush(handle: content.handle, priority: push.priority, expiration: push.expiration),
-            at: self.now,
-            workerIsFree: workerIsFree,
-            parameters
-        )
+        let arriving = ArrivingPush(handle: content.handle, priority: push.priority, expiration: push.expiration)
+        let now = self.now
+        let action = self.change(device) {
+            $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters)
+        } lanes: {
+            $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters)
+        }
         self.count(topic) { $0.accepted += 1 }
         var wake: WakeID?
-        let answer = PushAnswer(action, self.devices[device].state, self.now, parameters)
+        let isLaneFree = !self.isShortLaneFull(device)
+        let answer = PushAnswer(action, self.devices[device].state, isLaneFree: isLaneFree, now, parameters)
         let absorbedID = action.absorbed.flatMap { PushContent($0)?.apnsID }
         let terms = PushTerms(push.priority, push.expiration, at: self.now)
         self.remember(device, .push(answer.disposition), push.apnsID, related: absorbedID, terms: terms)
@@ -83,15 +85,16 @@ extension EmbeddedEngine {
     ) -> PushAnswer {
         guard push.wakes else { return PushAnswer(disposition: .noWake, eligibleAt: nil, held: nil, wake: nil) }
         let parameters = topic.map { self.parameters($0) } ?? self.configuration.policy
-        var state = device.map { self.devices[$0].state } ?? DeviceState()
-        while state.timePassed(self.now, parameters) != .nothing {}
-        let action = state.pushReceived(
+        var lanes = device.map { self.lanes($0) } ?? DeviceLanes()
+        while lanes.timePassed(self.now, parameters) != .nothing {}
+        let action = lanes.pushReceived(
             ArrivingPush(handle: .none, priority: push.priority, expiration: push.expiration),
             at: self.now,
             workerIsFree: workerIsFree,
             parameters
         )
-        return PushAnswer(action, state, self.now, parameters)
+        let isLaneFree = !lanes.isFull(.short, parameters)
+        return PushAnswer(action, lanes.device, isLaneFree: isLaneFree, self.now, parameters)
     }
 
     /// Why there is no memory for this push to wait in; nil while there is. Changes nothing.

@@ -17,7 +17,7 @@ package struct EngineStep: Sendable {
 
 extension EmbeddedEngine {
     /// Something changed since `takeStep` was last called.
-    package var hasChanges: Bool { self.devices.hasChanges || self.topics.hasChanges }
+    package var hasChanges: Bool { self.devices.hasChanges || self.tasks.hasChanges || self.topics.hasChanges }
 
     /// Takes the changes since the last call: what a store has to make durable.
     package func takeStep() -> EngineStep {
@@ -28,6 +28,7 @@ extension EmbeddedEngine {
     package func takeStep(into batch: inout RecordBatch) {
         self.topics.takeChanges(into: &batch)
         self.devices.takeChanges(into: &batch, at: self.now)
+        self.tasks.takeChanges(into: &batch)
     }
 }
 
@@ -45,6 +46,10 @@ extension EmbeddedEngine {
         case .device:
             guard let record = DeviceRecord(stored: content), self.devices.place(record, at: key.index) else {
                 throw .unreadable("device \(key.index)")
+            }
+        case .tasks:
+            guard self.tasks.restore(DeviceIndex(rawValue: key.index), content) else {
+                throw .unreadable("the tasks of device \(key.index)")
             }
         }
     }
@@ -69,11 +74,15 @@ extension EmbeddedEngine {
             for push in [record.state.pending, record.state.inFlight?.push] {
                 if let content = push.flatMap({ PushContent($0.handle) }) { self.memory.hold(content, record.topic) }
             }
-            let wake = record.state.inFlight == nil ? nil : record.wake
-            guard self.wakes.restore(device, inFlight: wake, in: self.devices) else {
+            if self.tasks[device] != nil { self.devices[device].hasTasks = true }
+            guard self.wakes.restore(device, inFlight: self.wakesInFlight(device), in: self.devices) else {
                 throw .unreadable("device \(number): it has the wake of another")
             }
-            if record.state.pending != nil || record.state.inFlight != nil { self.derive(device) }
+            let isAtRest = record.state.pending == nil && record.state.inFlight == nil
+            if !isAtRest || self.devices[device].hasTasks { self.derive(device) }
+        }
+        guard self.tasks.isOfDevices(below: self.devices.count) else {
+            throw .unreadable("the tasks of a device, which is missing")
         }
         self.topics.beginSteps()
     }
@@ -83,15 +92,11 @@ extension EmbeddedEngine {
     package func loseEveryWake() {
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
-            let record = self.devices[device]
-            guard record.state.inFlight != nil else { continue }
-            let action = self.devices[device].state.wakeLost(
-                at: self.now,
-                takingBackAttempt: true,
-                self.parameters(record.topic)
-            )
-            self.noteEnd(device, record, .lost, action)
-            self.settle(device)
+            if self.devices[device].state.inFlight != nil { self.losePush(device, takingBackAttempt: true) }
+            guard let row = self.tasks[device] else { continue }
+            for wake in row.policy.inFlight {
+                self.loseTask(wake.task.arrival, device, takingBackAttempt: true)
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ import LaunchPolicy
 extension EmbeddedEngine {
     /// Ends and expires what is due of one device, then brings everything that is derived from its state up to date.
     func settle(_ device: DeviceIndex) {
+        guard !self.devices[device].hasTasks else { return self.settleLanes(device) }
         while true {
             let record = self.devices[device]
             switch self.devices[device].state.timePassed(self.now, self.parameters(record.topic)) {
@@ -12,7 +13,7 @@ extension EmbeddedEngine {
                 return
             case .wakeExpired(let action):
                 self.noteEnd(device, record, .expired, action)
-                self.wakes.expired(record.wake)
+                self.wakes.expired(record.wake, .deadline)
             case .pendingExpired(let push): self.discard(push, .expired, device)
             }
         }
@@ -30,7 +31,8 @@ extension EmbeddedEngine {
             return true
         }
         // What follows from its state may still be that of another policy.
-        guard self.schedule.isJudging, self.devices[device].state.pending != nil else { return false }
+        let record = self.devices[device]
+        guard self.schedule.isJudging, record.state.pending != nil || record.hasTasks else { return false }
         self.derive(device)
         return true
     }
@@ -41,12 +43,24 @@ extension EmbeddedEngine {
         self.devices.noteChange(device)
     }
 
-    /// Brings gauges, queue and due index up to date with the device's state.
+    /// Brings gauges, queues and due index up to date with what the policy keeps of the device.
     func derive(_ device: DeviceIndex) {
         let record = self.devices[device]
+        guard !record.hasTasks else { return self.deriveLanes(device) }
         let state = record.state
         let parameters = self.parameters(record.topic)
         let isReady = state.isLaunchable(self.now, parameters)
+        self.derivePush(device, record, isReady: isReady)
+        // A device that waits for a slot is launched by a claim; only the expiry of its push is left to time.
+        self.schedule.set(device, to: isReady ? state.pending?.expiry : state.nextMoment(parameters))
+    }
+
+    /// Brings gauges and queue up to date with the device's push.
+    ///
+    /// - `isReady`: the pending push waits for nothing but a slot.
+    @inline(__always)
+    func derivePush(_ device: DeviceIndex, _ record: DeviceRecord, isReady: Bool) {
+        let state = record.state
         if isReady != record.isReady {
             if isReady {
                 let moment = self.schedule.momentBeingDone ?? self.now
@@ -57,7 +71,9 @@ extension EmbeddedEngine {
         }
         var held: HoldCode?
         if let pending = state.pending {
-            held = state.hold(pending.priority, parameters).map { HoldCode($0) } ?? (isReady ? .worker : nil)
+            held =
+                state.hold(pending.priority, self.parameters(record.topic)).map { HoldCode($0) }
+                ?? (isReady ? .worker : nil)
         }
         let isPending = state.pending != nil
         let isInFlight = state.inFlight.map { $0.push.handle != .none } ?? false
@@ -72,8 +88,6 @@ extension EmbeddedEngine {
             self.devices[device].isPending = isPending
             self.devices[device].isInFlight = isInFlight
         }
-        // A device that waits for a slot is launched by a claim; only the expiry of its push is left to time.
-        self.schedule.set(device, to: isReady ? state.pending?.expiry : state.nextMoment(parameters))
     }
 
     func discard(_ push: PushHandle, _ reason: DiscardReason, _ device: DeviceIndex) {
@@ -91,6 +105,10 @@ extension EmbeddedEngine {
         terms: PushTerms? = nil
     ) {
         self.events.append(device, kind, apnsID, related: related, terms: terms, at: self.now, in: self.devices)
+    }
+
+    func remember(_ device: DeviceIndex, _ kind: HistoryEvent.Kind, name: String) {
+        self.events.append(device, kind, name: name, at: self.now, in: self.devices)
     }
 
     func parameters(_ topic: TopicIndex) -> Parameters { self.topics.parameters(topic) }

@@ -1,5 +1,5 @@
 package import Bytes
-package import LaunchPolicy
+import LaunchPolicy
 
 extension EmbeddedEngine {
     /// Launches the device that has waited longest for a slot of this topic.
@@ -19,51 +19,70 @@ extension EmbeddedEngine {
         let record = self.devices[device]
         guard record.isReady else { return nil }
         let parameters = self.parameters(record.topic)
-        guard record.state.isLaunchable(self.now, parameters) else {
+        guard record.state.isLaunchable(self.now, parameters), !self.isShortLaneFull(device) else {
             self.settle(device)
             return nil
         }
-        self.times.lateness.record(record.readyMilliseconds(at: self.now))
-        self.devices[device].state.launched(at: self.now, parameters)
-        _ = self.noteLaunch(device)
+        return self.launchPush(device)
+    }
+
+    /// Launches the pending push of a device that may launch it.
+    func launchPush(_ device: DeviceIndex) -> LaunchedWake? {
+        let record = self.devices[device]
+        let (now, parameters) = (self.now, self.parameters(record.topic))
+        if record.isReady { self.times.lateness.record(record.readyMilliseconds(at: now)) }
+        self.change(device) {
+            $0.launched(at: now, parameters)
+        } lanes: {
+            $0.pushLaunched(at: now, parameters)
+        }
+        let wake = self.noteLaunch(device)
         self.reconcile(device)
-        return self.launchedWake(device)
+        return self.launchedPush(wake, device)
     }
 
     /// How many devices wait for a slot of this topic.
     package func readyCount(_ topic: TopicIndex) -> Int { self.ready.count(topic) }
 
     /// The wake in flight with this id, valid until the engine is next called.
-    package func wake(_ id: WakeID) -> LaunchedWake? {
-        guard let device = self.wakes.device(of: id), self.devices[device].wake == id else { return nil }
-        return self.launchedWake(device)
+    package func launchedWake(_ id: WakeID) -> LaunchedWake? {
+        guard let device = self.wakes.device(of: id) else { return nil }
+        return switch self.inFlight(id, device) {
+        case nil: nil
+        case .push: self.launchedPush(id, device)
+        case .task(let arrival): self.launchedTask(id, arrival, device)
+        }
     }
 
-    /// The device's wake in flight, valid until the engine is next called.
-    package func launchedWake(_ device: DeviceIndex) -> LaunchedWake? {
+    /// The push that the device's wake in flight was launched for, valid until the engine is next called.
+    private func launchedPush(_ id: WakeID, _ device: DeviceIndex) -> LaunchedWake? {
         let record = self.devices[device]
         guard let inFlight = record.state.inFlight else { return nil }
         return LaunchedWake(
-            id: record.wake,
-            kind: .push,
+            id: id,
             token: record.token.token,
             topic: self.topics.name(record.topic),
-            push: inFlight.push,
             deadline: inFlight.deadline,
             timeLeft: inFlight.deadline.milliseconds - self.now.milliseconds,
-            content: PushContent(inFlight.push.handle)
+            cause: .push(inFlight.push, content: PushContent(inFlight.push.handle))
         )
     }
 
-    /// The id of the device's wake in flight.
-    package func wakeInFlight(_ device: DeviceIndex) -> WakeID? {
-        let record = self.devices[device]
-        return record.state.inFlight == nil ? nil : record.wake
-    }
-
-    /// How long a wake of this topic may take at first, in milliseconds.
+    /// How long a push's wake of this topic may take at first, in milliseconds.
     package func executionWindow(_ topic: TopicIndex) -> Int64 {
         self.parameters(topic).executionWindow
+    }
+
+    /// How long a wake in flight, or one that has ended and is remembered, could take at first, in milliseconds.
+    package func executionWindow(ofWake id: WakeID) -> Int64? {
+        guard let device = self.wakes.device(of: id) else { return nil }
+        let kind: LaunchKind?
+        switch self.inFlight(id, device) {
+        case .push: kind = .push
+        case .task(let arrival): kind = self.tasks[device]?.wake(arrival).map { LaunchKind($0.task.kind) }
+        case nil: kind = self.devices[device].endedWake(id)?.outcome.kind
+        }
+        return kind.map { DeviceLanes.window($0, self.parameters(of: device)) }
     }
 
     /// The topic of a wake in flight, or of one that has ended and is remembered.
@@ -71,34 +90,56 @@ extension EmbeddedEngine {
         self.wakes.device(of: id).map { self.devices[$0].topic }
     }
 
-    /// A worker reported the result of a wake.
-    package func report(_ result: FetchResult, wake id: WakeID) -> ReportOutcome {
-        let outcome = result.outcome
+    /// A worker reported how a wake ended.
+    package func report(_ report: WakeReport, wake id: WakeID) -> ReportOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device)
-        let record = self.devices[device]
-        guard record.wake == id, record.state.inFlight != nil else {
-            guard let before = record.endedWake(id) else { return .unknown }
-            return before.outcome == .push(outcome) ? .repeated : .endedOtherwise(before.outcome)
+        switch (self.inFlight(id, device), report) {
+        case (nil, _):
+            guard let before = self.devices[device].endedWake(id)?.outcome else { return .unknown }
+            guard let outcome = report.outcome(of: before.kind) else { return .otherKind }
+            return before == outcome ? .repeated : .endedOtherwise(before)
+        case (.push, .push(let result)): self.endPush(device, result)
+        case (.task(let arrival), .task(let result)): self.endTask(arrival, device, result)
+        case (.push, .task), (.task, .push): return .otherKind
         }
-        let parameters = self.parameters(record.topic)
-        let action = self.devices[device].state.resultReported(result, at: self.now, parameters)
-        self.noteEnd(device, record, outcome, action)
-        self.settle(device)
         return .ended
+    }
+
+    /// A worker said how the push in flight ended.
+    private func endPush(_ device: DeviceIndex, _ result: FetchResult) {
+        let record = self.devices[device]
+        let (now, parameters) = (self.now, self.parameters(record.topic))
+        let action = self.change(device) {
+            $0.resultReported(result, at: now, parameters)
+        } lanes: {
+            $0.pushResultReported(result, at: now, parameters)
+        }
+        self.noteEnd(device, record, result.outcome, action)
+        self.settle(device)
     }
 
     /// A worker asked for a wake in flight to last for `milliseconds` from now.
     package func extend(_ id: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device)
-        let record = self.devices[device]
-        guard record.wake == id, record.state.inFlight != nil else {
-            return record.endedWake(id).map { .ended($0.outcome) } ?? .unknown
-        }
-        let parameters = self.parameters(record.topic)
         let moment = self.now + milliseconds
-        switch self.devices[device].state.extensionRequested(until: moment, parameters) {
+        switch self.inFlight(id, device) {
+        case nil: return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
+        case .push: return self.extendPush(device, until: moment)
+        case .task(let arrival): return self.extendTask(arrival, device, until: moment)
+        }
+    }
+
+    private func extendPush(_ device: DeviceIndex, until moment: Instant) -> ExtensionOutcome {
+        let record = self.devices[device]
+        let parameters = self.parameters(record.topic)
+        let action = self.change(device) {
+            $0.extensionRequested(until: moment, parameters)
+        } lanes: {
+            $0.pushExtensionRequested(until: moment, parameters)
+        }
+        switch action {
         case .unchanged(let deadline): return .lasts(deadline)
         case .limitReached(let deadline): return .limitReached(deadline)
         case .extended(let deadline):
@@ -116,28 +157,47 @@ extension EmbeddedEngine {
     package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
         guard let device = self.wakes.device(of: id) else { return }
         self.settleBeforeWakeEnds(device)
+        switch self.inFlight(id, device) {
+        case nil: break
+        case .push: self.losePush(device, takingBackAttempt: takingBackAttempt)
+        case .task(let arrival): self.loseTask(arrival, device, takingBackAttempt: takingBackAttempt)
+        }
+    }
+
+    /// The stream that carried the push in flight ended, or the gateway restarted.
+    func losePush(_ device: DeviceIndex, takingBackAttempt: Bool) {
         let record = self.devices[device]
-        guard record.wake == id, record.state.inFlight != nil else { return }
-        let parameters = self.parameters(record.topic)
-        let action = self.devices[device].state.wakeLost(at: self.now, takingBackAttempt: takingBackAttempt, parameters)
+        let (now, parameters) = (self.now, self.parameters(record.topic))
+        let action = self.change(device) {
+            $0.wakeLost(at: now, takingBackAttempt: takingBackAttempt, parameters)
+        } lanes: {
+            $0.pushLost(at: now, takingBackAttempt: takingBackAttempt, parameters)
+        }
         self.noteEnd(device, record, .lost, action)
         self.settle(device)
     }
 
     /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome, but an
     /// outcome before the expiry of a pending push.
-    private func settleBeforeWakeEnds(_ device: DeviceIndex) {
+    func settleBeforeWakeEnds(_ device: DeviceIndex) {
         guard let moment = self.schedule[device], moment <= self.now else { return }
-        let deadline = self.devices[device].state.inFlight?.deadline ?? .distantFuture
+        var deadline = self.devices[device].state.inFlight?.deadline ?? .distantFuture
+        if self.devices[device].hasTasks {
+            deadline = self.tasks[device]?.policy.inFlight.map(\.deadline).min().map { min($0, deadline) } ?? deadline
+        }
         if moment < self.now || deadline <= self.now { self.settle(device) }
     }
 
     /// Launches what is pending, or an empty wake, outside interval, budget and holds.
     package func launchForced(_ device: DeviceIndex) -> ForcedLaunch {
         self.settle(device)
-        let record = self.devices[device]
-        guard record.state.inFlight == nil else { return .wakeInFlight }
-        self.devices[device].state.launchForced(at: self.now, self.parameters(record.topic))
+        guard !self.isShortLaneFull(device) else { return .wakeInFlight }
+        let (now, parameters) = (self.now, self.parameters(of: device))
+        self.change(device) {
+            $0.launchForced(at: now, parameters)
+        } lanes: {
+            _ = $0.pushLaunchForced(at: now, parameters)
+        }
         let wake = self.noteLaunch(device)
         self.reconcile(device)
         return .launched(wake)
@@ -150,7 +210,12 @@ extension EmbeddedEngine {
         self.settle(device)
         let record = self.devices[device]
         guard record.state.inFlight != nil else { return nil }
-        let action = self.devices[device].state.wakeExpired(at: self.now, self.parameters(record.topic))
+        let (now, parameters) = (self.now, self.parameters(record.topic))
+        let action = self.change(device) {
+            $0.wakeExpired(at: now, parameters)
+        } lanes: {
+            $0.pushExpired(at: now, parameters)
+        }
         self.noteEnd(device, record, .expired, action)
         self.settle(device)
         return record.wake
@@ -221,6 +286,17 @@ extension EmbeddedEngine {
     private func heir(_ device: DeviceIndex, _ action: WakeEndedAction) -> APNsID? {
         guard case .absorbed = action else { return nil }
         return self.devices[device].state.pending.flatMap { PushContent($0.handle)?.apnsID }
+    }
+}
+
+extension WakeReport {
+    /// How a wake of this kind ends that is reported so; nil for a kind that is not.
+    func outcome(of kind: LaunchKind) -> LaunchOutcome? {
+        switch (self, kind.task) {
+        case (.push(let result), nil): .push(result.outcome)
+        case (.task(let result), let task?): .task(task, result.outcome)
+        case (.push, _?), (.task, nil): nil
+        }
     }
 }
 

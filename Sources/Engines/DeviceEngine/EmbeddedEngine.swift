@@ -3,7 +3,7 @@ package import LaunchPolicy
 
 /// All devices in memory, stepped by one thread: states, due moments, queues of those that wait for a slot, books.
 ///
-/// It decides nothing: `DeviceState` does. It has no clock: whoever drives it says with `advance` what time it is. It
+/// It decides nothing: `DeviceState` does, and `DeviceLanes`. It has no clock: whoever drives it says with `advance` what time it is. It
 /// knows no worker: whoever drives it says whether a slot is free, and claims devices that are ready for one.
 package final class EmbeddedEngine {
     /// Policy time: the moment of the current step.
@@ -12,13 +12,19 @@ package final class EmbeddedEngine {
     let random: () -> (UInt64, UInt64)
     var devices: DeviceTable
     var topics: TopicTable
-    /// Devices that wait for nothing but a slot.
+    /// What some devices have besides for their requests, sessions and habits.
+    var tasks = TaskTable()
+    /// Devices whose push waits for nothing but a slot.
     var ready = ReadyQueues()
+    /// Requests and sessions that came to wait for nothing but a slot and were not yet offered to a driver.
+    var readyTasks = FIFOQueue<ReadyTask>()
     /// When devices have something due.
     var schedule = DueSchedule()
     var wakes = WakeLedger()
     /// The memory of pushes.
     var memory = ContentMemory()
+    /// The memory of requests and sessions.
+    var taskBytes = TaskMemory()
     var traces = TraceJoiner()
     /// What the history is to hear.
     var events: EventQueue
@@ -75,7 +81,8 @@ extension EmbeddedEngine {
         guard self.schedule.isJudging else { return true }
         for number in self.schedule.popUnjudged(devicesMax: devicesMax, of: self.devices.count) {
             let device = DeviceIndex(rawValue: UInt32(number))
-            if self.devices[device].state.pending != nil { self.derive(device) }
+            let record = self.devices[device]
+            if record.state.pending != nil || record.hasTasks { self.derive(device) }
         }
         return !self.schedule.isJudging
     }
@@ -83,8 +90,8 @@ extension EmbeddedEngine {
     /// The next moment at which `advance` has something to do.
     package var nextDue: Instant? { self.schedule.first }
 
-    /// Takes one wake that ended because its deadline passed, the first first.
-    package func popExpiredWake() -> WakeID? { self.wakes.popExpired() }
+    /// Takes one wake that ended without its worker's doing, the first first: its slot is to be taken back.
+    package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
 
     /// Whether a device came to wait for a slot that was not taken yet.
     package var hasNewlyReady: Bool { self.ready.hasNewcomer }

@@ -6,6 +6,8 @@ package struct EngineConfiguration: Sendable {
     package var policy = Parameters()
     /// The policy of topics by name.
     package var topicPolicies: [String: Parameters] = [:]
+    /// Which identifiers of background tasks workers may submit.
+    package var permittedTasks = PermittedTasks.none
     /// Whether the first push registers an unknown token.
     package var openRegistration = false
     /// The most tokens kept, removed ones included; ten million take 3 GB idle, and 9 GB with a push
@@ -21,6 +23,14 @@ package struct EngineConfiguration: Sendable {
     package var pendingBytesMax = Int.max
     /// The most bytes of one topic's pushes.
     package var pendingBytesPerTopicMax = Int.max
+    /// The most requests of background tasks and sessions that wait or run; two for each of `devicesMax`.
+    package var taskRequestsMax = 20_000_000
+    /// The most of them in one topic.
+    package var taskRequestsPerTopicMax = 20_000_000
+    /// The most bytes of what those are named and entitled.
+    package var taskBytesMax = Int.max
+    /// The most of these bytes in one topic.
+    package var taskBytesPerTopicMax = Int.max
     /// How many pushes one device takes.
     package var pushRate = PushRate()
 
@@ -61,6 +71,26 @@ extension EngineLimit: CountedCase {
         case .pendingTopicPercentMax: 5
         case .wakeBytesPerStreamMax: 6
         case .streamsPerDeviceMax: 7
+        }
+    }
+}
+
+/// The bounds that background tasks meet in the engine, by their names in the configuration.
+package enum TaskLimit: String, Sendable {
+    /// A submission was refused.
+    case taskRequestsMax
+    /// A submission was refused.
+    case taskBytesMax
+    /// A submission was refused.
+    case taskTopicPercentMax
+}
+
+extension TaskLimit: CountedCase {
+    package var place: Int {
+        switch self {
+        case .taskRequestsMax: 0
+        case .taskBytesMax: 1
+        case .taskTopicPercentMax: 2
         }
     }
 }

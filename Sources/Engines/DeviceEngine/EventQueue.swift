@@ -33,13 +33,32 @@ package struct EventQueue: ~Copyable {
         at now: Instant,
         in devices: borrowing DeviceTable
     ) {
-        if self.lastNumbered.device != device {
-            self.lastNumbered = (device, HistoryEvent.device(of: devices[device].token.token, self.key))
-        }
-        let number = self.lastNumbered.number
+        let number = self.number(device, devices)
         self.events.append(
             HistoryEvent(device: number, at: now, kind: kind, apnsID: apnsID, related: related, terms: terms)
         )
+    }
+
+    /// Something happened to a task or a session of a device.
+    ///
+    /// - `name`: the identifier, or the session's name, of 1...255 bytes; one of another length is not kept.
+    package mutating func append(
+        _ device: DeviceIndex,
+        _ kind: HistoryEvent.Kind,
+        name: String,
+        at now: Instant,
+        in devices: borrowing DeviceTable
+    ) {
+        let number = self.number(device, devices)
+        NameParts.append(name, device: number, at: now, to: &self.events)
+        self.events.append(HistoryEvent(device: number, at: now, kind: kind))
+    }
+
+    private mutating func number(_ device: DeviceIndex, _ devices: borrowing DeviceTable) -> UInt64 {
+        if self.lastNumbered.device != device {
+            self.lastNumbered = (device, HistoryEvent.device(of: devices[device].token.token, self.key))
+        }
+        return self.lastNumbered.number
     }
 
     /// Appends to `events` what happened since the last call, in its order.

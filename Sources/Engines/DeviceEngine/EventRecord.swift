@@ -6,7 +6,8 @@ import LaunchPolicy
 /// A record is a version (1 byte), its sequence number (8), the mark of the history's key (8), the number of its events
 /// (4), and the events. An event is its code (1), flags (1), and what the flags say that it does not share with the
 /// event before it: device (8), time (8), attempt and coalesced count (2 each), the identifiers of the push and the
-/// related one (16 each, and 4 where letters are in upper case). All integers are little-endian.
+/// related one (16 each, and 4 where letters are in upper case). The parts of a name are written as events that name
+/// pushes are, and are none that an event before them named. All integers are little-endian.
 package struct EventRecord {
     /// What is wrong with a record, as a clause.
     package struct Fault: Error, Hashable {
@@ -67,7 +68,7 @@ package struct EventRecord {
 
     /// Appends the content of a record with the events from `start` on, as many as one record takes.
     ///
-    /// - Returns: the place of the first event that it did not take.
+    /// - Returns: the place of the first event that it did not take; no name is cut off from its event.
     package static func write(
         _ events: [HistoryEvent],
         from start: Int,
@@ -80,10 +81,14 @@ package struct EventRecord {
         buffer.append(word: sequence)
         buffer.append(word: keyMark)
         buffer.append(halfWord: 0)
-        let end = min(events.count, start + self.eventsMax)
         var writer = EventWriter()
         var place = start
-        while place < end, buffer.count - offset + self.eventBytesMax <= self.bytesMax {
+        while place < events.count {
+            // A name and its event are in one record: no event is found without its name, nor with another's.
+            let count = 1 + events[place].followers
+            guard place + count <= start + self.eventsMax,
+                buffer.count - offset + count * self.eventBytesMax <= self.bytesMax
+            else { break }
             writer.write(events[place], to: &buffer)
             place += 1
         }
@@ -140,7 +145,7 @@ private struct EventWriter {
         }
         if let apnsID = event.apnsID {
             if parts.contains(.apnsID) { Self.write(apnsID, parts, to: &buffer) }
-            self.named = apnsID
+            if !event.isNamePart { self.named = apnsID }
         }
         if let related = event.related, parts.contains(.related) { Self.write(related, parts, to: &buffer) }
         self.device = event.device
@@ -213,10 +218,9 @@ private struct EventReader {
         var related: APNsID?
         if parts.contains(.related) { related = self.identifier(parts) }
         if parts.contains(.sameRelated) { related = before }
-        if let apnsID { self.named = apnsID }
         self.isFirst = false
         guard !self.isShort else { return nil }
-        return HistoryEvent(
+        let event = HistoryEvent(
             device: self.device,
             at: self.at,
             code: UInt8(truncatingIfNeeded: first),
@@ -225,6 +229,8 @@ private struct EventReader {
             apnsID: apnsID,
             related: related
         )
+        if let event, let apnsID, !event.isNamePart { self.named = apnsID }
+        return event
     }
 
     private func isPossible(_ parts: EventParts) -> Bool {

@@ -52,7 +52,15 @@ package struct PushAnswer: Hashable, Sendable {
 
 extension PushAnswer {
     /// What is answered to a push that did `action`, after which its device is in `state`; it names no wake.
-    init(_ action: PushReceivedAction, _ state: DeviceState, _ now: Instant, _ parameters: Parameters) {
+    ///
+    /// - `isLaneFree`: nothing of the short lane is in flight.
+    init(
+        _ action: PushReceivedAction,
+        _ state: DeviceState,
+        isLaneFree: Bool,
+        _ now: Instant,
+        _ parameters: Parameters
+    ) {
         switch action {
         case .launched: self.init(disposition: .launched, eligibleAt: nil, held: nil, wake: nil)
         case .discarded: self.init(disposition: .discarded, eligibleAt: nil, held: nil, wake: nil)
@@ -60,7 +68,7 @@ extension PushAnswer {
             guard let pending = state.pending else { preconditionFailure("a push that waits is pending") }
             let eligibleAt = state.eligibleAt(pending.priority, parameters)
             var held = state.hold(pending.priority, parameters).map { HoldCode($0) }
-            if held == nil, state.inFlight == nil, eligibleAt <= now { held = .worker }
+            if held == nil, isLaneFree, eligibleAt <= now { held = .worker }
             self.init(
                 disposition: absorbed == nil ? .scheduled : .coalesced,
                 eligibleAt: held == nil ? max(eligibleAt, now) : nil,

@@ -18,6 +18,16 @@ package struct LaunchedWake {
     package let timeLeft: Int64
     package let cause: Cause
 
+    /// The push that it was launched for; nil for a task.
+    package var push: PendingPush? {
+        if case .push(let push, _) = self.cause { push } else { nil }
+    }
+
+    /// What that push carries; nil for an empty wake and for a task, valid during the call.
+    package var content: PushContent? {
+        if case .push(_, let content) = self.cause { content } else { nil }
+    }
+
     package var kind: LaunchKind {
         switch self.cause {
         case .push: .push

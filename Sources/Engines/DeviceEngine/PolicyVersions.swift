@@ -43,14 +43,25 @@ package struct PolicyVersions: Hashable, Sendable {
     }
 
     /// 64 bits of FNV-1a over every parameter and every topic that has others than all.
+    ///
+    /// A parameter of background tasks counts where it is not the default: a policy that names none of them has the
+    /// fingerprint that it had before there were any.
     private static func fingerprint(_ configuration: EngineConfiguration) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         func mix(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
+        func mix(_ parameter: PolicyParameter, _ parameters: Parameters) {
+            for byte in parameter.name.utf8 { mix(byte) }
+            let bits = parameter.value(in: parameters).bitPattern
+            for shift in stride(from: 0, to: 64, by: 8) { mix(UInt8(truncatingIfNeeded: bits >> shift)) }
+        }
+        let defaults = Parameters()
         func mix(_ parameters: Parameters) {
-            for name in Parameters.Name.allCases {
-                for byte in name.rawValue.utf8 { mix(byte) }
-                let bits = parameters.value(name).bitPattern
-                for shift in stride(from: 0, to: 64, by: 8) { mix(UInt8(truncatingIfNeeded: bits >> shift)) }
+            for parameter in PolicyParameter.all {
+                switch parameter {
+                case .launch: mix(parameter, parameters)
+                case .task where parameter.value(in: parameters) == parameter.value(in: defaults): continue
+                case .task: mix(parameter, parameters)
+                }
             }
         }
         mix(configuration.policy)

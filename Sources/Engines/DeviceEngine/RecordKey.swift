@@ -15,6 +15,9 @@ package struct RecordKey: Hashable, Sendable {
         case policies = 6
         /// Events for the history, by the lower half of their sequence number: none takes the place of another.
         case events = 7
+        /// What a device has besides its own record for its requests, sessions and habits; empty when there is nothing
+        /// any more.
+        case tasks = 8
     }
 
     /// Workers were asked who they are, and had something to show. It says again when the counters began: that is what

@@ -49,6 +49,28 @@ extension TaskOutcome: StoredCase {
     }
 }
 
+extension TaskDisposition: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .launched: 1
+        case .scheduled: 2
+        case .replaced: 3
+        }
+    }
+}
+
+extension TaskDrop: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .replaced: 1
+        case .cancelled: 2
+        case .exhausted: 3
+        case .forceQuit: 4
+        case .unregistered: 5
+        }
+    }
+}
+
 extension LaunchOutcome {
     /// Of a push the code of its outcome; of a task that of its kind in the upper half, and that of its outcome in the
     /// lower.
@@ -79,6 +101,29 @@ extension DiscardReason: StoredCase {
         case .expired: 1
         case .exhausted: 2
         case .forceQuit: 3
+        case .unregistered: 4
+        }
+    }
+}
+
+extension TaskRefusal: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .notPermitted: 1
+        case .unavailable: 2
+        case .notForeground: 3
+        case .tooManyPendingTaskRequests: 4
+        case .immediateRunIneligible: 5
+        }
+    }
+}
+
+extension TaskDiscardReason: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .exhausted: 1
+        case .forceQuit: 2
+        case .cancelled: 3
         case .unregistered: 4
         }
     }

@@ -54,3 +54,81 @@ package struct TaskFilter: Sendable {
         self.state = state
     }
 }
+
+extension EmbeddedEngine {
+    /// The requests and sessions of a device: what waits, the longest waiting first, then what runs.
+    package func tasks(of device: DeviceIndex) -> [TaskSnapshot] {
+        _ = self.catchUp(device)
+        guard let row = self.tasks[device] else { return [] }
+        return self.snapshots(device, row)
+    }
+
+    /// The requests and sessions of all devices, `countMax` of them at most.
+    package func tasks(_ filter: TaskFilter, countMax: Int) -> [TaskSnapshot] {
+        var found: [TaskSnapshot] = []
+        self.tasks.forEach { device, row in
+            if let topic = filter.topic, self.devices[device].topic != topic { return true }
+            guard !row.policy.waiting.isEmpty || !row.policy.inFlight.isEmpty else { return true }
+            found += self.snapshots(device, row).filter { filter.takes($0) }.prefix(countMax - found.count)
+            return found.count < countMax
+        }
+        return found
+    }
+
+    private func snapshots(_ device: DeviceIndex, _ row: TaskRow) -> [TaskSnapshot] {
+        let lanes = self.lanes(device)
+        let parameters = self.parameters(of: device)
+        let waiting = lanes.tasks.waiting.sorted { ($0.waitsSince, $0.arrival) < ($1.waitsSince, $1.arrival) }
+        return waiting.map { task in
+            let eligibleAt = lanes.eligibleAt(task, parameters)
+            let laneIsFull = lanes.isFull(task.kind.lane, parameters)
+            var held = lanes.allHolds(task, at: self.now, parameters).map { TaskHoldCode($0) }
+            if held.isEmpty, !laneIsFull, eligibleAt <= self.now { held = [.worker] }
+            let state = TaskSnapshot.State.waiting(
+                eligibleAt: eligibleAt > self.now ? eligibleAt : nil,
+                held: held,
+                laneIsFull: laneIsFull
+            )
+            return self.snapshot(task, device, row, state)
+        }
+            + lanes.tasks.inFlight.compactMap { wake in
+                row.flight(of: wake.task.arrival).map { flight in
+                    let state = TaskSnapshot.State.running(
+                        wake: flight.wake,
+                        launchedAt: wake.launchedAt,
+                        deadline: wake.deadline,
+                        progress: flight.progress
+                    )
+                    return self.snapshot(wake.task, device, row, state)
+                }
+            }
+    }
+
+    private func snapshot(
+        _ task: BackgroundTask,
+        _ device: DeviceIndex,
+        _ row: TaskRow,
+        _ state: TaskSnapshot.State
+    ) -> TaskSnapshot {
+        let record = self.devices[device]
+        return TaskSnapshot(
+            device: record.token.token,
+            topic: self.topics.name(record.topic),
+            name: row.text(task.name),
+            task: task,
+            details: row.details(task),
+            state: state
+        )
+    }
+}
+
+extension TaskFilter {
+    /// Whether it asks for this one; its topic is not looked at.
+    fileprivate func takes(_ snapshot: TaskSnapshot) -> Bool {
+        if let kind = self.kind, kind != snapshot.task.kind { return false }
+        switch (self.state, snapshot.state) {
+        case (nil, _), (.waiting, .waiting), (.running, .running): return true
+        case (.waiting, .running), (.running, .waiting): return false
+        }
+    }
+}

@@ -2,10 +2,17 @@ import Bytes
 import LaunchPolicy
 
 /// How a topic is kept: name (2 bytes and its own), `accepted`, `noWake`, `completed`, `coalesced`, `launched`
-/// (8 each), then discards and results as pairs of a code (1) and a count (8), each list behind its length (1). Then,
-/// of each kind of task that ever launched a wake, its code (1), its launches (8) and its results as such a list. What
-/// waits, is in flight, registered or held is counted from the devices.
+/// (8 each), then discards and results as pairs of a code (1) and a count (8), each list behind its length (1). Then
+/// parts behind their codes (1): of each kind of task that ever launched a wake its code, its launches (8) and its
+/// results as such a list; behind `requestsCode`, when there ever was a request, `replaced` and `cancelled` (8 each) and
+/// lists of what was submitted, refused and discarded; behind `sessionsCode`, when a transfer ever finished,
+/// `finished`, `refused` and `completed` (8 each) and the list of what was discarded. What waits, is in flight,
+/// registered or held is counted from the devices.
 extension Topic {
+    /// Beyond the codes of kinds.
+    private static let requestsCode: UInt8 = 32
+    private static let sessionsCode: UInt8 = 33
+
     /// Appends the topic as it is kept, with its name.
     func store(_ name: String, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(UInt16(name.utf8.count))
@@ -22,6 +29,27 @@ extension Topic {
             buffer.appendLittleEndian(self.books.tasks.launched[kind])
             Self.store(self.books.tasks[kind], to: &buffer)
         }
+        Self.store(self.books.requests, to: &buffer)
+        Self.store(self.books.sessions, to: &buffer)
+    }
+
+    private static func store(_ requests: TaskBooks, to buffer: inout ByteBuffer) {
+        guard requests.submitted.sum + requests.refused.sum > 0 else { return }
+        buffer.append(self.requestsCode)
+        buffer.appendLittleEndian(requests.replaced)
+        buffer.appendLittleEndian(requests.cancelled)
+        self.store(requests.submitted, to: &buffer)
+        self.store(requests.refused, to: &buffer)
+        self.store(requests.discarded, to: &buffer)
+    }
+
+    private static func store(_ sessions: SessionBooks, to buffer: inout ByteBuffer) {
+        guard sessions.finished + sessions.refused > 0 else { return }
+        buffer.append(self.sessionsCode)
+        buffer.appendLittleEndian(sessions.finished)
+        buffer.appendLittleEndian(sessions.refused)
+        buffer.appendLittleEndian(sessions.completed)
+        self.store(sessions.discarded, to: &buffer)
     }
 
     /// The name and the books that `store` wrote; nil when it did not, or when no topic comes to such a name or count.
@@ -35,18 +63,45 @@ extension Topic {
         books.coalesced = reader.count()
         books.launched = reader.count()
         guard Self.read(&books.discarded, &reader), Self.read(&books.results, &reader),
-            Self.read(&books.tasks, &reader), reader.isWhole, String(validating: name, as: UTF8.self) != nil
+            Self.readParts(&books, &reader), reader.isWhole, String(validating: name, as: UTF8.self) != nil
         else { return nil }
         return (name, books)
     }
 
-    private static func read(_ tasks: inout TaskWakeBooks, _ reader: inout RecordReader) -> Bool {
+    private static func readParts(_ books: inout Books, _ reader: inout RecordReader) -> Bool {
         while reader.hasMore {
-            guard let kind = TaskKind(storedCode: reader.integer()), tasks.launched[kind] == 0 else { return false }
-            tasks.launched[kind] = reader.count()
-            guard tasks.launched[kind] > 0, Self.read(&tasks[kind], &reader) else { return false }
+            let code: UInt8 = reader.integer()
+            let isRead =
+                switch code {
+                case self.requestsCode: self.read(&books.requests, &reader)
+                case self.sessionsCode: self.read(&books.sessions, &reader)
+                default: TaskKind(storedCode: code).map { self.read(&books.tasks, $0, &reader) } ?? false
+                }
+            guard isRead else { return false }
         }
         return true
+    }
+
+    private static func read(_ tasks: inout TaskWakeBooks, _ kind: TaskKind, _ reader: inout RecordReader) -> Bool {
+        guard tasks.launched[kind] == 0 else { return false }
+        tasks.launched[kind] = reader.count()
+        return tasks.launched[kind] > 0 && self.read(&tasks[kind], &reader)
+    }
+
+    private static func read(_ requests: inout TaskBooks, _ reader: inout RecordReader) -> Bool {
+        guard requests == TaskBooks() else { return false }
+        requests.replaced = reader.count()
+        requests.cancelled = reader.count()
+        return self.read(&requests.submitted, &reader) && self.read(&requests.refused, &reader)
+            && self.read(&requests.discarded, &reader) && requests != TaskBooks()
+    }
+
+    private static func read(_ sessions: inout SessionBooks, _ reader: inout RecordReader) -> Bool {
+        guard sessions == SessionBooks() else { return false }
+        sessions.finished = reader.count()
+        sessions.refused = reader.count()
+        sessions.completed = reader.count()
+        return self.read(&sessions.discarded, &reader) && sessions != SessionBooks()
     }
 
     private static func store<Case: StoredCase>(_ counts: PerCase<Case>, to buffer: inout ByteBuffer) {

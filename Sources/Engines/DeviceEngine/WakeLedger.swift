@@ -14,6 +14,12 @@ package struct EndedWake: Hashable, Sendable {
     }
 }
 
+/// A wake that ended without its worker's doing.
+package struct ExpiredWake: Hashable, Sendable {
+    package let id: WakeID
+    package let reason: ExpirationReason
+}
+
 /// Whose wake is whose: those in flight, those that ended and are remembered, and those that expired and whose slot was
 /// not yet taken back.
 ///
@@ -25,7 +31,7 @@ package struct WakeLedger: ~Copyable {
     private var devices = WakeTable<DeviceIndex>()
     /// When each device's oldest ended wake is forgotten: a place for each device, however many wakes it ends.
     private var forgetting = DueIndex()
-    private var expired = FIFOQueue<WakeID>()
+    private var expired = FIFOQueue<ExpiredWake>()
 
     /// No wakes.
     package init() {}
@@ -61,20 +67,25 @@ package struct WakeLedger: ~Copyable {
         return self.forgetting.first.map { $0 > now } ?? true
     }
 
-    /// The deadline of a wake passed: its slot is to be taken back.
-    package mutating func expired(_ wake: WakeID) { self.expired.append(wake) }
+    /// A wake ended without its worker's doing: its slot is to be taken back.
+    package mutating func expired(_ wake: WakeID, _ reason: ExpirationReason) {
+        self.expired.append(ExpiredWake(id: wake, reason: reason))
+    }
 
-    /// Takes one wake that expired, the first first.
-    package mutating func popExpired() -> WakeID? { self.expired.popFirst() }
+    /// Takes one wake that ended so, the first first.
+    package mutating func popExpired() -> ExpiredWake? { self.expired.popFirst() }
 
     /// Knows the wakes of a device whose row a store gave back.
     ///
-    /// - `inFlight`: its wake in flight.
+    /// - `inFlight`: its wakes in flight.
     /// - Returns: false when one of them is known as another's; it must be no other's.
-    package mutating func restore(_ device: DeviceIndex, inFlight: WakeID?, in devices: borrowing DeviceTable) -> Bool {
-        var wakes = devices[device].endedWakes.value?.elements.map(\.id) ?? []
-        if let inFlight { wakes.append(inFlight) }
-        for wake in wakes {
+    package mutating func restore(
+        _ device: DeviceIndex,
+        inFlight: [WakeID],
+        in devices: borrowing DeviceTable
+    ) -> Bool {
+        let ended = devices[device].endedWakes.value?.elements.map(\.id) ?? []
+        for wake in ended + inFlight {
             guard self.devices[wake] == nil else { return false }
             self.devices[wake] = device
         }

@@ -21,7 +21,23 @@ package struct WakeTimes: Sendable {
         count: WakeOutcome.allCases.count
     )
 
+    /// From the launch of a task or a session to the end, by the place of its kind.
+    private var taskDurations = Array(
+        repeating: Histogram(
+            bounds: [
+                10, 100, 1_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_200_000, 3_600_000,
+            ]
+        ),
+        count: TaskKind.allCases.count
+    )
+
     package subscript(outcome: WakeOutcome) -> Histogram { self.durations[outcome.place] }
+
+    package subscript(kind: TaskKind) -> Histogram { self.taskDurations[kind.place] }
+
+    mutating func ended(_ kind: TaskKind, after milliseconds: Int64) {
+        self.taskDurations[kind.place].record(milliseconds)
+    }
 
     mutating func ended(_ outcome: WakeOutcome, after milliseconds: Int64) {
         self.durations[outcome.place].record(milliseconds)

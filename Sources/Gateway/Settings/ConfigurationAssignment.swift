@@ -31,13 +31,20 @@ struct ConfigurationAssignment: Sendable {
     static let topicSections = ["policy", "webhook"]
 
     /// Splits a key at its dots. Topics contain dots themselves: a topic is what stands between `topics.` and
-    /// the last `.policy` or `.webhook`.
+    /// the last `.policy` or `.webhook`, or before a final `.tasks`.
     private static func path(of key: Substring, value: JSONValue) -> [String] {
         let prefix = "topics."
         guard key.hasPrefix(prefix), key.utf8.count > prefix.utf8.count else {
             return key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         }
         let rest = key.dropFirst(prefix.count)
+        // A topic may be called so itself: what it takes is an object.
+        let tasks = ".\(PermittedTasksKey.name)"
+        if rest.hasSuffix(tasks) {
+            guard case .object = value else {
+                return ["topics", String(rest.dropLast(tasks.utf8.count)), PermittedTasksKey.name]
+            }
+        }
         // A key of a section never takes an object, so that an object is the section's own.
         for section in Self.topicSections where rest.hasSuffix(".\(section)") {
             guard case .object = value else { break }

@@ -31,12 +31,12 @@ package struct ConfigurationKey: Sendable {
 
 extension ConfigurationKey {
     /// The parameters of a launch policy, of all topics or of one.
-    static let parameters = Parameters.Name.allCases
+    static let parameters = PolicyParameter.all
 
     /// Every key but those of the section `topics`.
     package static let all: [ConfigurationKey] =
         ConfigurationKey.listeners + ConfigurationKey.behaviour + ConfigurationKey.files + ConfigurationKey.logging
-        + Parameters.Name.allCases.map { ConfigurationKey(parameter: $0) }
+        + ConfigurationKey.parameters.map { ConfigurationKey(parameter: $0) }
         + GatewayLimit.all.map { ConfigurationKey(limit: $0) }
 
     private static let listeners = [
@@ -245,22 +245,17 @@ extension ConfigurationKey {
         )
     }
 
-    private init(parameter: Parameters.Name) {
+    private init(parameter: PolicyParameter) {
         self.init(
-            name: "policy.\(parameter.rawValue)",
+            name: "policy.\(parameter.name)",
             requirement: parameter.requirement,
-            summary: "a parameter of the launch policy",
+            summary: parameter.summary,
             isText: false,
             assign: {
                 guard case .number(let number) = $1 else { return false }
-                do throws(Parameters.OutOfRange) {
-                    try $0.policy.set(parameter, to: number.double)
-                    return true
-                } catch {
-                    return false
-                }
+                return parameter.set(number.double, in: &$0.policy)
             },
-            value: { .number(JSONNumber($0.policy.value(parameter))) }
+            value: { .number(JSONNumber(parameter.value(in: $0.policy))) }
         )
     }
 }

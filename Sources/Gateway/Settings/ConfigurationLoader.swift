@@ -1,4 +1,5 @@
 import Answers
+import DeviceEngine
 package import Foundation
 import HTTPTransport
 import LaunchPolicy
@@ -184,16 +185,25 @@ extension ConfigurationLoader {
             }
             var policy = self.configuration.policy(forTopic: topic)
             if assignment.path.count == 4 {
-                guard let name = Parameters.Name(rawValue: assignment.path[3]) else {
+                guard let parameter = PolicyParameter(assignment.path[3]) else {
                     self.unknown(assignment.path)
                     continue
                 }
-                self.set(name, of: &policy, to: assignment)
+                self.set(parameter, of: &policy, to: assignment)
+            } else if assignment.path.count == 3, assignment.path[2] == PermittedTasksKey.name {
+                self.assignTasks(assignment)
             } else if assignment.path.count > 2 {
                 self.unknown(assignment.path)
                 continue
             }
             self.configuration.topicPolicies[topic] = policy
+        }
+    }
+
+    private mutating func assignTasks(_ assignment: ConfigurationAssignment) {
+        switch PermittedTasksKey.read(assignment.value, key: assignment.name) {
+        case .patterns(let patterns): self.configuration.permittedTasks[assignment.path[1]] = patterns
+        case .faults(let faults): self.faults += faults
         }
     }
 
@@ -211,14 +221,12 @@ extension ConfigurationLoader {
     }
 
     private mutating func set(
-        _ name: Parameters.Name,
+        _ parameter: PolicyParameter,
         of policy: inout Parameters,
         to assignment: ConfigurationAssignment
     ) {
-        if case .number(let number) = assignment.value {
-            do throws(Parameters.OutOfRange) { return try policy.set(name, to: number.double) } catch {}
-        }
-        self.fault(assignment.name, "is \(assignment.value.described)", "write \(name.requirement)")
+        if case .number(let number) = assignment.value, parameter.set(number.double, in: &policy) { return }
+        self.fault(assignment.name, "is \(assignment.value.described)", "write \(parameter.requirement)")
     }
 
     /// Refuses a key by its full name and says which one was probably meant.
@@ -228,8 +236,8 @@ extension ConfigurationLoader {
         if path.first == "topics", path.count > 2 {
             let topic = "topics.\(path[1])"
             candidates =
-                ConfigurationAssignment.topicSections.map { "\(topic).\($0)" }
-                + Parameters.Name.allCases.map { "\(topic).policy.\($0.rawValue)" }
+                (ConfigurationAssignment.topicSections + [PermittedTasksKey.name]).map { "\(topic).\($0)" }
+                + PolicyParameter.all.map { "\(topic).policy.\($0.name)" }
                 + WebhookKey.all.map { "\(topic).webhook.\($0.name)" }
         }
         // A known name in the wrong section is the likelier slip than a misspelt one.

@@ -1,5 +1,6 @@
 import Answers
 package import Bytes
+import DeviceEngine
 import LaunchPolicy
 package import Text
 
@@ -33,7 +34,8 @@ package struct ConfigurationTransition: Sendable {
                 changed.append(change)
             }
         }
-        self.changed = changed + Self.policyChanges(old, new) + Self.webhookChanges(old, new)
+        let ofTopics = Self.policyChanges(old, new) + Self.taskChanges(old, new) + Self.webhookChanges(old, new)
+        self.changed = changed + ofTopics
         self.needsRestart = needsRestart
         self.next = next
     }
@@ -54,13 +56,24 @@ package struct ConfigurationTransition: Sendable {
         let topics = Set(old.topicPolicies.keys).union(new.topicPolicies.keys)
         return topics.sorted().flatMap { topic in
             let (before, after) = (old.policy(forTopic: topic), new.policy(forTopic: topic))
-            return ConfigurationKey.parameters.compactMap { name in
+            return ConfigurationKey.parameters.compactMap { parameter in
                 Self.change(
-                    "topics.\(topic).policy.\(name.rawValue)",
-                    .number(JSONNumber(before.value(name))),
-                    .number(JSONNumber(after.value(name)))
+                    "topics.\(topic).policy.\(parameter.name)",
+                    .number(JSONNumber(parameter.value(in: before))),
+                    .number(JSONNumber(parameter.value(in: after)))
                 )
             }
+        }
+    }
+
+    private static func taskChanges(_ old: GatewayConfiguration, _ new: GatewayConfiguration) -> [ConfigurationChange] {
+        let (before, after) = (old.permittedTasks, new.permittedTasks)
+        return Set(before.namedTopics).union(after.namedTopics).sorted().compactMap { topic in
+            Self.change(
+                "topics.\(topic).\(PermittedTasksKey.name)",
+                PermittedTasksKey.value(before[topic]),
+                PermittedTasksKey.value(after[topic])
+            )
         }
     }
 

@@ -10,6 +10,7 @@ extension GatewayConfiguration {
         var engine = EngineConfiguration()
         engine.policy = self.policy
         engine.topicPolicies = self.topicPolicies
+        engine.permittedTasks = self.permittedTasks
         engine.openRegistration = self.registration == .open
         engine.devicesMax = self.limits.devicesMax
         engine.devicesPerTopicMax = self.limits.devicesPerTopicMax
@@ -17,6 +18,10 @@ extension GatewayConfiguration {
         engine.streamsPerDeviceMax = self.limits.streamsPerDeviceMax
         engine.pendingBytesMax = self.pendingBytesMax
         engine.pendingBytesPerTopicMax = self.pendingBytesMax * self.limits.pendingTopicPercentMax / 100
+        engine.taskRequestsMax = self.limits.taskRequestsMax
+        engine.taskRequestsPerTopicMax = self.taskShare(of: engine.taskRequestsMax)
+        engine.taskBytesMax = self.taskBytesMax
+        engine.taskBytesPerTopicMax = self.taskShare(of: engine.taskBytesMax)
         engine.pushRate.pushesMax = self.limits.pushesPerDeviceMax
         engine.pushRate.seconds = self.limits.pushesPerDeviceSeconds
         return engine
@@ -26,6 +31,14 @@ extension GatewayConfiguration {
     private var pendingBytesMax: Int {
         self.limits.pendingBytesMax > 0 ? self.limits.pendingBytesMax : MachineMemory.bytes() / 2
     }
+
+    /// The bytes of background tasks and sessions that may wait or run.
+    private var taskBytesMax: Int {
+        self.limits.taskBytesMax > 0 ? self.limits.taskBytesMax : MachineMemory.bytes() / 8
+    }
+
+    /// What one topic may have of `bound`; never nothing.
+    private func taskShare(of bound: Int) -> Int { max(1, bound * self.limits.taskTopicPercentMax / 100) }
 }
 
 extension GatewayConfiguration {

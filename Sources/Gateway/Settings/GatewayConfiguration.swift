@@ -1,4 +1,5 @@
 package import Access
+package import DeviceEngine
 package import EventLog
 package import FaultInjection
 package import LaunchPolicy
@@ -60,6 +61,9 @@ package struct GatewayConfiguration: Sendable {
     /// The launch policy of topics that override it, complete: what a topic does not name is as in `policy`.
     package var topicPolicies: [String: Parameters] = [:]
 
+    /// Which identifiers of background tasks the workers of each topic may submit.
+    package var permittedTasks = PermittedTasks.none
+
     /// The webhooks, by topic.
     package var webhooks: [String: WebhookConfiguration] = [:]
 
@@ -77,6 +81,14 @@ package struct GatewayConfiguration: Sendable {
     /// The launch policy of `topic`.
     package func policy(forTopic topic: String) -> Parameters {
         self.topicPolicies[topic] ?? self.policy
+    }
+}
+
+extension GatewayConfiguration {
+    /// Takes away what keeps somebody from trying things out on one machine.
+    package mutating func openForDevelopment() {
+        self.permittedTasks = .all
+        self.limits.liftForDevelopment()
     }
 }
 

@@ -128,6 +128,30 @@ extension GatewayLimit {
                 + "were gone; 0 is no limit."
         ),
         GatewayLimit(
+            "taskRequestsMax",
+            "requests",
+            1...1_000_000_000,
+            \.taskRequestsMax,
+            "of background tasks, and sessions, that wait or run: two for each device of devicesMax."
+        ),
+        GatewayLimit(
+            "submissionsPerCredentialMax",
+            "submissions",
+            0...1_000_000_000,
+            \.submissionsPerCredentialMax,
+            "a minute, of tasks and finished sessions, with one bearer token, client certificate, or address that "
+                + "shows neither: ten thousand a second, as a fleet may share one; 0 is no limit, and the default of "
+                + "`wakegate dev`."
+        ),
+        GatewayLimit(
+            "progressPerCredentialMax",
+            "reports",
+            0...1_000_000_000,
+            \.progressPerCredentialMax,
+            "a minute, of the progress of continued tasks, counted as submissions are; 0 is no limit, and the default "
+                + "of `wakegate dev`."
+        ),
+        GatewayLimit(
             "handshakesMax",
             "connections",
             16...1_000_000,
@@ -237,6 +261,21 @@ extension GatewayLimit {
             1...100,
             \.pendingTopicPercentMax,
             "of pendingBytesMax for one topic, so that the others have a fifth whatever it does."
+        ),
+        GatewayLimit(
+            "taskBytesMax",
+            "bytes",
+            0...1_099_511_627_776,
+            \.taskBytesMax,
+            "of what background tasks and sessions that wait or run are named and entitled; 0 is an eighth of the "
+                + "memory that the machine, or the control group of the process, has."
+        ),
+        GatewayLimit(
+            "taskTopicPercentMax",
+            "percent",
+            1...100,
+            \.taskTopicPercentMax,
+            "of taskRequestsMax and of taskBytesMax for one topic, so that the others have a fifth whatever it does."
         ),
         GatewayLimit(
             "wakeBytesPerStreamMax",

@@ -30,6 +30,17 @@ package struct GatewayLimits: Sendable {
     package var pendingBytesMax = 0
     /// How much of them one topic may have, in percent.
     package var pendingTopicPercentMax = 80
+    /// The most requests of background tasks and sessions that wait or run.
+    package var taskRequestsMax = EngineConfiguration().taskRequestsMax
+    /// The bytes of what those are named and entitled; 0 for an eighth of the machine's memory.
+    package var taskBytesMax = 0
+    /// How much of both one topic may have, in percent.
+    package var taskTopicPercentMax = 80
+    /// The most submissions a minute of one bearer token, client certificate, or address that shows neither; 0 is no
+    /// limit.
+    package var submissionsPerCredentialMax = 600_000
+    /// The most reports of progress a minute of one of these; 0 is no limit.
+    package var progressPerCredentialMax = 600_000
     /// The bytes of payloads that a worker's stream may hold unanswered.
     package var wakeBytesPerStreamMax = 4_194_304
 
@@ -47,6 +58,8 @@ package struct GatewayLimits: Sendable {
         // Everybody there has the same address.
         self.transport.connectionsPerAddressMax = 0
         self.streamsPerCredentialMax = 0
+        self.submissionsPerCredentialMax = 0
+        self.progressPerCredentialMax = 0
     }
 }
 
@@ -58,6 +71,10 @@ package enum GatewayCountedLimit: String, CountedLimit {
     case connectionsPerCredentialMax
     /// A worker's stream was refused.
     case streamsPerCredentialMax
+    /// A submission of a background task, or the report of a finished session, was refused.
+    case submissionsPerCredentialMax
+    /// A report of progress was refused.
+    case progressPerCredentialMax
     /// A stream of somebody who watches was refused.
     case liveStreamsMax
     /// Events were dropped from the history before their time.

@@ -80,6 +80,34 @@ extension DeviceLanes {
     /// The next moment at which something happens by itself: a deadline, an expiry, or the moment from which something
     /// may launch; nil when nothing will. What may launch already does so at `now`.
     package func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
+        self.moments(from: now, parameters).min()
+    }
+
+    /// The next moment at which something happens by itself, whatever waits for a slot: a deadline, an expiry, or the
+    /// moment from which something may launch, or may not any more; nil when nothing will. May lie in the past.
+    package func nextMoment(beside now: Instant, _ parameters: Parameters) -> Instant? {
+        var moments = self.moments(from: now, parameters).filter { $0 != now }
+        moments += self.tasks.inFlight.map(\.deadline)
+        if let deadline = self.device.inFlight?.deadline { moments.append(deadline) }
+        if let expiry = self.device.pending?.expiry { moments.append(expiry) }
+        if let end = self.tasks.usage.end(parameters.tasks.usageWindow), end > now, !self.tasks.waiting.isEmpty {
+            moments.append(end)
+        }
+        return moments.min()
+    }
+
+    /// Whether the pending push may launch at `now`, a free slot provided.
+    package func isPushLaunchable(at now: Instant, _ parameters: Parameters) -> Bool {
+        !self.isFull(.short, parameters) && self.device.isLaunchable(now, parameters)
+    }
+
+    /// The tasks that may launch at `now`, a free slot provided, by arrival.
+    package func launchableTasks(at now: Instant, _ parameters: Parameters) -> [BackgroundTask] {
+        self.tasks.waiting.filter { self.mayLaunch($0, at: now, parameters) }
+    }
+
+    /// Every deadline, every expiry, and the moments from which something may launch.
+    private func moments(from now: Instant, _ parameters: Parameters) -> [Instant] {
         var moments = self.tasks.inFlight.map(\.deadline)
         if let inFlight = self.device.inFlight { moments.append(inFlight.deadline) }
         if let pending = self.device.pending {
@@ -94,7 +122,7 @@ extension DeviceLanes {
                 if self.hold(task, at: moment, parameters) == nil { moments.append(moment) }
             }
         }
-        return moments.min()
+        return moments
     }
 
     /// Whether `task` may launch at `now` by all but its lane, a free slot provided.
@@ -187,7 +215,11 @@ extension DeviceLanes {
         return wake
     }
 
-    /// How long a wake may take, in milliseconds; a continued task may between two advances.
+    /// How long a wake may take at first, in milliseconds; a continued task may between two advances.
+    package static func window(_ kind: LaunchKind, _ parameters: Parameters) -> Int64 {
+        kind.task.map { self.window($0, parameters) } ?? parameters.executionWindow
+    }
+
     static func window(_ kind: TaskKind, _ parameters: Parameters) -> Int64 {
         switch kind {
         case .appRefresh, .urlSession: parameters.executionWindow

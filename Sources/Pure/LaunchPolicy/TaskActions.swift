@@ -32,6 +32,14 @@ package enum TaskSubmittedAction: Hashable, Sendable {
     case launched(TaskWake, replaced: BackgroundTask?)
     /// The task waits, `replaced` gave way to it.
     case waits(BackgroundTask, replaced: BackgroundTask?)
+
+    /// What gave way to it.
+    package var replaced: BackgroundTask? {
+        switch self {
+        case .launched(_, let replaced), .waits(_, let replaced): replaced
+        case .refused: nil
+        }
+    }
 }
 
 /// What became of transfers that finished.
@@ -74,6 +82,11 @@ package struct LaneConditionsAction: Hashable, Sendable {
     package var discarded: [BackgroundTask] = []
     /// What was in flight and ended.
     package var interrupted: [TaskWake] = []
+
+    /// Nothing but, perhaps, that a push was discarded.
+    package init(discardedPush: PushHandle? = nil) {
+        self.discardedPush = discardedPush
+    }
 }
 
 /// What the removal of a device did.
@@ -82,6 +95,11 @@ package struct LanesUnregisteredAction: Hashable, Sendable {
     package var discardedPush: PushHandle?
     /// What waited, by arrival.
     package var discarded: [BackgroundTask] = []
+
+    package init(discardedPush: PushHandle?, discarded: [BackgroundTask] = []) {
+        self.discardedPush = discardedPush
+        self.discarded = discarded
+    }
 }
 
 /// What an operator's wish to launch a request came to.

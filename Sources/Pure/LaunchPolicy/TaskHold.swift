@@ -45,6 +45,11 @@ extension DeviceLanes {
         TaskHold.inOrder.first { self.applies($0, to: task, at: now, parameters) }
     }
 
+    /// Every hold that keeps `task` back at `now`, the first first.
+    package func allHolds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> [TaskHold] {
+        TaskHold.inOrder.filter { self.applies($0, to: task, at: now, parameters) }
+    }
+
     /// Every hold that keeps `task` back at `now`.
     package func holds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> TaskHolds {
         TaskHold.inOrder.reduce(into: []) { holds, hold in

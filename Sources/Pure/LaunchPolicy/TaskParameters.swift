@@ -19,7 +19,7 @@ package struct TaskParameters: Hashable, Sendable {
     /// The defaults, as the article "The rules of background tasks" has them.
     package init() {}
 
-    /// The parameters by the names that traces and `--set` use.
+    /// The parameters by the names that configuration, traces and `--set` use.
     package enum Name: String, CaseIterable, Sendable {
         case processingWindow, processingInterval, progressWindow, continuedMax, usageWindow, refreshFlex, refreshLead
 
@@ -78,25 +78,5 @@ package struct TaskParameters: Hashable, Sendable {
         case .refreshFlex: Double(self.refreshFlex) / 1000
         case .refreshLead: Double(self.refreshLead) / 1000
         }
-    }
-}
-
-/// What a configuration permits: an identifier, or all that begin alike.
-package struct IdentifierPattern: Hashable, Sendable {
-    /// The identifier, or, with `.*` at its end, the beginning and `.*` for one or more further characters.
-    package let text: String
-
-    package init(_ text: String) {
-        self.text = text
-    }
-
-    /// Whether `identifier` is one of those that the pattern stands for.
-    package func matches(_ identifier: String) -> Bool {
-        let pattern = self.text.utf8
-        guard pattern.suffix(2).elementsEqual([UInt8(ascii: "."), UInt8(ascii: "*")]) else {
-            return identifier.utf8.elementsEqual(pattern)
-        }
-        let beginning = pattern.dropLast()
-        return identifier.utf8.count > beginning.count && identifier.utf8.starts(with: beginning)
     }
 }

@@ -3,9 +3,9 @@ package struct Usage: Hashable, Sendable {
     /// When a use last began or ended; minus infinity when there never was one.
     package private(set) var last = Instant.distantPast
     /// The number of the hour in which a use last began.
-    private var lastHour: Int64 = 0
+    package private(set) var lastHour: Int64 = 0
     /// Of the 168 hours that end with `lastHour` those in which a use began.
-    private var hours = HourRing()
+    package private(set) var hours = HourRing()
     /// The hours of the day that are habitual, a bit each; only a beginning changes them.
     private var habits: UInt32 = 0
 
@@ -15,6 +15,14 @@ package struct Usage: Hashable, Sendable {
 
     /// A device that was never used.
     package init() {}
+
+    /// What a store kept of a device that was used; `lastHour` is the number of an hour between -2^40 and 2^40.
+    package init(last: Instant, lastHour: Int64, hours: HourRing) {
+        self.last = last
+        self.lastHour = lastHour
+        self.hours = hours
+        self.findHabits()
+    }
 
     /// Somebody began to use the device.
     mutating func began(at now: Instant) {
@@ -26,11 +34,15 @@ package struct Usage: Hashable, Sendable {
             self.lastHour = hour
         }
         self.hours[hour] = true
+        self.findHabits()
+        self.last = now
+    }
+
+    private mutating func findHabits() {
         self.habits = (Int64(0)..<24).reduce(into: 0) { habits, hour in
             let days = (0..<HourRing.count / 24).count { self.hours[hour + $0 * 24] }
             if days >= Self.habit { habits |= 1 << UInt32(hour) }
         }
-        self.last = now
     }
 
     /// Nobody uses the device any more.
@@ -44,6 +56,11 @@ package struct Usage: Hashable, Sendable {
     /// Whether there was a use, and none for as long as `window`; a window of 0 is none.
     func isOver(_ window: Int64, at now: Instant) -> Bool {
         window != 0 && self.last != .distantPast && now >= self.last + window
+    }
+
+    /// When nobody will have used the device for as long as `window`; nil when that is never to be.
+    func end(_ window: Int64) -> Instant? {
+        window == 0 || self.last == .distantPast ? nil : self.last + window
     }
 
     /// The first moment from `moment` on, and at most `flex` later, that comes `lead` before a habitual hour or is in
@@ -70,12 +87,22 @@ package struct Usage: Hashable, Sendable {
 }
 
 /// A bit for each hour of a week, by the hour's number modulo 168.
-private struct HourRing: Hashable {
+package struct HourRing: Hashable, Sendable {
     static let count: Int64 = 168
 
-    private var low: UInt64 = 0
-    private var middle: UInt64 = 0
-    private var high: UInt64 = 0
+    /// The bits of the hours 0..<64, 64..<128 and 128..<168.
+    package private(set) var low: UInt64 = 0
+    package private(set) var middle: UInt64 = 0
+    package private(set) var high: UInt64 = 0
+
+    package init() {}
+
+    /// What a store kept; bits of no hour are dropped.
+    package init(low: UInt64, middle: UInt64, high: UInt64) {
+        self.low = low
+        self.middle = middle
+        self.high = high & (1 << UInt64(Self.count - 128) - 1)
+    }
 
     subscript(_ hour: Int64) -> Bool {
         get {

@@ -14,7 +14,7 @@ package struct Simulator {
         case task(TaskLine)
     }
 
-    private let overrides: [(parameter: TraceParameter, value: Double)]
+    private let overrides: [(parameter: PolicyParameter, value: Double)]
     private(set) var parameters = Parameters()
     private(set) var script = WorkerScript.reliable
     /// How the wakes of some identifiers and sessions end; those of others as `TaskScript.reliable` has it.
@@ -41,12 +41,12 @@ package struct Simulator {
     ///   win over the trace's header lines.
     /// - Throws: when a name or a value is not possible.
     package init(overrides: [(String, Double)] = []) throws(TraceError) {
-        var known: [(parameter: TraceParameter, value: Double)] = []
+        var known: [(parameter: PolicyParameter, value: Double)] = []
         var parameters = Parameters()
         for (key, value) in overrides {
             let key = key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key
-            guard let parameter = TraceParameter(key) else {
-                let remedy = NearestMatch.remedy(for: key, among: TraceParameter.all.map(\.name))
+            guard let parameter = PolicyParameter(key) else {
+                let remedy = NearestMatch.remedy(for: key, among: PolicyParameter.all.map(\.name))
                 throw TraceError(line: nil, fault: "unknown key \"policy.\(key)\"", remedy: remedy)
             }
             guard parameter.set(value, in: &parameters) else {

@@ -10,7 +10,7 @@ enum TraceLine {
 
 /// What a header line sets.
 struct TraceHeader {
-    var parameters: [(parameter: TraceParameter, value: Double)] = []
+    var parameters: [(parameter: PolicyParameter, value: Double)] = []
     var worker: WorkerScript?
     /// How the wakes of some identifiers and sessions end.
     var tasks: [String: TaskScript] = [:]

@@ -6,7 +6,7 @@ struct TraceReader {
     private static let kindNames = ["push", "conditions", "submit", "finished", "cancel"]
     private static let headerNames = ["policy", "worker", "until", "tasks", "permitted"]
     private static let eventNames = ["t", "device"] + Self.kindNames
-    private static let parameterNames = TraceParameter.all.map(\.name)
+    private static let parameterNames = PolicyParameter.all.map(\.name)
     private static let stepRequirement = "pairs such as [\"newData\", 1.0]: an answer and its seconds after the launch"
 
     /// What line number `line`, from 1, says.
@@ -48,11 +48,11 @@ struct TraceReader {
     private static func parameters(
         _ value: JSONValue,
         line: Int
-    ) throws(TraceError) -> [(parameter: TraceParameter, value: Double)] {
+    ) throws(TraceError) -> [(parameter: PolicyParameter, value: Double)] {
         let object = try TraceObject(value, line: line, path: "policy.", known: Self.parameterNames)
-        var parameters: [(parameter: TraceParameter, value: Double)] = []
+        var parameters: [(parameter: PolicyParameter, value: Double)] = []
         var checked = Parameters()
-        for parameter in TraceParameter.all {
+        for parameter in PolicyParameter.all {
             let requirement = parameter.requirement
             guard let number = try object.number(parameter.name, must: requirement) else { continue }
             guard parameter.set(number.double, in: &checked) else {

@@ -19,7 +19,7 @@ struct BooksTests {
             Self.act(rig, &generator, &everLaunched)
             let books = rig.engine.totals
             #expect(books.accepted == books.accountedFor, "seed \(seed), step \(step)")
-            wakes = Set(everLaunched.filter { rig.engine.wake($0) != nil })
+            wakes = Set(everLaunched.filter { rig.engine.launchedWake($0) != nil })
             #expect(books.launched == books.results.sum + Int64(wakes.count), "seed \(seed), step \(step)")
             Self.compareGauges(rig, books, "seed \(seed), step \(step)")
         }
@@ -62,8 +62,8 @@ struct BooksTests {
             if let wake = answer?.wake { wakes.append(wake) }
         case 5..<8: rig.advance(by: Int64(generator.pick([0, 1, 5000, 31_000, 61_000])))
         case 8..<10:
-            if let wake = wakes.last(where: { rig.engine.wake($0) != nil }) {
-                _ = rig.engine.report(generator.pick(FetchResult.allCases), wake: wake)
+            if let wake = wakes.last(where: { rig.engine.launchedWake($0) != nil }) {
+                _ = rig.engine.report(.push(generator.pick(FetchResult.allCases)), wake: wake)
             }
         case 10: if let wake = wakes.last { rig.engine.lose(wake) }
         case 11:

@@ -79,7 +79,7 @@ struct BoundTests {
         #expect(rig.push(1) != nil)
         #expect(rig.engine.contentBytes == 2 * Self.pushBytes)
         let wake = try #require(rig.snapshot(2).wake)
-        #expect(rig.engine.report(.newData, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
         #expect(rig.engine.contentBytes == Self.pushBytes)
         #expect(rig.push(3) != nil)
         rig.engine.unregister(rig.index(3))
@@ -118,7 +118,7 @@ struct BoundTests {
         rig.push(3, .considerate, .at(rig.instant + 1000))
         for (device, result) in [(4, FetchResult.newData), (5, .failed)] {
             rig.push(device, workerIsFree: true)
-            if let wake = rig.snapshot(device).wake { _ = rig.engine.report(result, wake: wake) }
+            if let wake = rig.snapshot(device).wake { _ = rig.engine.report(.push(result), wake: wake) }
         }
         rig.push(6, workerIsFree: true)
         rig.push(7, workerIsFree: true)

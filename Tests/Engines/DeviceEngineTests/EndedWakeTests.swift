@@ -10,9 +10,9 @@ struct EndedWakeTests {
     private static func endedWake(_ outcome: WakeOutcome, _ rig: EngineRig) throws -> WakeID {
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         switch outcome {
-        case .newData: #expect(rig.engine.report(.newData, wake: wake) == .ended)
-        case .noData: #expect(rig.engine.report(.noData, wake: wake) == .ended)
-        case .failed: #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        case .newData: #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
+        case .noData: #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
+        case .failed: #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         case .expired:
             rig.advance(by: 30_000)
             #expect(rig.engine.popExpiredWake() == wake)
@@ -34,17 +34,17 @@ struct EndedWakeTests {
         let state = rig.snapshot(1).state
         let expected: ReportOutcome =
             outcome.rawValue == answer.rawValue ? .repeated : .endedOtherwise(.push(outcome))
-        #expect(rig.engine.report(answer, wake: wake) == expected)
+        #expect(rig.engine.report(.push(answer), wake: wake) == expected)
         rig.engine.lose(wake)
         #expect(rig.engine.totals == books)
         #expect(rig.snapshot(1).state == state)
-        #expect(rig.engine.wake(wake) == nil)
+        #expect(rig.engine.launchedWake(wake) == nil)
     }
 
     @Test("A wake nobody ever launched is unknown")
     func unknown() {
         let rig = EngineRig()
-        #expect(rig.engine.report(.newData, wake: WakeID(random: (1, 2))) == .unknown)
+        #expect(rig.engine.report(.push(.newData), wake: WakeID(random: (1, 2))) == .unknown)
     }
 
     @Test("An ended wake is remembered for ten minutes")
@@ -52,33 +52,33 @@ struct EndedWakeTests {
         let rig = EngineRig()
         let wake = try Self.endedWake(.newData, rig)
         rig.advance(by: 599_999)
-        #expect(rig.engine.report(.newData, wake: wake) == .repeated)
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .repeated)
         rig.advance(by: 1)
-        #expect(rig.engine.report(.newData, wake: wake) == .unknown)
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .unknown)
     }
 
     @Test("The last four of a device are remembered, of every device its own")
     func fourADevice() throws {
         let rig = EngineRig()
         let other = try #require(rig.push(2, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.noData, wake: other) == .ended)
+        #expect(rig.engine.report(.push(.noData), wake: other) == .ended)
         rig.register(1)
         rig.conditions(1) { $0.appState = .active }
         var wakes: [WakeID] = []
         for _ in 0..<6 {
             let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.newData, wake: wake) == .ended)
+            #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
             wakes.append(wake)
             rig.advance(by: 1000)
         }
-        for wake in wakes[..<2] { #expect(rig.engine.report(.newData, wake: wake) == .unknown) }
-        for wake in wakes[2...] { #expect(rig.engine.report(.newData, wake: wake) == .repeated) }
-        #expect(rig.engine.report(.noData, wake: other) == .repeated)
+        for wake in wakes[..<2] { #expect(rig.engine.report(.push(.newData), wake: wake) == .unknown) }
+        for wake in wakes[2...] { #expect(rig.engine.report(.push(.newData), wake: wake) == .repeated) }
+        #expect(rig.engine.report(.push(.noData), wake: other) == .repeated)
         // Each is forgotten at its own time, also when others made room before.
         rig.advance(by: 600_000 - 3000)
-        #expect(rig.engine.report(.newData, wake: wakes[3]) == .unknown)
-        #expect(rig.engine.report(.newData, wake: wakes[4]) == .repeated)
-        #expect(rig.engine.report(.noData, wake: other) == .unknown)
+        #expect(rig.engine.report(.push(.newData), wake: wakes[3]) == .unknown)
+        #expect(rig.engine.report(.push(.newData), wake: wakes[4]) == .repeated)
+        #expect(rig.engine.report(.push(.noData), wake: other) == .unknown)
     }
 
     @Test("Thousands of ended wakes are all forgotten")
@@ -87,15 +87,15 @@ struct EndedWakeTests {
         var wakes: [WakeID] = []
         for device in 0..<3000 {
             let wake = try #require(rig.push(device, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.newData, wake: wake) == .ended)
+            #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
             wakes.append(wake)
             rig.advance(by: 1)
         }
         rig.advance(by: 600_000 - 1500)
-        #expect(rig.engine.report(.newData, wake: wakes[1400]) == .unknown)
-        #expect(rig.engine.report(.newData, wake: wakes[1600]) == .repeated)
+        #expect(rig.engine.report(.push(.newData), wake: wakes[1400]) == .unknown)
+        #expect(rig.engine.report(.push(.newData), wake: wakes[1600]) == .repeated)
         rig.advance(by: 600_000)
-        for wake in wakes { #expect(rig.engine.report(.newData, wake: wake) == .unknown) }
+        for wake in wakes { #expect(rig.engine.report(.push(.newData), wake: wake) == .unknown) }
     }
 
     /// So many ids are known, and so many devices have ended wakes.
@@ -111,7 +111,7 @@ struct EndedWakeTests {
         rig.conditions(1) { $0.appState = .active }
         for _ in 0..<1000 {
             let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.newData, wake: wake) == .ended)
+            #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
             rig.advance(by: 10)
         }
         Self.expectKnown(4, 1, rig)
@@ -124,7 +124,7 @@ struct EndedWakeTests {
         let rig = EngineRig()
         for device in 0..<1000 {
             let wake = try #require(rig.push(device, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.newData, wake: wake) == .ended)
+            #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
         }
         Self.expectKnown(1000, 1000, rig)
         rig.pass(3_600_000)
@@ -143,7 +143,7 @@ struct EndedWakeTests {
         // The engine is told the time, and looks at nothing yet.
         rig.pass(30_000)
         #expect(!rig.engine.advance(to: rig.instant, devicesMax: 0))
-        #expect(rig.engine.report(.newData, wake: wake) == .endedOtherwise(.push(.expired)))
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .endedOtherwise(.push(.expired)))
         #expect(rig.engine.totals.results[.expired] == 1)
         #expect(rig.engine.popExpiredWake() == wake)
     }
@@ -156,7 +156,7 @@ struct EndedWakeTests {
         rig.pass(10_000)
         #expect(!rig.engine.advance(to: rig.instant, devicesMax: 0))
         // The failed push lives on in the pending one, whose life it prolongs.
-        #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         #expect(rig.snapshot(1).state.pending?.coalesced == 1)
         #expect(rig.engine.totals.discarded.sum == 0)
     }

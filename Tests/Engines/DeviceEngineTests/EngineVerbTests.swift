@@ -66,7 +66,7 @@ struct EngineVerbTests {
         rig.conditions(1) { $0.appState = .forceQuit }
         #expect(rig.engine.totals.discarded[.forceQuit] == 1)
         #expect(rig.engine.totals.inFlight == 1)
-        #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         #expect(rig.snapshot(1).held == [.forceQuit])
         #expect(rig.engine.totals.held[.forceQuit] == 1)
         // Reported again it discards nothing more.
@@ -83,7 +83,7 @@ struct EngineVerbTests {
             Issue.record("nothing is in flight")
             return
         }
-        let launched = try #require(rig.engine.wake(wake))
+        let launched = try #require(rig.engine.launchedWake(wake))
         #expect(launched.content == nil)
         #expect(rig.snapshot(1).inFlightID == nil && rig.snapshot(1).wake == wake)
         var books = Books()
@@ -91,7 +91,7 @@ struct EngineVerbTests {
         books.launched = 1
         #expect(rig.engine.totals == books)
         #expect(rig.engine.launchForced(rig.index(1)) == .wakeInFlight)
-        #expect(rig.engine.report(result, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(result), wake: wake) == .ended)
         #expect(rig.engine.totals.results.sum == 1)
         #expect(rig.engine.totals.accountedFor == 0 && rig.engine.totals.accepted == 0)
     }
@@ -107,7 +107,7 @@ struct EngineVerbTests {
             Issue.record("nothing is in flight")
             return
         }
-        #expect(rig.engine.wake(wake)?.content?.apnsID == EngineRig.apnsID(rig.lastPush))
+        #expect(rig.engine.launchedWake(wake)?.content?.apnsID == EngineRig.apnsID(rig.lastPush))
         #expect(rig.snapshot(1).state.spacing == spacing)
         #expect(rig.engine.totals.held.sum == 0 && rig.engine.totals.inFlight == 1)
     }
@@ -189,7 +189,7 @@ struct EngineVerbTests {
         let rig = EngineRig()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         rig.push(1)
-        #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         rig.push(1)
         rig.conditions(1) { $0.charging = true }
         let events = rig.takeEvents(1)

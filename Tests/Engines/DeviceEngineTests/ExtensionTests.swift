@@ -40,7 +40,7 @@ struct ExtensionTests {
         #expect(rig.engine.extend(wake, by: 30_000) == .ended(.push(.expired)))
         #expect(rig.engine.extend(WakeID(random: (1, 2)), by: 30_000) == .unknown)
         let other = try #require(rig.push(2, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.noData, wake: other) == .ended)
+        #expect(rig.engine.report(.push(.noData), wake: other) == .ended)
         #expect(rig.engine.extend(other, by: 1) == .ended(.push(.noData)))
     }
 }

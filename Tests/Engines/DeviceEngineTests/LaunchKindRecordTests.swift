@@ -9,7 +9,7 @@ struct LaunchKindRecordTests {
     /// The records of an engine with one device, whose only wake was answered, by kind.
     private static func records(_ rig: EngineRig) throws -> (topic: [UInt8], device: [UInt8], wake: WakeID) {
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.noData, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
         let stored = Self.stored(rig.engine)
         return (try #require(stored[.topic]), try #require(stored[.device]), wake)
     }
@@ -90,7 +90,7 @@ struct LaunchKindRecordTests {
         for (code, outcome) in [(0x11, LaunchOutcome.task(.appRefresh, .success)), (0x46, .task(.urlSession, .lost))] {
             changed[place] = UInt8(code)
             let engine = try #require(Self.engine(topic, changed, at: rig))
-            #expect(engine.report(.noData, wake: wake) == .endedOtherwise(outcome))
+            #expect(engine.report(.push(.noData), wake: wake) == .endedOtherwise(outcome))
             #expect(engine.extend(wake, by: 1000) == .ended(outcome))
         }
         for code in [0, 6, 0x10, 0x17, 0x51, 0xFF] as [UInt8] {

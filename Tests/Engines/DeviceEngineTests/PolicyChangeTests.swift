@@ -13,7 +13,7 @@ struct PolicyChangeTests {
         let rig = EngineRig(configuration)
         for device in 0..<devices {
             let wake = try #require(rig.push(device, workerIsFree: true)?.wake)
-            _ = rig.engine.report(.newData, wake: wake)
+            _ = rig.engine.report(.push(.newData), wake: wake)
             rig.push(device)
         }
         return rig
@@ -62,7 +62,7 @@ struct PolicyChangeTests {
         let rig = EngineRig(EngineRig.open([(.launchInterval, 900)]))
         for device in 1...2 {
             let wake = try #require(rig.push(device, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.newData, wake: wake) == .ended)
+            #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
             rig.push(device)
             rig.advance(by: 100_000)
         }
@@ -160,18 +160,39 @@ struct PolicyVersionsTests {
     @Test("Any parameter, of all topics or of one, makes another policy; a topic that only repeats them makes none")
     func fingerprints() throws {
         let base = EngineRig.open()
-        for name in Parameters.Name.allCases {
+        for parameter in PolicyParameter.all {
             var versions = PolicyVersions()
             _ = versions.begin(base, at: .distantPast)
             var other = base
-            try other.policy.set(name, to: name == .criticalBattery ? 0.5 : 17)
+            let value = parameter == .launch(.criticalBattery) ? 0.5 : 17
+            try #require(parameter.set(value, in: &other.policy))
             var repeating = other
             repeating.topicPolicies["a"] = other.policy
             var differing = other
             differing.topicPolicies["a"] = base.policy
             let areNew = [other, repeating, differing].map { versions.begin($0, at: .distantPast) }
-            #expect(areNew == [true, false, true], "\(name)")
+            #expect(areNew == [true, false, true], "\(parameter.name)")
         }
+    }
+
+    @Test("A policy whose parameters of background tasks are the defaults is the one it was before there were any")
+    func upgrade() throws {
+        func kept(_ configuration: EngineConfiguration) throws -> PolicyVersions {
+            var versions = PolicyVersions()
+            _ = versions.begin(configuration, at: Instant(milliseconds: 0))
+            return versions
+        }
+        /// What a gateway without background tasks kept of it: number, since when, and fingerprint.
+        func former(_ fingerprint: UInt64) throws -> PolicyVersions {
+            let number: [UInt8] = [1, 0, 0, 0]
+            let since = [UInt8](repeating: 0, count: 8)
+            let bytes = (0..<8).map { UInt8(truncatingIfNeeded: fingerprint >> (8 * $0)) }
+            return try #require((number + since + bytes).withByteView { PolicyVersions(stored: $0) })
+        }
+        #expect(try kept(EngineConfiguration()) == former(0x55bf_2a2c_290d_e63e))
+        var own = EngineConfiguration()
+        own.topicPolicies["com.example.app"] = self.policy(300).policy
+        #expect(try kept(own) == former(0xb5d8_f0c0_0aef_19d3))
     }
 
     @Test("No more are remembered than there is room for, the newest of them")

@@ -64,13 +64,13 @@ struct PushTraceTests {
             rig.push(1, workerIsFree: true, trace: EngineRig.trace(1))
             rig.push(1, trace: newer.map { EngineRig.trace($0) })
             let wake = try #require(rig.snapshot(1).wake)
-            #expect(rig.engine.report(.failed, wake: wake) == .ended)
+            #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
             let state = newer == nil ? "" : Self.state
             #expect(Self.told(rig, pending: true) == Told(own: newer, links: [1], state: state))
             // What was put in the place of another is counted, and let go of, once.
             rig.advance(by: 1_000_000)
             let last = try #require(rig.engine.claim(rig.engine.identity(rig.index(1)).topic))
-            #expect(rig.engine.report(.newData, wake: last.id) == .ended)
+            #expect(rig.engine.report(.push(.newData), wake: last.id) == .ended)
             #expect(rig.engine.contentBytes == 0)
         }
     }

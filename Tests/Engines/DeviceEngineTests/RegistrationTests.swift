@@ -82,7 +82,7 @@ struct RegistrationTests {
         let wake = try #require(rig.push(1, .considerate, workerIsFree: true)?.wake)
         rig.advance(by: 30_000)
         #expect(rig.snapshot(1).state.penalty == 1)
-        #expect(rig.engine.report(.newData, wake: wake) == .endedOtherwise(.push(.expired)))
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .endedOtherwise(.push(.expired)))
         rig.engine.unregister(rig.index(1))
         rig.conditions(1) { $0.network = false }
         rig.advance(by: 10)
@@ -99,12 +99,12 @@ struct RegistrationTests {
         let rig = EngineRig()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         rig.engine.unregister(rig.index(1))
-        #expect(rig.engine.wake(wake)?.id == wake)
+        #expect(rig.engine.launchedWake(wake)?.id == wake)
         if registersAgain {
             rig.register(1)
             #expect(rig.push(1, workerIsFree: true)?.disposition == .scheduled)
         }
-        #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         let books = rig.engine.totals
         #expect(books.discarded[.unregistered] == 1 && books.inFlight == 0)
         #expect(books.pending == (registersAgain ? 1 : 0))
@@ -118,7 +118,7 @@ struct RegistrationTests {
         let rig = EngineRig()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         rig.engine.unregister(rig.index(1))
-        #expect(rig.engine.report(.newData, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
         #expect(rig.engine.totals.completed == 1)
     }
 
@@ -128,7 +128,7 @@ struct RegistrationTests {
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         rig.engine.unregister(rig.index(1))
         #expect(rig.register(1, topic: 1) == .refused(.otherTopic))
-        #expect(rig.engine.report(.noData, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
         #expect(rig.register(1, topic: 1) == .device(rig.index(1)))
         #expect(rig.snapshot(1).topic == EngineRig.topicName(1))
         rig.push(1, topic: 1)
@@ -182,7 +182,7 @@ struct RegistrationTests {
         let rig = EngineRig(configuration)
         for topic in 0...1 {
             let wake = try #require(rig.push(topic, topic: topic, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.noData, wake: wake) == .ended)
+            #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
             let answer = try #require(rig.push(topic, topic: topic, workerIsFree: true))
             #expect(answer.eligibleAt == rig.instant + (topic == 0 ? 900_000 : 60_000))
         }

@@ -14,7 +14,7 @@ struct RepeatedPushTests {
             switch self {
             case .launched, .discarded, .noWake: break
             case .scheduled:
-                if let wake = rig.push(1, workerIsFree: true)?.wake { _ = rig.engine.report(.newData, wake: wake) }
+                if let wake = rig.push(1, workerIsFree: true)?.wake { _ = rig.engine.report(.push(.newData), wake: wake) }
             case .coalesced: rig.push(1)
             case .held: rig.conditions(1) { $0.network = false }
             }
@@ -43,7 +43,7 @@ struct RepeatedPushTests {
         let books = rig.engine.totals
         #expect(books.accepted + books.noWake > 0)
         rig.advance(by: 5000)
-        if let wake = first.wake { #expect(rig.engine.report(.newData, wake: wake) == .ended) }
+        if let wake = first.wake { #expect(rig.engine.report(.push(.newData), wake: wake) == .ended) }
         if situation == .held { rig.conditions(1) { $0.network = true } }
         let state = rig.snapshot(1).state
         _ = rig.takeEvents(1)

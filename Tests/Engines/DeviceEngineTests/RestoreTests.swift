@@ -47,7 +47,7 @@ struct RestoreTests {
                 }
             case 5:
                 guard let wake = wakes.popLast() else { continue }
-                _ = rig.engine.report(.allCases.randomElement(using: &generator) ?? .failed, wake: wake)
+                _ = rig.engine.report(.push(.allCases.randomElement(using: &generator) ?? .failed), wake: wake)
             case 6: if rig.find(device) != nil { rig.conditions(device) { $0.appState = .allCases.randomElement() } }
             case 7: if rig.find(device) != nil { rig.conditions(device) { $0.batteryLevel = 0.1 } }
             case 8: rig.find(device).map { rig.engine.unregister($0) }
@@ -77,11 +77,11 @@ struct RestoreTests {
         try store.commit(from: rig.engine)
         let next = try Self.restored(store, at: rig, losingWakes: false)
         #expect(!next.engine.hasChanges && next.engine.totals.inFlight == 2)
-        #expect(next.engine.wakeInFlight(next.index(1)) == answered)
-        #expect(next.engine.report(.newData, wake: answered) == .ended)
+        #expect(next.engine.wakesInFlight(next.index(1)) == [answered])
+        #expect(next.engine.report(.push(.newData), wake: answered) == .ended)
         next.engine.loseEveryWake()
-        #expect(next.engine.report(.newData, wake: answered) == .repeated)
-        #expect(next.engine.report(.newData, wake: lost) == .endedOtherwise(.push(.lost)))
+        #expect(next.engine.report(.push(.newData), wake: answered) == .repeated)
+        #expect(next.engine.report(.push(.newData), wake: lost) == .endedOtherwise(.push(.lost)))
         let books = next.engine.totals
         #expect(books.completed == 1 && books.results[.newData] == 1 && books.results[.lost] == 1)
         #expect(books.pending == 1 && books.inFlight == 0)
@@ -106,9 +106,9 @@ struct RestoreTests {
         #expect(after.pending?.expiry == before.push.expiry)
         // That is a change, and has to be kept before anybody hears of it.
         #expect(next.engine.hasChanges)
-        #expect(next.engine.report(.newData, wake: wake) == .endedOtherwise(.push(.lost)))
+        #expect(next.engine.report(.push(.newData), wake: wake) == .endedOtherwise(.push(.lost)))
         let again = try #require(next.engine.claim(next.index(1)))
-        #expect(again.id != wake && again.push.attempts == 1)
+        #expect(again.id != wake && again.push?.attempts == 1)
         #expect(again.content?.apnsID == EngineRig.apnsID(1))
     }
 
@@ -117,17 +117,17 @@ struct RestoreTests {
         let rig = EngineRig()
         let store = SimulatedStore()
         let first = try #require(rig.push(1, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.newData, wake: first) == .ended)
+        #expect(rig.engine.report(.push(.newData), wake: first) == .ended)
         rig.advance(by: 500_000)
         let second = try #require(rig.push(2, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.noData, wake: second) == .ended)
+        #expect(rig.engine.report(.push(.noData), wake: second) == .ended)
         try store.commit(from: rig.engine)
         let next = try Self.restored(store, at: rig, losingWakes: true)
-        #expect(next.engine.report(.newData, wake: first) == .repeated)
-        #expect(next.engine.report(.newData, wake: second) == .endedOtherwise(.push(.noData)))
+        #expect(next.engine.report(.push(.newData), wake: first) == .repeated)
+        #expect(next.engine.report(.push(.newData), wake: second) == .endedOtherwise(.push(.noData)))
         next.advance(by: 100_000)
-        #expect(next.engine.report(.newData, wake: first) == .unknown)
-        #expect(next.engine.report(.noData, wake: second) == .repeated)
+        #expect(next.engine.report(.push(.newData), wake: first) == .unknown)
+        #expect(next.engine.report(.push(.noData), wake: second) == .repeated)
     }
 
     @Test("A removed token stays removed, with its moment")
@@ -186,7 +186,7 @@ struct RestoreTests {
         let rig = EngineRig()
         let store = SimulatedStore()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         rig.conditions(1) { $0.batteryLevel = 0.5 }
         _ = try #require(rig.push(2, workerIsFree: true)?.wake)
         try store.commit(from: rig.engine)
@@ -206,10 +206,10 @@ struct RestoreTests {
         for device in [0, 1].map({ DeviceIndex(rawValue: $0) })
         where records[RecordKey(.device, device.rawValue)] != nil {
             _ = engine.snapshot(device)
-            if let wake = engine.wakeInFlight(device) { _ = engine.extend(wake, by: 60_000) }
+            if let wake = engine.wakesInFlight(device).first { _ = engine.extend(wake, by: 60_000) }
             _ = engine.expireForced(device)
             _ = engine.launchForced(device)
-            if let wake = engine.wakeInFlight(device) { engine.lose(wake, takingBackAttempt: true) }
+            if let wake = engine.wakesInFlight(device).first { engine.lose(wake, takingBackAttempt: true) }
             _ = engine.claim(device)
         }
         while !engine.advance(to: Instant(milliseconds: 1_800_000_000_000), devicesMax: 10) {}
@@ -299,7 +299,7 @@ struct RestoreTests {
         let rig = EngineRig()
         let store = SimulatedStore()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.failed, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         rig.push(2, topic: 1, clientID: 40)
         rig.push(1, clientID: 41)
         rig.push(1, clientID: 42)

@@ -50,7 +50,7 @@ struct WakeTimesTests {
         let rig = EngineRig()
         rig.push(1, workerIsFree: true)
         let wake = try #require(rig.snapshot(1).wake)
-        #expect(rig.engine.report(.newData, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
         rig.push(1)
         #expect(rig.engine.oldestDueMilliseconds == 0)
         // The engine is told late: 900 s after the launch the push was due, and 2 s go by.
@@ -82,7 +82,7 @@ struct WakeTimesTests {
         rig.push(2, workerIsFree: true)
         rig.advance(by: 1200)
         let wake = try #require(rig.snapshot(1).wake)
-        #expect(rig.engine.report(.noData, wake: wake) == .ended)
+        #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
         #expect(rig.engine.times[.noData].sum == 1200)
         rig.advance(by: 60_000)
         #expect(rig.engine.times[.expired].count == 1)

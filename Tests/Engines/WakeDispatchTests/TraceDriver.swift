@@ -189,7 +189,9 @@ extension TraceDriver {
     private func note(_ event: HistoryEvent, _ device: Int) {
         let what: String
         switch event.kind {
-        case .registered, .removed, .conditions, .extended, .taskLaunch, .taskResult: return
+        case .registered, .removed, .conditions, .extended: return
+        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart:
+            return
         case .push(let disposition): what = "push \(disposition)"
         case .launch(let attempt, let coalesced): what = "launch \(coalesced) \(attempt)"
         case .result(let outcome): what = "result \(outcome.rawValue)"

@@ -66,12 +66,12 @@ enum RestoredEngine {
 
     private static func step(_ engine: EmbeddedEngine, _ device: DeviceIndex, _ choice: Int) {
         _ = engine.snapshot(device)
-        let wake = engine.claim(device)?.id ?? engine.wakeInFlight(device)
+        let wake = engine.claim(device)?.id ?? engine.wakesInFlight(device).first
         if let wake { _ = engine.extend(wake, by: 5000) }
         switch choice % 7 {
         case 0: _ = engine.launchForced(device)
-        case 1: if let wake { _ = engine.report(.failed, wake: wake) }
-        case 2: if let wake { _ = engine.report(.newData, wake: wake) }
+        case 1: if let wake { _ = engine.report(.push(.failed), wake: wake) }
+        case 2: if let wake { _ = engine.report(.push(.newData), wake: wake) }
         case 3: if let wake { engine.lose(wake, takingBackAttempt: true) }
         case 4: _ = engine.expireForced(device)
         case 5: engine.unregister(device)

@@ -1,7 +1,9 @@
 import Access
 import Edge
 import EngineRoom
+import LaunchPolicy
 import Testing
+import Text
 
 @Suite("The document of the interface and the operations")
 struct OpenAPIDocumentTests {
@@ -12,6 +14,15 @@ struct OpenAPIDocumentTests {
         #expect(document.differences(from: Operation.all) == [])
         #expect(document.count == Operation.all.count { $0.access.role != .provider })
         #expect(document.count > 30)
+    }
+
+    @Test("A policy has each parameter by its name, and no other")
+    func policy() throws {
+        let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
+        let document = try JSONReader.read(try #require(served.text))
+        let policy = try #require(document["components"]?["schemas"]?["Policy"])
+        #expect(Set(policy["properties"]?.members.map(\.name) ?? []) == Set(PolicyParameter.all.map(\.name)))
+        #expect(policy["additionalProperties"] == .bool(false))
     }
 
     @Test("An operation that is missing on either side, or is another there, is named")

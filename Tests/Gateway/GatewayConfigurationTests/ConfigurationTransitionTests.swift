@@ -16,8 +16,8 @@ struct ConfigurationTransitionTests {
             "tls.clientCA": #""/a.pem""#, "tls.clientCRL": #""/r.pem""#, "providerKeys": #""/keys""#,
             "log.level": #""debug""#, "log.format": #""json""#, "unaskedWorkers": "true", "clockJumpMax": "40000000",
         ]
-        for name in Parameters.Name.allCases {
-            others["policy.\(name.rawValue)"] = name == .criticalBattery ? "0.5" : "17"
+        for parameter in PolicyParameter.all {
+            others["policy.\(parameter.name)"] = parameter == .launch(.criticalBattery) ? "0.5" : "17"
         }
         for limit in GatewayLimit.all {
             let value = limit.defaultValue < limit.range.upperBound ? limit.defaultValue + 1 : limit.range.lowerBound

@@ -57,7 +57,8 @@ struct GatewayLimitsTests {
             "devicesMax", "devicesPerTopicMax", "topicsMax", "pushesPerDeviceMax", "pushesPerDeviceSeconds",
             "connectionsPerCredentialMax", "requestsAtEngineMax", "pendingBytesMax", "pendingTopicPercentMax",
             "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "liveStreamsMax", "streamsPerCredentialMax",
-            "streamsPerDeviceMax",
+            "streamsPerDeviceMax", "taskRequestsMax", "taskBytesMax", "taskTopicPercentMax",
+            "submissionsPerCredentialMax", "progressPerCredentialMax",
         ]
         #expect(Set(GatewayLimit.all.map(\.name)) == Set(transport + others))
         for child in Mirror(reflecting: TransportLimits()).children {
@@ -84,12 +85,14 @@ struct GatewayLimitsTests {
     func reach() throws {
         let text =
             "{ limits: { devicesMax: 1, topicsMax: 2, connectionsMax: 3, idleSeconds: 4, pushesPerDeviceMax: 5, "
-            + "pushesPerDeviceSeconds: 6 } }"
+            + "pushesPerDeviceSeconds: 6, taskRequestsMax: 10, taskBytesMax: 1000, taskTopicPercentMax: 50 } }"
         let configuration = try ConfigurationLoader.load(text: Data(text.utf8), name: "test.json5")
         #expect(configuration.engine.devicesMax == 1)
         #expect(configuration.engine.topicsMax == 2)
         #expect(configuration.engine.pushRate.pushesMax == 5)
         #expect(configuration.engine.pushRate.seconds == 6)
+        #expect(configuration.engine.taskRequestsMax == 10 && configuration.engine.taskRequestsPerTopicMax == 5)
+        #expect(configuration.engine.taskBytesMax == 1000 && configuration.engine.taskBytesPerTopicMax == 500)
         #expect(configuration.limits.transport.connectionsMax == 3)
         #expect(configuration.limits.transport.idleSeconds == 4)
     }

@@ -46,4 +46,15 @@ struct MachineMemoryTests {
         #expect(engine.pendingBytesMax == 1_000_000)
         #expect(engine.pendingBytesPerTopicMax == 250_000)
     }
+
+    @Test("An eighth of it is for background tasks unless something else is set; a topic's share is never nothing")
+    func tasks() throws {
+        var engine = try ConfigurationLoader.load(text: nil, name: "none", settings: []).engine
+        #expect(engine.taskBytesMax == MachineMemory.bytes() / 8)
+        #expect(engine.taskBytesPerTopicMax == engine.taskBytesMax * 80 / 100)
+        let settings = ["limits.taskBytesMax=1000", "limits.taskRequestsMax=1", "limits.taskTopicPercentMax=1"]
+        engine = try ConfigurationLoader.load(text: nil, name: "none", settings: settings).engine
+        #expect(engine.taskBytesMax == 1000 && engine.taskBytesPerTopicMax == 10)
+        #expect(engine.taskRequestsMax == 1 && engine.taskRequestsPerTopicMax == 1)
+    }
 }

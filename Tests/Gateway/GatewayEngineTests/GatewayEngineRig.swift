@@ -277,7 +277,7 @@ final class Requests {
     }
 
     func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
-        self.ask(request, .reportResult, .report(Named(wake), result))
+        self.ask(request, .reportResult, .report(Named(wake), .push(result)))
     }
 
     func extend(_ request: Int, _ wake: WakeID) {
@@ -316,6 +316,10 @@ final class Requests {
 
     func devicePushes(_ request: Int, _ device: some RigDevice) {
         self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
+    }
+
+    func deviceEvents(_ request: Int, _ device: some RigDevice, _ selection: EventSelection = EventSelection()) {
+        self.ask(request, .deviceEvents, .deviceEvents(Named(device.token), selection))
     }
 
     /// Asks for the way of the push that request `number` sent.

@@ -34,17 +34,4 @@ struct TaskParametersTests {
         try parameters.set(.refreshLead, to: 1.0006)
         #expect(parameters.refreshLead == 1001)
     }
-
-    @Test("A pattern stands for itself, or for what has more after its dot")
-    func patterns() {
-        let all = IdentifierPattern("com.a.export.*")
-        #expect(all.matches("com.a.export.photos"))
-        #expect(all.matches("com.a.export.*"))
-        for identifier in ["com.a.export", "com.a.export.", "com.a.exports", "com.b.export.x", ""] {
-            #expect(!all.matches(identifier), "\(identifier)")
-        }
-        #expect(IdentifierPattern("com.a").matches("com.a"))
-        #expect(!IdentifierPattern("com.a").matches("com.a.b"))
-        #expect(!IdentifierPattern("com.a*").matches("com.ab"))
-    }
 }

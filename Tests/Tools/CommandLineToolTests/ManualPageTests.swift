@@ -24,6 +24,7 @@ struct ManualPageTests {
     func configuration() throws {
         let page = try self.page("wakegate.json5")
         for key in ConfigurationKey.all { #expect(page.contains(".It Va \(key.name)\n"), "\(key.name)") }
+        #expect(page.contains(".It Va topics.TOPIC.tasks\n"))
     }
 
     @Test("Pages refer to pages that are there, and each has a file of its own")

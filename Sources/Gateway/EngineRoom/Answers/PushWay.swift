@@ -40,7 +40,9 @@ struct PushWay {
             switch event.kind {
             case .push: self.end(.coalesced(into: other), event)
             case .result: self.steps.append(PushStep(at: event.at, event: "absorbed", other: other))
-            case .registered, .removed, .launch, .discard, .conditions, .extended, .taskLaunch, .taskResult: break
+            case .registered, .removed, .launch, .discard, .conditions, .extended: break
+            case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart:
+                break
             }
         }
     }
@@ -68,7 +70,8 @@ struct PushWay {
         case .discard(let reason): self.end(.discarded(reason), event)
         case .extended(let seconds):
             self.steps.append(PushStep(at: event.at, event: "extended", detail: "\(seconds) s left"))
-        case .registered, .removed, .conditions, .taskLaunch, .taskResult: break
+        case .registered, .removed, .conditions: break
+        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: break
         }
     }
 

@@ -6,6 +6,7 @@ package import WakeDispatch
 package final class LimitCounts {
     /// What was met, less what the dispatcher that is in use counts itself.
     private var counts = PerCase<EngineLimit>()
+    private var tasks = PerCase<TaskLimit>()
     private let meter: LimitMeter
     private var watch: LimitWatch
 
@@ -18,6 +19,8 @@ package final class LimitCounts {
 
     package func met(_ limit: EngineLimit) { self.counts[limit] += 1 }
 
+    package func met(_ limit: TaskLimit) { self.tasks[limit] += 1 }
+
     /// A dispatcher is let go of: what it has counted stays.
     package func take(from dispatcher: Dispatcher) {
         self.counts[.wakeBytesPerStreamMax] += dispatcher.timesStreamWasFull
@@ -27,7 +30,7 @@ package final class LimitCounts {
     package func all(_ dispatcher: Dispatcher) -> [(name: String, count: Int64)] {
         var counts = self.counts
         counts[.wakeBytesPerStreamMax] += dispatcher.timesStreamWasFull
-        return self.meter.times(counts)
+        return self.meter.times(counts, self.tasks)
     }
 
     /// The bounds that were met, and how often.

@@ -42,7 +42,7 @@ package struct PolicyReplay: Sendable {
         writer.key("isWhole")
         writer.bool(recent.count < Self.eventsMax)
         writer.key("policy")
-        Self.write(Parameters.Name.allCases.map { ($0, self.parameters.value($0)) }, to: &writer)
+        Self.write(PolicyParameter.all.map { ($0, $0.value(in: self.parameters)) }, to: &writer)
         writer.key("changes")
         Self.write(self.whatIf.changes, to: &writer)
         writer.key("recorded")
@@ -54,10 +54,10 @@ package struct PolicyReplay: Sendable {
         writer.endObject()
     }
 
-    private static func write(_ values: [(name: Parameters.Name, value: Double)], to writer: inout JSONWriter) {
+    private static func write(_ values: [(parameter: PolicyParameter, value: Double)], to writer: inout JSONWriter) {
         writer.beginObject()
-        for (name, value) in values {
-            writer.key(name.rawValue)
+        for (parameter, value) in values {
+            writer.key(parameter.name)
             writer.number(value)
         }
         writer.endObject()
@@ -67,14 +67,14 @@ package struct PolicyReplay: Sendable {
 
     private func outcome(
         of recorded: RecordedPushes,
-        changes: [(name: Parameters.Name, value: Double)],
+        changes: [(parameter: PolicyParameter, value: Double)],
         _ offset: WallOffset
     ) throws(APIError) -> ReplayOutcome {
         var outcome = ReplayOutcome()
         guard let beginning = recorded.pushes.first?.at else { return outcome }
-        let changed = Set(changes.map(\.name))
-        let kept = Parameters.Name.allCases.filter { !changed.contains($0) }.map { ($0, self.parameters.value($0)) }
-        let overrides = (kept + changes).map { ($0.0.rawValue, $0.1) }
+        let changed = Set(changes.map(\.parameter))
+        let kept = PolicyParameter.all.filter { !changed.contains($0) }.map { ($0, $0.value(in: self.parameters)) }
+        let overrides = (kept + changes).map { ($0.0.name, $0.1) }
         let wall = offset.wall(beginning)
         do throws(TraceError) {
             var simulator = try Simulator(overrides: overrides)

@@ -35,7 +35,8 @@ struct RecordedPushes {
 
     private mutating func append(_ event: HistoryEvent, at wall: Int64) {
         switch event.kind {
-        case .push(.noWake), .registered, .removed, .taskLaunch, .taskResult: break
+        case .push(.noWake), .registered, .removed: break
+        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: break
         case .push(let disposition):
             self.pushes.append(Push(at: event.at, terms: event.terms))
             self.outcome.pushReceived(at: wall, isDiscarded: disposition == .discarded)

@@ -5,7 +5,7 @@ package import Text
 /// Policy parameters to try on what was recorded: `{"policy": {"launchInterval": 600}}`.
 package struct WhatIf: Sendable {
     /// What differs from the policy in force, in the units of the configuration.
-    let changes: [(name: Parameters.Name, value: Double)]
+    let changes: [(parameter: PolicyParameter, value: Double)]
 
     /// - Throws: `APIError` with reason `BadPolicy`, which names the parameter, what is wrong and what it takes.
     package init(_ body: JSONValue) throws(APIError) {
@@ -15,25 +15,23 @@ package struct WhatIf: Sendable {
         guard case .object(let members)? = body["policy"] else {
             throw Self.fault("policy is \(body["policy"]?.kind ?? "missing"); send an object of parameters.")
         }
-        var changes: [(name: Parameters.Name, value: Double)] = []
+        var changes: [(parameter: PolicyParameter, value: Double)] = []
         var parameters = Parameters()
         for member in members {
-            guard let name = Parameters.Name(rawValue: member.name) else {
-                let names = Parameters.Name.allCases.map(\.rawValue)
+            guard let parameter = PolicyParameter(member.name) else {
+                let names = PolicyParameter.all.map(\.name)
                 let nearest = NearestMatch.find(member.name, in: names).map { "; did you mean \($0)?" } ?? "."
                 let known = names.joined(separator: ", ")
                 throw Self.fault("\(member.name) is not a parameter\(nearest) Parameters are \(known).")
             }
             guard case .number(let number) = member.value else {
-                throw Self.fault("\(name) is \(member.value.described); it takes \(name.requirement).")
+                throw Self.fault("\(parameter.name) is \(member.value.described); it takes \(parameter.requirement).")
             }
-            do {
-                try parameters.set(name, to: number.double)
-            } catch {
-                throw Self.fault("\(name) is \(number.text); it takes \(name.requirement).")
+            guard parameter.set(number.double, in: &parameters) else {
+                throw Self.fault("\(parameter.name) is \(number.text); it takes \(parameter.requirement).")
             }
-            changes.removeAll { $0.name == name }
-            changes.append((name, number.double))
+            changes.removeAll { $0.parameter == parameter }
+            changes.append((parameter, number.double))
         }
         self.changes = changes
     }

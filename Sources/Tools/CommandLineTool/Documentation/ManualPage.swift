@@ -180,6 +180,12 @@ extension ManualPage {
             "as that of policy",
             in: &page
         )
+        Self.key(
+            "topics.TOPIC.\(PermittedTasksKey.name)",
+            PermittedTasksKey.summary,
+            PermittedTasksKey.requirement,
+            in: &page
+        )
         for key in WebhookKey.all {
             Self.key("topics.TOPIC.webhook.\(key.name)", key.summary, key.requirement, in: &page)
         }
@@ -193,7 +199,12 @@ extension ManualPage {
                 key: "/etc/ssl/private/gateway.key",
               },
               providerKeys: "/etc/wakegate/keys",
-              topics: { "com.example.app": { policy: { launchInterval: 300 } } },
+              topics: {
+                "com.example.app": {
+                  policy: { launchInterval: 300, processingInterval: 7200 },
+                  tasks: ["com.example.app.refresh", "com.example.app.export.*"],
+                },
+              },
             }
             """
         )

@@ -53,7 +53,7 @@ package enum DevCommand {
         configuration.registration = .open
         configuration.asksForTokens = false
         configuration.faultRules = []
-        configuration.limits.liftForDevelopment()
+        configuration.openForDevelopment()
         return configuration
     }
 

@@ -19,6 +19,8 @@ extension CommandDefinition {
                 + ConfigurationKey.all.map { "  \($0.name): \($0.summary)\n      \($0.requirement)" }
                 .joined(separator: "\n")
                 + "\n  topics.TOPIC.policy.PARAMETER: a parameter of the launch policy for one topic\n"
+                + "  topics.TOPIC.\(PermittedTasksKey.name): \(PermittedTasksKey.summary)\n"
+                + "      \(PermittedTasksKey.requirement)\n"
                 + WebhookKey.all.map { "  topics.TOPIC.webhook.\($0.name): \($0.summary)\n      \($0.requirement)" }
                 .joined(separator: "\n"),
             """

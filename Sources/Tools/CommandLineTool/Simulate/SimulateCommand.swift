@@ -15,8 +15,7 @@ extension CommandDefinition {
                 "set a policy parameter, such as policy.launchInterval=600; wins over the trace",
                 value: .setting,
                 isRepeatable: true,
-                words: (Parameters.Name.allCases.map(\.rawValue) + TaskParameters.Name.allCases.map(\.rawValue))
-                    .map { "policy.\($0)=" }
+                words: PolicyParameter.all.map { "policy.\($0.name)=" }
             )
         ],
         example: #"echo '{"t": 0, "device": "a", "push": {"apnsID": "p1", "priority": 5}}' | wakegate simulate -"#,

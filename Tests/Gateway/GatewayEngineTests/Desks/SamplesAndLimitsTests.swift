@@ -32,6 +32,8 @@ struct SamplesAndLimitsTests {
         rig.limits.met(.devicesMax)
         rig.limits.met(.devicesMax)
         #expect(rig.limits.met(rig.dispatcher).map { "\($0.name) \($0.count)" } == ["devicesMax 2"])
+        rig.limits.met(.taskTopicPercentMax)
+        #expect(rig.limits.met(rig.dispatcher).first { $0.name == "taskTopicPercentMax" }?.count == 1)
         let full = DispatchRig(wakeBytesPerStreamMax: 1)
         full.subscribe(1)
         full.push(1)

@@ -1,0 +1,207 @@
+import Bytes
+import LaunchPolicy
+
+/// What the engine keeps of one device for its requests, sessions and habits, beside its `DeviceRecord`.
+final class TaskRow {
+    /// A wake of a task that is in flight.
+    struct Flight {
+        /// The task's, which names it among those in flight.
+        let arrival: UInt64
+        let wake: WakeID
+        /// The last progress that was told of the task before this launch.
+        let resumedFrom: TaskProgress?
+        /// The last that was told in this launch.
+        var progress: TaskProgress?
+    }
+
+    /// What a request carries that the policy does not ask for.
+    struct Note {
+        /// The request's.
+        let arrival: UInt64
+        var details: TaskDetails
+        /// The last progress that was told before the request came to wait again.
+        var progress: TaskProgress?
+
+        var isBlank: Bool { self.details == TaskDetails() && self.progress == nil }
+    }
+
+    /// A task that waits for nothing but a slot, and since when.
+    typealias Ready = (arrival: UInt64, since: Instant)
+
+    /// How many ids of session events are remembered.
+    static let eventIDsMax = 16
+
+    var policy = BackgroundTasks()
+    private(set) var flights: [Flight] = []
+    /// Of those requests alone that carry something.
+    private(set) var notes: [Note] = []
+    /// The ids of the session events that came last with one, the oldest first.
+    private(set) var eventIDs: [String] = []
+    /// What waits for nothing but a slot, by arrival.
+    var ready: [Ready] = []
+    /// What the books count of the device.
+    var counted = TaskGauges()
+    /// Whether the row is among the changes of the step.
+    var isChanged = false
+    /// Whether a store has, or is to have, a record of the row.
+    var isKept = false
+    /// The texts of the names in `policy`.
+    private var texts: [(name: TaskName, text: String)] = []
+    private var lastName: UInt64 = 0
+
+    /// Whether there is nothing to keep.
+    var isBlank: Bool { self.policy.isBlank && self.eventIDs.isEmpty }
+}
+
+// MARK: - Names
+
+extension TaskRow {
+    /// The name that stands for this identifier or session.
+    func name(_ text: String) -> TaskName {
+        if let known = self.texts.first(where: { $0.text == text }) { return known.name }
+        self.lastName += 1
+        let name = TaskName(rawValue: self.lastName)
+        self.texts.append((name, text))
+        return name
+    }
+
+    /// The name that stands for this identifier or session, if anything carries it.
+    func find(_ text: String) -> TaskName? { self.texts.first { $0.text == text }?.name }
+
+    /// The identifier or session that a name of `policy` stands for.
+    func text(_ name: TaskName) -> String {
+        guard let known = self.texts.first(where: { $0.name == name }) else {
+            preconditionFailure("a task has a name that stands for nothing")
+        }
+        return known.text
+    }
+
+    /// Forgets what belongs to nothing that waits or is in flight.
+    func tidy() {
+        let tasks = self.policy.waiting + self.policy.inFlight.map(\.task)
+        self.texts.removeAll { known in !tasks.contains { $0.name == known.name } }
+        self.notes.removeAll { note in !tasks.contains { $0.arrival == note.arrival && $0.kind != .urlSession } }
+    }
+}
+
+// MARK: - What requests carry
+
+extension TaskRow {
+    func details(_ task: BackgroundTask) -> TaskDetails { self.note(task)?.details ?? TaskDetails() }
+
+    func keep(_ details: TaskDetails, of arrival: UInt64) {
+        let note = Note(arrival: arrival, details: details)
+        if !note.isBlank { self.notes.append(note) }
+    }
+
+    func restore(_ note: Note) {
+        if !note.isBlank { self.notes.append(note) }
+    }
+
+    /// What a request carries; nil when that is nothing.
+    func note(_ task: BackgroundTask) -> Note? {
+        task.kind == .urlSession ? nil : self.notes.first { $0.arrival == task.arrival }
+    }
+
+    /// The request that a flight was of waits again, and knows how far it came.
+    func keepProgress(of flight: Flight) {
+        guard let progress = flight.progress ?? flight.resumedFrom else { return }
+        if let index = self.notes.firstIndex(where: { $0.arrival == flight.arrival }) {
+            self.notes[index].progress = progress
+        } else {
+            self.notes.append(Note(arrival: flight.arrival, details: TaskDetails(), progress: progress))
+        }
+    }
+}
+
+// MARK: - Wakes
+
+extension TaskRow {
+    /// The task's wake that is in flight.
+    func wake(_ arrival: UInt64) -> TaskWake? { self.policy.inFlight.first { $0.task.arrival == arrival } }
+
+    func flight(_ id: WakeID) -> Flight? { self.flights.first { $0.wake == id } }
+
+    func flight(of arrival: UInt64) -> Flight? { self.flights.first { $0.arrival == arrival } }
+
+    func takeOff(_ flight: Flight) { self.flights.append(flight) }
+
+    /// Forgets the flight of a wake that has ended.
+    func land(_ arrival: UInt64) -> Flight {
+        guard let index = self.flights.firstIndex(where: { $0.arrival == arrival }) else {
+            preconditionFailure("a wake in flight has an id")
+        }
+        return self.flights.remove(at: index)
+    }
+
+    func told(_ progress: TaskProgress, of arrival: UInt64) {
+        guard let index = self.flights.firstIndex(where: { $0.arrival == arrival }) else { return }
+        self.flights[index].progress = progress
+    }
+}
+
+// MARK: - What waits for a slot
+
+extension TaskRow {
+    /// Since when the task waits for nothing but a slot; nil when it does not.
+    func readySince(_ arrival: UInt64) -> Instant? { self.ready.first { $0.arrival == arrival }?.since }
+}
+
+// MARK: - Session events
+
+extension TaskRow {
+    func hasEvent(_ id: String) -> Bool { self.eventIDs.contains(id) }
+
+    func keepEvent(_ id: String) {
+        self.eventIDs.append(id)
+        if self.eventIDs.count > Self.eventIDsMax { self.eventIDs.removeFirst() }
+    }
+}
+
+/// What the books count of one device's requests and sessions, at one moment.
+struct TaskGauges: Hashable {
+    /// Requests that wait, and those in flight, by kind; of sessions the wakes.
+    var waiting = PerCase<TaskKind>()
+    var inFlight = PerCase<TaskKind>()
+    /// What waits and is held, by the first hold that applies.
+    var held = PerCase<TaskHoldCode>()
+    /// Finished transfers.
+    var transfersWaiting: Int64 = 0
+    var transfersInFlight: Int64 = 0
+    /// The memory of what waits and is in flight.
+    var bytes = 0
+
+    var sessionWakes: Int64 { self.waiting[.urlSession] + self.inFlight[.urlSession] }
+}
+
+extension TaskRow {
+    /// The memory that one task takes, besides its texts.
+    private static let bytesOfTask = 128
+
+    /// The memory that a request takes.
+    static func bytes(_ identifier: String, _ details: TaskDetails) -> Int {
+        let texts = [details.title ?? "", details.subtitle ?? ""] + details.resources
+        return self.bytesOfTask + identifier.utf8.count + details.trace.count + texts.reduce(0) { $0 + $1.utf8.count }
+    }
+
+    /// What is to be counted of the device at `now`.
+    func gauges(_ lanes: DeviceLanes, at now: Instant, _ parameters: Parameters) -> TaskGauges {
+        var gauges = TaskGauges()
+        for task in lanes.tasks.waiting {
+            gauges.waiting[task.kind] += 1
+            gauges.transfersWaiting += Int64(clamping: task.transfers)
+            gauges.bytes += Self.bytes(self.text(task.name), self.details(task))
+            if let hold = lanes.hold(task, at: now, parameters) {
+                gauges.held[TaskHoldCode(hold)] += 1
+            } else if self.readySince(task.arrival) != nil {
+                gauges.held[.worker] += 1
+            }
+        }
+        for wake in lanes.tasks.inFlight {
+            gauges.inFlight[wake.task.kind] += 1
+            gauges.transfersInFlight += Int64(clamping: wake.task.transfers)
+            gauges.bytes += Self.bytes(self.text(wake.task.name), self.details(wake.task))
+        }
+        return gauges
+    }
+}
