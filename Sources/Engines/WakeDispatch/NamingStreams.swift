@@ -1,4 +1,5 @@
 import Bytes
+import DeviceEngine
 
 /// The streams of a topic that name devices: of each device those that are free for a push, the one with the fewest
 /// wakes first, and those that take tasks or hear of conditions.

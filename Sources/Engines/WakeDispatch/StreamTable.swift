@@ -160,9 +160,9 @@ extension StreamTable {
     }
 
     /// A task waits no longer.
-    mutating func waitsNoLonger(_ topic: TopicIndex, _ device: DeviceIndex, _ kind: LaunchKind, _ name: String) {
+    mutating func waitsNoLonger(_ device: DeviceIndex, _ target: LaunchTarget, _ topic: TopicIndex) {
         guard Int(topic.rawValue) < self.workers.count else { return }
-        self.workers[Int(topic.rawValue)].waiting.remove(device, kind, name)
+        self.workers[Int(topic.rawValue)].waiting.remove(device, target)
     }
 
     /// What came first of what waits for such a stream as this one; it may have ceased to.

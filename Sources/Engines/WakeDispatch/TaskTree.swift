@@ -75,7 +75,7 @@ extension TaskTree {
     func earliest(in root: Node, _ side: (String) -> Side) -> Node? {
         var top = root
         while top != Self.none {
-            let side = side(self.task(top).name)
+            let side = side(self.task(top).target.name)
             if side == .within { break }
             top = side == .before ? self.places[Int(top)].right : self.places[Int(top)].left
         }
@@ -86,7 +86,7 @@ extension TaskTree {
         var node = self.places[Int(top)].left
         while node != Self.none {
             let place = self.places[Int(node)]
-            guard side(place.task.name) == .within else {
+            guard side(place.task.target.name) == .within else {
                 node = place.right
                 continue
             }
@@ -97,7 +97,7 @@ extension TaskTree {
         node = self.places[Int(top)].right
         while node != Self.none {
             let place = self.places[Int(node)]
-            guard side(place.task.name) == .within else {
+            guard side(place.task.target.name) == .within else {
                 node = place.left
                 continue
             }
@@ -115,7 +115,7 @@ extension TaskTree {
 
 extension TaskTree {
     private func standsBefore(_ node: Node, _ other: Node) -> Bool {
-        let (one, two) = (self.places[Int(node)].task.name, self.places[Int(other)].task.name)
+        let (one, two) = (self.places[Int(node)].task.target.name, self.places[Int(other)].task.target.name)
         return one == two ? self.isBefore(node, other) : one < two
     }
 

@@ -12,10 +12,10 @@ struct WaitingTasks {
         let isSession: Bool
         let name: String
 
-        init(_ device: DeviceIndex, _ kind: LaunchKind, _ name: String) {
+        init(_ device: DeviceIndex, _ target: LaunchTarget) {
             self.device = device
-            self.isSession = kind == .urlSession
-            self.name = name
+            self.isSession = target.kind == .urlSession
+            self.name = target.name
         }
     }
 
@@ -45,13 +45,13 @@ struct WaitingTasks {
     ///
     /// - `isReady`: whether a task waits still.
     mutating func append(_ task: ReadyTask, isReady: (ReadyTask) -> Bool) {
-        self.remove(task.device, task.kind, task.name)
-        let key = Key(task.device, task.kind, task.name)
+        self.remove(task.device, task.target)
+        let key = Key(task.device, task.target)
         if key.isSession {
             let node = self.tree.append(task, to: &self.sessions)
             self.places[key] = Place(node: node, needs: NeedClasses.nothing)
         } else {
-            let needs = self.requests.number(ResourceNames.sorted(task.resources))
+            let needs = self.requests.number(ResourceNames.sorted(task.target.resources))
             let node = self.tree.append(task, to: &self.requests[needs])
             self.places[key] = Place(node: node, needs: needs)
         }
@@ -59,9 +59,9 @@ struct WaitingTasks {
     }
 
     /// What waited was launched, or waits no longer.
-    mutating func remove(_ device: DeviceIndex, _ kind: LaunchKind, _ name: String) {
+    mutating func remove(_ device: DeviceIndex, _ target: LaunchTarget) {
         guard !self.places.isEmpty else { return }
-        let key = Key(device, kind, name)
+        let key = Key(device, target)
         guard let place = self.places.removeValue(forKey: key) else { return }
         if key.isSession {
             self.tree.remove(place.node, from: &self.sessions)
@@ -94,7 +94,7 @@ struct WaitingTasks {
         if self.hand >= self.tree.capacity { self.hand = 0 }
         guard self.hand < self.tree.capacity else { return }
         if let task = self.tree.task(at: self.hand), !isReady(task) {
-            self.remove(task.device, task.kind, task.name)
+            self.remove(task.device, task.target)
         }
         self.hand += 1
     }
