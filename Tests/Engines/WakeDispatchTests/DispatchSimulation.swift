@@ -208,6 +208,7 @@ extension DispatchSimulation {
         case .repeated: self.coverage.repeatedAnswers += 1
         case .endedOtherwise: self.coverage.lateAnswers += 1
         case .unknown: self.coverage.unknownAnswers += 1
+        case .otherKind: self.fail("wake \(wake) is no push's")
         }
         self.checkRemembered(wake, result, outcome)
         if let delivery = self.models.checker.answered(wake, outcome) {
@@ -320,11 +321,12 @@ extension DispatchSimulation {
             self.log.append(event)
             switch event {
             case .released: break
+            case .conditions: self.fail("no stream asked for conditions")
             case .drained(let stream):
                 self.workers[stream] = nil
                 self.coverage.drainedStreams += 1
                 self.models.checker.drained(stream)
-            case .expired(let wake, let stream):
+            case .expired(let wake, let stream, _):
                 guard let delivery = self.models.checker.expired(wake, on: stream) else { break }
                 self.ended(delivery, .expired)
                 self.models.ledger.expire(delivery.token, at: self.now)
@@ -336,13 +338,14 @@ extension DispatchSimulation {
     private func delivered(_ delivery: Delivery) {
         let token = delivery.token
         self.models.checker.delivered(delivery, at: self.now, isDraining: false)
-        self.models.ledger.launched(delivery.apnsID, token, attempt: delivery.push.attempts)
+        guard let push = delivery.push else { return self.fail("wake \(delivery.wake) is no push's") }
+        self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
         if delivery.apnsID == nil { self.coverage.emptyWakes += 1 }
         if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.namedDeliveries += 1 }
         if self.forced == token || self.models.isActive.contains(token) {
             self.models.spacing.free(token)
         } else {
-            self.models.spacing.charged(token, delivery.push.priority, at: self.now, self.parameters(delivery.topic))
+            self.models.spacing.charged(token, push.priority, at: self.now, self.parameters(delivery.topic))
         }
         self.models.launched += 1
         if let id = delivery.apnsID, self.payloads[id].map({ Array($0.utf8) }) != delivery.payload {
