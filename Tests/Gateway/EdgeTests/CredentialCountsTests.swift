@@ -21,17 +21,12 @@ struct CredentialCountsTests {
             limits.submissionsPerCredentialMax = submissionsMax
             limits.progressPerCredentialMax = progressMax
             let rates = CredentialRates(limits)
-            func counts() -> CredentialCounts {
-                CredentialCounts(
-                    connections: connections,
-                    workerStreams: streams,
-                    rates: rates,
-                    tally: self.tally
-                )
-            }
             self.rates = rates
-            self.one = counts()
-            self.other = counts()
+            func counts(_ tally: LimitTally<GatewayCountedLimit>) -> CredentialCounts {
+                CredentialCounts(connections: connections, workerStreams: streams, rates: rates, tally: tally)
+            }
+            self.one = counts(self.tally)
+            self.other = counts(self.tally)
         }
     }
 
