@@ -328,7 +328,7 @@ let package = Package(
             dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite", "WakeGateTestKit"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
-        .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "WakeFormat"]),
+        .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "WakeGateTestKit"]),
         .testTarget(
             name: "HTTPTransportTests",

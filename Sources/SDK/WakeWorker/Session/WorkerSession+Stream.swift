@@ -81,9 +81,10 @@ extension WorkerSession {
     private func take(_ event: ServerSentEvent, on loop: HTTPLoop) -> Bool {
         switch StreamEvent(name: event.name, data: event.data) {
         case .wake(.push(let message)): return self.ignoresWakes || self.wakeReceived(message, on: loop)
+        case .wake(.task(let message)): self.wakeRefused(message.wake, message.kind)
         case .wake(.other(let wake, let kind)): self.wakeRefused(wake, kind)
-        case .expired(let wake): self.wakeEnded(wake, .expired, on: loop)
-        case .unknown: break
+        case .expired(let wake, _): self.wakeEnded(wake, .expired, on: loop)
+        case .conditions, .unknown: break
         case nil: return false
         }
         return true
