@@ -91,7 +91,7 @@ package enum WorkerCommand {
         let reports = devices.map { device in Task { await self.report(worker, device, conditions, root, log) } }
         let running = Task { () -> CommandFailure? in
             do throws(WakeWorkerError) {
-                try await worker.run { try await commands.run($0) }
+                try await worker.run { BackgroundFetchResult(exitStatus: try await commands.run(CommandWork($0))) }
                 return nil
             } catch {
                 return CommandFailure(.failed, log.explain(error))
