@@ -128,6 +128,11 @@ struct Program {
                 ("result", .text(result.rawValue)), ("code", .text("\(reason.code)")),
             ]
             Line.show("dropped", worker, [("wake", .text(wake))] + values)
+        case .taskDelivered(let wake, let success):
+            Line.show("taskDelivered", worker, [("wake", .text(wake)), ("success", .text("\(success)"))])
+        case .taskDropped(let wake, let success, let reason):
+            let values: [(String, Line.Value)] = [("success", .text("\(success)")), ("code", .text("\(reason.code)"))]
+            Line.show("taskDropped", worker, [("wake", .text(wake))] + values)
         case .conditionUnknown(let name, let reason):
             Line.show("conditionUnknown", worker, [("condition", .text(name)), ("reason", .text(reason))])
         case .stopping: Line.show("stopping", worker)

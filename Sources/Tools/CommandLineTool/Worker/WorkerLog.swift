@@ -13,13 +13,13 @@ package struct WorkerLog: Sendable {
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
             self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
         case .expired(let wake): self.commands.log("wake \(wake) has expired; its command is told to stop")
-        case .dropped(let wake, _, let reason):
+        case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
             // That the wake has ended another way was told then.
             guard reason.code != .wakeEnded else { return }
             self.commands.log("the result of wake \(wake): \(self.explain(reason))")
         case .conditionUnknown(let name, let reason): self.commands.log("\(name) is not reported: \(reason)")
         case .refused(let wake, let kind): self.commands.log(Self.refusal(wake, kind))
-        case .started, .lost, .handlerFailed, .delivered, .stopping: break
+        case .started, .lost, .handlerFailed, .delivered, .taskDelivered, .stopping: break
         }
     }
 
