@@ -20,7 +20,9 @@ package enum ExplainText {
         add("launches in window", self.launches(device))
         add("penalty", device["penalty"]?.number.map { JSONNumber.text(of: $0) })
         let conditions = (device["conditions"] ?? .null).members
+        add("usage", TaskText.usage(device["usage"]))
         add("conditions", conditions.map { "\($0.name)=\($0.value.text ?? $0.value.described)" }.joined(separator: " "))
+        lines += TaskText.explanation(device)
         let recent = device["recent"]?.elements ?? []
         if !recent.isEmpty { lines += ["", "recent, newest first:"] + recent.map { self.event($0) } }
         return lines.joined(separator: "\n") + "\n"
@@ -55,7 +57,8 @@ package enum ExplainText {
 
     private static func event(_ event: JSONValue) -> String {
         let parts = [
-            self.instant(event["at"]), event["event"]?.text, event["apnsID"]?.text,
+            self.instant(event["at"]), event["event"]?.text,
+            event["apnsID"]?.text ?? event["task"]?.text ?? event["session"]?.text,
             event["detail"].flatMap { $0 == .null ? nil : $0.text ?? $0.described },
         ]
         return "  " + parts.compactMap { $0 }.joined(separator: "  ")
