@@ -10,6 +10,8 @@ package struct ProgressLines: Hashable, Sendable {
         package var newest: CommandProgress?
         /// The first line that was no report, or the beginning of one that was too long.
         package var fault: [UInt8]?
+
+        package init() {}
     }
 
     private var line: [UInt8] = []
