@@ -204,7 +204,7 @@ let package = Package(
             dependencies: [
                 "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Gateway", "HTTPClient",
                 "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation", "Text",
-                "WakeWorker",
+                "WakeFormat", "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),

@@ -21,7 +21,15 @@ extension WakeWorker {
         _ task: BackgroundTask,
         action: @escaping @Sendable (BackgroundTaskContext) async throws -> Void
     ) throws(WakeWorkerError) {
-        try self.registry.register(task, action)
+        try self.registry.register(task.name, .context(action))
+    }
+
+    /// Registers what takes every launch of a task or session, of any kind, as it came.
+    package func backgroundTask(
+        _ name: BackgroundTaskName,
+        launched action: @escaping @Sendable (TaskLaunch) async throws -> Void
+    ) throws(WakeWorkerError) {
+        try self.registry.register(name, .launch(action))
     }
 
     /// Submits and cancels requests of background tasks for the worker's device.

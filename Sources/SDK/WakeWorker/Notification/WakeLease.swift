@@ -41,6 +41,14 @@ final class WakeLease: Sendable {
         return try await extender.extend(wake, by: duration)
     }
 
+    /// Tells how far a continued task is.
+    func tell(_ wake: String, _ progress: TaskProgress) async throws(WakeWorkerError) {
+        guard let extender = self.extender else {
+            throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so none is told of its progress")
+        }
+        try await extender.tell(progress, of: wake)
+    }
+
     /// Keeps the wake alive while `body` runs.
     func withExtendedTime<Value: Sendable>(
         _ wake: String,
@@ -52,10 +60,13 @@ final class WakeLease: Sendable {
     }
 }
 
-/// Asks for more time.
+/// Tells the gateway of a wake that is being handled, and asks for more time.
 protocol WakeExtender: Sendable {
     /// - Returns: the time that is left now.
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration
+
+    /// Tells how far a continued task is.
+    func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError)
 
     /// Keeps a wake alive until as many calls of `endKeepingAlive` have come.
     func beginKeepingAlive(_ wake: String)

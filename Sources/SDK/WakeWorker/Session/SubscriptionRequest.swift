@@ -105,6 +105,11 @@ struct SubscriptionRequest: Sendable {
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/extend", body: body)
     }
 
+    /// Tells how far a continued task is.
+    func progress(_ progress: TaskProgress, wake: String) throws(WakeWorkerError) -> HTTPRequest {
+        try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/progress", body: progress.json)
+    }
+
     /// Asks for no more wakes on a stream.
     func drain(_ stream: String) throws(WakeWorkerError) -> HTTPRequest {
         try self.endpoint.request("POST", "/v1/streams/\(URLPath.component(stream))/drain")

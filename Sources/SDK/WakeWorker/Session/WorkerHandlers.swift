@@ -26,21 +26,32 @@ struct WorkerHandlers: Sendable {
 
     /// What handles a task's wake; nil when nothing does. A success is `newData`, and a failure `failed`.
     func work(for message: TaskMessage) -> (@Sendable (WakeLease) -> Work)? {
-        // Continued tasks live by their progress, of which a handler here has no way to tell.
-        guard let kind = BackgroundTaskKind(rawValue: message.kind.name), kind != .continued else { return nil }
         let name =
             switch message.work {
             case .task(let identifier, _, _): BackgroundTaskName(identifier, isSession: false)
             case .session(let session, _): BackgroundTaskName(session, isSession: true)
             }
         guard let handler = self.tasks.handler(for: name) else { return nil }
-        let device = BackgroundTaskScheduler.Device.token(message.device)
-        let scheduler = BackgroundTaskScheduler(device, caller: self.caller, registry: self.registry)
-        return { lease in
-            let context = BackgroundTaskContext(message, kind, lease, scheduler)
-            return {
-                try await handler(context)
-                return .newData
+        switch handler {
+        case .launch(let action):
+            return { lease in
+                let launch = TaskLaunch(message, lease)
+                return {
+                    try await action(launch)
+                    return .newData
+                }
+            }
+        case .context(let action):
+            // Continued tasks live by their progress, of which such a handler has no way to tell.
+            guard let kind = BackgroundTaskKind(rawValue: message.kind.name), kind != .continued else { return nil }
+            let device = BackgroundTaskScheduler.Device.token(message.device)
+            let scheduler = BackgroundTaskScheduler(device, caller: self.caller, registry: self.registry)
+            return { lease in
+                let context = BackgroundTaskContext(message, kind, lease, scheduler)
+                return {
+                    try await action(context)
+                    return .newData
+                }
             }
         }
     }

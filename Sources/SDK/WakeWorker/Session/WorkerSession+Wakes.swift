@@ -13,7 +13,8 @@ extension WorkerSession {
             return true
         }
         let timeLeft = message.timeLeft(wallClock: SystemClock.wall)
-        return self.take(message.wake, timeLeft: timeLeft, isTask: false, on: loop) { lease in
+        let deadline = (here: loop.now + timeLeft, gateway: message.deadline)
+        return self.take(message.wake, deadline: deadline, isTask: false, on: loop) { lease in
             let notification = WakeNotification(message, lease)
             return { try await handler(notification) }
         }
@@ -28,12 +29,13 @@ extension WorkerSession {
             return true
         }
         let timeLeft = message.timeLeft(wallClock: SystemClock.wall)
-        return self.take(message.wake, timeLeft: timeLeft, isTask: true, on: loop, work: work)
+        let deadline = (here: loop.now + timeLeft, gateway: message.deadline)
+        return self.take(message.wake, deadline: deadline, isTask: true, on: loop, work: work)
     }
 
     private func take(
         _ id: String,
-        timeLeft: Int64,
+        deadline: (here: Int64, gateway: Int64),
         isTask: Bool,
         on loop: HTTPLoop,
         work: (WakeLease) -> WorkerHandlers.Work
@@ -41,10 +43,11 @@ extension WorkerSession {
         guard self.wakes[id] == nil else { return true }
         // A slot is free for the gateway as soon as it has a result, which we learn later.
         guard self.wakes.count < self.wakesMax else { return false }
-        let lease = WakeLease(deadline: .now + .milliseconds(timeLeft), extender: self)
+        let lease = WakeLease(deadline: .now + .milliseconds(deadline.here - loop.now), extender: self)
         self.wakes[id] = ActiveWake(
-            machine: WakeStateMachine(deadline: loop.now + timeLeft),
+            machine: WakeStateMachine(deadline: deadline.here),
             lease: lease,
+            firstDeadline: deadline,
             isTask: isTask,
             work: work(lease)
         )
@@ -169,6 +172,7 @@ extension WorkerSession {
         switch purpose {
         case .drain: self.drainAnswered(result, on: loop)
         case .extend(let wake, let wish): self.extensionAnswered(wake, result, wish, on: loop)
+        case .progress(let wake, let wish): self.progressAnswered(wake, result, wish, on: loop)
         case .result(let wake):
             switch result {
             case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)

@@ -12,6 +12,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         var machine: WakeStateMachine
         var keepAlive = KeepAlive()
         let lease: WakeLease
+        /// The deadline that it came with, in milliseconds: by the thread's clock, and by the gateway's.
+        let firstDeadline: (here: Int64, gateway: Int64)
         /// Whether it is a background task's or a session's.
         let isTask: Bool
         let work: WorkerHandlers.Work
@@ -24,6 +26,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     enum Purpose {
         case result(wake: String)
         case extend(wake: String, ExtensionWish?)
+        case progress(wake: String, ExtensionWish)
         case drain
     }
 

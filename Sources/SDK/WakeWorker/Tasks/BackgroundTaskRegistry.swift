@@ -2,7 +2,12 @@ import Synchronization
 
 /// What a worker is to handle besides pushes, until it runs.
 final class BackgroundTaskRegistry: Sendable {
-    typealias Handler = @Sendable (BackgroundTaskContext) async throws -> Void
+    /// What handles a launch.
+    enum Handler: Sendable {
+        case context(@Sendable (BackgroundTaskContext) async throws -> Void)
+        /// Every kind, as it came.
+        case launch(@Sendable (TaskLaunch) async throws -> Void)
+    }
 
     /// What was registered.
     struct Registrations: Sendable {
@@ -20,8 +25,7 @@ final class BackgroundTaskRegistry: Sendable {
     private let state = Mutex(State())
 
     /// - Throws: `alreadyRunning` when the worker has run, and what the table throws.
-    func register(_ task: BackgroundTask, _ handler: @escaping Handler) throws(WakeWorkerError) {
-        let name = task.name
+    func register(_ name: BackgroundTaskName, _ handler: Handler) throws(WakeWorkerError) {
         // A closure of the lock throws what it likes.
         let outcome: Result<Void, WakeWorkerError> = self.state.withLock { state in
             guard !state.isSealed else {

@@ -134,7 +134,10 @@ public struct BackgroundTaskScheduler: Sendable {
         forTaskWithIdentifier identifier: String,
         launchHandler: @escaping @Sendable (ScheduledTask) -> Void
     ) throws(WakeWorkerError) {
-        try self.registry.register(.appRefresh(identifier)) { try await ScheduledTask.run($0, launchHandler) }
+        try self.registry.register(
+            BackgroundTask.appRefresh(identifier).name,
+            .context { try await ScheduledTask.run($0, launchHandler) }
+        )
     }
 
     private func ask(
