@@ -12,6 +12,7 @@ struct TraceFacts {
         var maxPenalty: Int64 = 4
         var maxInterval: Int64 = 14_400_000
         var defaultTTL: Int64 = 2_592_000_000
+        var criticalBattery = 0.2
 
         /// The least time between launches.
         func interval(penalty: Int64, priority: Int, _ device: DeviceFacts) -> Int64 {
@@ -65,11 +66,11 @@ struct DeviceFacts {
     var isActive: Bool { self.appState == "active" }
 
     /// Whether the device may not be woken with `priority`.
-    func isHeld(_ priority: Int) -> Bool {
+    func isHeld(_ priority: Int, criticalBattery: Double = 0.2) -> Bool {
         if self.isActive { return false }
         if self.appState == "forceQuit" || self.backgroundRefresh != "available" || !self.network { return true }
         if self.thermalState == "critical" || priority == 1 { return true }
         if priority == 10 { return false }
-        return self.thermalState == "serious" || (self.batteryLevel < 0.2 && !self.charging)
+        return self.thermalState == "serious" || (self.batteryLevel < criticalBattery && !self.charging)
     }
 }
