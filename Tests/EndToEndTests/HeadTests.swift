@@ -14,7 +14,8 @@ struct HeadTests {
     private static let admin = [
         "/": 200, "/dashboard/main.js": 200, "/healthz": 200, "/readyz": 200, "/version": 200, "/openapi.json": 200,
         "/metrics": 200, "/v1/stats": 200, "/v1/stats/topics/\(topic)": 200, "/v1/topics": 200,
-        "/v1/devices/\(token)": 200, "/v1/devices/\(token)/pushes": 200, "/v1/samples?every=1": 200, "/v1/faults": 200,
+        "/v1/devices/\(token)": 200, "/v1/devices/\(token)/pushes": 200, "/v1/devices/\(token)/events": 200,
+        "/v1/samples?every=1": 200, "/v1/faults": 200,
         "/v1/live": 405, "/v1/backup": 405, "/v1/devices/\(token)/conditions": 405, "/v1/devices/none": 400,
         "/v1/devices/" + String(repeating: "0", count: 64): 404,
     ]

@@ -66,6 +66,8 @@ struct RoleRouteTests {
         Row("GET /v1/devices/\(unknown)", 403, 404, 403, 404, 404),
         Row("GET /v1/devices/\(device)/pushes", 403, 404, 403, 200, 200),
         Row("GET /v1/devices/\(unknown)/pushes", 403, 404, 403, 404, 404),
+        Row("GET /v1/devices/\(device)/events", 403, 404, 403, 200, 200),
+        Row("GET /v1/devices/\(unknown)/events", 403, 404, 403, 404, 404),
         Row("POST /v1/devices/\(device)/what-if", body: #"{"policy":{}}"#, 403, 404, 403, 200, 200),
         Row("POST /v1/devices/\(unknown)/what-if", body: #"{"policy":{}}"#, 403, 404, 403, 404, 404),
         Row("GET /v1/samples", 403, 403, 403, 403, 200),

@@ -53,9 +53,8 @@ package struct EventChunkReader {
         let coalesced = flags.hasNumbers ? UInt16(truncatingIfNeeded: self.reader.varint()) : 0
         let apnsID = self.identifier(flags.identifier, flags)
         let related = self.identifier(flags.related, flags)
-        if let apnsID { self.named = apnsID }
         guard !self.reader.isDamaged else { return nil }
-        return HistoryEvent(
+        let event = HistoryEvent(
             device: self.device,
             at: Instant(milliseconds: self.previousAt),
             code: flags.code,
@@ -64,6 +63,8 @@ package struct EventChunkReader {
             apnsID: apnsID,
             related: related
         )
+        if let event, let apnsID, !event.isNamePart { self.named = apnsID }
+        return event
     }
 
     private mutating func identifier(_ mode: EventFlags.Identifier, _ flags: EventFlags) -> APNsID? {

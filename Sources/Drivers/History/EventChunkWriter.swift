@@ -9,14 +9,15 @@ import LaunchPolicy
 ///
 /// An event is a byte of code and flags (`EventFlags`), for some a second one, its time as a zigzag varint (against
 /// the device's event before it in this chunk; of the first one against the base), attempt and coalesced count of a
-/// launch as varints, and the identifiers that are not the one named last. All numbers are little-endian.
+/// launch as varints, and the identifiers that are not the one named last; a part of a name is written as an event that
+/// names pushes, and names none. All numbers are little-endian.
 package struct EventChunkWriter: ~Copyable {
     /// The most bytes one event takes: group, flags, time, two numbers, two identifiers.
     private static let eventBytesMax = 9 + 2 + 10 + 6 + 40
     /// The most bytes a group's count can say.
     private static let groupBytesMax = 255
 
-    /// The identifiers an event named for the first time in its group; what the index of pushes has to know.
+    /// The pushes an event named for the first time in its group; what the index of pushes has to know.
     package struct Names {
         var apnsID = false
         var related = false
@@ -41,7 +42,7 @@ package struct EventChunkWriter: ~Copyable {
 
     /// Appends an event, for which there must be room; its device is that of the one before or sorts behind it.
     ///
-    /// - Returns: which of its identifiers are new in its group.
+    /// - Returns: which of its pushes are new in its group.
     package mutating func append(_ event: HistoryEvent) -> Names {
         if self.eventCount == 0 { self.begin(event) }
         if self.eventCount == 0 || self.device != event.device {
@@ -104,6 +105,7 @@ package struct EventChunkWriter: ~Copyable {
         }
         if names.apnsID, let apnsID = event.apnsID { self.write(apnsID, withCase: upperCase) }
         if names.related, let related = event.related { self.write(related, withCase: upperCase) }
+        guard !event.isNamePart else { return Names() }
         if let apnsID = event.apnsID { self.named = apnsID }
         return names
     }

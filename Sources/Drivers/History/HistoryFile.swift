@@ -103,8 +103,8 @@ package final class HistoryFile {
     }
 
     package func append(_ event: HistoryEvent) {
-        // Trouble costs no more memory than none.
-        if !self.makeRoom(1) { self.dropCollected() }
+        // Trouble costs no more memory than none. A name goes with its event, or stays with it.
+        if !self.makeRoom(1 + event.followers) { self.dropCollected() }
         self.collect(event)
     }
 
@@ -182,19 +182,16 @@ package final class HistoryFile {
         return self.store?.dropped ?? (0, 0)
     }
 
-    /// What happened to a device last, the newest first; `device` as of `HistoryEvent.device(of:_:)`.
-    package func recent(device: UInt64, count: Int) -> [HistoryEvent] {
-        var events: [HistoryEvent] = []
-        for event in self.collected.events.reversed() where event.device == device {
-            if events.count >= count { break }
-            events.append(event)
+    /// Calls `body` with the events of a device, parts of names too, the newest first, until it returns false.
+    ///
+    /// - `device`: as of `HistoryEvent.device(of:_:)`.
+    /// - `latest`: those that happened later are passed over.
+    func visit(device: UInt64, notAfter latest: Instant = .distantFuture, _ body: (HistoryEvent) -> Bool) {
+        for event in self.collected.events.reversed() where event.device == device && event.at <= latest {
+            guard body(event) else { return }
         }
-        guard let store = self.store, events.count < count else { return events }
-        var found = events
-        self.attempt { () throws(SQLiteError) in
-            try store.appendRecent(device, countMax: count, to: &found)
-        }
-        return found
+        guard let store = self.store else { return }
+        self.attempt { () throws(SQLiteError) in try store.visit(device, notAfter: latest, body) }
     }
 
     /// What happened to a push, the oldest first, and to those it was coalesced with as far as the event names both;

@@ -1,22 +1,30 @@
 import Bytes
 import DeviceEngine
+import LaunchPolicy
 import SQLite
 
 extension RunStore {
-    /// Appends what happened to a device last, the newest first, until `events` holds `countMax`.
-    func appendRecent(_ device: UInt64, countMax: Int, to events: inout [HistoryEvent]) throws(SQLiteError) {
+    /// Calls `body` with the events of a device, parts of names too, the newest first, until it returns false.
+    ///
+    /// - `latest`: those that happened later are passed over.
+    func visit(
+        _ device: UInt64,
+        notAfter latest: Instant,
+        _ body: (HistoryEvent) -> Bool
+    ) throws(SQLiteError) {
         var found: [HistoryEvent] = []
-        for run in self.runs.reversed() {
+        for run in self.runs.reversed() where run.oldest <= latest {
             var next = run.lastEventChunk(of: device)
-            while let number = next, events.count < countMax {
+            while let number = next {
                 let chunk = run.eventChunks[number]
                 found.removeAll(keepingCapacity: true)
                 try self.table.readEvents(chunk.row, device: device, into: &found)
-                events += found.reversed().prefix(countMax - events.count)
+                for event in found.reversed() where event.at <= latest {
+                    guard body(event) else { return }
+                }
                 // A chunk that begins with an earlier device holds all there is before it.
                 next = chunk.device == device && number > 0 ? number - 1 : nil
             }
-            if events.count >= countMax { return }
         }
     }
 
@@ -49,6 +57,7 @@ extension RunStore {
 extension HistoryEvent {
     /// Whether it happened to this push, or to another that this one was coalesced with.
     func names(_ apnsID: APNsID) -> Bool {
-        self.apnsID == apnsID || self.related == apnsID
+        // The bytes of a name may be those of an identifier.
+        (self.apnsID == apnsID || self.related == apnsID) && !self.isNamePart
     }
 }

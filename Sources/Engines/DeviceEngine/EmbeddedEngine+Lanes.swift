@@ -38,9 +38,9 @@ extension EmbeddedEngine {
 
     /// Whether no push, refresh or session of the device can launch, since one is in flight.
     func isShortLaneFull(_ device: DeviceIndex) -> Bool {
-        let record = self.devices[device]
-        guard record.state.inFlight == nil else { return true }
-        return record.hasTasks && self.lanes(device).isFull(.short, self.parameters(record.topic))
+        if self.devices[device].state.inFlight != nil { return true }
+        guard self.devices[device].hasTasks else { return false }
+        return self.lanes(device).isFull(.short, self.parameters(of: device))
     }
 
     /// Ends and expires what is due of one device, then brings everything that is derived up to date.

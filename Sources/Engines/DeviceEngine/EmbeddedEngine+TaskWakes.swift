@@ -180,9 +180,8 @@ extension EmbeddedEngine {
     /// What the wake with this id was launched for; nil when it is not in flight.
     @inline(__always)
     func inFlight(_ id: WakeID, _ device: DeviceIndex) -> InFlight? {
-        let record = self.devices[device]
-        if record.wake == id, record.state.inFlight != nil { return .push }
-        guard record.hasTasks else { return nil }
+        if self.devices[device].wake == id, self.devices[device].state.inFlight != nil { return .push }
+        guard self.devices[device].hasTasks else { return nil }
         return self.tasks[device]?.flight(id).map { .task(arrival: $0.arrival) }
     }
 

@@ -181,8 +181,10 @@ extension EmbeddedEngine {
     /// outcome before the expiry of a pending push.
     func settleBeforeWakeEnds(_ device: DeviceIndex) {
         guard let moment = self.schedule[device], moment <= self.now else { return }
-        let deadlines = self.tasks[device]?.policy.inFlight.map(\.deadline) ?? []
-        let deadline = (deadlines + [self.devices[device].state.inFlight?.deadline ?? .distantFuture]).min() ?? self.now
+        var deadline = self.devices[device].state.inFlight?.deadline ?? .distantFuture
+        if self.devices[device].hasTasks {
+            deadline = self.tasks[device]?.policy.inFlight.map(\.deadline).min().map { min($0, deadline) } ?? deadline
+        }
         if moment < self.now || deadline <= self.now { self.settle(device) }
     }
 

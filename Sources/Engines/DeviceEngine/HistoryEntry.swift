@@ -1,3 +1,5 @@
+package import LaunchPolicy
+
 /// Something that happened to a device, with the name of what it happened to.
 package struct HistoryEntry: Hashable, Sendable {
     package let event: HistoryEvent
@@ -13,8 +15,7 @@ package struct HistoryEntry: Hashable, Sendable {
 /// Makes entries of the events of one device, which come the newest first: each is whole when its name is, or when the
 /// event before it is there.
 package struct HistoryEntries {
-    /// The newest first.
-    package private(set) var entries: [HistoryEntry] = []
+    private var entries: [HistoryEntry] = []
     /// An event whose name is missing yet, wholly or partly.
     private var open: HistoryEvent?
     /// The parts of the open event's name, the last first.
@@ -32,7 +33,7 @@ package struct HistoryEntries {
         guard case .namePart(let length, let place) = event.kind else {
             self.close(nil)
             self.open = event
-            if !event.kind.isNamed { self.close(nil) }
+            if event.kind.task == nil { self.close(nil) }
             return
         }
         guard let open = self.open else { return }
@@ -51,7 +52,12 @@ package struct HistoryEntries {
     }
 
     /// Takes what is there for all there is.
-    package mutating func finish() { self.close(nil) }
+    ///
+    /// - Returns: the entries, the newest first.
+    package mutating func finish() -> [HistoryEntry] {
+        self.close(nil)
+        return self.entries
+    }
 
     private mutating func close(_ name: String?) {
         if let open = self.open { self.entries.append(HistoryEntry(open, name: name)) }
@@ -62,11 +68,14 @@ package struct HistoryEntries {
 }
 
 extension HistoryEvent.Kind {
-    /// Whether an event of this kind has a name before it: what it happened to is a task or a session.
-    package var isNamed: Bool {
+    /// Of what happened to a task or a session its kind, which an event with a name before it has; else nil.
+    package var task: TaskKind? {
         switch self {
-        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished: true
-        case .registered, .removed, .push, .launch, .result, .discard, .conditions, .extended, .namePart: false
+        case .taskLaunch(let kind, _), .taskResult(let kind, _), .taskSubmitted(let kind, _), .taskDropped(let kind, _),
+            .taskExtended(let kind, _):
+            kind
+        case .transfersFinished: .urlSession
+        case .registered, .removed, .push, .launch, .result, .discard, .conditions, .extended, .namePart: nil
         }
     }
 }

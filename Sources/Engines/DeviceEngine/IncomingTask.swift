@@ -23,7 +23,8 @@ package struct IncomingTask: Hashable, Sendable {
     }
 }
 
-/// What a continued task shows to the person who waits for it, and what it needs of its worker.
+/// What a request carries that the policy does not ask for: what a continued task shows to the person who waits for it
+/// and needs of its worker, and the trace that the request belongs to.
 package struct TaskDetails: Hashable, Sendable {
     /// At most 256 bytes.
     package var title: String?
@@ -31,11 +32,14 @@ package struct TaskDetails: Hashable, Sendable {
     package var subtitle: String?
     /// What the stream must offer that takes it.
     package var resources: [String]
+    /// What `PushTrace` keeps; empty when there is none.
+    package var trace: [UInt8]
 
-    package init(title: String? = nil, subtitle: String? = nil, resources: [String] = []) {
+    package init(title: String? = nil, subtitle: String? = nil, resources: [String] = [], trace: [UInt8] = []) {
         self.title = title
         self.subtitle = subtitle
         self.resources = resources
+        self.trace = trace
     }
 }
 

@@ -90,11 +90,12 @@ extension TaskRow {
         static let subtitle = TaskFlags(rawValue: 1 << 1)
         static let resources = TaskFlags(rawValue: 1 << 2)
         static let progress = TaskFlags(rawValue: 1 << 3)
-        static let known = TaskFlags(rawValue: 1 << 4 - 1)
+        static let trace = TaskFlags(rawValue: 1 << 4)
+        static let known = TaskFlags(rawValue: 1 << 5 - 1)
     }
 
     /// Kind and needs (1 each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4), flags (1), and by
-    /// flag title, subtitle, resources behind their count (1), and the last progress.
+    /// flag title, subtitle, resources behind their count (1), the last progress, and the trace behind its count (2).
     private func store(_ task: BackgroundTask, to buffer: inout ByteBuffer) {
         buffer.append(task.kind.storedCode)
         buffer.append(task.needs.rawValue)
@@ -111,6 +112,7 @@ extension TaskRow {
         if details.subtitle != nil { flags.insert(.subtitle) }
         if !details.resources.isEmpty { flags.insert(.resources) }
         if note?.progress != nil { flags.insert(.progress) }
+        if !details.trace.isEmpty { flags.insert(.trace) }
         buffer.append(flags.rawValue)
         if let title = details.title { buffer.append(text: title) }
         if let subtitle = details.subtitle { buffer.append(text: subtitle) }
@@ -119,6 +121,9 @@ extension TaskRow {
             for resource in details.resources { buffer.append(text: resource) }
         }
         if let progress = note?.progress { buffer.append(progress) }
+        guard !details.trace.isEmpty else { return }
+        buffer.appendLittleEndian(UInt16(details.trace.count))
+        buffer.append(details.trace)
     }
 
     private func task(_ reader: inout RecordReader, attemptsMin: UInt32) -> BackgroundTask? {
@@ -145,6 +150,10 @@ extension TaskRow {
             details.resources = (0..<reader.integer(1...UInt8.max)).map { _ in reader.text() }
         }
         let progress = flags.contains(.progress) ? reader.progress() : nil
+        if flags.contains(.trace) {
+            details.trace = reader.view(Int(reader.integer(UInt16.self))).array
+            guard details.trace.withByteView({ PushTrace($0) != nil }) else { return nil }
+        }
         self.restore(Note(arrival: task.arrival, details: details, progress: progress))
         return task
     }

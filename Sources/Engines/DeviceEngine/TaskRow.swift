@@ -181,7 +181,7 @@ extension TaskRow {
     /// The memory that a request takes.
     static func bytes(_ identifier: String, _ details: TaskDetails) -> Int {
         let texts = [details.title ?? "", details.subtitle ?? ""] + details.resources
-        return self.bytesOfTask + identifier.utf8.count + texts.reduce(0) { $0 + $1.utf8.count }
+        return self.bytesOfTask + identifier.utf8.count + details.trace.count + texts.reduce(0) { $0 + $1.utf8.count }
     }
 
     /// What is to be counted of the device at `now`.

@@ -63,7 +63,7 @@ struct BooksTests {
         case 5..<8: rig.advance(by: Int64(generator.pick([0, 1, 5000, 31_000, 61_000])))
         case 8..<10:
             if let wake = wakes.last(where: { rig.engine.launchedWake($0) != nil }) {
-                _ = rig.engine.report(generator.pick(FetchResult.allCases), wake: wake)
+                _ = rig.engine.report(.push(generator.pick(FetchResult.allCases)), wake: wake)
             }
         case 10: if let wake = wakes.last { rig.engine.lose(wake) }
         case 11:

@@ -118,7 +118,7 @@ struct BoundTests {
         rig.push(3, .considerate, .at(rig.instant + 1000))
         for (device, result) in [(4, FetchResult.newData), (5, .failed)] {
             rig.push(device, workerIsFree: true)
-            if let wake = rig.snapshot(device).wake { _ = rig.engine.report(result, wake: wake) }
+            if let wake = rig.snapshot(device).wake { _ = rig.engine.report(.push(result), wake: wake) }
         }
         rig.push(6, workerIsFree: true)
         rig.push(7, workerIsFree: true)

@@ -47,7 +47,7 @@ struct RestoreTests {
                 }
             case 5:
                 guard let wake = wakes.popLast() else { continue }
-                _ = rig.engine.report(.allCases.randomElement(using: &generator) ?? .failed, wake: wake)
+                _ = rig.engine.report(.push(.allCases.randomElement(using: &generator) ?? .failed), wake: wake)
             case 6: if rig.find(device) != nil { rig.conditions(device) { $0.appState = .allCases.randomElement() } }
             case 7: if rig.find(device) != nil { rig.conditions(device) { $0.batteryLevel = 0.1 } }
             case 8: rig.find(device).map { rig.engine.unregister($0) }

@@ -1,6 +1,7 @@
 import Answers
 import Bytes
 import Edge
+import EngineRoom
 import Settings
 import Text
 import WakeDispatch
@@ -17,6 +18,7 @@ enum PathTarget {
             "edge and plain serve the same"
         )
         try self.checkPushQuery(reader.rest)
+        try self.checkEventQuery(reader.rest)
         try self.checkSubscription(reader.rest)
     }
 
@@ -54,6 +56,16 @@ enum PathTarget {
         do throws(APIError) { device = try PushQuery(query).device } catch { return try self.checkAnswer(error) }
         let spelt = device.map { "device=\($0.hex)" } ?? ""
         try promise(query.string.lowercased() == spelt, "the query of a push was read as \(spelt)")
+    }
+
+    private static func checkEventQuery(_ query: ByteView) throws(BrokenPromise) {
+        let selection: EventSelection
+        do throws(APIError) {
+            selection = try EventQuery(query).selection
+        } catch { return try self.checkAnswer(error) }
+        try promise(1...EventSelection.limitMax ~= selection.limit, "a query asks for \(selection.limit) events")
+        guard let place = selection.before else { return }
+        try promise(EventPlace(place.text) == place, "a place was read as \(place.text)")
     }
 
     private static func checkSubscription(_ query: ByteView) throws(BrokenPromise) {

@@ -13,6 +13,7 @@ struct DeclaredAccessTests {
         clearFaultRules operator everyTopic answered
         dashboard anybody nothing answered
         dashboardFile anybody nothing answered
+        deviceEvents operator topicOfSubject answeredFromDurableState
         devicePushes operator topicOfSubject answeredFromDurableState
         drainStream worker topicOfSubject refused
         explainDevice operator topicOfSubject answeredFromDurableState

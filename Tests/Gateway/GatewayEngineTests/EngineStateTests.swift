@@ -73,7 +73,7 @@ struct EngineStateTests {
         case push, dryRun
         case subscribe, report, extend, drainStream
         case register, unregister, conditions, simulateLaunch, simulateExpiration
-        case explain, devicePushes, way, statistics, topicStatistics, topics, readiness, metrics
+        case explain, devicePushes, deviceEvents, way, statistics, topicStatistics, topics, readiness, metrics
 
         func ask(_ number: Int, _ wake: WakeID, _ requests: Requests) {
             switch self {
@@ -90,6 +90,7 @@ struct EngineStateTests {
             case .simulateExpiration: requests.simulateExpiration(number, 1)
             case .explain: requests.explain(number, 1)
             case .devicePushes: requests.devicePushes(number, 1)
+            case .deviceEvents: requests.deviceEvents(number, 1)
             case .way: requests.way(number, of: 2)
             case .statistics: requests.statistics(number)
             case .topicStatistics: requests.statistics(number, topic: 0)
@@ -108,7 +109,8 @@ struct EngineStateTests {
             case .register: (201, 201, 503)
             case .simulateLaunch: (202, 409, 503)
             case .simulateExpiration: (202, 202, 503)
-            case .explain, .devicePushes, .way, .statistics, .topicStatistics, .topics, .metrics: (200, 200, 200)
+            case .explain, .devicePushes, .deviceEvents, .way: (200, 200, 200)
+            case .statistics, .topicStatistics, .topics, .metrics: (200, 200, 200)
             }
         }
 

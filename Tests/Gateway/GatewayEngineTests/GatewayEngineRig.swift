@@ -318,6 +318,10 @@ final class Requests {
         self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
     }
 
+    func deviceEvents(_ request: Int, _ device: some RigDevice, _ selection: EventSelection = EventSelection()) {
+        self.ask(request, .deviceEvents, .deviceEvents(Named(device.token), selection))
+    }
+
     /// Asks for the way of the push that request `number` sent.
     func way(_ request: Int, of number: Int, device: (some RigDevice)? = Int?.none) {
         self.ask(request, .pushWay, .push(EngineRig.apnsID(UInt64(number)), device: device?.token))

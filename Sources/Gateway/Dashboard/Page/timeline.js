@@ -9,7 +9,8 @@ const results = {
 };
 
 // What an event is called, and its colour.
-export function describe({ event, detail }) {
+export function describe({ event, detail, kind, task, session }) {
+  if (kind) return describeTask(event, detail, kind, task ?? session ?? "a name that is not kept");
   const plain = {
     registered: ["Registered", "idle"], removed: ["Removed", "idle"], push: [`Push, ${detail}`, "pushes"],
     launch: [`Launch, ${detail}`, "launches"], discard: [`Discarded: ${detail}`, "bad"],
@@ -23,6 +24,18 @@ export function describe({ event, detail }) {
     return [`Result: ${name}`, ink];
   }
   return plain[event] ?? [detail ? `${event}: ${detail}` : event, "idle"];
+}
+
+// What happened to a task or a session is called, and its colour.
+function describeTask(event, detail, kind, name) {
+  const plain = {
+    submit: [`Submitted, ${detail}`, "idle"], finished: [`Finished, ${detail}`, "idle"],
+    launch: [`Launch, ${detail}`, "launches"], discard: [`Discarded: ${detail}`, "bad"],
+    extended: [`Given more time, ${detail}`, "idle"],
+    result: [`Result: ${detail}`, { success: "good", failure: "warn", expired: "bad" }[detail] ?? "idle"],
+  };
+  const [text, ink] = plain[event] ?? [`${event}: ${detail}`, "idle"];
+  return [`${kind} ${name}: ${text}`, ink];
 }
 
 // - onPush: what a click on an apns-id does; nil to show it as text.
@@ -40,11 +53,11 @@ export function eventList(events, onPush) {
     }));
 }
 
-// The strip, so many pixels wide: pushes above the line, launches on it with the colour of their result, and the launch
+// The strip of a device's pushes, so many pixels wide: they are above the line, launches on it with the colour of their result, and the launch
 // that may come.
 export function strip(explain, now, width) {
   const [height, line] = [92, 52];
-  const events = explain.recent.toReversed();
+  const events = explain.recent.filter((event) => !event.kind).toReversed();
   const next = explain.pending ? Math.max(explain.nextEligibleAt ?? now, now) : null;
   const first = Math.max(events[0]?.at ?? now - 60000, now - 48 * 3600000);
   const last = Math.max(now, next && next - now < 2 * (now - first) + 60000 ? next : now);

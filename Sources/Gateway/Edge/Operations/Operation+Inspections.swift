@@ -6,7 +6,7 @@ import EngineRoom
 
 extension Operation {
     /// What operators ask about devices and pushes.
-    package static let inspections = [explainDevice, devicePushes, pushWay, whatIf]
+    package static let inspections = [explainDevice, devicePushes, deviceEvents, pushWay, whatIf]
 
     package static let explainDevice = Operation(
         "explainDevice",
@@ -32,6 +32,20 @@ extension Operation {
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
         .asked(.devicePushes(try call.device()))
+    }
+
+    package static let deviceEvents = Operation(
+        "deviceEvents",
+        .get,
+        "/v1/devices/{token}/events",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404],
+        afterFailedStore: .answeredFromDurableState
+    ) { call throws(APIError) in
+        let selection = try EventQuery(call.query).selection
+        return .asked(.deviceEvents(try call.device(), selection))
     }
 
     /// Of all topics: the history knows pushes without theirs.

@@ -7,11 +7,13 @@ struct PushList {
     static let pushesMax = 32
     /// How far the list looks back: a push that is launched as often as may be has eight events.
     static let eventsMax = 256
+    /// How far it looks back when most of what happened befell tasks.
+    static let examinedMax = 2048
 
     /// The newest first.
     private(set) var pushes: [PushWay] = []
 
-    /// - Parameter recent: what happened to the device last, the newest first.
+    /// - Parameter recent: what happened to the device and its pushes last, the newest first.
     init(recent: [HistoryEvent]) {
         var places: [APNsID: Int] = [:]
         var ways: [PushWay] = []

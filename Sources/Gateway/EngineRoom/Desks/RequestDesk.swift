@@ -100,6 +100,8 @@ package final class RequestDesk {
         case .simulateExpiration(let device): return .outcome(try reach.simulateExpiration(device))
         case .explain(let device): return .question(.explanation(try self.explanation(device, reach)))
         case .devicePushes(let device): return .question(.pushes(try reach.device(device).token))
+        case .deviceEvents(let device, let selection):
+            return .question(.events(try reach.device(device).token, selection))
         case .whatIf(let device, let whatIf): return .question(.whatIf(try reach.replay(device, whatIf)))
         case .push(let apnsID, let device): return .question(.push(apnsID, device: device))
         case .statistics: return .outcome(.statistics(workspace.statistics(self.records, self.limits)))

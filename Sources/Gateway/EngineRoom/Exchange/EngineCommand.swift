@@ -60,6 +60,8 @@ package enum EngineVerb: Sendable {
     case explain(Named<DeviceToken>)
     /// The last pushes to a device.
     case devicePushes(Named<DeviceToken>)
+    /// What happened to a device.
+    case deviceEvents(Named<DeviceToken>, EventSelection)
     /// What would have become of a device's pushes under another policy.
     case whatIf(Named<DeviceToken>, WhatIf)
     /// The way of a push, to one device if one is named.

@@ -11,6 +11,8 @@ package struct HistoryQuestion {
         indirect case explanation(Explanation)
         /// The last pushes to a device.
         case pushes(DeviceToken)
+        /// What happened to a device.
+        case events(DeviceToken, EventSelection)
         /// What would have become of the last pushes to a device under another policy.
         indirect case whatIf(PolicyReplay)
         /// The way of a push: to this device, or when none is named to the one that had it last.
@@ -56,8 +58,8 @@ package struct HistoryQuestion {
             writer.key("recent")
             writer.beginArray()
             let device = self.number(of: explanation.device.token)
-            for event in file.recent(device: device, count: Explanation.recentMax) {
-                event.write(to: &writer, self.offset, self.policies)
+            for entry in file.entries(device: device, count: Explanation.recentMax) {
+                entry.write(to: &writer, self.offset, self.policies)
             }
             writer.endArray()
             writer.endObject()
@@ -66,8 +68,13 @@ package struct HistoryQuestion {
             writer.key("token")
             writer.hex { device.writeHex(to: &$0) }
             writer.key("pushes")
-            let recent = file.recent(device: self.number(of: device), count: PushList.eventsMax)
-            PushList(recent: recent).write(to: &writer, self.offset)
+            PushList(recent: self.pushEvents(device, file)).write(to: &writer, self.offset)
+            writer.endObject()
+        case .events(let device, let selection):
+            writer.beginObject()
+            writer.key("token")
+            writer.hex { device.writeHex(to: &$0) }
+            self.page(device, selection, file).writeMembers(to: &writer, self.offset, self.policies)
             writer.endObject()
         case .whatIf(let replay):
             let recent = file.recent(device: self.number(of: replay.token), count: PolicyReplay.eventsMax)
@@ -79,6 +86,25 @@ package struct HistoryQuestion {
             way.write(to: &writer, self.offset)
         }
         return .json(writer)
+    }
+
+    private func pushEvents(_ device: DeviceToken, _ file: HistoryFile) -> [HistoryEvent] {
+        file.recent(
+            device: self.number(of: device),
+            count: PushList.eventsMax,
+            examinedMax: PushList.examinedMax,
+            where: { $0.kind.task == nil }
+        )
+    }
+
+    private func page(_ device: DeviceToken, _ selection: EventSelection, _ file: HistoryFile) -> HistoryPage {
+        file.page(
+            device: self.number(of: device),
+            before: selection.before?.place,
+            countMax: selection.limit,
+            examinedMax: EventSelection.examinedMax,
+            where: { selection.contains($0) }
+        )
     }
 
     private func number(of token: DeviceToken) -> UInt64 { HistoryEvent.device(of: token, self.key) }

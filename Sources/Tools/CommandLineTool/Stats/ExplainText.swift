@@ -56,6 +56,7 @@ package enum ExplainText {
     private static func event(_ event: JSONValue) -> String {
         let parts = [
             self.instant(event["at"]), event["event"]?.text, event["apnsID"]?.text,
+            event["kind"]?.text, event["task"]?.text ?? event["session"]?.text,
             event["detail"].flatMap { $0 == .null ? nil : $0.text ?? $0.described },
         ]
         return "  " + parts.compactMap { $0 }.joined(separator: "  ")
