@@ -27,7 +27,7 @@ enum FolderLayers {
             "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Keys", "Token", "Client", "Tasks",
             "Faults", "Worker", "Stats", ".",
         ],
-        "WakeGateTestKit": [".", "Certificates", "Disk", "Faults", "Journal"],
+        "WakeGateTestKit": [".", "Certificates", "Disk", "Faults", "Journal", "Traces"],
     ]
 
     /// Folders that the order does not name, and those that it names and that are not there.

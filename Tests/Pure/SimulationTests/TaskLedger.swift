@@ -1,5 +1,6 @@
 import LaunchPolicy
 import Simulation
+import WakeGateTestKit
 
 /// Follows one device by the events of a trace and the lines of the outcome, and notes each promise that is broken.
 ///

@@ -1,5 +1,6 @@
 import LaunchPolicy
 import Simulation
+import WakeGateTestKit
 
 /// One random trace of background tasks, simulated and judged.
 struct TaskRun {

@@ -1,8 +1,6 @@
-import WakeGateTestKit
-
 /// A random trace of pushes, requests and sessions, made so that the corners of the rules are met often.
-struct TaskTrace {
-    enum Event {
+package struct TaskTrace {
+    package enum Event {
         case push(name: String, priority: Int, expiration: Int64?)
         case report(DeviceFacts)
         case submit(Request)
@@ -10,55 +8,55 @@ struct TaskTrace {
         case cancel(String)
     }
 
-    struct Request {
-        var identifier: String
-        var kind: String
-        var earliestBegin: Int64?
-        var needsNetwork = false
-        var needsPower = false
-        var fails = false
+    package struct Request {
+        package var identifier: String
+        package var kind: String
+        package var earliestBegin: Int64?
+        package var needsNetwork = false
+        package var needsPower = false
+        package var fails = false
     }
 
-    struct Step {
-        var moment: Int64
-        var device: String
-        var event: Event
-        var line: String
+    package struct Step {
+        package var moment: Int64
+        package var device: String
+        package var event: Event
+        package var line: String
 
         /// An event of the same moment and device that does nothing: all that happens before comes out with it.
-        var barrier: String {
+        package var barrier: String {
             #"{"t": \#(TaskTrace.seconds(self.moment)), "device": "\#(self.device)", "cancel": "-"}"#
         }
     }
 
     /// How a wake ends: the answer, milliseconds after the launch, and every how many of them it advances.
-    struct Answer {
-        var outcome: String
-        var delay: Int64
-        var advance: Int64?
+    package struct Answer {
+        package var outcome: String
+        package var delay: Int64
+        package var advance: Int64?
     }
 
     /// The parameters of background tasks, in milliseconds.
-    struct Limits {
-        var processingWindow: Int64 = 600_000
-        var processingInterval: Int64 = 3_600_000
-        var progressWindow: Int64 = 60_000
-        var continuedMax: Int64 = 1
-        var usageWindow: Int64 = 0
-        var refreshFlex: Int64 = 14_400_000
-        var refreshLead: Int64 = 900_000
+    package struct Limits {
+        package var processingWindow: Int64 = 600_000
+        package var processingInterval: Int64 = 3_600_000
+        package var progressWindow: Int64 = 60_000
+        package var continuedMax: Int64 = 1
+        package var usageWindow: Int64 = 0
+        package var refreshFlex: Int64 = 14_400_000
+        package var refreshLead: Int64 = 900_000
     }
 
-    private(set) var headers: [String] = []
-    private(set) var steps: [Step] = []
-    private(set) var limits = TraceFacts.Limits()
-    private(set) var taskLimits = Limits()
-    private(set) var worker = [Answer(outcome: "newData", delay: 1000)]
-    private(set) var answers: [String: [Answer]] = [:]
+    package private(set) var headers: [String] = []
+    package private(set) var steps: [Step] = []
+    package private(set) var limits = TraceLimits()
+    package private(set) var taskLimits = Limits()
+    package private(set) var worker = [Answer(outcome: "newData", delay: 1000)]
+    package private(set) var answers: [String: [Answer]] = [:]
     /// The identifiers that are permitted; nil is all.
-    private(set) var permitted: Set<String>?
+    package private(set) var permitted: Set<String>?
     /// The last moment of the simulation; nil when it goes on until nothing more can happen.
-    private(set) var until: Int64?
+    package private(set) var until: Int64?
 
     private var random: SeededGenerator
     private var now: Int64
@@ -77,7 +75,7 @@ struct TaskTrace {
     private let identifiers: [String]
     private let sessions: [String]
 
-    init(seed: UInt64) {
+    package init(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         self.now = 0
         self.isSlow = random.chance(40)
@@ -114,7 +112,7 @@ struct TaskTrace {
         self.until = until
     }
 
-    static func seconds(_ milliseconds: Int64) -> String {
+    package static func seconds(_ milliseconds: Int64) -> String {
         let rest = String(1000 + milliseconds % 1000).dropFirst()
         return "\(milliseconds / 1000).\(rest)"
     }
