@@ -13,7 +13,7 @@ extension WakeWorker {
     ///
     /// ```swift
     /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
-    ///     try await context.scheduler.submit(.appRefresh("com.example.app.refresh", earliestBegin: .now + .minutes(15)))
+    ///     try await context.scheduler.submit(.appRefresh(context.identifier, earliestBegin: .now + .minutes(15)))
     ///     try await refresh(context.deviceToken)
     /// }
     /// ```

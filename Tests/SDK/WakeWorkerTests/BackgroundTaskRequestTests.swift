@@ -16,7 +16,8 @@ struct BackgroundTaskRequestTests {
             (.processing("c"), #"{"identifier":"c","kind":"processing"}"#),
             (
                 .processing("c", requiresNetworkConnectivity: true, requiresExternalPower: true),
-                #"{"identifier":"c","kind":"processing","requiresNetworkConnectivity":true,"requiresExternalPower":true}"#
+                #"{"identifier":"c","kind":"processing","requiresNetworkConnectivity":true,"#
+                    + #""requiresExternalPower":true}"#
             ),
             (
                 .processing(

@@ -4,7 +4,7 @@ import WakeFormat
 ///
 /// ```swift
 /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
-///     try await context.scheduler.submit(.appRefresh("com.example.app.refresh", earliestBegin: .now + .minutes(15)))
+///     try await context.scheduler.submit(.appRefresh(context.identifier, earliestBegin: .now + .minutes(15)))
 ///     try await refresh(context.deviceToken)
 /// }
 /// ```
@@ -28,6 +28,8 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     public let finishedTransferCount: Int
     /// What requests of the same device are submitted and cancelled with.
     public let scheduler: BackgroundTaskScheduler
+    /// The deadline that it came with, in milliseconds since 1970 by the gateway's clock.
+    package let firstDeadline: Int64
     private let lease: WakeLease
 
     /// A context that no gateway sent, to test a handler with.
@@ -59,6 +61,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.attempt = 1
         self.submittedAt = 0
         self.finishedTransferCount = finishedTransferCount
+        self.firstDeadline = 0
         self.scheduler = scheduler ?? BackgroundTaskScheduler(.none, caller: nil, registry: BackgroundTaskRegistry())
         self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
     }
@@ -80,6 +83,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.topic = message.topic
         self.attempt = message.attempt
         self.submittedAt = message.submittedAt
+        self.firstDeadline = message.deadline
         self.scheduler = scheduler
         self.lease = lease
     }

@@ -2,9 +2,9 @@ import WakeFormat
 
 /// Why the handler of a background task was cancelled. More cases may come; give a `switch` a `default`.
 public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {
-    /// Its time was over.
+    /// The deadline has passed.
     case deadline
-    /// It made no progress for too long.
+    /// A continued task made no progress for too long.
     case progress
     /// The device's conditions no longer allow it: somebody uses it, it lost its power, or it is too hot.
     case conditions

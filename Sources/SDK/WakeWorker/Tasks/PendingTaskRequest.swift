@@ -5,11 +5,11 @@ package import Text
 public struct BackgroundTaskSubmission: Hashable, Sendable {
     /// What the gateway did with a request. More cases may come; give a `switch` a `default`.
     public enum Disposition: String, Hashable, Sendable, CaseIterable {
-        /// It was launched at once.
+        /// The request was launched at once.
         case launched
-        /// It waits.
+        /// The request waits.
         case scheduled
-        /// It waits, in place of an earlier one of its identifier.
+        /// The request waits, in place of an earlier one of its identifier.
         case replaced
     }
 
