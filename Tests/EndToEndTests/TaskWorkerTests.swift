@@ -30,6 +30,11 @@ struct TaskWorkerTests {
         }
     }
 
+    private func stop(_ process: ChildProcess) throws {
+        process.send(SIGTERM)
+        #expect(try process.finish().status == 0)
+    }
+
     private static func task(_ kind: String, _ more: String = "") -> String {
         #""kind":"\#(kind)","task":"com.example.a","attempt":2,"timeLeft":60000\#(more)"#
     }
@@ -43,8 +48,7 @@ struct TaskWorkerTests {
         #expect(
             query == ["slots=1", "name=w", "task=b", "task=com.example.*", "session=photos", "push=0", "resource=gpu"]
         )
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
+        try self.stop(worker)
     }
 
     @Test("With pushes the subscription says nothing of them, and without tasks nothing of tasks")
@@ -53,12 +57,10 @@ struct TaskWorkerTests {
         let line = ["worker", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t", "--name", "w"]
         let both = try ChildProcess(RunningGateway.program, line + ["--task", "a", "--", "true"])
         #expect(try peer.path("/wakes") == "/v1/topics/t/wakes?slots=1&name=w&task=a")
-        both.send(SIGTERM)
-        #expect(try both.finish().status == 0)
+        try self.stop(both)
         let former = try ChildProcess(RunningGateway.program, line + ["--", "true"])
         #expect(try peer.path("/wakes") == "/v1/topics/t/wakes?slots=1&name=w")
-        former.send(SIGTERM)
-        #expect(try former.finish().status == 0)
+        try self.stop(former)
     }
 
     @Test("Exit status 0 is success, and everything else failure", arguments: [0, 1, 3, 77])
@@ -68,6 +70,7 @@ struct TaskWorkerTests {
         try peer.wake("w1", Self.task("processing"))
         #expect(try peer.request("/v1/wakes/w1") == #"{"success":\#(status == 0)}"#)
         if status != 0 { try self.says(worker, "the command of wake w1 ended with exit status \(status)") }
+        try self.stop(worker)
     }
 
     @Test("A command finds its task or session in its environment, and nothing of another's")
@@ -92,25 +95,28 @@ struct TaskWorkerTests {
         #expect(try worker.line() == "w3 urlSession||photos|4|1|ab")
         #expect(try worker.line() == "w3 ||||")
         #expect(try peer.request("/v1/wakes/w3") == #"{"success":true}"#)
+        try self.stop(worker)
     }
 
     @Test("Progress is told as the command tells it, and the last of it before the outcome", arguments: ["bash", "sh"])
     func progress(shell: String) throws {
         let peer = try ScriptedGateway()
         let script = """
-            exec \(shell) -c 'echo "progress 10/100 Exporting" >&$WAKEGATE_PROGRESS_FD; until [ -e go ]; do tail -n 0 /dev/null; done
+            exec \(shell) -c 'echo "progress 10/100 Exporting" >&$WAKEGATE_PROGRESS_FD
+            until [ -e go ]; do tail -n 0 /dev/null; done
             printf "progress 50/100\\nprogress 99/100 nearly\\nprogress 100/100" >&$WAKEGATE_PROGRESS_FD'
             """
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: folder) }
-        _ = try self.worker(peer, script: "cd \(folder.path); \(script)")
+        let worker = try self.worker(peer, script: "cd \(folder.path); \(script)")
         try peer.wake("w1", Self.task("continued"))
         #expect(try peer.request("/w1/progress") == #"{"completed":10,"total":100,"subtitle":"Exporting"}"#)
         try Data().write(to: folder.appendingPathComponent("go"))
         // The line without an end is none.
         #expect(try peer.request("/w1/progress") == #"{"completed":99,"total":100,"subtitle":"nearly"}"#)
         #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
+        try self.stop(worker)
     }
 
     @Test("A command that floods its progress is told of once a second, and others run meanwhile")
@@ -163,11 +169,12 @@ struct TaskWorkerTests {
             trap 'exit 9' TERM; echo "progress 1/2" >&$WAKEGATE_PROGRESS_FD
             until [ $SECONDS -ge 6 ]; do read -t 0.2 <> <(:); done
             """
-        _ = try self.worker(peer, script: script)
+        let worker = try self.worker(peer, script: script)
         let wake = #""kind":"continued","task":"com.example.a","timeLeft":4000"#
         try peer.wake("w1", wake)
         try peer.request("/w1/progress")
         #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
+        try self.stop(worker)
     }
 
     @Test(
@@ -202,7 +209,6 @@ struct TaskWorkerTests {
         try self.says(watch, "subscribing again in")
         try peer.event("conditions", change)
         #expect(try watch.line() == change)
-        watch.send(SIGTERM)
-        #expect(try watch.finish().status == 0)
+        try self.stop(watch)
     }
 }
