@@ -1,16 +1,7 @@
 package import Bytes
 
-/// The events of a worker's stream, as a gateway writes them. The writer is to be empty.
+/// The events of a worker's stream besides wakes, as a gateway writes them. The writer is to be empty.
 extension Wake {
-    /// Writes the event that tells of the wake on its worker's stream.
-    package func writeEvent(to writer: inout JSONWriter) {
-        writer.buffer.append("event: wake\nid: ")
-        self.id.write(to: &writer.buffer)
-        writer.buffer.append("\ndata: ")
-        self.write(to: &writer)
-        writer.buffer.append("\n\n")
-    }
-
     /// Writes the event that says that a wake's time is over.
     ///
     /// - `reason`: why; nil when it is not told.

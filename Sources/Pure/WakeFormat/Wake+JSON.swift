@@ -131,3 +131,14 @@ extension WakeTrace {
         writer.integer(self.linksDropped)
     }
 }
+
+extension Wake {
+    /// Writes the event that tells of the wake on its worker's stream. The writer is to be empty.
+    package func writeEvent(to writer: inout JSONWriter) {
+        writer.buffer.append("event: wake\nid: ")
+        self.id.write(to: &writer.buffer)
+        writer.buffer.append("\ndata: ")
+        self.write(to: &writer)
+        writer.buffer.append("\n\n")
+    }
+}

@@ -1,68 +1,72 @@
-import DeviceEngine
 import Foundation
-import LaunchPolicy
-import Simulation
 import Testing
 import WakeGateTestKit
 
 @Suite("The engine and the simulator agree", .timeLimit(.minutes(15)))
 struct ConformanceTests {
-    private static let folder = Checkout.root.appending(path: "Tests/Pure/SimulationTests/Vectors")
+    /// A worked example, by its folder and its name.
+    struct Example: CustomTestStringConvertible, Sendable {
+        let folder: String
+        let name: String
 
-    private static let names: [String] = {
-        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        return files.filter { $0.hasSuffix(".trace.jsonl") }.sorted()
-    }()
+        var testDescription: String { self.name }
+
+        var lines: [String] {
+            get throws {
+                let path = "Tests/Pure/SimulationTests/\(self.folder)/\(self.name)"
+                let text = try String(contentsOf: Checkout.root.appending(path: path), encoding: .utf8)
+                return text.split(separator: "\n").map(String.init)
+            }
+        }
+
+        static func all(_ folder: String) -> [Example] {
+            let root = Checkout.root.appending(path: "Tests/Pure/SimulationTests/\(folder)")
+            let files = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
+            return files.filter { $0.hasSuffix(".trace.jsonl") }.sorted().map { Example(folder: folder, name: $0) }
+        }
+    }
+
+    private static let ofPushes = Example.all("Vectors")
+    private static let ofTasks = Example.all("BackgroundVectors")
+
+    /// The seed to replay, from the environment.
+    private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_SEED"].flatMap(UInt64.init)
+    /// How many more seeds than in `swift test`, from the environment.
+    private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_TRACE_FACTOR"].flatMap(UInt64.init) ?? 1
+    private static let groups: UInt64 = 4
+    private static let seedsInGroup: UInt64 = 100
+
+    private static func seeds(_ group: UInt64) -> [UInt64] {
+        guard let replayed else {
+            let count = self.seedsInGroup * self.factor
+            return (0..<count).map { group * count + $0 + 1 }
+        }
+        return group == 0 ? [replayed] : []
+    }
 
     @Test("There are worked examples to compare")
     func found() {
-        #expect(Self.names.count >= 49)
+        #expect(Self.ofPushes.count >= 49)
+        #expect(Self.ofTasks.count >= 51)
     }
 
-    @Test("Dispatcher and engine do with a trace what the simulator says, to the millisecond", arguments: names)
-    func agrees(name: String) throws {
-        let text = try String(contentsOf: Self.folder.appending(path: name), encoding: .utf8)
-        let trace = text.split(separator: "\n").map(String.init)
-        var expected: [String: [String]] = [:]
-        var simulator = try Simulator()
-        func note(_ line: OutcomeLine) {
-            expected[line.device, default: []].append(Self.text(line))
-        }
-        for line in trace { try simulator.take(line, output: note) }
-        let summary = simulator.finish(output: note)
-        let driver = TraceDriver()
-        for line in trace { try driver.take(line) }
-        driver.finish()
-        #expect(!expected.isEmpty)
-        for (device, lines) in expected {
-            #expect(driver.lines[device] == lines, "device \(device)")
-        }
-        #expect(Set(driver.lines.keys) == Set(expected.keys))
-        let launches = expected.values.joined().count { $0.contains(" launch ") }
-        #expect(driver.deliveryCount == launches)
-        Self.compare(driver.books, summary)
+    @Test(
+        "Dispatcher and engine do with a trace what the simulator says, to the millisecond",
+        arguments: ofPushes + ofTasks
+    )
+    func agrees(example: Example) throws {
+        let comparison = try TraceComparison(try example.lines)
+        #expect(comparison.differences.isEmpty)
+        #expect(comparison.lineCount > 0)
     }
 
-    private static func compare(_ books: Books, _ summary: Summary) {
-        #expect(books.accepted == Int64(summary.accepted) && books.launched == Int64(summary.launched))
-        #expect(books.completed == Int64(summary.completed) && books.coalesced == Int64(summary.coalesced))
-        #expect(books.pending == Int64(summary.pending) && books.inFlight == Int64(summary.inFlight))
-        for reason in DiscardReason.allCases {
-            #expect(books.discarded[reason] == Int64(summary.discarded[reason] ?? 0))
+    @Test("And so they do with random traces of pushes, requests and sessions", arguments: 0..<groups)
+    func agreesAtRandom(group: UInt64) throws {
+        for seed in Self.seeds(group) {
+            let trace = TaskTrace(seed: seed)
+            let comparison = try TraceComparison(trace.headers + trace.steps.map(\.line))
+            guard let first = comparison.differences.first else { continue }
+            Issue.record("replay with WAKEGATE_SEED=\(seed): \(first); \(comparison.differences.count) in all")
         }
-        for outcome in WakeOutcome.allCases {
-            #expect(books.results[outcome] == Int64(summary.results[outcome] ?? 0))
-        }
-    }
-
-    private static func text(_ line: OutcomeLine) -> String {
-        let what =
-            switch line.event {
-            case .push(let disposition): "push \(disposition.rawValue)"
-            case .launch(let coalesced, let attempt): "launch \(coalesced) \(attempt)"
-            case .result(let outcome): "result \(outcome.rawValue)"
-            case .discard(let reason): "discard \(reason.rawValue)"
-            }
-        return "\(line.moment.milliseconds) \(line.apnsID) \(what)"
     }
 }

@@ -24,7 +24,7 @@ enum EventStreamTarget {
             if let wake = WakeMessage(event.data) {
                 try self.checkTimes(wake)
                 let variables = WakeNotification(wake).commandEnvironment
-                try promise((6...8).contains(variables.count), "a wake has six variables, and two of its trace")
+                try promise((7...9).contains(variables.count), "a wake has seven variables, and two of its trace")
             }
             try self.checkTask(event)
         }

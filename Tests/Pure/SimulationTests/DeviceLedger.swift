@@ -1,5 +1,6 @@
 import LaunchPolicy
 import Simulation
+import WakeGateTestKit
 
 /// Follows one device by its outcome lines and the trace alone, and notes each promise that is broken.
 ///

@@ -1,4 +1,5 @@
 import LaunchPolicy
+import WakeGateTestKit
 
 /// Which launches of one device were charged, and whether each kept to interval, allowance and budget.
 struct LaunchCharges {
@@ -23,7 +24,7 @@ struct LaunchCharges {
         _ priority: Int,
         _ now: Int64,
         _ states: [DeviceFacts],
-        _ limits: TraceFacts.Limits,
+        _ limits: TraceLimits,
         _ sightings: inout Sightings
     ) -> [(Violation.Promise, String)] {
         self.isLatestCharged = false
@@ -54,7 +55,7 @@ struct LaunchCharges {
         return broken
     }
 
-    mutating func ended(_ outcome: WakeOutcome, _ limits: TraceFacts.Limits) {
+    mutating func ended(_ outcome: WakeOutcome, _ limits: TraceLimits) {
         switch outcome {
         case .newData: self.penalty = 0
         case .noData, .failed: break
@@ -68,7 +69,7 @@ struct LaunchCharges {
         _ priority: Int,
         _ now: Int64,
         _ state: DeviceFacts,
-        _ limits: TraceFacts.Limits,
+        _ limits: TraceLimits,
         asImmediate: Bool = false
     ) -> Bool {
         guard let last = self.kept.last, priority < 10 || asImmediate else { return true }
@@ -76,7 +77,7 @@ struct LaunchCharges {
     }
 
     /// Counts the launches of the latest budget window.
-    private func budgetFault(_ limits: TraceFacts.Limits, _ sightings: inout Sightings) -> String? {
+    private func budgetFault(_ limits: TraceLimits, _ sightings: inout Sightings) -> String? {
         var start = Int64.min
         var count: Int64 = 0
         for charge in self.kept {
@@ -91,7 +92,7 @@ struct LaunchCharges {
     }
 
     /// No run of jumps may be longer than the burst and what was refilled during it.
-    private func allowanceFault(_ limits: TraceFacts.Limits) -> String? {
+    private func allowanceFault(_ limits: TraceLimits) -> String? {
         let jumps = self.kept.filter(\.jumped).map(\.moment)
         guard let last = jumps.last else { return nil }
         for (index, first) in jumps.enumerated() {

@@ -48,7 +48,7 @@ extension RandomTrace {
         var limits = self.facts.limits
         func choose(
             _ name: String,
-            _ field: WritableKeyPath<TraceFacts.Limits, Int64>,
+            _ field: WritableKeyPath<TraceLimits, Int64>,
             _ unit: Int64,
             _ values: [Int64]
         ) {

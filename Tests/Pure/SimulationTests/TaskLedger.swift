@@ -1,5 +1,6 @@
 import LaunchPolicy
 import Simulation
+import WakeGateTestKit
 
 /// Follows one device by the events of a trace and the lines of the outcome, and notes each promise that is broken.
 ///
@@ -46,6 +47,12 @@ struct TaskLedger {
         var isCancelled = false
     }
 
+    struct Charge {
+        var moment: Int64
+        /// Whether it came on the immediate allowance, before the interval was over.
+        var jumped: Bool
+    }
+
     /// A line that has to come next.
     struct Must: Equatable {
         var event: String
@@ -73,7 +80,7 @@ struct TaskLedger {
     private var arriving: Item?
     private var penalty: Int64 = 0
     /// The short lane's launches that were charged and not lost.
-    private var charges: [Int64] = []
+    private var charges: [Charge] = []
     private var processingLaunches: [Int64] = []
     private var lastUse: Int64?
     private var hours: [Int64] = []
@@ -90,6 +97,7 @@ struct TaskLedger {
 
     private mutating func moved(to moment: Int64) {
         if moment < self.now { self.broke("order: time runs backwards") }
+        if moment > self.trace.until ?? .max { self.broke("end: something happens after the end") }
         self.now = moment
         for flight in self.flights where flight.end.moment < moment {
             self.broke("overdue: \(flight.item.name) should be \(flight.end.outcome) since \(flight.end.moment) ms")
@@ -109,7 +117,7 @@ struct TaskLedger {
         for flight in self.flights where flight.end.moment <= moment {
             self.broke("overdue: \(flight.item.name) should be \(flight.end.outcome)")
         }
-        for item in self.waiting where self.mayLaunch(item, at: moment) == true {
+        for item in self.waiting where self.mayLaunch(item, at: moment) {
             self.broke("idle: \(item.name) may launch and does not")
         }
     }
@@ -128,30 +136,38 @@ extension TaskLedger {
         let state = self.state
         let isHot = state.thermalState == "critical" || state.thermalState == "serious"
         switch item.kind {
-        case "push": return state.isHeld(item.priority)
-        case "urlSession": return state.isHeld(5)
+        case "push": return state.isHeld(item.priority, criticalBattery: self.trace.limits.criticalBattery)
+        case "urlSession": return state.isHeld(5, criticalBattery: self.trace.limits.criticalBattery)
         case "continued": return state.thermalState == "critical"
         default: break
         }
         if state.appState != "background" || state.backgroundRefresh != "available" || isHot { return true }
-        if state.batteryLevel < 0.2 && !state.charging { return true }
+        if state.batteryLevel < self.trace.limits.criticalBattery && !state.charging { return true }
         let window = self.trace.taskLimits.usageWindow
         if window > 0, let last = self.lastUse, moment - last >= window { return true }
         if item.kind == "appRefresh" { return !state.network }
         return state.lowPowerMode || item.needsNetwork && !state.network || item.needsPower && !state.charging
     }
 
-    /// From when the interval and the budget allow what has priority 5; the past while the device is in use.
-    private func eligible() -> Int64 {
+    /// From when the interval, the allowance and the budget allow what has `priority`; the past while the device is in
+    /// use.
+    private func eligible(_ priority: Int = 5) -> Int64 {
         let limits = self.trace.limits
-        guard !self.state.isActive, let last = self.charges.last else { return .min }
-        var window = self.charges[0]
+        guard !self.state.isActive, let last = self.charges.last?.moment else { return .min }
+        var window = self.charges[0].moment
         var count: Int64 = 0
+        var allowance = Int64.min
         for charge in self.charges {
-            if charge >= window + limits.budgetWindow { (window, count) = (charge, 0) }
+            if charge.moment >= window + limits.budgetWindow { (window, count) = (charge.moment, 0) }
             count += 1
+            if charge.jumped { allowance = max(allowance, charge.moment) + limits.immediateRefill }
         }
-        let spaced = last + limits.interval(penalty: self.penalty, priority: 5, self.state)
+        var spaced = last + limits.interval(penalty: self.penalty, priority: priority, self.state)
+        if priority == 10 {
+            // Before the first jump all of the allowance is left.
+            let refilled = (limits.immediateBurst - 1) * limits.immediateRefill
+            spaced = allowance == .min ? .min : min(spaced, allowance - refilled)
+        }
         return count < limits.dailyLaunches ? spaced : max(spaced, window + limits.budgetWindow)
     }
 
@@ -170,16 +186,14 @@ extension TaskLedger {
         return moment
     }
 
-    /// Whether `item` may launch at `moment`; nil for a push of priority 10 that would have to jump the interval.
-    private func mayLaunch(_ item: Item, at moment: Int64) -> Bool? {
+    /// Whether `item` may launch at `moment`.
+    private func mayLaunch(_ item: Item, at moment: Int64) -> Bool {
         guard !self.isFull(item.lane), !self.isHeld(item, at: moment), moment < item.expiry else { return false }
         switch item.kind {
         case "continued": return true
         case "urlSession": return moment >= self.eligible()
         case "appRefresh": return moment >= self.putOff(max(item.place.since, self.eligible()))
-        case "push":
-            let isDue = moment >= self.eligible()
-            return item.priority == 10 && !isDue ? nil : isDue
+        case "push": return moment >= self.eligible(item.priority)
         default:
             guard moment >= item.place.since else { return false }
             var interval = self.trace.taskLimits.processingInterval
@@ -354,7 +368,7 @@ extension TaskLedger {
         let place = Place(since: max(self.now, earliest), arrival: self.arrived())
         var item = Item(name: name, kind: request.kind, place: place)
         (item.needsNetwork, item.needsPower) = (request.needsNetwork, request.needsPower)
-        let isLaunched = self.mayLaunch(item, at: self.now) == true
+        let isLaunched = self.mayLaunch(item, at: self.now)
         self.waiting.append(item)
         let expected = isLaunched ? "launched" : before > self.waiting.count - 1 ? "replaced" : "scheduled"
         if disposition != expected { self.broke("disposition: \(name) is \(disposition), not \(expected)") }
@@ -388,12 +402,12 @@ extension TaskLedger {
         if isAtOnce, kind == "push" { alive.expiry = .max }
         self.sightings.saw("launch.\(kind)")
         let eligible = max(item.place.since, self.eligible())
-        if kind == "appRefresh", self.putOff(eligible) > eligible { self.sightings.saw("refresh.putOff") }
+        if kind == "appRefresh" { self.sawRefresh(eligible) }
         if self.isFull(item.lane) { self.broke("room: \(name) launched beside another") }
-        if self.mayLaunch(alive, at: self.now) == false { self.broke("too early: \(name) may not launch") }
-        if self.changed < self.now, self.mayLaunch(item, at: self.now - 1) == true { self.broke("too late: \(name)") }
+        if !self.mayLaunch(alive, at: self.now) { self.broke("too early: \(name) may not launch") }
+        if self.changed < self.now, self.mayLaunch(item, at: self.now - 1) { self.broke("too late: \(name)") }
         for other in self.waiting
-        where other.lane == item.lane && other.place < item.place && self.mayLaunch(other, at: self.now) == true {
+        where other.lane == item.lane && other.place < item.place && self.mayLaunch(other, at: self.now) {
             self.broke("turn: \(name) launched before \(other.name)")
         }
         item.attempts += 1
@@ -403,10 +417,25 @@ extension TaskLedger {
         if item.count != count { self.broke("count: \(name) stands for \(count), not \(item.count)") }
         self.waiting.remove(at: index)
         let isCharged = item.lane == "short" && !self.state.isActive
-        if isCharged { self.charges.append(self.now) }
+        if isCharged { self.charge(item) }
         if kind == "processing" { self.processingLaunches.append(self.now) }
         let end = self.end(item)
         self.flights.append(Flight(item: item, launchedAt: self.now, end: end, isCharged: isCharged))
+    }
+
+    private mutating func sawRefresh(_ eligible: Int64) {
+        if self.putOff(eligible) > eligible { self.sightings.saw("refresh.putOff") }
+        let habits = Set(self.hours.map { $0 % 24 })
+        let (hour, hourOfLead) = (self.now / 3_600_000, (self.now + self.trace.taskLimits.refreshLead) / 3_600_000)
+        if hourOfLead > hour, habits.contains(hourOfLead % 24) { self.sightings.saw("refresh.inLead") }
+    }
+
+    private mutating func charge(_ item: Item) {
+        let priority = item.kind == "push" ? item.priority : 5
+        let interval = self.trace.limits.interval(penalty: self.penalty, priority: 10, self.state)
+        let jumped = priority == 10 && self.now < (self.charges.last?.moment ?? .min / 2) + interval
+        if jumped { self.sightings.saw("push.jumped") }
+        self.charges.append(Charge(moment: self.now, jumped: jumped))
     }
 
     /// How and when a wake that is launched now ends by itself.

@@ -1,5 +1,6 @@
 import LaunchPolicy
 import Simulation
+import WakeGateTestKit
 
 /// One random trace of background tasks, simulated and judged.
 struct TaskRun {
@@ -18,7 +19,13 @@ struct TaskRun {
         }
         for header in trace.headers { try feed(header) }
         var settled: Int64 = -1
+        let end = trace.until ?? .max
         for step in trace.steps {
+            // What comes after the end changes nothing.
+            guard step.moment <= end else {
+                try feed(step.line)
+                continue
+            }
             if ledgers[step.device] == nil { ledgers[step.device] = TaskLedger(name: step.device, trace: trace) }
             if step.moment > settled { try feed(step.barrier) }
             settled = step.moment
@@ -31,7 +38,7 @@ struct TaskRun {
             tasks: { ledgers[$0.device]?.follow($0) }
         )
         for name in ledgers.keys.sorted() {
-            ledgers[name]?.settled(at: Int64(1) << 50)
+            ledgers[name]?.settled(at: min(Int64(1) << 50, end))
             self.violations += ledgers[name]?.violations ?? []
             self.sightings.add(ledgers[name]?.sightings ?? Sightings())
         }
@@ -50,10 +57,11 @@ struct TaskRun {
         if sessions.finished != handled + sessions.waiting + sessions.inFlight {
             self.violations.append("conservation: the books of transfers do not balance: \(summary.json)")
         }
-        if tasks.inFlight > 0 || sessions.inFlight > 0 || sessions.waiting > 0 {
+        if trace.until != nil { self.sightings.saw("trace.cut") }
+        if trace.until == nil, tasks.inFlight > 0 || sessions.inFlight > 0 || sessions.waiting > 0 {
             self.violations.append("starvation: something never ended: \(summary.json)")
         }
-        if tasks.waiting > 0, trace.taskLimits.usageWindow == 0 {
+        if trace.until == nil, tasks.waiting > 0, trace.taskLimits.usageWindow == 0 {
             self.violations.append("starvation: a request never launched: \(summary.json)")
         }
         func total(_ count: (TaskLedger) -> Int) -> Int { ledgers.map(count).reduce(0, +) }
@@ -62,6 +70,12 @@ struct TaskRun {
         var counted = [total(\.books.tasks.submitted), total(\.books.tasks.replaced), total(\.books.tasks.cancelled)]
         counted += [total { $0.waiting.count(where: \.isRequest) }, total(\.books.sessions.finished)]
         counted += [total(\.books.sessions.refused), total(\.books.sessions.completed)]
+        told += [tasks.inFlight, sessions.waiting, sessions.inFlight, summary.pending, summary.inFlight]
+        counted += [total { $0.flights.count(where: \.item.isRequest) }]
+        counted += [total { $0.waiting.filter { $0.kind == "urlSession" }.map(\.count).reduce(0, +) }]
+        counted += [total { $0.flights.filter { $0.item.kind == "urlSession" }.map(\.item.count).reduce(0, +) }]
+        counted.append(total { $0.waiting.count { $0.kind == "push" } })
+        counted.append(total { $0.flights.count { $0.item.kind == "push" } })
         for outcome in TaskOutcome.allCases {
             told += [tasks.results[outcome] ?? 0, sessions.results[outcome] ?? 0]
             counted.append(total { $0.books.tasks.results[outcome] ?? 0 })

@@ -1,8 +1,6 @@
-import WakeGateTestKit
-
 extension SeededGenerator {
     /// True `percent` times in a hundred, on average.
-    mutating func chance(_ percent: Int) -> Bool {
+    package mutating func chance(_ percent: Int) -> Bool {
         self.number(below: 100) < percent
     }
 }

@@ -1,8 +1,6 @@
-import WakeGateTestKit
-
 /// A random trace of pushes, requests and sessions, made so that the corners of the rules are met often.
-struct TaskTrace {
-    enum Event {
+package struct TaskTrace {
+    package enum Event {
         case push(name: String, priority: Int, expiration: Int64?)
         case report(DeviceFacts)
         case submit(Request)
@@ -10,59 +8,69 @@ struct TaskTrace {
         case cancel(String)
     }
 
-    struct Request {
-        var identifier: String
-        var kind: String
-        var earliestBegin: Int64?
-        var needsNetwork = false
-        var needsPower = false
-        var fails = false
+    package struct Request {
+        package var identifier: String
+        package var kind: String
+        package var earliestBegin: Int64?
+        package var needsNetwork = false
+        package var needsPower = false
+        package var fails = false
     }
 
-    struct Step {
-        var moment: Int64
-        var device: String
-        var event: Event
-        var line: String
+    package struct Step {
+        package var moment: Int64
+        package var device: String
+        package var event: Event
+        package var line: String
 
         /// An event of the same moment and device that does nothing: all that happens before comes out with it.
-        var barrier: String {
+        package var barrier: String {
             #"{"t": \#(TaskTrace.seconds(self.moment)), "device": "\#(self.device)", "cancel": "-"}"#
         }
     }
 
     /// How a wake ends: the answer, milliseconds after the launch, and every how many of them it advances.
-    struct Answer {
-        var outcome: String
-        var delay: Int64
-        var advance: Int64?
+    package struct Answer {
+        package var outcome: String
+        package var delay: Int64
+        package var advance: Int64?
+
+        package init(outcome: String, delay: Int64, advance: Int64? = nil) {
+            self.outcome = outcome
+            self.delay = delay
+            self.advance = advance
+        }
     }
 
     /// The parameters of background tasks, in milliseconds.
-    struct Limits {
-        var processingWindow: Int64 = 600_000
-        var processingInterval: Int64 = 3_600_000
-        var progressWindow: Int64 = 60_000
-        var continuedMax: Int64 = 1
-        var usageWindow: Int64 = 0
-        var refreshFlex: Int64 = 14_400_000
-        var refreshLead: Int64 = 900_000
+    package struct Limits {
+        package var processingWindow: Int64 = 600_000
+        package var processingInterval: Int64 = 3_600_000
+        package var progressWindow: Int64 = 60_000
+        package var continuedMax: Int64 = 1
+        package var usageWindow: Int64 = 0
+        package var refreshFlex: Int64 = 14_400_000
+        package var refreshLead: Int64 = 900_000
     }
 
-    private(set) var headers: [String] = []
-    private(set) var steps: [Step] = []
-    private(set) var limits = TraceFacts.Limits()
-    private(set) var taskLimits = Limits()
-    private(set) var worker = [Answer(outcome: "newData", delay: 1000)]
-    private(set) var answers: [String: [Answer]] = [:]
+    package private(set) var headers: [String] = []
+    package private(set) var steps: [Step] = []
+    package private(set) var limits = TraceLimits()
+    package private(set) var taskLimits = Limits()
+    package private(set) var worker = [Answer(outcome: "newData", delay: 1000)]
+    package private(set) var answers: [String: [Answer]] = [:]
     /// The identifiers that are permitted; nil is all.
-    private(set) var permitted: Set<String>?
+    package private(set) var permitted: Set<String>?
+    /// The last moment of the simulation; nil when it goes on until nothing more can happen.
+    package private(set) var until: Int64?
 
     private var random: SeededGenerator
     private var now: Int64
     private var states: [String: DeviceFacts] = [:]
     /// The identifier that was submitted last.
     private var latest: String?
+    /// The hour of the day at which a device is habitually used.
+    private var habit: Int64?
     private let isSlow: Bool
     /// How many events in a hundred are of sessions.
     private let sessionShare: Int
@@ -73,7 +81,7 @@ struct TaskTrace {
     private let identifiers: [String]
     private let sessions: [String]
 
-    init(seed: UInt64) {
+    package init(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         self.now = 0
         self.isSlow = random.chance(40)
@@ -85,12 +93,9 @@ struct TaskTrace {
         self.random = random
         self.addLimits()
         self.addAnswers()
-        if self.random.chance(15) {
-            self.headers.append(#"{"permitted": ["a.*", "b.c1"]}"#)
-            self.permitted = Set(self.identifiers.filter { $0.hasPrefix("a.") || $0 == "b.c1" })
-        }
-        let devices = (0..<self.random.pick([1, 1, 2])).map { "d\($0)" }
-        if self.isSlow, self.random.chance(50) { self.addHabit(devices[0]) }
+        if self.random.chance(15) { self.addPermission() }
+        let devices = (0..<self.random.pick([1, 1, 2, 4])).map { "d\($0)" }
+        if self.isSlow, self.random.chance(70) { self.addHabit(devices[0]) }
         for _ in 0..<self.random.pick([10, 30, 60]) {
             self.addPause()
             self.addStep(self.random.pick(devices))
@@ -106,9 +111,14 @@ struct TaskTrace {
             state.appState = "background"
             self.add(device, .report(state))
         }
+        guard self.random.chance(10) else { return }
+        // The headers of a trace may stand in any order.
+        let until = self.random.pick([self.now / 3, self.now / 2, self.now, self.now + 1_800_000])
+        self.headers.insert("{\"until\": \(Self.seconds(until))}", at: 0)
+        self.until = until
     }
 
-    static func seconds(_ milliseconds: Int64) -> String {
+    package static func seconds(_ milliseconds: Int64) -> String {
         let rest = String(1000 + milliseconds % 1000).dropFirst()
         return "\(milliseconds / 1000).\(rest)"
     }
@@ -117,6 +127,13 @@ struct TaskTrace {
         let quick: [Int64] = [0, 0, 0, 1, 500, 1000, 2000, 4999, 5000, 30_000, 60_000, 900_000]
         let slow: [Int64] = [0, 0, 1000, 60_000, 3_600_000, 7_200_000, 21_600_000, 39_600_000, 43_200_000, 86_400_000]
         self.now += self.random.pick(self.isSlow ? slow : quick)
+        guard let habit = self.habit, self.random.chance(15) else { return }
+        // Right before, in the lead of and within the next habitual hour.
+        let day: Int64 = 86_400_000
+        let next = (self.now - habit * 3_600_000 + day) / day * day + habit * 3_600_000
+        let lead = self.taskLimits.refreshLead
+        let before = [lead + 7_200_000, lead + 60_000, lead + 1, lead, lead - 1, lead / 2, 0, -1_800_000]
+        self.now = max(self.now, next - self.random.pick(before))
     }
 }
 
@@ -141,6 +158,7 @@ extension TaskTrace {
         limits.maxPenalty = choose("maxPenalty", 1, [0, 1, 4]) ?? limits.maxPenalty
         limits.maxInterval = choose("maxInterval", 1000, [20, 3600, 14_400]) ?? limits.maxInterval
         limits.defaultTTL = choose("defaultTTL", 1000, [600, 2_592_000]) ?? limits.defaultTTL
+        limits.immediateRefill = choose("immediateRefill", 1000, [5, 60, 900]) ?? limits.immediateRefill
         var tasks = self.taskLimits
         tasks.processingWindow = choose("processingWindow", 1000, [5, 60, 600]) ?? tasks.processingWindow
         tasks.processingInterval = choose("processingInterval", 1000, [5, 60, 3600]) ?? tasks.processingInterval
@@ -149,9 +167,30 @@ extension TaskTrace {
         tasks.usageWindow = choose("usageWindow", 1000, [0, 5, 3600, 604_800]) ?? tasks.usageWindow
         tasks.refreshFlex = choose("refreshFlex", 1000, [0, 3600, 14_400, 100_000]) ?? tasks.refreshFlex
         tasks.refreshLead = choose("refreshLead", 1000, [0, 900, 5400]) ?? tasks.refreshLead
+        if self.random.chance(50) {
+            limits.criticalBattery = self.random.pick([0, 0.2, 0.5])
+            members.append("\"criticalBattery\": \(limits.criticalBattery)")
+        }
         self.limits = limits
         self.taskLimits = tasks
         self.headers.append("{\"policy\": {\(members.joined(separator: ", "))}}")
+    }
+
+    private mutating func addPermission() {
+        let choices = [["a.*", "b.c1"], ["b.*"], ["a.r0", "a.p*", "b"], ["a.r1.*", "a.p0", "b.c*", "b.c.*"], []]
+        // The last line of several counts.
+        for patterns in (0..<self.random.pick([1, 1, 2])).map({ _ in self.random.pick(choices) }) {
+            self.headers.append("{\"permitted\": [\(patterns.map { "\"\($0)\"" }.joined(separator: ", "))]}")
+            self.permitted = Set(
+                self.identifiers.filter { identifier in
+                    patterns.contains { pattern in
+                        let beginning = String(pattern.dropLast())
+                        return pattern == identifier
+                            || pattern.hasSuffix(".*") && identifier.hasPrefix(beginning) && identifier != beginning
+                    }
+                }
+            )
+        }
     }
 
     private mutating func addAnswers() {
@@ -160,6 +199,13 @@ extension TaskTrace {
         func text(_ answer: Answer) -> String {
             let advance = answer.advance.map { ", \(Self.seconds($0))" } ?? ""
             return "[\"\(answer.outcome)\", \(Self.seconds(answer.delay))\(advance)]"
+        }
+        // A line that comes later adds to this one, or takes its place.
+        if self.random.chance(30) {
+            let former = Answer(outcome: "failure", delay: 7000)
+            let name = self.random.pick(self.identifiers)
+            self.answers[name] = [former]
+            self.headers.append("{\"tasks\": {\"\(name)\": [\(text(former))]}}")
         }
         var members: [String] = []
         for name in Set(self.identifiers + self.sessions).sorted() where self.random.chance(60) {
@@ -207,7 +253,9 @@ extension TaskTrace {
         let kinds =
             identifier.hasPrefix("a.r")
             ? ["appRefresh"] : identifier.hasPrefix("a.p") ? ["processing"] : ["continued", "continued"]
-        let kind = self.random.chance(8) ? self.random.pick(["appRefresh", "processing", "continued"]) : kinds[0]
+        var kind = self.random.chance(8) ? self.random.pick(["appRefresh", "processing", "continued"]) : kinds[0]
+        // Habits are there for refreshes.
+        if self.habit != nil, self.random.chance(40) { kind = "appRefresh" }
         var request = Request(identifier: identifier, kind: kind)
         if self.random.chance(40) {
             request.earliestBegin = self.now + self.random.pick([0, 1, 5000, 60_000, 3_600_000, 40_000_000])
@@ -223,7 +271,8 @@ extension TaskTrace {
 
     /// Uses of a device at the same hour of some days.
     private mutating func addHabit(_ device: String) {
-        let hour = Int64(self.random.number(below: 24)) * 3_600_000
+        let habit = Int64(self.random.number(below: 24))
+        let hour = habit * 3_600_000
         for day in 0..<Int64(self.random.pick([2, 3, 4])) {
             self.now = day * 86_400_000 + hour
             var state = DeviceFacts()
@@ -232,6 +281,7 @@ extension TaskTrace {
             self.now += 600_000
             self.add(device, .report(DeviceFacts()))
         }
+        self.habit = habit
         self.now += Int64(self.random.number(below: 86_400)) * 1000
     }
 
@@ -270,12 +320,9 @@ extension TaskTrace {
             let end = expiration.map { ", \"expiration\": \($0 == 0 ? "0" : Self.seconds($0))" } ?? ""
             body = #""push": {"apnsID": "\#(name)", "priority": \#(priority)\#(end)}"#
         case .report(let state):
+            let before = self.states[device] ?? DeviceFacts()
             self.states[device] = state
-            body = """
-                "conditions": {"appState": "\(state.appState)", "backgroundRefresh": "\(state.backgroundRefresh)", \
-                "batteryLevel": \(state.batteryLevel), "charging": \(state.charging), "lowPowerMode": \
-                \(state.lowPowerMode), "thermalState": "\(state.thermalState)", "network": \(state.network)}
-                """
+            body = "\"conditions\": {\(self.members(state, since: before))}"
         case .submit(let request):
             var members = ["\"identifier\": \"\(request.identifier)\"", "\"kind\": \"\(request.kind)\""]
             if let earliest = request.earliestBegin { members.append("\"earliestBegin\": \(Self.seconds(earliest))") }
@@ -288,5 +335,27 @@ extension TaskTrace {
         }
         let line = #"{"t": \#(Self.seconds(self.now)), "device": "\#(device)", \#(body)}"#
         self.steps.append(Step(moment: self.now, device: device, event: event, line: line))
+    }
+
+    /// What a report of `state` names: what is other than `before`, and at times the rest.
+    private mutating func members(_ state: DeviceFacts, since before: DeviceFacts) -> String {
+        var members: [String] = []
+        func add(_ name: String, _ value: String, _ isSame: Bool) {
+            if !isSame || self.random.chance(15) { members.append("\"\(name)\": \(value)") }
+        }
+        func add(_ name: String, _ field: KeyPath<DeviceFacts, String>) {
+            add(name, "\"\(state[keyPath: field])\"", state[keyPath: field] == before[keyPath: field])
+        }
+        func add(_ name: String, _ field: KeyPath<DeviceFacts, Bool>) {
+            add(name, "\(state[keyPath: field])", state[keyPath: field] == before[keyPath: field])
+        }
+        add("appState", \.appState)
+        add("backgroundRefresh", \.backgroundRefresh)
+        add("thermalState", \.thermalState)
+        add("charging", \.charging)
+        add("lowPowerMode", \.lowPowerMode)
+        add("network", \.network)
+        add("batteryLevel", "\(state.batteryLevel)", state.batteryLevel == before.batteryLevel)
+        return members.joined(separator: ", ")
     }
 }
