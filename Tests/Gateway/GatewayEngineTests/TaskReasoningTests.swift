@@ -34,7 +34,12 @@ struct TaskReasoningTests {
     }
 
     /// The member of a task in a device's list.
-    private func member(_ rig: DeskRig, _ name: String, of state: String = "waiting", _ index: Int = 0) throws -> String {
+    private func member(
+        _ rig: DeskRig,
+        _ name: String,
+        of state: String = "waiting",
+        _ index: Int = 0
+    ) throws -> String {
         let list = try self.answer(rig) { $0.listTasks(90, 1) }
         guard case .array(let tasks)? = list[state], tasks.indices.contains(index) else { return "" }
         guard case .string(let text)? = tasks[index][name] else { return tasks[index][name]?.described ?? "" }
@@ -119,15 +124,17 @@ struct TaskReasoningTests {
         #expect(try self.member(rig, "held") == "worker")
         #expect(
             try self.member(rig, "why")
-                == "The processing task is due, but no stream of \(EngineRig.topicName(0)) that subscribed with task=clean "
-                + "has a free slot for this device: start a worker that does, or give it more slots."
+                == "The processing task is due, but no stream of \(EngineRig.topicName(0)) that subscribed with "
+                + "task=clean has a free slot for this device: start a worker that does, or give it more slots."
         )
         rig.perform {
             $0.subscribe(3, tasks: ["clean"])
             $0.submit(4, 1, "other", .processing([]))
         }
         #expect(try self.member(rig, "why", of: "running").hasPrefix("The processing task has been running since "))
-        #expect(try self.member(rig, "deadline", of: "running") == "\(DeskRig.offset.wall(rig.rig.engine.now) + 600_000)")
+        #expect(
+            try self.member(rig, "deadline", of: "running") == "\(DeskRig.offset.wall(rig.rig.engine.now) + 600_000)"
+        )
         rig.perform {
             $0.conditions(5, 1) { $0.appState = .active }
             $0.subscribe(6, tasks: ["export"])

@@ -14,7 +14,8 @@ extension RequestBody {
         switch (object["result"], object["success"]) {
         case (let result, nil):
             guard case .string(let text)? = result, let result = FetchResult(rawValue: text) else {
-                let message = "result is \(result?.described ?? "missing"); send newData, noData or failed, or of a "
+                let message =
+                    "result is \(result?.described ?? "missing"); send newData, noData or failed, or of a "
                     + "task or a session success, true or false."
                 throw APIError(400, "BadResult", message)
             }
@@ -62,7 +63,8 @@ extension RequestBody {
     private static func text(_ field: String, of object: JSONValue) throws(APIError) -> String? {
         guard let value = object[field] else { return nil }
         guard case .string(let text) = value, text.utf8.count <= TaskRequestReader.textBytesMax else {
-            let message = "\(field) is \(value.described); it takes a text of at most "
+            let message =
+                "\(field) is \(value.described); it takes a text of at most "
                 + "\(TaskRequestReader.textBytesMax) bytes."
             throw APIError(400, "BadProgress", message)
         }
