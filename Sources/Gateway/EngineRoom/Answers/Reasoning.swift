@@ -66,7 +66,8 @@ struct Reasoning {
         case .battery:
             let critical = JSONNumber.percent(self.device.parameters.criticalBattery)
             return "The push is held because the battery is at \(JSONNumber.percent(conditions.batteryLevel)), below "
-                + "the critical \(critical), and not charging; it launches once the device reports more charge or a charger, or with a push of priority 10."
+                + "the critical \(critical), and not charging; it launches once the device reports more charge or a "
+                + "charger, or with a push of priority 10."
         case .priority:
             return "The push has priority 1, which never wakes a device: it launches once the device is active, or "
                 + "rides along with a more urgent push."
