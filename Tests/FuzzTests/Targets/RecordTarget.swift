@@ -14,7 +14,6 @@ enum RecordTarget {
             case .clock: try self.checkClock(content)
             case .topic: try self.checkTopic(content)
             case .device: try self.checkDevice(content)
-            case .tasks: try self.checkTasks(content)
             case .rejections: try self.checkRejections(key, content)
             case .policies: try self.checkPolicies(content)
             case .events: try self.checkEvents(content)
@@ -33,15 +32,6 @@ enum RecordTarget {
             let resumed = PolicyClock.resumed(clock, wall: 1_700_000_000_000, boot: 5, bootID: id, jumpMax: 1 << 40)
             try promise(resumed.clock.now(boot: 6) >= clock.now, "policy time went back")
         }
-    }
-
-    private static func checkTasks(_ content: ByteView) throws(BrokenPromise) {
-        guard let row = TaskRow(stored: content) else { return }
-        var written = ByteBuffer()
-        row.store(to: &written)
-        var again = ByteBuffer()
-        TaskRow(stored: written.view)?.store(to: &again)
-        try promise(again.view == written.view, "the tasks of a device changed when they were written anew")
     }
 
     private static func checkPolicies(_ content: ByteView) throws(BrokenPromise) {
