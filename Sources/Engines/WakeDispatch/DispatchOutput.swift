@@ -1,5 +1,6 @@
 package import Bytes
 package import DeviceEngine
+package import LaunchPolicy
 
 /// What the dispatcher tells workers. Whoever takes it keeps it back until the step is durable.
 package protocol DispatchOutput: AnyObject {
@@ -7,7 +8,7 @@ package protocol DispatchOutput: AnyObject {
     func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress)
 
     /// A wake the stream holds has expired: its worker should stop.
-    func expire(_ wake: WakeID, on stream: StreamAddress)
+    func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason)
 
     /// The stream no longer holds a wake it held, however that ended; not said of a stream that ended itself. Of a wake
     /// that has expired `expire` was said before.
@@ -15,6 +16,10 @@ package protocol DispatchOutput: AnyObject {
 
     /// The stream was asked to end, and holds no wake any more: it is forgotten, and may be ended.
     func drained(_ stream: StreamAddress)
+
+    /// Conditions of a device have changed, of which the stream hears: all of them as they are now. What changed several
+    /// times before it could be told is told once.
+    func conditionsChanged(_ token: DeviceToken, topic: String, _ conditions: Conditions, on stream: StreamAddress)
 }
 
 /// Where a worker's stream, or a request that waits for its answer, is found.

@@ -1,7 +1,8 @@
 import Bytes
+import DeviceEngine
 
 /// The streams of a topic that name devices: of each device those that are free for a push, the one with the fewest
-/// wakes first.
+/// wakes first, and those that take tasks or hear of conditions.
 ///
 /// Finding that one costs a look-up. A change of a stream costs a few steps of a heap for each device that it names, as
 /// does its end, however many other streams name them.
@@ -12,6 +13,8 @@ struct NamingStreams {
         fileprivate let queue: Int
         /// The place in the queue's heap; nil while the stream is not free.
         fileprivate var position: Int?
+        /// The place among the queue's listeners; nil for a stream that takes pushes and no more.
+        fileprivate var listener: Int?
     }
 
     /// A free stream, and which of its places leads here.
@@ -31,8 +34,10 @@ struct NamingStreams {
     private struct Queue {
         /// How many streams there are, free or not.
         var count = 0
-        /// The free ones: a binary heap.
+        /// Those that are free for a push: a binary heap.
         var heap: [Entry] = []
+        /// Those that take tasks or hear of conditions, free or not, in no order.
+        var listeners: [Entry] = []
     }
 
     private var queues: [Queue] = []
@@ -57,6 +62,28 @@ struct NamingStreams {
         return nil
     }
 
+    /// The free stream with the fewest wakes that names this device and takes such a task.
+    ///
+    /// Every stream is looked at that names the device, of which there are at most `streamsPerDeviceMax`.
+    func first(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
+        guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return nil }
+        var best: Entry?
+        for entry in self.queues[queue].listeners where entry.subscription.isFree {
+            if let best, best.isBefore(entry) { continue }
+            if entry.subscription.request.takes(target) { best = entry }
+        }
+        return best?.subscription
+    }
+
+    /// Calls `body` with each stream that names this device and hears of conditions, in the order in which they came.
+    func forEachHearing(_ token: borrowing DeviceToken, _ body: (Subscription) -> Void) {
+        guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return }
+        for entry in self.queues[queue].listeners.sorted(by: { $0.number < $1.number })
+        where entry.subscription.request.reportsConditions {
+            body(entry.subscription)
+        }
+    }
+
     mutating func insert(_ subscription: Subscription) {
         guard !subscription.request.devices.isEmpty else { return }
         self.lastNumber += 1
@@ -65,7 +92,13 @@ struct NamingStreams {
         for token in subscription.request.devices where named.insert(token).inserted {
             let queue = self.numbers[token] ?? self.makeQueue(token)
             self.queues[queue].count += 1
-            subscription.places.append(Place(queue: queue, position: nil))
+            subscription.places.append(Place(queue: queue))
+            guard subscription.request.takesTasks || subscription.request.reportsConditions else { continue }
+            let place = subscription.places.count - 1
+            subscription.places[place].listener = self.queues[queue].listeners.count
+            self.queues[queue].listeners.append(
+                Entry(subscription: subscription, place: place, number: subscription.number)
+            )
         }
         self.changed(subscription)
     }
@@ -75,6 +108,7 @@ struct NamingStreams {
         guard !subscription.places.isEmpty else { return }
         for place in subscription.places {
             if let position = place.position { self.take(position, from: place.queue) }
+            if let listener = place.listener { self.takeListener(listener, from: place.queue) }
             self.queues[place.queue].count -= 1
         }
         for token in Set(subscription.request.devices) {
@@ -120,6 +154,13 @@ struct NamingStreams {
 // MARK: - Heaps
 
 extension NamingStreams {
+    private mutating func takeListener(_ position: Int, from queue: Int) {
+        let last = self.queues[queue].listeners.removeLast()
+        guard position < self.queues[queue].listeners.count else { return }
+        self.queues[queue].listeners[position] = last
+        last.subscription.places[last.place].listener = position
+    }
+
     private mutating func take(_ position: Int, from queue: Int) {
         let entry = self.queues[queue].heap[position]
         entry.subscription.places[entry.place].position = nil

@@ -12,6 +12,8 @@ package struct StreamTable: ~Copyable {
     /// Who holds which wake, and who let which one expire; of streams that ended until their wakes are lost, too.
     private var holders = WakeTable<Subscription>()
     private let bounds: StreamBounds
+    /// Topics whose streams are to hear of conditions.
+    private var topicsToTell = FIFOQueue<TopicIndex>()
     /// How often a stream got no more wakes because of its bytes.
     package private(set) var timesFull: Int64 = 0
 
@@ -56,7 +58,7 @@ extension StreamTable {
         _ topic: TopicIndex,
         _ request: SubscriptionRequest
     ) -> Subscription {
-        while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
+        self.grow(topic)
         let stream = Subscription(address: address, topic: topic, request: request, bounds: self.bounds)
         self.streams[address] = stream
         self.workers[Int(topic.rawValue)].insert(stream)
@@ -82,6 +84,9 @@ extension StreamTable {
     package mutating func pause(_ stream: Subscription, _ isPaused: Bool) {
         stream.isPaused = isPaused
         self.changed(stream)
+        guard !isPaused, stream.request.reportsConditions else { return }
+        self.workers[Int(stream.topic.rawValue)].conditions.resumed(stream)
+        self.tell(stream.topic)
     }
 
     /// The stream may hold more or fewer wakes; it keeps those it has.
@@ -109,6 +114,18 @@ extension StreamTable {
         return self.workers[place].nextInRotation()
     }
 
+    /// The stream that a wake for this goes to.
+    package mutating func free(
+        _ topic: TopicIndex,
+        _ device: borrowing DeviceToken,
+        _ target: LaunchTarget
+    ) -> Subscription? {
+        guard target.kind != .push else { return self.free(topic, device) }
+        let place = Int(topic.rawValue)
+        guard place < self.workers.count, self.workers[place].connected > 0 else { return nil }
+        return self.workers[place].free(device, target)
+    }
+
     /// A free stream that names this device: the one with the fewest wakes.
     package mutating func naming(_ topic: TopicIndex, _ device: borrowing DeviceToken) -> Subscription? {
         self.workers[Int(topic.rawValue)].naming(device)
@@ -131,6 +148,84 @@ extension StreamTable {
     }
 }
 
+// MARK: - Tasks that wait
+
+extension StreamTable {
+    /// A task of this topic came to wait for a slot.
+    ///
+    /// - `isReady`: whether a task waits still.
+    mutating func wait(_ task: ReadyTask, isReady: (ReadyTask) -> Bool) {
+        self.grow(task.topic)
+        self.workers[Int(task.topic.rawValue)].waiting.append(task, isReady: isReady)
+    }
+
+    /// A task waits no longer.
+    mutating func waitsNoLonger(_ device: DeviceIndex, _ target: LaunchTarget, _ topic: TopicIndex) {
+        guard Int(topic.rawValue) < self.workers.count else { return }
+        self.workers[Int(topic.rawValue)].waiting.remove(device, target)
+    }
+
+    /// What came first of what waits for such a stream as this one; it may have ceased to.
+    func firstWaiting(for stream: Subscription) -> ReadyTask? {
+        self.workers[Int(stream.topic.rawValue)].waiting.first(for: stream.request)
+    }
+
+    /// How many tasks of a topic wait, those that have ceased to and were not dropped yet included.
+    package func waitingCount(_ topic: TopicIndex) -> Int {
+        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].waiting.count : 0
+    }
+
+    private mutating func grow(_ topic: TopicIndex) {
+        while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
+    }
+
+    /// What the streams of a topic offer, in the order of their names.
+    package func resources(_ topic: TopicIndex) -> [String] {
+        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].resources : []
+    }
+}
+
+// MARK: - Conditions
+
+extension StreamTable {
+    /// Whether a stream of this topic hears of conditions.
+    func isHeard(_ topic: TopicIndex) -> Bool {
+        let place = Int(topic.rawValue)
+        return place < self.workers.count && self.workers[place].conditions.streamCount > 0
+    }
+
+    /// Conditions of a device have changed.
+    mutating func conditionsChanged(_ topic: TopicIndex, _ device: DeviceIndex, _ token: borrowing DeviceToken) {
+        guard self.isHeard(topic) else { return }
+        self.workers[Int(topic.rawValue)].conditionsChanged(device, token)
+        self.tell(topic)
+    }
+
+    /// Whether a stream is to hear of conditions.
+    var hasConditionsToTell: Bool { !self.topicsToTell.isEmpty }
+
+    /// Which stream is told of which device's conditions next.
+    ///
+    /// - `looksLeft`: how many streams and changes may still be looked at.
+    mutating func nextToHear(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
+        while looksLeft > 0, let topic = self.topicsToTell.first {
+            if let next = self.workers[Int(topic.rawValue)].conditions.next(&looksLeft) { return next }
+            // Topics take turns, step by step.
+            _ = self.topicsToTell.popFirst()
+            self.workers[Int(topic.rawValue)].isToldOfConditions = false
+            self.tell(topic)
+        }
+        return nil
+    }
+
+    private mutating func tell(_ topic: TopicIndex) {
+        let place = Int(topic.rawValue)
+        guard !self.workers[place].isToldOfConditions, !self.workers[place].conditions.isDone else { return }
+        self.workers[place].isToldOfConditions = true
+        self.topicsToTell.append(topic)
+    }
+}
+
 // MARK: - Wakes
 
 extension StreamTable {
@@ -147,13 +242,23 @@ extension StreamTable {
     package mutating func forget(_ wake: WakeID) { self.holders[wake] = nil }
 
     /// The stream has a wake, whose payload has so many bytes.
-    package mutating func give(_ wake: WakeID, bytes: Int, to stream: Subscription, at now: Instant) {
+    package mutating func give(
+        _ wake: WakeID,
+        _ kind: LaunchKind = .push,
+        bytes: Int,
+        to stream: Subscription,
+        at now: Instant
+    ) {
         let place = Int(stream.topic.rawValue)
-        stream.add(wake, bytes: bytes, at: now)
+        stream.add(wake, kind, bytes: bytes, at: now)
         if stream.isFull { self.timesFull += 1 }
         self.holders[wake] = stream
         self.workers[place].busy += 1
-        self.workers[place].turnEnded(stream)
+        if kind == .push {
+            self.workers[place].turnEnded(stream)
+        } else {
+            self.workers[place].taskTurnEnded(stream)
+        }
         self.changed(stream)
     }
 
@@ -167,6 +272,9 @@ extension StreamTable {
         self.changed(stream)
         return true
     }
+
+    /// The kind of a wake that the stream holds.
+    func kind(of wake: WakeID, _ stream: Subscription) -> LaunchKind? { stream.wakes[wake]?.kind }
 
     /// A wake that the stream held expired unanswered; a late answer to it is an answer still.
     package mutating func expired(_ wake: WakeID, _ stream: Subscription) {

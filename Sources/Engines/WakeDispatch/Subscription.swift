@@ -6,11 +6,21 @@ package import LaunchPolicy
 package struct SubscriptionRequest: Sendable {
     /// The most unanswered wakes a worker may hold.
     package static let slotsMax = 4096
+    /// The most resources that a worker may offer: what it can take is found by looking at their combinations.
+    package static let resourcesMax = 8
 
     /// How many unanswered wakes the stream may hold.
     package let slots: Int
-    /// What it takes wakes for: it is sent no others.
+    /// Whether it takes pushes: no other kind counts, as tasks and sessions are taken by their names.
     package let kinds: LaunchKinds
+    /// The identifiers of the tasks that it takes.
+    package let tasks: [NamePattern]
+    /// The names of the sessions that it takes.
+    package let sessions: [NamePattern]
+    /// What a task may need that goes to it: in the order of their names, each once.
+    package let resources: [String]
+    /// Whether it is told when conditions of its devices change.
+    package let reportsConditions: Bool
     /// The devices it takes wakes of; empty for every device of the topic.
     package let devices: [DeviceToken]
     /// Whether wakes that expire unanswered keep new ones from it; a webhook's driver sees to that itself.
@@ -21,20 +31,43 @@ package struct SubscriptionRequest: Sendable {
     package init(
         slots: Int,
         kinds: LaunchKinds = .push,
+        tasks: [NamePattern] = [],
+        sessions: [NamePattern] = [],
+        resources: [String] = [],
+        reportsConditions: Bool = false,
         devices: [DeviceToken],
         stallsWhenSilent: Bool = true,
         label: String = ""
     ) {
         self.slots = slots
         self.kinds = kinds
+        self.tasks = tasks
+        self.sessions = sessions
+        self.resources = ResourceNames.sorted(resources)
+        self.reportsConditions = reportsConditions
         self.devices = devices
         self.stallsWhenSilent = stallsWhenSilent
         self.label = label
+    }
+
+    /// Whether it takes anything but pushes.
+    package var takesTasks: Bool { !self.tasks.isEmpty || !self.sessions.isEmpty }
+
+    /// Whether it asked for wakes of this kind with this name, and offers what they need.
+    package func takes(_ target: LaunchTarget) -> Bool {
+        switch target.kind {
+        case .push: self.kinds.contains(.push)
+        case .urlSession: self.sessions.contains { $0.matches(target.name) }
+        case .appRefresh, .processing, .continued:
+            ResourceNames.isSatisfied(target.resources, by: self.resources)
+                && self.tasks.contains { $0.matches(target.name) }
+        }
     }
 }
 
 /// A wake that a stream holds.
 package struct HeldWake {
+    let kind: LaunchKind
     /// The bytes of its payload.
     let bytes: Int
     let givenAt: Instant
@@ -73,6 +106,14 @@ package final class Subscription {
     var number: UInt64 = 0
     /// Where it stands among the streams that name its devices; `NamingStreams` keeps it.
     var places: [NamingStreams.Place] = []
+    /// Where it stands among the streams that take its tasks; `TaskRotations` keeps it.
+    var taskPlaces: [TaskRotations.Place] = []
+    /// In how many of its places it does not stand in the rotation.
+    var taskPlacesOut = 0
+    /// Its last turn among the streams that take tasks; the one whose turn was first is next.
+    var lastTurn: UInt64 = 0
+    /// What it has heard of conditions; `ConditionsLog` keeps it.
+    var hearing = ConditionsLog.Hearing()
     /// The wakes that expired since one was last answered; a late answer to one of them counts as an answer.
     package internal(set) var expiredInARow: [WakeID] = []
     /// Whether the peer does not read: nothing more is sent.
@@ -115,8 +156,8 @@ package final class Subscription {
     var isFull: Bool { self.bytes >= self.bounds.wakeBytesMax }
 
     /// The stream got a wake, whose payload has so many bytes.
-    func add(_ wake: WakeID, bytes: Int, at now: Instant) {
-        self.wakes[wake] = HeldWake(bytes: bytes, givenAt: now)
+    func add(_ wake: WakeID, _ kind: LaunchKind, bytes: Int, at now: Instant) {
+        self.wakes[wake] = HeldWake(kind: kind, bytes: bytes, givenAt: now)
         self.bytes += bytes
         self.wakesGiven += 1
     }

@@ -1,4 +1,5 @@
 import Bytes
+import DeviceEngine
 
 /// The streams subscribed to one topic.
 struct TopicWorkers {
@@ -9,12 +10,26 @@ struct TopicWorkers {
     /// How many streams stand in the rotation that have ended.
     private var endedInRotation = 0
     private var naming = NamingStreams()
+    private var rotations = TaskRotations()
+    /// How many streams offer each resource.
+    private var offers: [String: Int] = [:]
+    /// What waits for a slot of a stream that names no device.
+    var waiting = WaitingTasks()
+    /// What the streams hear of conditions.
+    var conditions = ConditionsLog()
+    /// Whether the topic waits for its turn to be told.
+    var isToldOfConditions = false
     var connected = 0
     var slots = 0
     var busy = 0
 
-    /// Puts a free stream that takes pushes of any device at the end of the rotation.
+    /// Puts a free stream that takes wakes of any device at the end of the rotations.
     mutating func rotate(_ subscription: Subscription) {
+        self.rotations.rotate(subscription)
+        self.rotateForPushes(subscription)
+    }
+
+    private mutating func rotateForPushes(_ subscription: Subscription) {
         guard subscription.request.devices.isEmpty, subscription.isFreeForPush, !subscription.isInRotation else {
             return
         }
@@ -38,7 +53,26 @@ struct TopicWorkers {
             return
         }
         self.dropFirst()
-        self.rotate(subscription)
+        self.rotateForPushes(subscription)
+    }
+
+    /// The stream got a task.
+    mutating func taskTurnEnded(_ subscription: Subscription) { self.rotations.turnEnded(subscription) }
+
+    /// The stream that a task of this device goes to: a free one that names it, or else the one whose turn it is.
+    mutating func free(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
+        self.naming.first(token, target) ?? self.rotations.next(target)
+    }
+
+    /// What the streams offer, in the order of their names.
+    var resources: [String] { self.offers.keys.sorted() }
+
+    /// Conditions of a device have changed: all streams that name it, or none, are to hear of it.
+    mutating func conditionsChanged(_ device: DeviceIndex, _ token: borrowing DeviceToken) {
+        self.conditions.append(device)
+        var naming: [Subscription] = []
+        self.naming.forEachHearing(token) { naming.append($0) }
+        for stream in naming { self.conditions.append(device, for: stream) }
     }
 
     /// A free stream that takes pushes and names this device: the one with the fewest wakes.
@@ -54,6 +88,9 @@ struct TopicWorkers {
         self.connected += 1
         self.slots += subscription.slots
         self.naming.insert(subscription)
+        if subscription.request.devices.isEmpty { self.rotations.insert(subscription) }
+        for resource in subscription.request.resources { self.offers[resource, default: 0] += 1 }
+        if subscription.request.reportsConditions { self.conditions.insert(subscription) }
         self.rotate(subscription)
     }
 
@@ -61,6 +98,11 @@ struct TopicWorkers {
         self.connected -= 1
         self.slots -= subscription.slots
         self.naming.remove(subscription)
+        self.rotations.remove(subscription)
+        for resource in subscription.request.resources {
+            self.offers[resource] = self.offers[resource].flatMap { $0 > 1 ? $0 - 1 : nil }
+        }
+        if subscription.request.reportsConditions { self.conditions.remove(subscription) }
         guard subscription.isInRotation else { return }
         // Streams may come and go without a wake ever turning the rotation.
         self.endedInRotation += 1

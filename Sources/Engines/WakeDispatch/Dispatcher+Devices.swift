@@ -1,0 +1,65 @@
+package import Bytes
+package import DeviceEngine
+package import LaunchPolicy
+
+/// What is said of devices.
+extension Dispatcher {
+    /// The engine's answer to a registration.
+    package func register(_ token: borrowing DeviceToken, topic: ByteView) -> Admission {
+        guard let device = self.engine.find(token) else { return self.engine.register(token, topic: topic) }
+        self.catchUp(device)
+        let before = self.engine.conditions(of: device)
+        let admission = self.engine.register(token, topic: topic)
+        self.conditionsMayDiffer(device, before)
+        return admission
+    }
+
+    package func unregister(_ device: DeviceIndex) {
+        self.catchUp(device)
+        self.engine.unregister(device)
+        self.flow()
+    }
+
+    /// - Returns: all the device's conditions now.
+    package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
+        self.catchUp(device)
+        let before = self.engine.conditions(of: device)
+        let conditions = self.engine.conditions(report, device)
+        self.conditionsMayDiffer(device, before)
+        return conditions
+    }
+
+    /// What an operator's wish for a launch came to.
+    package enum SimulatedLaunch: Hashable, Sendable {
+        case launched, wakeInFlight, noWorker
+    }
+
+    /// Launches what is pending, or an empty wake, whatever holds it.
+    package func simulateLaunch(_ device: DeviceIndex) -> SimulatedLaunch {
+        self.catchUp(device)
+        let identity = self.engine.identity(device)
+        guard self.engine.snapshot(device).wake == nil else { return .wakeInFlight }
+        self.takeExpiredWakes()
+        guard let stream = self.freeStream(identity.topic, identity.token) else {
+            self.flow()
+            return .noWorker
+        }
+        defer { self.flow() }
+        switch self.engine.launchForced(device) {
+        case .launched(let wake):
+            return self.launched(wake, for: stream) ? .launched : .noWorker
+        case .wakeInFlight: return .wakeInFlight
+        }
+    }
+
+    /// Ends the wake in flight as expired.
+    ///
+    /// - Returns: false when none is in flight.
+    package func simulateExpiration(_ device: DeviceIndex) -> Bool {
+        self.catchUp(device)
+        defer { self.flow() }
+        guard let wake = self.engine.expireForced(device) else { return false }
+        self.wakeExpired(wake, .operator)
+        return true
+    }
+}

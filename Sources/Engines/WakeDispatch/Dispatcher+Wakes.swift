@@ -1,0 +1,67 @@
+package import Bytes
+package import DeviceEngine
+import LaunchPolicy
+
+/// What becomes of the wakes that streams hold.
+extension Dispatcher {
+    /// A wake that a stream holds was lost, while the stream goes on.
+    ///
+    /// - `takingBackAttempt`: its worker never got it, so that its attempt does not count.
+    package func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
+        guard let subscription = self.streams[address], subscription.holds(wake) else { return }
+        let isTask = self.streams.kind(of: wake, subscription) != .push
+        self.engine.lose(wake, takingBackAttempt: takingBackAttempt)
+        // Its deadline may have passed unseen until now: then it expired first, and was not lost.
+        self.takeExpiredWakes()
+        if isTask, !takingBackAttempt, subscription.holds(wake) {
+            self.output.expire(wake, on: subscription.address, reason: .lost)
+        }
+        if self.release(wake, subscription) { self.slotFreed(subscription) }
+        self.flow()
+    }
+
+    /// A worker reported how a wake ended.
+    package func report(_ report: WakeReport, wake: WakeID) -> ReportOutcome {
+        let outcome = self.engine.report(report, wake: wake)
+        // Its deadline may have passed unseen until now: then it expired first, and this is a late answer.
+        self.takeExpiredWakes()
+        // What is said of a wake of another kind ends nothing, and answers nothing.
+        if outcome != .otherKind, let subscription = self.streams.holder(of: wake) {
+            // Whatever the report came to, the wake has ended: here, or elsewhere before.
+            _ = self.release(wake, subscription)
+            self.streams.answered(subscription)
+            self.slotFreed(subscription)
+        }
+        self.flow()
+        return outcome
+    }
+
+    /// A worker asked for more time, in milliseconds from now.
+    package func extend(_ wake: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
+        let outcome = self.engine.extend(wake, by: milliseconds)
+        self.flow()
+        switch outcome {
+        case .lasts, .limitReached: break
+        case .ended, .unknown: self.endedElsewhere(wake)
+        }
+        return outcome
+    }
+
+    /// A worker said how far the continued task of a wake is.
+    package func progress(_ progress: TaskProgress, wake: WakeID) -> ProgressOutcome {
+        let outcome = self.engine.progress(progress, wake: wake)
+        self.flow()
+        switch outcome {
+        case .lasts, .notContinued: break
+        case .ended, .unknown: self.endedElsewhere(wake)
+        }
+        return outcome
+    }
+
+    /// A wake is no longer in flight: a stream that holds it still was not told, as it has ended elsewhere.
+    private func endedElsewhere(_ wake: WakeID) {
+        guard let subscription = self.streams.holder(of: wake), self.release(wake, subscription) else { return }
+        self.slotFreed(subscription)
+        self.flow()
+    }
+}
