@@ -204,7 +204,7 @@ let package = Package(
             dependencies: [
                 "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Gateway", "HTTPClient",
                 "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation", "Text",
-                "WakeWorker",
+                "WakeFormat", "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -294,7 +294,7 @@ let package = Package(
         .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
         .testTarget(
             name: "WakeWorkerTests",
-            dependencies: ["HTTPClient", "WakeFormat", "WakeGateTestKit", "WakeWorker"]
+            dependencies: ["HTTPClient", "Text", "WakeFormat", "WakeGateTestKit", "WakeWorker"]
         ),
         .testTarget(name: "PlatformTests", dependencies: ["Bytes", "Platform"]),
         .testTarget(name: "ServiceManagerTests", dependencies: ["ServiceManager"]),
@@ -328,7 +328,7 @@ let package = Package(
             dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite", "WakeGateTestKit"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
-        .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "WakeFormat"]),
+        .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "WakeGateTestKit"]),
         .testTarget(
             name: "HTTPTransportTests",

@@ -102,6 +102,10 @@ struct DeliveryLogTests {
         #expect(try gateway.admin("/v1/pushes/\(id)", "-X", "POST").status == 405)
         #expect(try gateway.edge("/v1/pushes/\(id)").reason == "BadPath")
         #expect(try gateway.edge("/v1/devices/\(self.token)/pushes").reason == "BadPath")
+        let log = try gateway.admin("/v1/devices/\(self.token)/events?kind=push&limit=1")
+        #expect((log.value("events") as? [[String: Any]])?.map { $0["apnsID"] as? String } == [id])
+        #expect(try gateway.admin("/v1/devices/\(self.token)/events?kind=pushes").reason == "BadQuery")
+        #expect(try gateway.edge("/v1/devices/\(self.token)/events").reason == "BadPath")
     }
 
     private func line(_ options: [String]) -> [String] {

@@ -22,9 +22,9 @@ enum FolderLayers {
         ],
         "Edge": ["OpenAPI", "Faults", "Routes", "Operations", "Handler"],
         "Gateway": ["Reload", "Process"],
-        "WakeWorker": ["Gateway", "Notification", "Device", "Session", "."],
+        "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "CommandLineTool": [
-            "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Keys", "Token", "Client",
+            "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Keys", "Token", "Client", "Tasks",
             "Faults", "Worker", "Stats", ".",
         ],
         "WakeGateTestKit": [".", "Certificates", "Disk", "Faults", "Journal", "Traces"],

@@ -59,7 +59,7 @@ enum ModuleImports {
         "CommandLineTool": [
             "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Foundation", "Gateway", "Glibc",
             "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation",
-            "Synchronization", "Text", "WakeWorker",
+            "Synchronization", "Text", "WakeFormat", "WakeWorker",
         ],
         "wakegate": ["CommandLineTool", "Gateway", "Glibc", "HTTPTransport"],
         "wakegate-history": ["Bytes", "DeviceEngine", "Glibc", "History", "LaunchPolicy", "Platform", "SQLite"],

@@ -37,7 +37,7 @@ package struct LaunchedWake {
 }
 
 /// A task or a session that was launched.
-package struct LaunchedTask: Sendable {
+package struct LaunchedTask: Hashable, Sendable {
     /// The identifier, or the session's name.
     package let name: String
     /// The task, its `attempts` counting this launch.

@@ -17,8 +17,8 @@ package protocol DispatchOutput: AnyObject {
     /// The stream was asked to end, and holds no wake any more: it is forgotten, and may be ended.
     func drained(_ stream: StreamAddress)
 
-    /// Conditions of a device have changed, of which the stream hears: all of them as they are now. What changed several
-    /// times before it could be told is told once.
+    /// Conditions of a device have changed, of which the stream hears: all of them as they are now. What changed
+    /// several times before it could be told is told once.
     func conditionsChanged(_ token: DeviceToken, topic: String, _ conditions: Conditions, on stream: StreamAddress)
 }
 

@@ -4,8 +4,8 @@ import LaunchPolicy
 
 /// What every verb begins and ends with.
 extension Dispatcher {
-    /// Does what is due of a device before something happens to it, its launches too, though a bounded step may not have
-    /// come to it yet: at one moment a launch goes before what comes from outside.
+    /// Does what is due of a device before something happens to it, its launches too, though a bounded step may not
+    /// have come to it yet: at one moment a launch goes before what comes from outside.
     func catchUp(_ device: DeviceIndex) {
         if !self.ended.isEmpty {
             for wake in self.engine.wakesInFlight(device) where self.streams.isHolderGone(wake) {

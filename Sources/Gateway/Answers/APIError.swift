@@ -131,6 +131,16 @@ extension APIError {
         "ServiceUnavailable",
         "As many dashboards are open as limits.liveStreamsMax allows; close one, or raise it."
     )
+    package static let badTaskIdentifier = APIError(
+        400,
+        "BadTaskRequest",
+        "The identifier of a task is 1 to 255 characters out of A-Z, a-z, 0-9, '.', '-' and '_'."
+    )
+    package static let badSessionName = APIError(
+        400,
+        "BadSession",
+        "The name of a session is 1 to 255 characters out of A-Z, a-z, 0-9, '.', '-' and '_'."
+    )
     package static let unknownWake = APIError(
         404,
         "UnknownWake",
@@ -278,6 +288,13 @@ extension APIError {
 
     package static func faultRuleExists(_ id: String) -> APIError {
         APIError(409, "FaultRuleExists", "There is a fault rule \(id) already; remove it first, or use another id.")
+    }
+
+    /// - `limit`: the bound that was met, by its name in the configuration.
+    package static func tooOften(limit: String) -> APIError {
+        let message = "This token, certificate or address has asked as often this minute as limits.\(limit) allows; "
+            + "ask again in the next."
+        return APIError(429, "TooManyRequests", message)
     }
 
     package static func backupExists(_ name: String) -> APIError {

@@ -31,7 +31,7 @@ struct ConfigurationAssignment: Sendable {
     static let topicSections = ["policy", "webhook"]
 
     /// Splits a key at its dots. Topics contain dots themselves: a topic is what stands between `topics.` and
-    /// the last `.policy` or `.webhook`, or before a final `.tasks`.
+    /// the last `.policy` or `.webhook`, or before a final `.tasks` that is not the webhook's.
     private static func path(of key: Substring, value: JSONValue) -> [String] {
         let prefix = "topics."
         guard key.hasPrefix(prefix), key.utf8.count > prefix.utf8.count else {
@@ -40,7 +40,7 @@ struct ConfigurationAssignment: Sendable {
         let rest = key.dropFirst(prefix.count)
         // A topic may be called so itself: what it takes is an object.
         let tasks = ".\(PermittedTasksKey.name)"
-        if rest.hasSuffix(tasks) {
+        if rest.hasSuffix(tasks), !rest.hasSuffix(".webhook\(tasks)") {
             guard case .object = value else {
                 return ["topics", String(rest.dropLast(tasks.utf8.count)), PermittedTasksKey.name]
             }

@@ -14,7 +14,7 @@ package enum PermittedTasksKey {
     package static let summary =
         "the background tasks that workers may submit, none by default, and all in `wakegate dev`"
 
-    private static let identifierRequirement =
+    static let identifierRequirement =
         "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _, and stands with .* at its "
         + "end for all that begin with it and a dot"
 

@@ -1,4 +1,5 @@
 package import HTTPClient
+package import LaunchPolicy
 
 /// A topic's webhook, as an operator configures it.
 package struct WebhookConfiguration: Hashable, Sendable {
@@ -6,6 +7,10 @@ package struct WebhookConfiguration: Hashable, Sendable {
     package var url = ""
     /// How many unanswered wakes it may hold.
     package var slots = 16
+    /// The background tasks whose wakes it takes, besides those of pushes.
+    package var tasks: [IdentifierPattern] = []
+    /// The background sessions whose wakes it takes.
+    package var sessions: [IdentifierPattern] = []
     /// PEM file of the certificate chain that is shown to the receiver; nil for none.
     package var certificateFile: String?
     /// PEM file of that certificate's private key.
@@ -19,6 +24,8 @@ package struct WebhookConfiguration: Hashable, Sendable {
 
     package init() {}
 
+    /// The most patterns of tasks, and of sessions.
+    package static let patternsMax = 64
     /// The longest answer that is read of a receiver; a result takes some dozen bytes.
     package static let answerBytesMax = 65_536
     /// How long making a connection may take, in milliseconds: well within the execution window, so that a wake that

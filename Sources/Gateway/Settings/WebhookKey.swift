@@ -1,4 +1,5 @@
 import HTTPClient
+import LaunchPolicy
 import Text
 import WakeDispatch
 
@@ -44,6 +45,8 @@ package struct WebhookKey: Sendable {
             },
             value: { .number(JSONNumber(Double($0.slots))) }
         ),
+        WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it takes besides; none by default"),
+        WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it takes; none by default"),
         WebhookKey(file: "certificate", \.certificateFile, "the certificate shown to the receiver, PEM"),
         WebhookKey(file: "key", \.privateKeyFile, "its private key, PEM"),
         WebhookKey(
@@ -80,6 +83,35 @@ package struct WebhookKey: Sendable {
         self.summary = summary
         self.isText = isText
         self.assign = assign
+    }
+
+    private init(
+        patterns name: String,
+        _ field: any WritableKeyPath<WebhookConfiguration, [IdentifierPattern]> & Sendable,
+        _ summary: String
+    ) {
+        self.init(
+            name: name,
+            requirement: "a list of at most \(WebhookConfiguration.patternsMax) different names; "
+                + PermittedTasksKey.identifierRequirement,
+            summary: summary,
+            isText: false,
+            assign: { configuration, value in
+                guard case .array(let elements) = value, elements.count <= WebhookConfiguration.patternsMax else {
+                    return false
+                }
+                var patterns: [IdentifierPattern] = []
+                for element in elements {
+                    guard case .string(let text) = element else { return false }
+                    let pattern = IdentifierPattern(text)
+                    guard pattern.isWellFormed, !patterns.contains(pattern) else { return false }
+                    patterns.append(pattern)
+                }
+                configuration[keyPath: field] = patterns
+                return true
+            },
+            value: { .array($0[keyPath: field].map { .string($0.text) }) }
+        )
     }
 
     private init(

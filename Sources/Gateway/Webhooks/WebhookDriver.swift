@@ -19,6 +19,7 @@ final class WebhookDriver {
     private struct Delivery {
         let hook: Int
         let wake: WakeID
+        let kind: WakeKind
         /// The breaker's round when it was posted.
         let round: UInt64
         /// The wake has ended, without the answer.
@@ -103,6 +104,8 @@ final class WebhookDriver {
     private func subscribe(_ hook: Int) {
         let request = SubscriptionRequest(
             slots: self.hooks[hook].slots,
+            tasks: self.hooks[hook].configuration.tasks.map { NamePattern($0.text) },
+            sessions: self.hooks[hook].configuration.sessions.map { NamePattern($0.text) },
             devices: [],
             stallsWhenSilent: false,
             label: "webhook"
@@ -139,7 +142,7 @@ final class WebhookDriver {
         for case .ended(let request, let result) in self.client.poll(timeoutMilliseconds: self.wait(now)) {
             guard let delivery = self.deliveries.removeValue(forKey: request) else { continue }
             self.forget(delivery)
-            self.ended(delivery, WebhookVerdict(result))
+            self.ended(delivery, WebhookVerdict(result, of: delivery.kind))
         }
         self.submit()
     }
@@ -182,7 +185,8 @@ extension WebhookDriver {
         guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
         self.hooks[hook].held += 1
         if self.hooks[hook].open >= self.hooks[hook].slots { self.giveUpEnded(hook) }
-        let delivery = Delivery(hook: hook, wake: wake.id, round: self.hooks[hook].breaker.round)
+        let round = self.hooks[hook].breaker.round
+        let delivery = Delivery(hook: hook, wake: wake.id, kind: wake.kind, round: round)
         do {
             let request = try self.client.start(try self.request(self.hooks[hook], wake))
             self.deliveries[request] = delivery
@@ -258,7 +262,8 @@ extension WebhookDriver {
             if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
-            self.ask(self.reportAddress(delivery.hook), .report(Named(wake), .failed))
+            let failure = delivery.kind == .push ? WakeReport.push(.failed) : .task(.failure)
+            self.ask(self.reportAddress(delivery.hook), .report(Named(wake), failure))
         case .lost(let cause):
             self.failed(delivery, cause)
             self.batch.append(.lost(self.address(delivery.hook), wake, takingBackAttempt: false))
@@ -268,15 +273,15 @@ extension WebhookDriver {
         }
     }
 
-    private func expired(_ wake: WakeID) {
+    private func expired(_ wake: WakeID, _ reason: DeviceEngine.ExpirationReason) {
         guard let request = self.requests[wake], let delivery = self.deliveries.removeValue(forKey: request) else {
             // Otherwise its answer has come, and is on its way to the engine.
-            guard let delivery = self.accepted.removeValue(forKey: wake) else { return }
+            guard let delivery = self.accepted.removeValue(forKey: wake), reason.isOfWorker else { return }
             self.failed(delivery, "it accepted a wake and reported no result by the deadline")
             return
         }
         self.forget(delivery)
-        self.failed(delivery, "it did not answer by the deadline")
+        if reason.isOfWorker { self.failed(delivery, "it did not answer by the deadline") }
         self.client.cancel(request)
     }
 
@@ -340,13 +345,14 @@ extension WebhookDriver {
         switch effect {
         case .answer(let address, let outcome): self.answer(address, outcome)
         case .wake(let address, let wake): self.deliver(wake.wake, to: address)
-        case .expired(_, let wake): self.expired(wake)
+        case .expired(_, let wake, let reason): self.expired(wake, reason)
         case .released(let address, let wake): self.released(address, wake)
         case .draining:
             self.isDraining = true
             self.checkDrained()
         case .subscribed(let address): self.answered(address)
         case .pushAnswer: break  // Nobody pushes from here.
+        case .conditions: break  // No webhook asks to hear of them.
         case .drained: break  // Nor for that: the names of webhooks' streams are told to nobody.
         }
     }
@@ -385,5 +391,15 @@ extension WebhookDriver {
         guard self.isDraining, !self.isDrained, self.hooks.allSatisfy({ $0.held == 0 }) else { return }
         self.isDrained = true
         self.onDrained()
+    }
+}
+
+extension DeviceEngine.ExpirationReason {
+    /// Whether the worker was too slow; otherwise nothing is the worker's fault.
+    fileprivate var isOfWorker: Bool {
+        switch self {
+        case .deadline, .progress: true
+        case .conditions, .cancelled, .operator, .lost: false
+        }
     }
 }

@@ -1,12 +1,14 @@
+package import DeviceEngine
 package import HTTPClient
-package import LaunchPolicy
+import LaunchPolicy
 import Settings
 import Text
+package import WakeFormat
 
 /// What an answer, or the lack of one, says about a wake.
 package enum WebhookVerdict: Hashable, Sendable {
     /// The webhook reports the result.
-    case result(FetchResult)
+    case result(WakeReport)
     /// The webhook has taken the wake, and will report the result itself.
     case accepted
     /// The webhook answered, but not as agreed: the wake has failed.
@@ -16,20 +18,19 @@ package enum WebhookVerdict: Hashable, Sendable {
     /// The webhook never got the wake, or sent it back; it may have asked for rest, in milliseconds.
     case undelivered(cause: String, retryAfter: Int64?)
 
-    /// The most bytes an answer may have.
-
-    package init(_ result: Result<HTTPResponse, HTTPClientError>) {
+    /// - `kind`: what the wake is for.
+    package init(_ result: Result<HTTPResponse, HTTPClientError>, of kind: WakeKind) {
         switch result {
-        case .success(let response): self = Self.verdict(on: response)
+        case .success(let response): self = Self.verdict(on: response, kind)
         case .failure(let error): self = Self.verdict(on: error)
         }
     }
 
-    private static func verdict(on response: HTTPResponse) -> WebhookVerdict {
+    private static func verdict(on response: HTTPResponse, _ kind: WakeKind) -> WebhookVerdict {
         switch response.status {
-        case 200: return self.result(of: response)
+        case 200: return self.result(of: response, kind)
         case 202: return .accepted
-        case 204: return .result(.newData)
+        case 204: return .result(kind == .push ? .push(.newData) : .task(.success))
         case 300..<400:
             return .refused(cause: "it answered \(response.status), and redirects are not followed; set the final URL")
         case 429, 503:
@@ -44,7 +45,7 @@ package enum WebhookVerdict: Hashable, Sendable {
         return .refused(cause: "it answered \(response.status)")
     }
 
-    private static func result(of response: HTTPResponse) -> WebhookVerdict {
+    private static func result(of response: HTTPResponse, _ kind: WakeKind) -> WebhookVerdict {
         // JSON is UTF-8 (RFC 8259, 8.1).
         guard let text = String(validating: response.body, as: UTF8.self) else {
             return .refused(cause: "it answered 200 with a body that is not UTF-8")
@@ -52,10 +53,16 @@ package enum WebhookVerdict: Hashable, Sendable {
         guard let object = try? JSONReader.read(text), case .object = object else {
             return .refused(cause: "it answered 200 with a body that is no JSON object")
         }
+        guard kind == .push else {
+            guard case .bool(let isSuccess)? = object["success"] else {
+                return .refused(cause: "it answered 200 to a \(kind.name) wake without success, true or false")
+            }
+            return .result(.task(isSuccess ? .success : .failure))
+        }
         guard case .string(let text)? = object["result"], let result = FetchResult(rawValue: text) else {
             return .refused(cause: "it answered 200 without a result of newData, noData or failed")
         }
-        return .result(result)
+        return .result(.push(result))
     }
 
     private static func verdict(on error: HTTPClientError) -> WebhookVerdict {

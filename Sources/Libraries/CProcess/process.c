@@ -15,13 +15,13 @@
 // More than a stream has slots (4096).
 enum { GROUPS_MAX = 8192, KILL_DELAY_MS = 2000, STEP_MS = 20 };
 
-// A descriptor above the standard three, so that taking their places overwrites nothing.
-static int above_standard(int descriptor) {
-    return descriptor >= 0 && descriptor < 3 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : descriptor;
+// A descriptor that is `least` or more, so that taking the places below overwrites nothing.
+static int above(int descriptor, int least) {
+    return descriptor >= 0 && descriptor < least ? fcntl(descriptor, F_DUPFD_CLOEXEC, least) : descriptor;
 }
 
-static void place(int descriptor, int standard) {
-    if (descriptor >= 0) dup2(descriptor, standard);
+static void place(int descriptor, int number) {
+    if (descriptor >= 0) dup2(descriptor, number);
 }
 
 // Our handlers must not run in the child: they write to a pipe that it shares with us.
@@ -43,11 +43,14 @@ static void become(const struct wakegate_command *command, int report) {
     // Before the command runs: if we are killed now, the guard still learns of it, for it sees the end of the pipe
     // only when this process has closed its own copy in exec.
     while (write(command->guard, &group, sizeof group) < 0 && errno == EINTR) {}
-    int input = above_standard(command->input), output = above_standard(command->output);
-    int errors = above_standard(command->errors);
+    int least = command->progress < 0 ? 3 : command->progress_number + 1;
+    int input = above(command->input, least), output = above(command->output, least);
+    int errors = above(command->errors, least), progress = above(command->progress, least);
+    report = above(report, least);
     place(input, STDIN_FILENO);
     place(output, STDOUT_FILENO);
     place(errors, STDERR_FILENO);
+    place(progress, command->progress_number);
     reset_signals();
     sigset_t none;
     sigemptyset(&none);
@@ -154,7 +157,7 @@ pid_t wakegate_guard_start(int *registry) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
-    if (pid == 0) become_guard(above_standard(ends[0]));
+    if (pid == 0) become_guard(above(ends[0], 3));
     int saved = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);

@@ -7,9 +7,10 @@ import WakeWorker
 /// Workers of the SDK that do as their pushes tell them, for tests and measurements of the gateway.
 ///
 /// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN] [--token-file FILE]
-/// [--cert FILE --key FILE] [--silence SECONDS] [--stop-within SECONDS] [--form delegate]`. SIGTERM stops it, a second
-/// one cancels the handlers that run; the lines of standard input are commands: `register`, `conditions TOKEN LEVEL`,
-/// `app TOKEN STATE`, `machine TOKEN ROOT [appState]`. It ends when all workers have, with 1 when one was refused.
+/// [--cert FILE --key FILE] [--silence SECONDS] [--stop-within SECONDS] [--form delegate|tasks] [--tasks LIST]
+/// [--sessions LIST] [--changes yes]`. SIGTERM stops it, a second one cancels the handlers that run; the lines of
+/// standard input are commands: `register`, `conditions TOKEN LEVEL`, `app TOKEN STATE`, `machine TOKEN ROOT
+/// [appState]`, and those of `Commands.schedule`. It ends when all workers have, with 1 when one was refused.
 @main
 struct Program {
     static func main() async {
@@ -41,6 +42,12 @@ struct Program {
                     silenceLimit: silenceLimit ?? WakeWorker.defaultSilenceLimit,
                     stopLimit: stopLimit ?? WakeWorker.defaultStopLimit
                 )
+                let tasks = ScriptedTasks(worker: number)
+                try tasks.register(on: worker, tasks: options["--tasks"], sessions: options["--sessions"])
+                if options["--changes"] != nil {
+                    let changes = worker.conditionsChanges
+                    Task { await tasks.show(changes) }
+                }
                 workers.append(worker)
             } catch {
                 Line.show(
@@ -57,7 +64,7 @@ struct Program {
             exit(1)
         }
         let signals = commands.stopAtSignals()
-        let isGood = await self.run(workers, usingDelegate: options["--form"] == "delegate")
+        let isGood = await self.run(workers, form: options["--form"])
         signals.cancel()
         exit(isGood ? 0 : 1)
     }
@@ -73,12 +80,12 @@ struct Program {
     }
 
     /// - Returns: whether all workers ended because they were stopped.
-    private static func run(_ workers: [WakeWorker], usingDelegate: Bool) async -> Bool {
+    private static func run(_ workers: [WakeWorker], form: String?) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             for (number, worker) in workers.enumerated() {
                 let events = Task { for await event in worker.events { self.show(event, number) } }
                 group.addTask {
-                    let ending = await self.end(of: worker, number, usingDelegate: usingDelegate)
+                    let ending = await self.end(of: worker, number, form: form)
                     // What happened before is shown before.
                     worker.endEvents()
                     await events.value
@@ -94,14 +101,14 @@ struct Program {
     private static func end(
         of worker: WakeWorker,
         _ number: Int,
-        usingDelegate: Bool
+        form: String?
     ) async -> (name: String, values: [(String, Line.Value)]) {
         do throws(WakeWorkerError) {
             let handler = ScriptedHandler(worker: number)
-            if usingDelegate {
-                try await worker.run(delegate: ScriptedDelegate(handler: handler))
-            } else {
-                try await worker.run { try await handler.handle($0) }
+            switch form {
+            case "delegate": try await worker.run(delegate: ScriptedDelegate(handler: handler))
+            case "tasks": try await worker.run()
+            default: try await worker.run { try await handler.handle($0) }
             }
             return ("ended", [])
         } catch {
@@ -128,6 +135,11 @@ struct Program {
                 ("result", .text(result.rawValue)), ("code", .text("\(reason.code)")),
             ]
             Line.show("dropped", worker, [("wake", .text(wake))] + values)
+        case .taskDelivered(let wake, let success):
+            Line.show("taskDelivered", worker, [("wake", .text(wake)), ("success", .text("\(success)"))])
+        case .taskDropped(let wake, let success, let reason):
+            let values: [(String, Line.Value)] = [("success", .text("\(success)")), ("code", .text("\(reason.code)"))]
+            Line.show("taskDropped", worker, [("wake", .text(wake))] + values)
         case .conditionUnknown(let name, let reason):
             Line.show("conditionUnknown", worker, [("condition", .text(name)), ("reason", .text(reason))])
         case .stopping: Line.show("stopping", worker)
@@ -194,7 +206,13 @@ struct Commands: Sendable {
                     return ("machine", words[1])
                 }
             }
-        default: Line.show("unknown", 0, [("command", .text(words.joined(separator: " ")))])
+        default:
+            Task {
+                await self.show { worker in
+                    let command = words.joined(separator: " ")
+                    return try await Self.schedule(words, with: worker) ?? ("unknown", command)
+                }
+            }
         }
     }
 

@@ -12,6 +12,17 @@ extension Wake {
         writer.hex { self.device.writeHex(to: &$0) }
         writer.key("topic")
         writer.string(self.topic)
+        if let work = self.work {
+            work.writeMembers(to: &writer)
+            self.terms.writeTaskMembers(to: &writer)
+            work.writeTexts(to: &writer)
+        } else {
+            self.writePushMembers(to: &writer)
+        }
+        writer.endObject()
+    }
+
+    private func writePushMembers(to writer: inout JSONWriter) {
         writer.key("apnsID")
         if let push = self.push { writer.hex { push.apnsID.write(to: &$0) } } else { writer.null() }
         self.terms.writeMembers(to: &writer)
@@ -20,7 +31,52 @@ extension Wake {
         if let push = self.push, !push.collapseID.isEmpty { writer.string(push.collapseID) } else { writer.null() }
         writer.key("payload")
         if let push = self.push { writer.line(push.payload) } else { writer.null() }
-        writer.endObject()
+    }
+}
+
+extension Wake.Work {
+    fileprivate func writeMembers(to writer: inout JSONWriter) {
+        switch self {
+        case .task(let identifier, _, _, _):
+            writer.key("task")
+            writer.string(identifier)
+        case .session(let name, let count):
+            writer.key("session")
+            writer.string(name)
+            writer.key("count")
+            writer.integer(count)
+        }
+    }
+
+    fileprivate func writeTexts(to writer: inout JSONWriter) {
+        guard case .task(_, let title, let subtitle, let resumption) = self else { return }
+        Self.write(title: title, subtitle: subtitle, to: &writer)
+        switch resumption {
+        case nil: break
+        case .nothingTold?:
+            writer.key("resumedFrom")
+            writer.null()
+        case .progress(let completed, let total, let title, let subtitle)?:
+            writer.key("resumedFrom")
+            writer.beginObject()
+            writer.key("completed")
+            writer.integer(completed)
+            writer.key("total")
+            writer.integer(total)
+            Self.write(title: title, subtitle: subtitle, to: &writer)
+            writer.endObject()
+        }
+    }
+
+    private static func write(title: ByteView, subtitle: ByteView, to writer: inout JSONWriter) {
+        if !title.isEmpty {
+            writer.key("title")
+            writer.string(title)
+        }
+        if !subtitle.isEmpty {
+            writer.key("subtitle")
+            writer.string(subtitle)
+        }
     }
 }
 
@@ -36,6 +92,18 @@ extension Wake.Terms {
         writer.integer(self.receivedAt)
         writer.key("firstReceivedAt")
         writer.integer(self.firstReceivedAt)
+        self.writeTime(to: &writer)
+    }
+
+    fileprivate func writeTaskMembers(to writer: inout JSONWriter) {
+        writer.key("attempt")
+        writer.integer(self.attempt)
+        writer.key("submittedAt")
+        writer.integer(self.receivedAt)
+        self.writeTime(to: &writer)
+    }
+
+    private func writeTime(to writer: inout JSONWriter) {
         writer.key("deadline")
         writer.integer(self.deadline)
         writer.key("timeLeft")
@@ -71,16 +139,6 @@ extension Wake {
         self.id.write(to: &writer.buffer)
         writer.buffer.append("\ndata: ")
         self.write(to: &writer)
-        writer.buffer.append("\n\n")
-    }
-
-    /// Writes the event that says that a wake has expired. The writer is to be empty.
-    package static func writeExpiredEvent(_ wake: WakeID, to writer: inout JSONWriter) {
-        writer.buffer.append("event: expired\ndata: ")
-        writer.beginObject()
-        writer.key("wake")
-        writer.hex { wake.write(to: &$0) }
-        writer.endObject()
         writer.buffer.append("\n\n")
     }
 }

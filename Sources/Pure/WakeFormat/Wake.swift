@@ -10,6 +10,8 @@ package struct Wake {
     package let terms: Terms
     /// Nil for a wake without a push.
     package let push: Push?
+    /// What a wake is for that is no push's; nil for a push's.
+    package let work: Work?
 
     /// What decided on the launch. Moments are in milliseconds since 1970.
     package struct Terms: BitwiseCopyable, Sendable {
@@ -23,6 +25,21 @@ package struct Wake {
         package let deadline: Int64
         /// How long until the deadline, in milliseconds.
         package let timeLeft: Int64
+
+        /// The terms of a background task's or session's wake.
+        ///
+        /// - `submittedAt`: when the gateway took the request, or the first word of finished transfers.
+        package init(attempt: UInt32, submittedAt: Int64, deadline: Int64, timeLeft: Int64) {
+            self.init(
+                priority: 5,
+                attempt: attempt,
+                coalesced: 0,
+                receivedAt: submittedAt,
+                firstReceivedAt: submittedAt,
+                deadline: deadline,
+                timeLeft: timeLeft
+            )
+        }
 
         package init(
             priority: UInt8,
@@ -60,6 +77,29 @@ package struct Wake {
         }
     }
 
+    /// What a wake is for that is no push's.
+    package enum Work {
+        /// A background task: its identifier, and the texts of its request; an empty one is none.
+        ///
+        /// - `resumption`: nil for a launch that goes on with nothing.
+        case task(
+            ByteView,
+            title: ByteView = ByteView(),
+            subtitle: ByteView = ByteView(),
+            resumption: Resumption? = nil
+        )
+        /// So many transfers of a background session have finished.
+        case session(ByteView, count: UInt32)
+    }
+
+    /// What a continued task that is launched again goes on from.
+    package enum Resumption {
+        /// The last launch told of no progress.
+        case nothingTold
+        /// An empty text is none.
+        case progress(completed: UInt64, total: UInt64, title: ByteView, subtitle: ByteView)
+    }
+
     package init(
         _ id: WakeID,
         kind: WakeKind,
@@ -68,12 +108,37 @@ package struct Wake {
         terms: Terms,
         push: Push?
     ) {
+        self.init(id, kind, device, topic, terms, push: push, work: nil)
+    }
+
+    /// A background task's wake, or a session's, which are of any kind but `push`.
+    package init(
+        _ id: WakeID,
+        kind: WakeKind,
+        device: DeviceToken,
+        topic: ByteView,
+        terms: Terms,
+        work: Work
+    ) {
+        self.init(id, kind, device, topic, terms, push: nil, work: work)
+    }
+
+    private init(
+        _ id: WakeID,
+        _ kind: WakeKind,
+        _ device: DeviceToken,
+        _ topic: ByteView,
+        _ terms: Terms,
+        push: Push?,
+        work: Work?
+    ) {
         self.id = id
         self.kind = kind
         self.device = device
         self.topic = topic
         self.terms = terms
         self.push = push
+        self.work = work
     }
 }
 

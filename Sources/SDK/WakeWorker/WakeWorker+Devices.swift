@@ -1,11 +1,7 @@
 import HTTPClient
-import Platform
 import Text
 
 extension WakeWorker {
-    /// How often a request is tried that does not reach the gateway, or finds it busy.
-    private static let triesMax = 5
-
     /// Registers a device of the worker's topic, as `registerForRemoteNotifications` does on iOS.
     ///
     /// - Parameter deviceToken: the device's token, an even number of hexadecimal digits, 32 to 200 of them; nil to
@@ -20,8 +16,8 @@ extension WakeWorker {
         deviceToken: String? = nil
     ) async throws(WakeWorkerError) -> String {
         var body = "{}"
-        if let deviceToken { body = "{\"token\":\"\(try Self.hexadecimal(deviceToken))\"}" }
-        let response = try await self.answer("POST", "\(self.request.topicPath)/devices", Array(body.utf8))
+        if let deviceToken { body = "{\"token\":\"\(try GatewayCaller.hexadecimal(deviceToken))\"}" }
+        let response = try await self.caller.answer("POST", "\(self.request.topicPath)/devices", Array(body.utf8))
         guard let token = GatewayEndpoint.object(response.body)?["token"]?.text else {
             throw WakeWorkerError(.badAnswer, "the gateway's answer names no token; see the gateway's version")
         }
@@ -38,7 +34,7 @@ extension WakeWorker {
     /// try await worker.unregister(deviceToken: token)
     /// ```
     public func unregister(deviceToken: String) async throws(WakeWorkerError) {
-        _ = try await self.answer("DELETE", "/v1/devices/\(try Self.hexadecimal(deviceToken))", nil)
+        _ = try await self.caller.answer("DELETE", "/v1/devices/\(try GatewayCaller.hexadecimal(deviceToken))", nil)
     }
 
     /// Tells the gateway in what state a device is.
@@ -61,79 +57,13 @@ extension WakeWorker {
         _ conditions: DeviceConditions,
         for deviceToken: String
     ) async throws(WakeWorkerError) -> DeviceConditions {
-        let path = "/v1/devices/\(try Self.hexadecimal(deviceToken))/conditions"
+        let path = "/v1/devices/\(try GatewayCaller.hexadecimal(deviceToken))/conditions"
         let body = try conditions.json()
         if conditions.appState != nil { await self.takeAppState(path: path) }
-        let response = try await self.answer("PATCH", path, body)
+        let response = try await self.caller.answer("PATCH", path, body)
         guard let object = GatewayEndpoint.object(response.body) else {
             throw WakeWorkerError(.badAnswer, "the gateway's answer is no JSON object; see the gateway's version")
         }
         return DeviceConditions(object)
-    }
-
-    /// Asks until there is an answer, a few times: what did not reach the gateway, or found it busy, is tried again.
-    private func answer(
-        _ method: String,
-        _ path: String,
-        _ body: [UInt8]?
-    ) async throws(WakeWorkerError) -> HTTPResponse {
-        var backoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
-        var generator = RandomBits()
-        var tries = 1
-        var isConnectionDoubtful = false
-        let endpoint = self.request.endpoint
-        while true {
-            let mayRepeat: Bool
-            let fault: WakeWorkerError
-            switch await self.outcome(method, path, body, isFresh: isConnectionDoubtful) {
-            case .success(let response):
-                guard !response.isSuccess else {
-                    endpoint.accepted()
-                    return response
-                }
-                fault = GatewayEndpoint.refusal(response)
-                mayRepeat = endpoint.isPassing(response.status)
-            case .failure(let error):
-                fault = error
-                // What may have arrived is not sent again: a registration would make a second device.
-                let mayArriveTwice = method == "POST" && error.cause?.mayHaveArrived == true
-                mayRepeat = error.isPassing && !mayArriveTwice
-            }
-            guard mayRepeat, tries < Self.triesMax, !Task.isCancelled else { throw fault }
-            tries += 1
-            isConnectionDoubtful = fault.code == .timedOut
-            await self.thread.wait(milliseconds: Int64(backoff.failed(using: &generator)))
-        }
-    }
-
-    private func outcome(
-        _ method: String,
-        _ path: String,
-        _ body: [UInt8]?,
-        isFresh: Bool
-    ) async -> Result<HTTPResponse, WakeWorkerError> {
-        let endpoint = self.request.endpoint
-        do throws(WakeWorkerError) {
-            var request = try endpoint.request(method, path, body: body)
-            request.isFresh = isFresh
-            do throws(HTTPClientError) {
-                return .success(try await self.thread.perform(request))
-            } catch {
-                return .failure(endpoint.error(error))
-            }
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    static func hexadecimal(_ token: String) throws(WakeWorkerError) -> String {
-        let isToken = (32...200).contains(token.utf8.count) && token.utf8.count.isMultiple(of: 2)
-        guard isToken, token.utf8.allSatisfy({ $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }) else {
-            throw WakeWorkerError(
-                .badArgument,
-                "a device token is an even number of hexadecimal digits, 32 to 200 of them; this is something else"
-            )
-        }
-        return token
     }
 }

@@ -40,7 +40,7 @@ extension WakeWorker {
         root: String,
         goesOnAfter: @escaping @Sendable (WakeWorkerError) -> Bool
     ) async throws(WakeWorkerError) {
-        let path = "/v1/devices/\(try Self.hexadecimal(deviceToken))/conditions"
+        let path = "/v1/devices/\(try GatewayCaller.hexadecimal(deviceToken))/conditions"
         guard !conditions.read.isEmpty else {
             throw WakeWorkerError(.badArgument, "no condition is named; report .hardware, .appState or both")
         }

@@ -39,7 +39,10 @@ public final class WakeWorker: Sendable {
     let request: SubscriptionRequest
     let thread: HTTPThread
     let reports = MachineReports()
+    let registry = BackgroundTaskRegistry()
     let eventSource: AsyncStream<WakeWorkerEvent>.Continuation
+    let conditionsStream: AsyncStream<DeviceConditionsChange>
+    private let conditionsSource: AsyncStream<DeviceConditionsChange>.Continuation
     private let running = Mutex<WorkerSession?>(nil)
 
     /// Sets a worker up; nothing is sent yet.
@@ -51,6 +54,7 @@ public final class WakeWorker: Sendable {
     ///   - credentials: how it shows who it is, and whom it trusts.
     ///   - slots: how many wakes it handles at once, 1 to 4096. It holds no more than twice as many.
     ///   - devices: the tokens of the devices whose wakes it takes, 64 at most; none for every device of the topic.
+    ///   - resources: what its machine has that background tasks may need.
     ///   - name: what the gateway calls it in its answers to operators; the host's name by default.
     ///   - silenceLimit: how long the gateway may be silent before the worker subscribes again over another connection,
     ///     20 to 300 seconds. A gateway sends something every 15 seconds at least.
@@ -64,6 +68,7 @@ public final class WakeWorker: Sendable {
         credentials: GatewayCredentials = .none,
         slots: Int = WakeWorker.defaultSlots,
         devices: [String] = [],
+        resources: BackgroundTaskResources = [],
         name: String? = nil,
         silenceLimit: Duration = WakeWorker.defaultSilenceLimit,
         stopLimit: Duration = WakeWorker.defaultStopLimit
@@ -73,6 +78,7 @@ public final class WakeWorker: Sendable {
             topic: topic,
             slots: slots,
             devices: devices,
+            resources: resources,
             name: name ?? Self.hostName,
             silenceLimit: silenceLimit,
             stopLimit: stopLimit
@@ -83,13 +89,21 @@ public final class WakeWorker: Sendable {
             throw self.request.endpoint.error(error)
         }
         (self.events, self.eventSource) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(256))
+        (self.conditionsStream, self.conditionsSource) = AsyncStream.makeStream(
+            bufferingPolicy: .bufferingNewest(256)
+        )
     }
 
     deinit {
         self.eventSource.finish()
+        self.conditionsSource.finish()
     }
 
-    /// Handles wakes until the task is cancelled, or ``stop()`` is called.
+    /// Asks the gateway for what is no matter of the subscription.
+    var caller: GatewayCaller { GatewayCaller(endpoint: self.request.endpoint, thread: self.thread) }
+
+    /// Handles pushes, and the background tasks that are registered, until the task is cancelled, or ``stop()`` is
+    /// called.
     ///
     /// Each wake's handler runs in a task of its own. That task is cancelled when the wake's time is over, and when
     /// the connection breaks, since the gateway then gives the wake to another worker. A handler that throws has
@@ -109,10 +123,40 @@ public final class WakeWorker: Sendable {
     public func run(
         _ handler: @escaping @Sendable (WakeNotification) async throws -> BackgroundFetchResult
     ) async throws(WakeWorkerError) {
+        try await self.run(pushes: handler)
+    }
+
+    /// Handles the background tasks that are registered, and takes no pushes, until the task is cancelled, or
+    /// ``stop()`` is called.
+    ///
+    /// - Throws: ``WakeWorkerError``: `badArgument` when nothing is registered, and as ``run(_:)`` does.
+    ///
+    /// ```swift
+    /// try worker.backgroundTask(.processing("com.example.app.db-cleanup")) { _ in try await cleanUp() }
+    /// try await worker.run()
+    /// ```
+    public func run() async throws(WakeWorkerError) {
+        try await self.run(pushes: nil)
+    }
+
+    private func run(pushes handler: WorkerHandlers.PushHandler?) async throws(WakeWorkerError) {
+        let registrations = self.registry.seal()
+        guard handler != nil || !registrations.tasks.isEmpty else {
+            throw WakeWorkerError(
+                .badArgument,
+                "no handler is registered; call backgroundTask(_:action:) before run(), or give run a handler of pushes"
+            )
+        }
         let session = WorkerSession(
             self.request,
             thread: self.thread,
-            handler: WorkerSession.Handler(run: handler),
+            handlers: WorkerHandlers(
+                pushes: handler,
+                tasks: registrations.tasks,
+                conditions: registrations.wantsConditions ? self.conditionsSource : nil,
+                caller: self.caller,
+                registry: self.registry
+            ),
             events: self.eventSource,
             reports: self.reports
         )

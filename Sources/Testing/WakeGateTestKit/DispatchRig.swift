@@ -64,9 +64,21 @@ package final class DispatchRig {
         topic: Int = 0,
         slots: Int = 1,
         kinds: LaunchKinds = .push,
+        tasks: [String] = [],
+        sessions: [String] = [],
+        resources: [String] = [],
+        reportsConditions: Bool = false,
         devices: [Int] = []
     ) -> Bool {
-        let request = SubscriptionRequest(slots: slots, kinds: kinds, devices: devices.map { EngineRig.token($0) })
+        let request = SubscriptionRequest(
+            slots: slots,
+            kinds: kinds,
+            tasks: tasks.map { NamePattern($0) },
+            sessions: sessions.map { NamePattern($0) },
+            resources: resources,
+            reportsConditions: reportsConditions,
+            devices: devices.map { EngineRig.token($0) }
+        )
         let limit = EngineRig.topicName(topic).withByteView { topic in
             self.dispatcher.subscribed(Self.address(stream), topic: topic, request)
         }
@@ -81,7 +93,49 @@ package final class DispatchRig {
 
     @discardableResult
     package func report(_ result: FetchResult, _ wake: WakeID) -> ReportOutcome {
-        self.dispatcher.report(result, wake: wake)
+        self.dispatcher.report(.push(result), wake: wake)
+    }
+
+    /// A worker says how a task ended.
+    @discardableResult
+    package func report(_ result: TaskResult, _ wake: WakeID) -> ReportOutcome {
+        self.dispatcher.report(.task(result), wake: wake)
+    }
+
+    /// A request is submitted for a device, which is registered with the topic if it is not.
+    ///
+    /// - Returns: nil when it is refused.
+    @discardableResult
+    package func submit(
+        _ device: Int,
+        _ identifier: String,
+        _ kind: TaskSubmission.Kind = .appRefresh,
+        topic: Int = 0,
+        earliestBegin: Instant? = nil,
+        resources: [String] = []
+    ) -> TaskAnswer? {
+        self.rig.register(device, topic: topic)
+        let request = IncomingTask(
+            identifier: identifier,
+            kind: kind,
+            earliestBegin: earliestBegin,
+            details: TaskDetails(resources: resources)
+        )
+        return try? self.dispatcher.submit(request, self.rig.index(device))
+    }
+
+    /// Transfers of a session of a device finish, which is registered with the topic if it is not.
+    package func finish(_ device: Int, _ session: String, count: UInt64 = 1, topic: Int = 0) {
+        self.rig.register(device, topic: topic)
+        try? self.dispatcher.transfersFinished(session: session, count: count, id: nil, self.rig.index(device))
+    }
+
+    /// A device reports conditions that `change` sets.
+    @discardableResult
+    package func conditions(_ device: Int, _ change: (inout ConditionsReport) -> Void) -> Conditions {
+        var report = ConditionsReport()
+        change(&report)
+        return self.dispatcher.conditions(report, self.rig.index(device))
     }
 
     /// The deliveries since the last call, with everything else that was told.

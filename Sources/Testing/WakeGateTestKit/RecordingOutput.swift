@@ -7,9 +7,11 @@ package import WakeDispatch
 package final class RecordingOutput: DispatchOutput {
     package enum Event: Hashable, Sendable {
         case delivered(Delivery)
-        case expired(WakeID, StreamAddress)
+        case expired(WakeID, StreamAddress, ExpirationReason)
         case released(WakeID, StreamAddress)
         case drained(StreamAddress)
+        /// Conditions of a device have changed: the topic and what they are.
+        case conditions(DeviceToken, String, Conditions, StreamAddress)
     }
 
     package private(set) var events: [Event] = []
@@ -17,24 +19,28 @@ package final class RecordingOutput: DispatchOutput {
     package init() {}
 
     package func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress) {
-        // What the handle names is gone after the call, and it differs from run to run.
-        var push = wake.push
-        push.handle = .none
-        let delivery = Delivery(
+        var delivery = Delivery(
             wake: wake.id,
             stream: stream,
             token: wake.token,
             topic: wake.topic,
-            push: push,
-            deadline: wake.deadline,
-            apnsID: wake.content?.apnsID,
-            payload: wake.content?.payload.array ?? []
+            kind: wake.kind,
+            deadline: wake.deadline
         )
+        switch wake.cause {
+        case .task(let task): delivery.task = task
+        case .push(var push, let content):
+            // What the handle names is gone after the call, and it differs from run to run.
+            push.handle = .none
+            delivery.push = push
+            delivery.apnsID = content?.apnsID
+            delivery.payload = content?.payload.array ?? []
+        }
         self.events.append(.delivered(delivery))
     }
 
-    package func expire(_ wake: WakeID, on stream: StreamAddress) {
-        self.events.append(.expired(wake, stream))
+    package func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason) {
+        self.events.append(.expired(wake, stream, reason))
     }
 
     package func released(_ wake: WakeID, on stream: StreamAddress) {
@@ -43,6 +49,15 @@ package final class RecordingOutput: DispatchOutput {
 
     package func drained(_ stream: StreamAddress) {
         self.events.append(.drained(stream))
+    }
+
+    package func conditionsChanged(
+        _ token: DeviceToken,
+        topic: String,
+        _ conditions: Conditions,
+        on stream: StreamAddress
+    ) {
+        self.events.append(.conditions(token, topic, conditions, stream))
     }
 
     /// Takes the events since the last call.
@@ -62,7 +77,7 @@ package final class RecordingOutput: DispatchOutput {
     /// The wakes expired since the events were last taken.
     package var expirations: [WakeID] {
         self.events.compactMap {
-            guard case .expired(let wake, _) = $0 else { return nil }
+            guard case .expired(let wake, _, _) = $0 else { return nil }
             return wake
         }
     }
@@ -74,10 +89,14 @@ package struct Delivery: Hashable, Sendable {
     package let stream: StreamAddress
     package let token: DeviceToken
     package let topic: String
-    package let push: PendingPush
+    package let kind: LaunchKind
     package let deadline: Instant
-    /// nil for an empty wake.
-    package let apnsID: APNsID?
-    /// Empty for an empty wake.
-    package let payload: [UInt8]
+    /// nil for a task.
+    package fileprivate(set) var push: PendingPush?
+    /// nil for a push.
+    package fileprivate(set) var task: LaunchedTask?
+    /// nil for an empty wake, and for a task.
+    package fileprivate(set) var apnsID: APNsID?
+    /// Empty for an empty wake, and for a task.
+    package fileprivate(set) var payload: [UInt8] = []
 }

@@ -14,6 +14,10 @@ final class HistoryRig {
     private(set) var events: [HistoryEvent] = []
     private(set) var troubles: [HistoryTrouble] = []
     private var flushedCount = 0
+    /// The names of tasks and sessions, by the place of their event in `events`.
+    private var names: [Int: String] = [:]
+    /// Whether something happens to tasks and sessions, too, when random events are appended.
+    var hasNames = false
     var now = Instant(milliseconds: 1_700_000_000_000)
 
     var path: String { self.folder.appending(path: "history.sqlite").path }
@@ -44,6 +48,15 @@ final class HistoryRig {
         if self.open().collectedEvents == 1 { self.flushedCount = self.events.count - 1 }
     }
 
+    /// Appends what happened to a task or a session, and its name before it.
+    func append(_ kind: HistoryEvent.Kind, of device: UInt64, name: String) {
+        var events: [HistoryEvent] = []
+        NameParts.append(name, device: device, at: self.now, to: &events)
+        for event in events { self.append(event) }
+        self.append(HistoryEvent(device: device, at: self.now, kind: kind))
+        self.names[self.events.count - 1] = name
+    }
+
     func flush() {
         self.open().flush()
         self.flushedCount = self.events.count
@@ -57,6 +70,7 @@ final class HistoryRig {
     func close() {
         self.history = nil
         self.events.removeSubrange(self.flushedCount...)
+        self.names = self.names.filter { $0.key < self.flushedCount }
     }
 
     func closeKeepingEvents() {
@@ -66,6 +80,7 @@ final class HistoryRig {
     /// The history is expected to be empty from now on.
     func forget() {
         self.events = []
+        self.names = [:]
         self.flushedCount = 0
     }
 
@@ -74,11 +89,18 @@ final class HistoryRig {
     }
 
     func recent(_ device: UInt64, _ count: Int = 32) -> [HistoryEvent] {
-        Array(self.events.reversed().lazy.filter { $0.device == device }.prefix(count))
+        Array(self.events.reversed().lazy.filter { $0.device == device && !$0.isNamePart }.prefix(count))
+    }
+
+    func entries(_ device: UInt64, _ count: Int = .max) -> [HistoryEntry] {
+        let places = self.events.indices.reversed().lazy.filter {
+            self.events[$0].device == device && !self.events[$0].isNamePart
+        }
+        return places.prefix(count).map { HistoryEntry(self.events[$0], name: self.names[$0]) }
     }
 
     func push(_ apnsID: APNsID) -> [HistoryEvent] {
-        self.events.filter { $0.apnsID == apnsID || $0.related == apnsID }
+        self.events.filter { ($0.apnsID == apnsID || $0.related == apnsID) && !$0.isNamePart }
     }
 
     /// The bytes of the file and its log.
@@ -93,6 +115,11 @@ final class HistoryRig {
     func appendRandom(_ random: inout SeededGenerator, devices: Int, millisecondsMax: Int = 2000) {
         self.now = self.now + Int64(random.number(below: millisecondsMax))
         let device = UInt64(random.number(below: devices)) &* 0x9E37_79B9_7F4A_7C15
+        if self.hasNames, random.once(in: 4) {
+            let length = random.number(in: 1...random.pick([30, 64, 255]))
+            let name = String((0..<length).map { _ in random.pick(Self.letters) })
+            return self.append(random.pick(Self.taskKinds), of: device, name: name)
+        }
         self.append(
             HistoryEvent(
                 device: device,
@@ -124,6 +151,15 @@ final class HistoryRig {
             )
         }
     }
+
+    private static let letters = Array("abcdefghijklmnopqrstuvwxyz.-_ABC0123")
+
+    static let taskKinds: [HistoryEvent.Kind] =
+        [.transfersFinished(count: 3), .taskExtended(.processing, seconds: 30)]
+        + TaskKind.allCases.map { .taskLaunch($0, attempt: 2) }
+        + TaskKind.allCases.flatMap { kind in TaskOutcome.allCases.map { .taskResult(kind, $0) } }
+        + TaskKind.allCases.flatMap { kind in TaskDisposition.allCases.map { .taskSubmitted(kind, $0) } }
+        + TaskKind.allCases.flatMap { kind in TaskDrop.allCases.map { .taskDropped(kind, $0) } }
 
     static let kinds: [HistoryEvent.Kind] =
         [

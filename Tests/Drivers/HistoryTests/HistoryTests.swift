@@ -14,6 +14,7 @@ struct HistoryTests {
     )
     func model(seed: UInt64, devices: Int) throws {
         let rig = try HistoryRig()
+        rig.hasNames = true
         var random = SeededGenerator(seed: seed)
         var mergesSeen = 0
         var restarts = 0
@@ -32,6 +33,7 @@ struct HistoryTests {
             let device = UInt64(random.number(below: devices)) &* 0x9E37_79B9_7F4A_7C15
             let count = random.pick([1, 32, 1000])
             #expect(rig.open().recent(device: device, count: count) == rig.recent(device, count), "seed \(seed)")
+            #expect(rig.open().entries(device: device, count: count) == rig.entries(device, count), "seed \(seed)")
             if let apnsID = random.pick(rig.events).apnsID {
                 #expect(rig.open().push(apnsID) == rig.push(apnsID), "seed \(seed)")
             }
@@ -45,6 +47,7 @@ struct HistoryTests {
     @Test("A restart between two pieces of a merge loses nothing and mixes nothing up", arguments: 0..<16)
     func restart(pieces: Int) throws {
         let rig = try HistoryRig()
+        rig.hasNames = true
         var random = SeededGenerator(seed: 11)
         for _ in 0..<8 {
             for _ in 0..<500 { rig.appendRandom(&random, devices: 10) }
@@ -60,7 +63,7 @@ struct HistoryTests {
         rig.close()
         for device in 0..<10 as Range<UInt64> {
             let device = device &* 0x9E37_79B9_7F4A_7C15
-            #expect(rig.open().recent(device: device, count: .max) == rig.recent(device, .max))
+            #expect(rig.open().entries(device: device, count: .max) == rig.entries(device))
         }
         #expect(rig.troubles == [])
     }

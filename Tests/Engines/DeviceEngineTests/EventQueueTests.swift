@@ -39,6 +39,27 @@ struct EventQueueTests {
         #expect(events.map(\.at.milliseconds) == [0, 1, 2, 3, 4, 5])
     }
 
+    @Test("What happened to a task comes right behind its name, whose parts are of the same device and moment")
+    func names() {
+        let devices = Self.devices(2)
+        var queue = EventQueue(key: EngineRig.historyKey)
+        let name = String(repeating: "n", count: 70)
+        let kind = HistoryEvent.Kind.taskSubmitted(.appRefresh, .scheduled)
+        let at = Instant(milliseconds: 7)
+        queue.append(DeviceIndex(rawValue: 0), .conditions, nil, at: at, in: devices)
+        queue.append(DeviceIndex(rawValue: 1), kind, name: name, at: at, in: devices)
+        queue.append(DeviceIndex(rawValue: 1), kind, name: "", at: at, in: devices)
+        var events: [HistoryEvent] = []
+        queue.take(into: &events)
+        let parts = (0..<3).map { HistoryEvent.Kind.namePart(length: 70, place: $0) }
+        #expect(events.map(\.kind) == [.conditions] + parts + [kind, kind])
+        #expect(events.map(\.device) == [0, 1, 1, 1, 1, 1].map(Self.number))
+        #expect(events.allSatisfy { $0.at == at })
+        var entries = HistoryEntries()
+        for event in events.dropFirst().reversed() { entries.append(event) }
+        #expect(entries.finish().map(\.name) == [nil, name])
+    }
+
     @Test("Events are taken once, behind those that wait elsewhere")
     func taken() {
         let devices = Self.devices(1)

@@ -11,6 +11,11 @@ struct EventRecordTests {
         + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
         + DiscardReason.allCases.map { .discard($0) } + TaskKind.allCases.map { .taskLaunch($0, attempt: 2) }
         + TaskKind.allCases.flatMap { kind in TaskOutcome.allCases.map { .taskResult(kind, $0) } }
+        + TaskKind.allCases.flatMap { kind in TaskDisposition.allCases.map { .taskSubmitted(kind, $0) } }
+        + TaskKind.allCases.flatMap { kind in TaskDrop.allCases.map { .taskDropped(kind, $0) } }
+        + TaskKind.allCases.map { .taskExtended($0, seconds: .max) }
+        + [.transfersFinished(count: 0), .transfersFinished(count: .max)]
+        + [.namePart(length: 1, place: 0), .namePart(length: 255, place: 7), .namePart(length: 33, place: 1)]
 
     /// Events of few devices, moments and pushes, so that neighbours share what they can share.
     private static func events(_ count: Int, seed: UInt64) -> [HistoryEvent] {
@@ -93,7 +98,7 @@ struct EventRecordTests {
         #expect(Self.read(changed(8, 0x80)) == nil, "a sequence number that is too large")
         #expect(Self.read(changed(17, 0)) == nil, "no events")
         #expect(Self.read(changed(17, 2)) == nil, "more events than there are")
-        for code in [UInt8(0), 6, 7, 13, 31, 32, 255] {
+        for code in [UInt8(0), 6, 7, 13, 14, 21, 28, 31, 32, 255] {
             #expect(Self.read(changed(21, code)) == nil, "no kind \(code)")
         }
         // Without device or time, with what was named before and never was, with upper case of nothing.
@@ -123,6 +128,19 @@ struct EventRecordTests {
             #expect(kind(7, 0, number) == nil, "\(number)")
         }
         #expect(kind(7, 1, 0x11) == nil)
+        #expect(kind(13, 33, 1) == .namePart(length: 33, place: 1))
+        for (length, place) in [(0, 0), (32, 1), (255, 8), (256, 0), (33, 0x101)] as [(UInt16, UInt16)] {
+            #expect(kind(13, length, place) == nil, "part \(place) of \(length)")
+        }
+        #expect(kind(14, 0, 0x23) == .taskSubmitted(.processing, .replaced))
+        #expect(kind(28, 0, 0x45) == .taskDropped(.urlSession, .unregistered))
+        for number in [0, 1, 0x10, 0x16, 0x51, 0x111, .max] as [UInt16] {
+            #expect(kind(14, 0, number) == nil, "\(number)")
+            #expect(kind(28, 0, number) == nil, "\(number)")
+        }
+        #expect(kind(14, 0, 0x14) == nil && kind(14, 1, 0x11) == nil && kind(28, 1, 0x11) == nil)
+        #expect(kind(15, 7, 0) == .transfersFinished(count: 7) && kind(15, 7, 1) == nil)
+        #expect(kind(21, 7, 3) == .taskExtended(.continued, seconds: 7) && kind(21, 7, 5) == nil)
     }
 
     @Test("More events than one record takes go on in the next")

@@ -59,8 +59,10 @@ extension DispatchSimulation {
         }
         for token in self.tokens {
             let device = HistoryEvent.device(of: token, EngineRig.historyKey)
-            let told = history.recent(device: device, count: .max)
-            if told != found.happened.reversed().filter({ $0.device == device }) {
+            let told = history.entries(device: device, count: .max)
+            var happened = HistoryEntries()
+            for event in found.happened.reversed() where event.device == device { happened.append(event) }
+            if told != happened.finish() {
                 self.fail("the history tells of \(told.count) events of a device, and others happened")
             }
         }

@@ -194,10 +194,10 @@ struct StreamStateTests {
                 switch event {
                 case .delivered(let delivery) where delivery.stream == Self.address:
                     [EngineRig.token(1): .same, EngineRig.token(2): .other][delivery.token]
-                case .expired(self.wake, Self.address): .expire
+                case .expired(self.wake, Self.address, .deadline), .expired(self.wake, Self.address, .operator): .expire
                 case .released(self.wake, Self.address): .release
                 case .drained(Self.address): .drained
-                case .delivered, .expired, .released, .drained: nil
+                case .delivered, .expired, .released, .drained, .conditions: nil
                 }
             }
         }

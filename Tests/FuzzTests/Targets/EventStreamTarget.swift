@@ -24,9 +24,9 @@ enum EventStreamTarget {
             if let wake = WakeMessage(event.data) {
                 try self.checkTimes(wake)
                 let variables = WakeNotification(wake).commandEnvironment
-                try promise((6...8).contains(variables.count), "a wake has six variables, and two of its trace")
+                try promise((7...9).contains(variables.count), "a wake has seven variables, and two of its trace")
             }
-            _ = WakeMessage.expiredWake(event.data)
+            try self.checkTask(event)
         }
     }
 
@@ -48,6 +48,21 @@ enum EventStreamTarget {
         }
         let counts = [wake.priority, wake.attempt, wake.coalesced]
         try promise(counts.allSatisfy { (0...WakeMessage.countMax).contains($0) }, "counts are past their bound")
+    }
+
+    /// What is read of a task's wake can be reckoned with, whatever name its event has.
+    private static func checkTask(_ event: ServerSentEvent) throws(BrokenPromise) {
+        for name in ["expired", "conditions", event.name] { _ = StreamEvent(name: name, data: event.data) }
+        guard case .task(let wake)? = WakeEvent(event.data) else { return }
+        for wall in [Int64.min, 0, .max] {
+            let timeLeft = wake.timeLeft(wallClock: wall)
+            try promise(timeLeft.magnitude <= WakeMessage.timeLeftMax.magnitude, "a task has \(timeLeft) ms left")
+        }
+        var counts = [wake.attempt]
+        if case .session(_, let count) = wake.work { counts.append(count) }
+        try promise(counts.allSatisfy { (0...WakeMessage.countMax).contains($0) }, "counts are past their bound")
+        let instants = [wake.submittedAt, wake.deadline]
+        try promise(instants.allSatisfy { (0...WakeMessage.instantMax).contains($0) }, "moments are past their bound")
     }
 
     /// The events of `bytes`, which come piece by piece; nil when one is past the limit.

@@ -52,6 +52,10 @@ enum HistoryTarget {
             var reader = EventChunkReader(writer.buffer.view)
             try promise(reader?.read(device, into: &own) == true, "the events of a device cannot be read")
             try promise(own == events.filter { $0.device == device }, "the events of a device are not all there")
+            var entries = HistoryEntries()
+            for event in own.reversed() { entries.append(event) }
+            let happened = own.reversed().filter { !$0.isNamePart }
+            try promise(entries.finish().map(\.event) == happened, "a name took something that happened with it")
         }
     }
 

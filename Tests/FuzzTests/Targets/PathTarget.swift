@@ -26,7 +26,7 @@ enum PathTarget {
     private static func match(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> String {
         switch OperationTable.gateway.match(method: method, path: path, on: role) {
         case .notFound: "not found"
-        case .found(let operation, let parameter): "\(operation.name) of \(path[parameter].array)"
+        case .found(let operation, let parameters): "\(operation.name) of \(path[parameters.first].array), \(path[parameters.second].array)"
         case .methodNotAllowed(let allow): "allows \(allow)"
         }
     }
@@ -34,9 +34,10 @@ enum PathTarget {
     private static func checkRoute(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) throws(BrokenPromise) {
         switch OperationTable.gateway.match(method: method, path: path, on: role) {
         case .notFound: return
-        case .found(let operation, let parameter):
+        case .found(let operation, let parameters):
+            var values = [path[parameters.first].array, path[parameters.second].array]
             let spelt = operation.path.text.split(separator: "/", omittingEmptySubsequences: false).map { segment in
-                segment.hasPrefix("{") ? path[parameter].array : Array(segment.utf8)
+                segment.hasPrefix("{") ? values.removeFirst() : Array(segment.utf8)
             }
             let slash = [UInt8(ascii: "/")]
             try promise(Array(spelt.joined(separator: slash)) == path.array, "a path is not that of \(operation.name)")
@@ -74,7 +75,7 @@ enum PathTarget {
             request = try SubscriptionQuery(query).request
         } catch { return try self.checkAnswer(error) }
         try promise((1...SubscriptionRequest.slotsMax).contains(request.slots), "a stream has \(request.slots) slots")
-        try promise(request.devices.count <= SubscriptionQuery.devicesMax, "a stream names too many devices")
+        try promise(request.devices.count <= SubscriptionQuery.namesMax, "a stream names too many devices")
         let text = "slots=\(request.slots)" + request.devices.map { "&device=\($0.hex)" }.joined()
         let again = text.withByteView { query in try? SubscriptionQuery(query).request }
         try promise(

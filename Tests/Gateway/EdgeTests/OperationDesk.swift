@@ -127,7 +127,7 @@ final class OperationDesk {
                 case .notFound: throw .badPath
                 case .methodNotAllowed(let allow): return .methodNotAllowed(allow: allow)
                 case .found(let operation, let place):
-                    let parameter = path[place]
+                    let parameter = path[place.first]
                     let admitted = try self.authorization.admit(
                         { shown.isEmpty ? .absent : AuthorizationField(value: shown) },
                         on: ConnectionID(index: 0, generation: 1),
@@ -142,6 +142,7 @@ final class OperationDesk {
                         by: admitted.caller,
                         reply: .stream(LoopStream(loop: 0, connectionIndex: 0, connectionGeneration: 1, number: 1)),
                         parameter: parameter,
+                        secondParameter: path[place.second],
                         query: query,
                         body: body,
                         services: self.services

@@ -12,7 +12,7 @@ struct OperationTableTests {
         method.withByteView { method in
             path.withByteView { path in
                 switch OperationTable.gateway.match(method: method, path: path, on: role) {
-                case .found(let operation, let parameter): "\(operation.name)(\(path[parameter].string))"
+                case .found(let operation, let parameter): "\(operation.name)(\(path[parameter.first].string))"
                 case .methodNotAllowed(let allow): "allow \(allow)"
                 case .notFound: nil
                 }

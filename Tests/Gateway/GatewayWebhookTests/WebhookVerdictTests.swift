@@ -3,6 +3,7 @@ import DeviceEngine
 import HTTPClient
 import LaunchPolicy
 import Testing
+import WakeFormat
 import Webhooks
 
 @Suite("What a webhook's answer says")
@@ -10,24 +11,41 @@ struct WebhookVerdictTests {
     private static func verdict(
         _ status: Int,
         _ body: String = "",
-        retryAfter: Int? = nil
+        retryAfter: Int? = nil,
+        of kind: WakeKind = .push
     ) -> WebhookVerdict {
         var response = HTTPResponse(status: status, body: Array(body.utf8))
         response.retryAfterSeconds = retryAfter
-        return WebhookVerdict(.success(response))
+        return WebhookVerdict(.success(response), of: kind)
     }
 
     @Test("A result is taken from the body of a 200", arguments: FetchResult.allCases)
     func result(result: FetchResult) {
-        #expect(Self.verdict(200, "{\"result\":\"\(result.rawValue)\"}") == .result(result))
-        #expect(Self.verdict(200, " {\"a\": [1], \"result\" : \"\(result.rawValue)\"}\n") == .result(result))
+        #expect(Self.verdict(200, "{\"result\":\"\(result.rawValue)\"}") == .result(.push(result)))
+        #expect(Self.verdict(200, " {\"a\": [1], \"result\" : \"\(result.rawValue)\"}\n") == .result(.push(result)))
     }
 
     @Test("204 is new data, and 202 a promise")
     func short() {
-        #expect(Self.verdict(204) == .result(.newData))
+        #expect(Self.verdict(204) == .result(.push(.newData)))
         #expect(Self.verdict(202) == .accepted)
         #expect(Self.verdict(202, "{\"result\":\"failed\"}") == .accepted)
+    }
+
+    @Test(
+        "Of a task or a session it is success, true or false",
+        arguments: [WakeKind.appRefresh, .processing, .continued, .urlSession]
+    )
+    func success(kind: WakeKind) {
+        #expect(Self.verdict(200, "{\"success\":true}", of: kind) == .result(.task(.success)))
+        #expect(Self.verdict(200, "{\"success\":false}", of: kind) == .result(.task(.failure)))
+        #expect(Self.verdict(204, of: kind) == .result(.task(.success)))
+        #expect(Self.verdict(202, of: kind) == .accepted)
+        let cause = "it answered 200 to a \(kind.name) wake without success, true or false"
+        for body in ["{}", "{\"result\":\"newData\"}", "{\"success\":1}", "{\"success\":null}"] {
+            #expect(Self.verdict(200, body, of: kind) == .refused(cause: cause))
+        }
+        #expect(Self.verdict(200, "{\"success\":true}").isRefused)
     }
 
     @Test("A body without a result is refused", arguments: ["", "ok", "[]", "\"newData\""])
@@ -38,7 +56,7 @@ struct WebhookVerdictTests {
     @Test("A body that is not UTF-8 is refused, wherever the fault is")
     func outsideUTF8() {
         for body in [[0xFF], Array("{\"result\":\"newData\",\"a\":\"".utf8) + [0xE9] + Array("\"}".utf8)] as [[UInt8]] {
-            let verdict = WebhookVerdict(.success(HTTPResponse(status: 200, body: body)))
+            let verdict = WebhookVerdict(.success(HTTPResponse(status: 200, body: body)), of: .push)
             #expect(verdict == .refused(cause: "it answered 200 with a body that is not UTF-8"))
         }
     }
@@ -74,16 +92,16 @@ struct WebhookVerdictTests {
     @Test("Without an answer it hangs on whether the wake may have arrived")
     func noAnswer() {
         var error = HTTPClientError(.unreachable, "no connection")
-        #expect(WebhookVerdict(.failure(error)) == .undelivered(cause: "no connection", retryAfter: nil))
+        #expect(WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "no connection", retryAfter: nil))
         error.detail = "Connection refused"
-        #expect(WebhookVerdict(.failure(error)) == .undelivered(cause: "Connection refused", retryAfter: nil))
+        #expect(WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "Connection refused", retryAfter: nil))
         error.mayHaveArrived = true
-        #expect(WebhookVerdict(.failure(error)) == .lost(cause: "Connection refused"))
+        #expect(WebhookVerdict(.failure(error), of: .push) == .lost(cause: "Connection refused"))
         let large = HTTPClientError(.tooLarge, "the answer is too large")
-        #expect(WebhookVerdict(.failure(large)) == .refused(cause: "it answered more than 65536 bytes"))
+        #expect(WebhookVerdict(.failure(large), of: .push) == .refused(cause: "it answered more than 65536 bytes"))
         let head = HTTPClientError(.headTooLarge, "the header fields of the answer are too large")
         let cause = "it answered with header fields of more than 98304 bytes; let it send fewer or shorter ones"
-        #expect(WebhookVerdict(.failure(head)) == .refused(cause: cause))
+        #expect(WebhookVerdict(.failure(head), of: .push) == .refused(cause: cause))
     }
 
     @Test("The signature is what RFC 4231 and any other implementation make of time and body")
@@ -95,5 +113,11 @@ struct WebhookVerdictTests {
             secret: Array("0123456789abcdef".utf8)
         )
         #expect(signature == "v1=5c55a6cbf6047b178e63d14851c3200825caf0996f83aaf246c9fccab2417b7b")
+    }
+}
+
+extension WebhookVerdict {
+    fileprivate var isRefused: Bool {
+        if case .refused = self { true } else { false }
     }
 }

@@ -62,18 +62,6 @@ struct WakeTests {
         #expect(text.hasSuffix(#""timeLeft":29999,"collapseID":null,"payload":null}"#))
     }
 
-    @Test(
-        "A worker reads of a wake's kind what a gateway writes",
-        arguments: [WakeKind.appRefresh, .processing, .continued, .urlSession]
-    )
-    func kinds(kind: WakeKind) throws {
-        let text = try Self.text(of: nil, kind: kind)
-        #expect(text.hasPrefix(#"{"wake":"\#(Self.idText)","kind":"\#(kind.name)","device":"#))
-        #expect(WakeKind(kind.name) == kind)
-        let read = StreamEvent(name: "wake", data: Array(text.utf8))
-        #expect(read == .wake(.other(wake: Self.idText, kind)))
-    }
-
     @Test("Traces stand before all that a sender chooses but the id, and only what there is of them")
     func traces() throws {
         let parent = try Self.trace()

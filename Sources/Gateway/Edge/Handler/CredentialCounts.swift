@@ -3,11 +3,12 @@ package import Answers
 package import HTTPTransport
 package import Settings
 
-/// What the connections and workers' streams of one loop count under; how many there are of each credential, all loops
+/// What the connections, workers' streams and bounded requests of one loop count under; how many there are of each credential, all loops
 /// know together.
 package final class CredentialCounts {
     private let connections: ConnectionCounts<Credential>
     private let workerStreams: ConnectionCounts<StreamHolder>
+    private let rates: CredentialRates
     private let tally: LimitTally<GatewayCountedLimit>
     /// The ids of the bearer tokens that connections are counted under.
     private var bearers: [ConnectionID: String] = [:]
@@ -20,10 +21,12 @@ package final class CredentialCounts {
     package init(
         connections: ConnectionCounts<Credential>,
         workerStreams: ConnectionCounts<StreamHolder>,
+        rates: CredentialRates,
         tally: LimitTally<GatewayCountedLimit>
     ) {
         self.connections = connections
         self.workerStreams = workerStreams
+        self.rates = rates
         self.tally = tally
     }
 
@@ -75,6 +78,18 @@ package final class CredentialCounts {
     package func connectionClosed(_ connection: ConnectionID) {
         self.excess.remove(connection)
         if let token = self.bearers.removeValue(forKey: connection) { self.connections.end(.bearerToken(token)) }
+    }
+
+    // MARK: Requests
+
+    /// Counts a request that a credential may send so often a minute.
+    ///
+    /// - `now`: by the monotonic clock, in milliseconds.
+    /// - Throws: the error that names the bound, when it is one too many.
+    package func count(_ rate: CredentialRate, of holder: StreamHolder, now: Int64) throws(APIError) {
+        guard !self.rates.count(rate, of: holder, now: now) else { return }
+        self.tally.met(rate.limit)
+        throw .tooOften(limit: rate.limit.rawValue)
     }
 
     // MARK: Workers' streams

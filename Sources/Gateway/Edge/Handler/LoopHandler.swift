@@ -43,6 +43,7 @@ package final class LoopHandler: RequestHandler {
         let counts = CredentialCounts(
             connections: shared.credentials,
             workerStreams: shared.workerStreams,
+            rates: shared.rates,
             tally: shared.tally
         )
         let admission = Admission(shared, outbox, answers, counts)
@@ -181,7 +182,9 @@ package final class LoopHandler: RequestHandler {
         case .subscribed(let address):
             if self.workers.subscribed(address) { self.sayGoodbye(StreamID(address).connection) }
         case .wake(let address, let wake): self.workers.deliver(wake, to: address)
-        case .expired(let address, let wake): self.workers.expired(wake, on: address)
+        case .expired(let address, let wake, let reason): self.workers.expired(wake, reason, on: address)
+        case .conditions(let address, let device, let conditions):
+            self.workers.conditionsChanged(conditions, of: device, on: address)
         case .released(let address, _):
             if self.workers.released(from: address) { self.sayGoodbye(StreamID(address).connection) }
         case .drained(let address):

@@ -4,6 +4,7 @@ import Answers
 import Bytes
 import EngineRoom
 import HTTPTransport
+import Platform
 import Settings
 import WakeDispatch
 
@@ -61,9 +62,10 @@ final class OperationRouter {
                 let error = APIError(405, "MethodNotAllowed", "This route takes \(allow).")
                 self.answers.answer(request.stream, error, allow: allow)
             case .found(let operation, let place):
-                let parameter = path[place]
+                let parameter = path[place.first]
                 let admission = try self.admission.admit(request, to: operation, parameter, role)
                 self.limits.admitted(request.stream.connection)
+                try self.count(request, operation, admission.caller)
                 guard !request.isBodyTooLarge else {
                     let message = "The body is longer than \(self.bytesMax(operation.bodyLimit)) bytes; send less."
                     throw APIError(413, "PayloadTooLarge", message)
@@ -73,6 +75,7 @@ final class OperationRouter {
                     by: admission.caller,
                     reply: self.loop.address(request.stream),
                     parameter: parameter,
+                    secondParameter: path[place.second],
                     query: query,
                     body: request.body,
                     services: self.shared.services
@@ -82,6 +85,13 @@ final class OperationRouter {
         } catch {
             self.answers.answer(request.stream, error)
         }
+    }
+
+    /// Counts a request of an operation that a credential may ask for so often a minute.
+    private func count(_ request: Request, _ operation: Operation, _ caller: Caller) throws(APIError) {
+        guard let rate = operation.rate else { return }
+        let holder = StreamHolder(caller, from: self.loop.network(of: request.stream.connection))
+        try self.counts.count(rate, of: holder, now: SystemClock.monotonic)
     }
 
     /// The operation of a request, which is known already when its body came right behind its head.

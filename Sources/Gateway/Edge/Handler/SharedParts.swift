@@ -34,6 +34,8 @@ package final class SharedParts: Sendable {
     package let credentials: ConnectionCounts<Credential>
     /// The workers' streams of each credential, of all loops together.
     package let workerStreams: ConnectionCounts<StreamHolder>
+    /// How often each credential asks for what has a bound a minute, on all loops together.
+    package let rates: CredentialRates
     /// What providers' tokens are verified with; nil when nobody asks for them.
     package let providerKeys: ProviderKeys?
     /// Whose client certificates are trusted; nil when nobody asks for them.
@@ -65,6 +67,7 @@ package final class SharedParts: Sendable {
         self.configuration = configuration
         self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
         self.workerStreams = ConnectionCounts(connectionsMax: configuration.limits.streamsPerCredentialMax)
+        self.rates = CredentialRates(configuration.limits)
         // Whoever shows no certificate where they are asked for needs a token, although there may be no key for any.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
         self.clientTrusts = clientTrusts

@@ -1,7 +1,9 @@
 import Access
 import Bytes
+import DeviceEngine
 import EngineRoom
 import HTTPTransport
+import LaunchPolicy
 import Platform
 import WakeDispatch
 import WakeFormat
@@ -109,10 +111,17 @@ final class WorkerFeed {
         self.writeEvent(to: stream)
     }
 
-    func expired(_ wake: WakeID, on address: StreamAddress) {
+    func expired(_ wake: WakeID, _ reason: DeviceEngine.ExpirationReason, on address: StreamAddress) {
         let stream = StreamID(address)
         guard self.streams.isOpen(stream) else { return }
-        Wake.writeExpiredEvent(wake, to: &self.writer)
+        Wake.writeExpiredEvent(wake, reason: WakeFormat.ExpirationReason(reason), to: &self.writer)
+        self.writeEvent(to: stream)
+    }
+
+    func conditionsChanged(_ conditions: Conditions, of device: DeviceToken, on address: StreamAddress) {
+        let stream = StreamID(address)
+        guard self.streams.isOpen(stream) else { return }
+        Wake.writeConditionsEvent(device, to: &self.writer) { conditions.writeMembers(to: &$0) }
         self.writeEvent(to: stream)
     }
 
@@ -164,5 +173,20 @@ final class WorkerFeed {
         guard load.wakes > 0 || !self.isDraining else { return true }
         self.loop.setPing(connection, everySeconds: load.pingSeconds)
         return false
+    }
+}
+
+extension WakeFormat.ExpirationReason {
+    /// The reason as events name it.
+    fileprivate init(_ reason: DeviceEngine.ExpirationReason) {
+        self =
+            switch reason {
+            case .deadline: .deadline
+            case .progress: .progress
+            case .conditions: .conditions
+            case .cancelled: .cancelled
+            case .operator: .operator
+            case .lost: .lost
+            }
     }
 }

@@ -9,7 +9,7 @@ import WakeDispatch
 
 extension Operation {
     /// Wakes: workers subscribe to them and answer them.
-    package static let workers = [subscribe, reportResult, extendWake, drainStream]
+    package static let workers = [subscribe, reportResult, extendWake, reportProgress, drainStream]
 
     package static let subscribe = Operation(
         "subscribe",
@@ -36,8 +36,8 @@ extension Operation {
         answers: [204, 400, 404, 409],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        let result = try Self.result(call.body)
-        return .asked(.report(try call.wake(), result))
+        let report = try RequestBody.report(call.body)
+        return .asked(.report(try call.wake(), report))
     }
 
     package static let extendWake = Operation(
@@ -54,6 +54,21 @@ extension Operation {
         return .asked(.extend(try call.wake(), milliseconds: milliseconds))
     }
 
+    package static let reportProgress = Operation(
+        "reportProgress",
+        .post,
+        "/v1/wakes/{wake}/progress",
+        on: .edge,
+        by: .worker,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404, 409],
+        rate: .progress,
+        afterFailedStore: .refused
+    ) { call throws(APIError) in
+        let progress = try RequestBody.progress(call.body)
+        return .asked(.progress(try call.wake(), progress))
+    }
+
     package static let drainStream = Operation(
         "drainStream",
         .post,
@@ -66,14 +81,5 @@ extension Operation {
     ) { call throws(APIError) in
         guard let stream = call.services.streamNames.stream(call.parameter.string) else { throw .unknownStream }
         return .asked(.drainStream(.stream(stream)))
-    }
-
-    private static func result(_ body: ByteView) throws(APIError) -> FetchResult {
-        let object = try RequestBody.object(body, reason: "BadResult")
-        guard case .string(let text)? = object["result"], let result = FetchResult(rawValue: text) else {
-            let message = "result is \(object["result"]?.described ?? "missing"); send newData, noData or failed."
-            throw APIError(400, "BadResult", message)
-        }
-        return result
     }
 }

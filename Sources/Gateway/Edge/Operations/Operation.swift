@@ -45,6 +45,8 @@ package struct Operation: Sendable {
     /// Whether it is answered with events that have no end.
     package let isStream: Bool
     package let afterFailedStore: AfterFailedStore
+    /// What a credential may ask for so often a minute and no oftener; nil where that has no bound.
+    package let rate: CredentialRate?
     /// What it does with a request that was admitted; nil for a push alone, which the loops take without all this.
     private let action: (@Sendable (OperationCall) throws(APIError) -> OperationOutcome)?
 
@@ -58,6 +60,7 @@ package struct Operation: Sendable {
         bodyLimit: BodyLimit = .small,
         answers: Set<Int>,
         isStream: Bool = false,
+        rate: CredentialRate? = nil,
         afterFailedStore: AfterFailedStore,
         action: (@Sendable (OperationCall) throws(APIError) -> OperationOutcome)?
     ) {
@@ -69,6 +72,7 @@ package struct Operation: Sendable {
         self.bodyLimit = bodyLimit
         self.answers = answers
         self.isStream = isStream
+        self.rate = rate
         self.afterFailedStore = afterFailedStore
         self.action = action
     }
@@ -95,7 +99,7 @@ package struct Operation: Sendable {
 extension Operation {
     /// Every operation, family by family; each family has a file.
     package static let all =
-        Self.pushes + Self.workers + Self.devices + Self.inspections + Self.simulations + Self.statistics
+        Self.pushes + Self.workers + Self.devices + Self.tasks + Self.taskSimulations + Self.inspections + Self.simulations + Self.statistics
         + Self.watching + Self.upkeep + Self.health + Self.documents + Self.faults
 }
 

@@ -3,6 +3,7 @@ package import Access
 package import Answers
 package import Bytes
 package import EngineRoom
+import LaunchPolicy
 package import WakeDispatch
 
 /// One request of an operation, whose caller was admitted. Its views are valid during the call alone.
@@ -11,8 +12,10 @@ package struct OperationCall {
     package let afterFailedStore: AfterFailedStore
     /// What waits for the answer.
     package let reply: StreamAddress
-    /// What stands at the parameter's place in the path.
+    /// What stands at the place of the path's first parameter.
     package let parameter: ByteView
+    /// What stands at that of the second; empty where there is none.
+    package let secondParameter: ByteView
     package let query: ByteView
     package let body: ByteView
     package let services: GatewayServices
@@ -22,6 +25,7 @@ package struct OperationCall {
         by caller: Caller,
         reply: StreamAddress,
         parameter: ByteView,
+        secondParameter: ByteView = ByteView(),
         query: ByteView,
         body: ByteView,
         services: GatewayServices
@@ -30,6 +34,7 @@ package struct OperationCall {
         self.afterFailedStore = operation.afterFailedStore
         self.reply = reply
         self.parameter = parameter
+        self.secondParameter = secondParameter
         self.query = query
         self.body = body
         self.services = services
@@ -51,5 +56,22 @@ package struct OperationCall {
     package func wake() throws(APIError) -> Named<WakeID> {
         guard let wake = WakeID(self.parameter) else { throw .unknownWake }
         return Named(wake)
+    }
+
+    /// The identifier of a task that is the second parameter.
+    package func identifier() throws(APIError) -> String {
+        guard let name = self.taskName else { throw .badTaskIdentifier }
+        return name
+    }
+
+    /// The name of a session that is the second parameter.
+    package func session() throws(APIError) -> String {
+        guard let name = self.taskName else { throw .badSessionName }
+        return name
+    }
+
+    private var taskName: String? {
+        let name = self.secondParameter.string
+        return IdentifierPattern.isIdentifier(name.utf8) ? name : nil
     }
 }

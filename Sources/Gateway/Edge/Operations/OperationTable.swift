@@ -3,8 +3,8 @@ package import Settings
 
 /// What a method and a path come to on a listener.
 package enum OperationMatch {
-    /// This one, with where in the path the parameter stands, which is not checked yet.
-    case found(Operation, parameter: Range<Int>)
+    /// This one, with where in the path the parameters stand, which are not checked yet.
+    case found(Operation, PathParameters)
     /// The path exists, for these methods.
     case methodNotAllowed(allow: String)
     case notFound
@@ -45,8 +45,8 @@ package struct OperationTable: Sendable {
         let depth = (0..<path.count).count { path[$0] == UInt8(ascii: "/") }
         guard depth < self.places.count else { return .notFound }
         for place in self.places[depth] {
-            guard let parameter = place.path.match(path) else { continue }
-            return Self.match(method, place, parameter, role)
+            guard let parameters = place.path.match(path) else { continue }
+            return Self.match(method, place, parameters, role)
         }
         return .notFound
     }
@@ -54,13 +54,13 @@ package struct OperationTable: Sendable {
     private static func match(
         _ method: ByteView,
         _ place: Place,
-        _ parameter: Range<Int>,
+        _ parameters: PathParameters,
         _ role: ListenerRole
     ) -> OperationMatch {
         let isHead = method == "HEAD"
         for operation in place.operations where operation.listeners.contains(role) {
             if operation.method == method || isHead && operation.takesHead {
-                return .found(operation, parameter: parameter)
+                return .found(operation, parameters)
             }
         }
         let methods = place.operations.filter { $0.listeners.contains(role) }.flatMap { operation in

@@ -1,12 +1,18 @@
 package import Answers
-import Bytes
-import LaunchPolicy
+package import Bytes
+package import LaunchPolicy
 package import Text
 
 extension Conditions {
     /// An object of all fields, under the names that reports use.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
+        self.writeMembers(to: &writer)
+        writer.endObject()
+    }
+
+    /// Appends all fields as members of the object that is open.
+    package func writeMembers(to writer: inout JSONWriter) {
         writer.key("appState")
         writer.string(self.appState.rawValue)
         writer.key("backgroundRefresh")
@@ -21,7 +27,6 @@ extension Conditions {
         writer.string(self.thermalState.rawValue)
         writer.key("network")
         writer.bool(self.network)
-        writer.endObject()
     }
 }
 

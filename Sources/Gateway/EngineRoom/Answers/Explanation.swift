@@ -62,12 +62,27 @@ package struct Explanation {
         writer.beginArray()
         for code in self.device.held { writer.string(code.name) }
         writer.endArray()
+        writer.key("tasks")
+        TaskList(self.device, self.offset).write(to: &writer)
+        writer.key("usage")
+        self.writeUsage(to: &writer)
         writer.key("policyVersion")
         writer.optional(self.policy) { writer, policy in writer.integer(policy.number) }
         writer.key("policySince")
         writer.moment(self.policy?.since, self.offset)
         writer.key("why")
         writer.string(self.reasoning.sentence)
+    }
+
+    private func writeUsage(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("lastUse")
+        writer.moment(self.device.usage.last, self.offset)
+        writer.key("habitualHours")
+        writer.beginArray()
+        for hour in self.device.usage.habitualHours { writer.integer(hour) }
+        writer.endArray()
+        writer.endObject()
     }
 
     private var reasoning: Reasoning {

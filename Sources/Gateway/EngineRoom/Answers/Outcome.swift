@@ -20,6 +20,8 @@ package enum Outcome: Sendable {
     /// All conditions of the device, as they are now.
     indirect case conditions(Conditions)
     indirect case statistics(Statistics)
+    /// A request for a background task was taken.
+    indirect case submitted(SubmittedTask)
     /// A copy of the state is there.
     indirect case backedUp(name: String, path: String)
     /// A text that was composed piece by piece.
@@ -56,7 +58,7 @@ package enum Outcome: Sendable {
         case .done: 204
         case .accepted: 202
         case .ready, .extended, .conditions, .statistics, .document: 200
-        case .registered, .backedUp: 201
+        case .registered, .submitted, .backedUp: 201
         case .refused(let error): error.status
         }
     }
@@ -95,6 +97,7 @@ package enum Outcome: Sendable {
             writer.endObject()
         case .conditions(let conditions): conditions.write(to: &writer)
         case .statistics(let statistics): statistics.write(to: &writer)
+        case .submitted(let task): task.write(to: &writer)
         case .backedUp(let name, let path):
             writer.beginObject()
             writer.key("name")

@@ -26,9 +26,21 @@ struct Reasoning {
         if let code = self.device.held.first, code != .worker { return self.held(code, pending) }
         let eligibleAt = state.eligibleAt(pending.priority, self.device.parameters)
         guard eligibleAt <= self.now else { return self.waits(until: eligibleAt, pending) }
+        if let other = self.runningTask {
+            return "The push waits for \(other.name) to end, which runs in the same lane and has until "
+                + "\(self.time(other.deadline))."
+        }
         if let webhook = self.webhook { return webhook.reason(topic: self.device.topic) }
         return "The push is due, but no worker subscribed to \(self.device.topic) has a free slot for this device: "
             + "start one (wakegate worker --topic \(self.device.topic) -- COMMAND), or give it more slots."
+    }
+
+    /// The task or session in flight that a push waits for.
+    private var runningTask: (name: String, deadline: Instant)? {
+        for task in self.device.tasks where task.task.kind.lane == .short {
+            if case .running(_, _, let deadline, _) = task.state { return (task.name, deadline) }
+        }
+        return nil
     }
 
     private var nothingPending: String {
@@ -52,8 +64,8 @@ struct Reasoning {
             return "The push is held because the thermal state is \(conditions.thermalState.rawValue), and launches "
                 + "once the device reports that it is cooler\(way)."
         case .battery:
-            return "The push is held because the battery is at \(Self.percent(conditions.batteryLevel)), below the "
-                + "critical \(Self.percent(self.device.parameters.criticalBattery)), and not charging; it launches "
+            return "The push is held because the battery is at \(JSONNumber.percent(conditions.batteryLevel)), below the "
+                + "critical \(JSONNumber.percent(self.device.parameters.criticalBattery)), and not charging; it launches "
                 + "once the device reports more charge or a charger, or with a push of priority 10."
         case .priority:
             return "The push has priority 1, which never wakes a device: it launches once the device is active, or "
@@ -63,33 +75,11 @@ struct Reasoning {
     }
 
     private func waits(until eligibleAt: Instant, _ pending: PendingPush) -> String {
-        let state = self.device.state
-        let parameters = self.device.parameters
-        if state.spacing.windowCount >= parameters.dailyLaunches,
-            state.spacing.windowStart + parameters.budgetWindow == eligibleAt
-        {
-            return "The push waits until \(self.time(eligibleAt)), because all \(parameters.dailyLaunches) launches "
-                + "of the budget window are used up."
-        }
-        var causes: [String] = []
-        if state.penalty > 0 {
-            causes.append(
-                "doubled \(state.penalty) times after wakes that were not completed, until one reports newData"
-            )
-        }
-        if state.conditions.lowPowerMode, pending.priority < .immediate { causes.append("doubled in low power mode") }
-        let cause = causes.isEmpty ? "" : " (" + causes.joined(separator: "; ") + ")"
-        let seconds = Double(state.interval(pending.priority, parameters)) / 1000
-        return "The push waits until \(self.time(eligibleAt)): the last launch was at "
-            + "\(self.time(state.spacing.lastLaunch)), and launches of priority \(pending.priority.rawValue) are "
-            + "\(JSONNumber.text(of: seconds)) s apart\(cause)."
+        let spacing = SpacingReasoning(device: self.device, priority: pending.priority, offset: self.offset)
+        return "The push waits until \(self.time(eligibleAt))\(spacing.clause(until: eligibleAt))."
     }
 
     private func time(_ instant: Instant) -> String {
         WallTime.text(self.offset.wall(instant))
-    }
-
-    private static func percent(_ fraction: Double) -> String {
-        "\(JSONNumber.text(of: (fraction * 1000).rounded() / 10)) %"
     }
 }

@@ -30,6 +30,10 @@ package struct Statistics: Sendable {
         writer.key("results")
         writer.counts(WakeOutcome.allCases.map { ($0.rawValue, self.books.results[$0]) })
         writer.endObject()
+        writer.key("tasks")
+        self.books.requests.write(results: self.books.requestResults, to: &writer)
+        writer.key("sessions")
+        self.books.sessions.write(results: self.books.tasks[.urlSession], to: &writer)
         writer.key("workers")
         writer.counts([
             ("connected", Int64(self.workers.connected)), ("slots", Int64(self.workers.slots)),

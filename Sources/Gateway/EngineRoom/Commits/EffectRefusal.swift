@@ -3,8 +3,8 @@ import Answers
 
 /// Turns what a group had for one outlet into refusals: the group did not become durable.
 ///
-/// Every request of the group has exactly one answer in it, so every request is refused once. Wakes and their ends are
-/// dropped: as far as anybody will know, they were never launched, or are in flight still.
+/// Every request of the group has exactly one answer in it, so every request is refused once. Wakes, their ends and
+/// changed conditions are dropped: as far as anybody will know, wakes were never launched, or are in flight still.
 struct EffectRefusal {
     let refused = EffectBatch()
     /// How many accepted pushes are refused after all.
@@ -21,7 +21,7 @@ struct EffectRefusal {
             case .pushAnswer(let reply): self.refuse(reply)
             case .answer(let address, _), .subscribed(let address):
                 self.refused.append(.refused(self.error), to: address)
-            case .wake, .expired, .released, .drained: break
+            case .wake, .expired, .released, .conditions, .drained: break
             case .draining: self.refused.appendDraining()
             }
         }

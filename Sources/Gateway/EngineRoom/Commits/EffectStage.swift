@@ -2,6 +2,7 @@ import Answers
 package import Bytes
 package import DeviceEngine
 import History
+package import LaunchPolicy
 package import WakeDispatch
 
 /// Collects what steps have for the loops, the webhooks and the history until it is durable.
@@ -44,8 +45,17 @@ package final class EffectStage: DispatchOutput {
         self.group.effects[stream].appendWake(wake, self.offset, to: stream)
     }
 
-    package func expire(_ wake: WakeID, on stream: StreamAddress) {
-        self.group.effects[stream].appendExpired(wake, on: stream)
+    package func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason) {
+        self.group.effects[stream].appendExpired(wake, reason, on: stream)
+    }
+
+    package func conditionsChanged(
+        _ token: DeviceToken,
+        topic _: String,
+        _ conditions: Conditions,
+        on stream: StreamAddress
+    ) {
+        self.group.effects[stream].append(conditions, of: token, to: stream)
     }
 
     package func released(_ wake: WakeID, on stream: StreamAddress) {

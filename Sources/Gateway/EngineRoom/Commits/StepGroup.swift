@@ -9,8 +9,8 @@ package final class StepGroup: @unchecked Sendable {
     var effects: PerOutlet<EffectBatch>
     /// When the pushes came that wait for its commit.
     var arrivals: [PushArrival] = []
-    /// Among the effects is a list of topics; there is room for no other one.
-    var hasTopicList = false
+    /// Among the effects is a long list; there is room for no other one.
+    var hasLongList = false
     /// What happened, for the history.
     var history = HistoryBatch()
 
@@ -45,6 +45,6 @@ package struct GroupOutlet: Sendable {
         if !group.history.isEmpty { self.history.submit(&group.history) }
         group.records.removeAll()
         group.arrivals.removeAll(keepingCapacity: true)
-        group.hasTopicList = false
+        group.hasLongList = false
     }
 }

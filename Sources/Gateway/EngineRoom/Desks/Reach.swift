@@ -25,7 +25,7 @@ struct Reach {
     }
 
     /// The device with this token, unless it was removed.
-    private func registered(_ name: Named<DeviceToken>) throws(APIError) -> DeviceIndex {
+    func registered(_ name: Named<DeviceToken>) throws(APIError) -> DeviceIndex {
         let device = try self.device(name).index
         guard self.engine.identity(device).isRegistered else {
             let moment = self.engine.snapshot(device).registrationChangedAt
@@ -36,20 +36,30 @@ struct Reach {
 
     // MARK: Workers
 
-    func report(_ name: Named<WakeID>, _ result: FetchResult) throws(APIError) -> Outcome {
+    /// The wake of this id, unless it is of a topic beyond the caller's; the engine may know none.
+    func wake(_ name: Named<WakeID>) throws(APIError) -> WakeID {
         guard let wake = name.find(in: self.engine, for: self.caller) else { throw .unknownWake }
-        switch self.dispatcher.report(result, wake: wake) {
+        return wake
+    }
+
+    func report(_ name: Named<WakeID>, _ report: WakeReport) throws(APIError) -> Outcome {
+        switch self.dispatcher.report(report, wake: try self.wake(name)) {
         case .ended, .repeated: return .done
         case .endedOtherwise(let outcome): throw .wakeEnded(outcome.name)
+        case .otherKind:
+            switch report {
+            case .push: throw .successExpected
+            case .task: throw .resultExpected
+            }
         case .unknown: throw .unknownWake
         }
     }
 
     /// - `milliseconds`: nil for as long as a wake has at first.
     func extend(_ name: Named<WakeID>, by milliseconds: Int64?) throws(APIError) -> Outcome {
-        guard let wake = name.find(in: self.engine, for: self.caller), let topic = self.engine.topic(ofWake: wake)
-        else { throw .unknownWake }
-        switch self.dispatcher.extend(wake, by: milliseconds ?? self.engine.executionWindow(topic)) {
+        let wake = try self.wake(name)
+        guard let window = self.engine.executionWindow(ofWake: wake) else { throw .unknownWake }
+        switch self.dispatcher.extend(wake, by: milliseconds ?? window) {
         case .lasts(let deadline):
             let timeLeft = deadline.milliseconds - self.engine.now.milliseconds
             return .extended(wake, deadline: self.workspace.offset.wall(deadline), timeLeft: timeLeft)

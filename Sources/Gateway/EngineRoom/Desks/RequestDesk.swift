@@ -12,7 +12,7 @@ package final class RequestDesk {
     private let records: GatewayRecords
     private let limits: LimitCounts
     private let commitTimes: () -> CommitTimes
-    private var topicLists = TopicLists()
+    private var lists = LongLists()
     /// How the webhooks are, by topic, as they said last.
     private(set) var webhooks: [String: WebhookStatus] = [:]
     package private(set) var isDraining = false
@@ -24,8 +24,8 @@ package final class RequestDesk {
         case question(HistoryQuestion.Subject)
         /// The stream begins.
         case stream([UInt8], SubscriptionRequest)
-        /// Lists of topics are written one by one.
-        case topicList
+        /// Long lists are written one by one.
+        case list(LongLists.Subject)
     }
 
     package init(
@@ -49,7 +49,7 @@ package final class RequestDesk {
                 // The stream begins before the wakes that its subscription brings at once.
                 self.stage.subscribed(request.reply)
                 _ = topic.withByteView { workspace.dispatcher.subscribed(request.reply, topic: $0, subscription) }
-            case .topicList: self.topicLists.append(request.reply, request.caller)
+            case .list(let subject): self.lists.append(subject, request.reply, request.caller)
             }
         } catch {
             self.stage.answer(request.reply, .refused(error))
@@ -78,24 +78,37 @@ package final class RequestDesk {
     /// A webhook says how it is; nil when its topic has none any more.
     package func webhookChanged(_ topic: String, _ status: WebhookStatus?) { self.webhooks[topic] = status }
 
-    /// The next step has a list of topics to write.
-    package var isTopicListNext: Bool { self.topicLists.isNext(self.stage.group) }
+    /// The next step has a long list to write.
+    package var isLongListNext: Bool { self.lists.isNext(self.stage.group) }
 
-    /// Writes the list of topics that is next, if there is room for one.
-    package func writeNextTopicList(_ workspace: Workspace) {
-        self.topicLists.writeNext(to: self.stage, workspace, self.webhooks)
+    /// Writes the long list that is next, if there is room for one.
+    package func writeNextLongList(_ workspace: Workspace) {
+        self.lists.writeNext(to: self.stage, workspace, self.webhooks)
     }
 
     private func reply(to request: EngineRequest, _ workspace: Workspace) throws(APIError) -> Reply {
         let reach = Reach(workspace, request.caller)
+        let tasks = TaskDesk(reach: reach, limits: self.limits, isDraining: self.isDraining)
         switch request.verb {
         case .subscribe(let topic, let subscription): return try self.subscribe(topic, subscription, workspace)
-        case .report(let wake, let result): return .outcome(try reach.report(wake, result))
+        case .report(let wake, let report): return .outcome(try reach.report(wake, report))
+        case .progress(let wake, let progress): return .outcome(try tasks.progress(wake, progress))
         case .extend(let wake, let milliseconds): return .outcome(try reach.extend(wake, by: milliseconds))
         case .drainStream(let stream): return .outcome(try reach.drain(stream))
         case .register(let token, let topic): return .outcome(try self.register(token, topic, reach))
         case .unregister(let device): return .outcome(try reach.unregister(device))
         case .conditions(let device, let report): return .outcome(try reach.conditions(device, report))
+        case .submitTask(let device, let task): return .outcome(try tasks.submit(device, task))
+        case .cancelTask(let device, let identifier): return .outcome(try tasks.cancel(device, identifier))
+        case .transfersFinished(let device, let finished):
+            return .outcome(try tasks.transfersFinished(device, finished))
+        case .listTasks(let device): return .outcome(try tasks.list(device))
+        case .tasks(let question): return .list(.tasks(question))
+        case .resources(let topic): return .outcome(tasks.resources(topic))
+        case .simulateTaskLaunch(let device, let identifier):
+            return .outcome(try tasks.simulateLaunch(device, identifier))
+        case .simulateTaskExpiration(let device, let identifier):
+            return .outcome(try tasks.simulateExpiration(device, identifier))
         case .simulateLaunch(let device): return .outcome(try reach.simulateLaunch(device))
         case .simulateExpiration(let device): return .outcome(try reach.simulateExpiration(device))
         case .explain(let device): return .question(.explanation(try self.explanation(device, reach)))
@@ -108,7 +121,7 @@ package final class RequestDesk {
         case .topicStatistics(let topic):
             guard let topic = topic.withByteView({ workspace.engine.findTopic($0) }) else { throw .unknownTopic }
             return .outcome(.statistics(workspace.statistics(topic, self.records)))
-        case .topics: return .topicList
+        case .topics: return .list(.topics)
         case .readiness: return .outcome(try self.readiness(workspace))
         case .metrics(let figures): return .outcome(self.metrics(figures, workspace))
         }

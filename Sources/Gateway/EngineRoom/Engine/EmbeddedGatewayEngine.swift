@@ -107,11 +107,11 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         self.commits.stage.offset = self.clock.offset
         guard self.failure == nil else {
             self.refuse(batch, self.workspace)
-            return self.requests.isTopicListNext ? 0 : 1000
+            return self.requests.isLongListNext ? 0 : 1000
         }
         let isDone = self.perform(batch, self.workspace)
         self.flush()
-        guard isDone, !self.dispatcher.isBehind, !self.requests.isTopicListNext else { return 0 }
+        guard isDone, !self.dispatcher.isBehind, !self.requests.isLongListNext else { return 0 }
         // A wait is never longer than a second, so that a suspended machine's wakes are late by no more than that.
         let next = min(self.sampler.nextAt, self.engine.nextDue?.milliseconds ?? .max)
         return max(0, min(1000, self.clock.milliseconds(until: next)))
@@ -145,7 +145,7 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         )
         self.commits.stage.group.arrivals += batch.arrivals
         batch.removeAll()
-        self.requests.writeNextTopicList(workspace)
+        self.requests.writeNextLongList(workspace)
         return isDone
     }
 
@@ -157,7 +157,7 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
             command: { self.performAlways($0, workspace) }
         )
         batch.removeAll()
-        self.requests.writeNextTopicList(workspace)
+        self.requests.writeNextLongList(workspace)
         self.commits.release(self.engine, self.clock.offset)
     }
 

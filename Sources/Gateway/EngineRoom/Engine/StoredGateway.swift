@@ -52,7 +52,7 @@ struct StoredGateway {
     /// Takes one record of the store.
     mutating func take(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
         switch key.kind {
-        case .topic, .device: try self.engine.restore(key, content)
+        case .topic, .device, .tasks: try self.engine.restore(key, content)
         case .events: try self.events?.take(content)
         case .clock:
             self.clock = ClockRecord(stored: content)

@@ -1,5 +1,6 @@
 package import Bytes
-import DeviceEngine
+package import DeviceEngine
+package import LaunchPolicy
 package import WakeDispatch
 
 /// What the engine has for an outlet; the bytes of a wake are valid while it is handed over.
@@ -13,9 +14,11 @@ package enum Effect {
     /// A wake for an open stream.
     case wake(StreamAddress, StagedWake)
     /// A wake that the stream holds has expired.
-    case expired(StreamAddress, WakeID)
+    case expired(StreamAddress, WakeID, ExpirationReason)
     /// A wake that the stream held has ended.
     case released(StreamAddress, WakeID)
+    /// Conditions of a device have changed, and a stream that asked for it is told.
+    case conditions(StreamAddress, DeviceToken, Conditions)
     /// The stream's worker stops, and holds no wake any more.
     case drained(StreamAddress)
     /// Nothing is launched any more.
@@ -33,14 +36,17 @@ package final class EffectBatch: @unchecked Sendable {
         case answer(StreamAddress)
         case subscribed(StreamAddress)
         case wake(StreamAddress, byteCount: UInt32)
-        case expired(StreamAddress, WakeID)
+        case expired(StreamAddress, WakeID, ExpirationReason)
         case released(StreamAddress, WakeID)
+        /// The next of `conditions`.
+        case conditions(StreamAddress)
         case drained(StreamAddress)
         case draining
     }
 
     private var items: [Item] = []
     private var outcomes: [Outcome] = []
+    private var conditions: [(device: DeviceToken, now: Conditions)] = []
     private var bytes = ByteBuffer()
 
     package init() {}
@@ -69,8 +75,14 @@ package final class EffectBatch: @unchecked Sendable {
     }
 
     /// A wake that the stream holds has expired.
-    func appendExpired(_ wake: WakeID, on address: StreamAddress) {
-        self.items.append(.expired(address, wake))
+    func appendExpired(_ wake: WakeID, _ reason: ExpirationReason, on address: StreamAddress) {
+        self.items.append(.expired(address, wake, reason))
+    }
+
+    /// Conditions of a device have changed.
+    func append(_ conditions: Conditions, of device: DeviceToken, to address: StreamAddress) {
+        self.items.append(.conditions(address))
+        self.conditions.append((device, conditions))
     }
 
     /// A wake that the stream held has ended.
@@ -91,6 +103,7 @@ package final class EffectBatch: @unchecked Sendable {
     func append(_ other: EffectBatch) {
         self.items.append(contentsOf: other.items)
         if !other.outcomes.isEmpty { self.outcomes.append(contentsOf: other.outcomes) }
+        if !other.conditions.isEmpty { self.conditions.append(contentsOf: other.conditions) }
         self.bytes.append(other.bytes.view)
     }
 
@@ -98,6 +111,7 @@ package final class EffectBatch: @unchecked Sendable {
         // Even of an empty array it would make another one.
         if !self.items.isEmpty { self.items.removeAll(keepingCapacity: true) }
         if !self.outcomes.isEmpty { self.outcomes.removeAll(keepingCapacity: true) }
+        if !self.conditions.isEmpty { self.conditions.removeAll(keepingCapacity: true) }
         self.bytes.removeAll()
     }
 
@@ -106,6 +120,7 @@ package final class EffectBatch: @unchecked Sendable {
         let bytes = self.bytes.view
         var offset = 0
         var nextOutcome = 0
+        var nextConditions = 0
         func next(_ count: UInt32) -> ByteView {
             defer { offset += Int(count) }
             return bytes.slice(offset, count: Int(count))
@@ -118,8 +133,12 @@ package final class EffectBatch: @unchecked Sendable {
                 nextOutcome += 1
             case .subscribed(let address): take(.subscribed(address))
             case .wake(let address, let count): take(.wake(address, StagedWake(next(count))))
-            case .expired(let address, let wake): take(.expired(address, wake))
+            case .expired(let address, let wake, let reason): take(.expired(address, wake, reason))
             case .released(let address, let wake): take(.released(address, wake))
+            case .conditions(let address):
+                let (device, conditions) = self.conditions[nextConditions]
+                take(.conditions(address, device, conditions))
+                nextConditions += 1
             case .drained(let address): take(.drained(address))
             case .draining: take(.draining)
             }

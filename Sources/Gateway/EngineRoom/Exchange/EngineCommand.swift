@@ -47,7 +47,9 @@ package struct EngineRequest: Sendable {
 /// What the engine does for a caller who waits for its answer.
 package enum EngineVerb: Sendable {
     case subscribe(topic: [UInt8], SubscriptionRequest)
-    case report(Named<WakeID>, FetchResult)
+    case report(Named<WakeID>, WakeReport)
+    /// How far a continued task is.
+    case progress(Named<WakeID>, TaskProgress)
     /// More time for a wake, in milliseconds from now; nil for as long as a wake has at first.
     case extend(Named<WakeID>, milliseconds: Int64?)
     /// No more wakes for a stream, which ends after its last.
@@ -55,6 +57,18 @@ package enum EngineVerb: Sendable {
     case register(DeviceToken, topic: [UInt8])
     case unregister(Named<DeviceToken>)
     case conditions(Named<DeviceToken>, ConditionsReport)
+    case submitTask(Named<DeviceToken>, TaskRequest)
+    /// Drops the request of an identifier; nil for every request of the device.
+    case cancelTask(Named<DeviceToken>, identifier: String?)
+    case transfersFinished(Named<DeviceToken>, FinishedTransfers)
+    /// What waits and runs of one device.
+    case listTasks(Named<DeviceToken>)
+    /// What waits and runs of all devices.
+    case tasks(TaskQuestion)
+    /// What connected streams of a topic offer.
+    case resources(topic: [UInt8])
+    case simulateTaskLaunch(Named<DeviceToken>, identifier: String)
+    case simulateTaskExpiration(Named<DeviceToken>, identifier: String)
     case simulateLaunch(Named<DeviceToken>)
     case simulateExpiration(Named<DeviceToken>)
     case explain(Named<DeviceToken>)

@@ -5,19 +5,14 @@ package import WakeFormat
 
 /// A wake among the effects of a batch: plain memory, valid while the batch hands it over.
 ///
-/// Behind a `Head` lie topic, collapse id, payload and what `PushTrace` keeps.
+/// Behind a `Head` lies the topic, and behind that what the wake is for: a `StagedPush` or a `StagedTask`.
 package struct StagedWake {
     private struct Head: BitwiseCopyable {
         let id: WakeID
         let kind: LaunchKind
         let device: DeviceToken
         let terms: Wake.Terms
-        /// Nil for a wake without a push, which has nothing but a topic besides.
-        let apnsID: APNsID?
         let topicCount: UInt32
-        let collapseIDCount: UInt32
-        let payloadCount: UInt32
-        let traceCount: UInt32
     }
 
     private let bytes: ByteView
@@ -28,58 +23,67 @@ package struct StagedWake {
 
     /// Appends a wake for `init` to take.
     static func append(_ wake: borrowing LaunchedWake, _ offset: WallOffset, to buffer: inout ByteBuffer) {
-        let push = wake.push
-        let content = wake.content
-        let (collapseID, payload) = (content?.collapseID ?? ByteView(), content?.payload ?? ByteView())
-        let trace = content?.trace ?? ByteView()
         let head = Head(
             id: wake.id,
             kind: wake.kind,
             device: wake.token,
-            terms: Wake.Terms(
+            terms: Self.terms(wake, offset),
+            topicCount: UInt32(wake.topic.utf8.count)
+        )
+        buffer.append(memoryOf: head)
+        buffer.append(wake.topic)
+        switch wake.cause {
+        case .push(_, let content): StagedPush.append(content, to: &buffer)
+        case .task(let launched): StagedTask.append(launched, to: &buffer)
+        }
+    }
+
+    private static func terms(_ wake: borrowing LaunchedWake, _ offset: WallOffset) -> Wake.Terms {
+        let (deadline, timeLeft) = (offset.wall(wake.deadline), wake.timeLeft)
+        switch wake.cause {
+        case .push(let push, _):
+            return Wake.Terms(
                 priority: push.priority.rawValue,
                 attempt: push.attempts,
                 coalesced: push.coalesced,
                 receivedAt: offset.wall(push.receivedAt),
                 firstReceivedAt: offset.wall(push.firstReceivedAt),
-                deadline: offset.wall(wake.deadline),
-                timeLeft: wake.timeLeft
-            ),
-            apnsID: content?.apnsID,
-            topicCount: UInt32(wake.topic.utf8.count),
-            collapseIDCount: UInt32(collapseID.count),
-            payloadCount: UInt32(payload.count),
-            traceCount: UInt32(trace.count)
-        )
-        buffer.append(memoryOf: head)
-        buffer.append(wake.topic)
-        buffer.append(collapseID)
-        buffer.append(payload)
-        buffer.append(trace)
+                deadline: deadline,
+                timeLeft: timeLeft
+            )
+        case .task(let launched):
+            return Wake.Terms(
+                attempt: launched.task.attempts,
+                submittedAt: offset.wall(launched.task.arrivedAt),
+                deadline: deadline,
+                timeLeft: timeLeft
+            )
+        }
     }
 
     /// The wake, whose views are of the batch.
     package var wake: Wake {
         let head = self.bytes.load(Head.self, at: 0)
-        var offset = MemoryLayout<Head>.size
-        func next(_ count: UInt32) -> ByteView {
-            defer { offset += Int(count) }
-            return self.bytes.slice(offset, count: Int(count))
-        }
-        let topic = next(head.topicCount)
-        var push: Wake.Push?
-        if let apnsID = head.apnsID {
-            let (collapseID, payload) = (next(head.collapseIDCount), next(head.payloadCount))
-            let trace = PushTrace(next(head.traceCount)).map { WakeTrace($0) } ?? WakeTrace()
-            push = Wake.Push(apnsID: apnsID, collapseID: collapseID, payload: payload, trace: trace)
+        let topicStart = MemoryLayout<Head>.size
+        let topic = self.bytes.slice(topicStart, count: Int(head.topicCount))
+        let rest = self.bytes.dropFirst(topicStart + Int(head.topicCount))
+        guard head.kind == .push else {
+            return Wake(
+                head.id,
+                kind: WakeKind(head.kind),
+                device: head.device,
+                topic: topic,
+                terms: head.terms,
+                work: StagedTask.work(in: rest)
+            )
         }
         return Wake(
             head.id,
-            kind: WakeKind(head.kind),
+            kind: .push,
             device: head.device,
             topic: topic,
             terms: head.terms,
-            push: push
+            push: StagedPush.push(in: rest)
         )
     }
 }
@@ -94,17 +98,5 @@ extension WakeKind {
             case .continued: .continued
             case .urlSession: .urlSession
             }
-    }
-}
-
-extension WakeTrace {
-    /// What the bytes of a push's trace say.
-    fileprivate init(_ trace: PushTrace) {
-        self.init(
-            parent: trace.parent,
-            state: trace.state,
-            links: (0..<trace.linkCount).map { trace.link($0) },
-            linksDropped: trace.linksDropped
-        )
     }
 }

@@ -233,6 +233,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         self.namedTopics.withLock { $0 = Self.topics(next) }
         shared.credentials.setMax(next.limits.connectionsPerCredentialMax)
         shared.workerStreams.setMax(next.limits.streamsPerCredentialMax)
+        shared.rates.setLimits(next.limits)
         target.server.setLimits(next.limits.transport)
         target.history.setLimits(GatewayStore(next).historyLimits)
         let settings = LoopSettings(next)

@@ -16,6 +16,9 @@ struct wakegate_command {
     int input;
     int output;
     int errors;
+    // A descriptor that the command finds under `progress_number`, which is 3 or more; -1 for none.
+    int progress;
+    int progress_number;
     // Where it registers its process group with the guard.
     int guard;
 };

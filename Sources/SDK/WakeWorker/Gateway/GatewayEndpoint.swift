@@ -104,7 +104,12 @@ extension GatewayEndpoint {
             case "WakeEnded", "UnknownWake": .wakeEnded
             default: .refused
             }
-        return WakeWorkerError(code, "the gateway answered \(response.status) \(reason)\(message)")
+        let retryAfter = response.header("retry-after").flatMap { Int64($0) }.map { max(0, $0) }
+        return WakeWorkerError(
+            code,
+            "the gateway answered \(response.status) \(reason)\(message)",
+            refusal: GatewayRefusal(status: response.status, reason: reason, retryAfter: retryAfter)
+        )
     }
 
     /// The JSON object of a body; nil when it is none.
@@ -145,5 +150,16 @@ extension JSONValue {
     var integer: Int64? {
         if case .number(let number) = self { return Int64(number.text) }
         return nil
+    }
+
+    var bool: Bool? {
+        if case .bool(let flag) = self { return flag }
+        return nil
+    }
+
+    /// An array's elements; none when it is none.
+    var elements: [JSONValue] {
+        if case .array(let elements) = self { return elements }
+        return []
     }
 }

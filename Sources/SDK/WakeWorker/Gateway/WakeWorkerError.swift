@@ -16,7 +16,7 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Kind: String {
             case badArgument, badCredentials, untrusted, unreachable, timedOut, refused, badAnswer
-            case wakeEnded, extensionLimitReached, alreadyRunning, unavailable, cancelled
+            case wakeEnded, extensionLimitReached, alreadyRunning, duplicateTask, unavailable, cancelled
         }
 
         private let kind: Kind
@@ -39,8 +39,10 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let wakeEnded = Code(kind: .wakeEnded)
         /// The wake has all the time that the gateway's `policy.maxExtension` gives.
         public static let extensionLimitReached = Code(kind: .extensionLimitReached)
-        /// `run` was called while it runs.
+        /// `run` was called while it runs, or a handler is registered after it was called.
         public static let alreadyRunning = Code(kind: .alreadyRunning)
+        /// A background task or session has a handler already.
+        public static let duplicateTask = Code(kind: .duplicateTask)
         /// The machine lacks what a worker needs: threads, descriptors or memory.
         public static let unavailable = Code(kind: .unavailable)
         /// The task that waited was cancelled.
@@ -61,13 +63,31 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
     /// Whether another try may come to something else: a gateway is not there, or a file is being written.
     let isPassing: Bool
 
-    init(_ code: Code, _ message: String, cause: HTTPClientError? = nil, isPassing: Bool = false) {
+    /// The gateway's answer, when it was one.
+    let refusal: GatewayRefusal?
+
+    init(
+        _ code: Code,
+        _ message: String,
+        cause: HTTPClientError? = nil,
+        isPassing: Bool = false,
+        refusal: GatewayRefusal? = nil
+    ) {
         self.code = code
         self.message = message
         self.cause = cause
         self.isPassing = isPassing
+        self.refusal = refusal
     }
 
     /// The code and the message.
     public var description: String { "\(self.code): \(self.message)" }
+}
+
+/// What the gateway answered to a request that it refused.
+struct GatewayRefusal: Hashable, Sendable {
+    let status: Int
+    let reason: String
+    /// How many seconds the gateway wants to be left alone; nil when it does not say so.
+    let retryAfter: Int64?
 }

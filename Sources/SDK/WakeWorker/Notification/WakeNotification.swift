@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Synchronization
 package import WakeFormat
 
 /// A wake: a silent push, or several in one, for one device.
@@ -122,7 +121,7 @@ extension WakeNotification {
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
     /// How long until the deadline; never negative.
-    public var timeLeft: Duration { max(.zero, self.lease.deadline - .now) }
+    public var timeLeft: Duration { self.lease.timeLeft }
 
     /// Asks for more time, as `beginBackgroundTask` does on iOS.
     ///
@@ -137,10 +136,7 @@ extension WakeNotification {
     /// ```
     @discardableResult
     public func extend(by duration: Duration = .seconds(30)) async throws(WakeWorkerError) -> Duration {
-        guard let extender = self.lease.extender else {
-            throw WakeWorkerError(.wakeEnded, "no gateway sent this notification, so none gives it more time")
-        }
-        return try await extender.extend(self.id, by: duration)
+        try await self.lease.extend(self.id, by: duration)
     }
 
     /// Keeps the wake alive while `body` runs: asks for more time whenever half of it has passed, until the gateway
@@ -154,43 +150,13 @@ extension WakeNotification {
     /// let archive = try await notification.withExtendedTime { try await download() }
     /// ```
     public func withExtendedTime<Value: Sendable>(_ body: () async throws -> Value) async rethrows -> Value {
-        self.lease.extender?.beginKeepingAlive(self.id)
-        defer { self.lease.extender?.endKeepingAlive(self.id) }
-        return try await body()
+        try await self.lease.withExtendedTime(self.id, body)
     }
 }
 
 extension WakeNotification: CustomStringConvertible {
     /// The wake's id and topic; neither payload nor token.
     public var description: String { "wake \(self.id) of \(self.topic)" }
-}
-
-/// How long a wake may run: what its notification and its worker both know of it.
-final class WakeLease: Sendable {
-    private let end: Mutex<ContinuousClock.Instant>
-    /// Asks the gateway for more time; nil for notifications that no gateway sent.
-    let extender: (any WakeExtender)?
-
-    init(deadline: ContinuousClock.Instant, extender: (any WakeExtender)?) {
-        self.end = Mutex(deadline)
-        self.extender = extender
-    }
-
-    var deadline: ContinuousClock.Instant { self.end.withLock { $0 } }
-
-    func extended(to deadline: ContinuousClock.Instant) {
-        self.end.withLock { $0 = deadline }
-    }
-}
-
-/// Asks for more time.
-protocol WakeExtender: Sendable {
-    /// - Returns: the time that is left now.
-    func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration
-
-    /// Keeps a wake alive until as many calls of `endKeepingAlive` have come.
-    func beginKeepingAlive(_ wake: String)
-    func endKeepingAlive(_ wake: String)
 }
 
 /// What handling a wake came to, as `UIBackgroundFetchResult` says it on iOS.

@@ -14,6 +14,7 @@ struct SubscriptionRequest: Sendable {
     let topic: String
     let slots: Int
     let devices: [String]
+    let resources: BackgroundTaskResources
     let name: String
     /// How long an open stream may bring nothing, in milliseconds.
     let silenceMax: Int64
@@ -27,6 +28,7 @@ struct SubscriptionRequest: Sendable {
         topic: String,
         slots: Int,
         devices: [String],
+        resources: BackgroundTaskResources,
         name: String,
         silenceLimit: Duration,
         stopLimit: Duration
@@ -56,6 +58,7 @@ struct SubscriptionRequest: Sendable {
         self.topic = topic
         self.slots = slots
         self.devices = devices
+        self.resources = resources
         self.name = name
         self.silenceMax = Self.milliseconds(silenceLimit)
         self.stopMax = Self.milliseconds(stopLimit)
@@ -70,9 +73,11 @@ struct SubscriptionRequest: Sendable {
     var topicPath: String { "/v1/topics/\(URLPath.component(self.topic))" }
 
     /// The streaming request.
-    func stream() throws(WakeWorkerError) -> HTTPRequest {
+    func stream(_ offer: SubscriptionOffer) throws(WakeWorkerError) -> HTTPRequest {
         var query = ["slots=\(self.slots)", "name=\(URLPath.component(self.name))"]
         query += self.devices.map { "device=\(URLPath.component($0))" }
+        query += offer.query
+        query += self.resources.names.map { "resource=\($0)" }
         var request = try self.endpoint.request("GET", "\(self.topicPath)/wakes?\(query.joined(separator: "&"))")
         request.headers.append(("accept", "text/event-stream"))
         request.timeoutMilliseconds = nil
@@ -81,8 +86,15 @@ struct SubscriptionRequest: Sendable {
     }
 
     /// Sends the result of a wake.
-    func result(_ result: BackgroundFetchResult, wake: String) throws(WakeWorkerError) -> HTTPRequest {
-        let body = Array("{\"result\":\"\(result.rawValue)\"}".utf8)
+    ///
+    /// - `isTask`: whether it is a background task's or a session's, which has succeeded or not.
+    func result(
+        _ result: BackgroundFetchResult,
+        wake: String,
+        isTask: Bool
+    ) throws(WakeWorkerError) -> HTTPRequest {
+        let outcome = isTask ? "{\"success\":\(result.isSuccess)}" : "{\"result\":\"\(result.rawValue)\"}"
+        let body = Array(outcome.utf8)
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))", body: body)
     }
 
@@ -93,8 +105,18 @@ struct SubscriptionRequest: Sendable {
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/extend", body: body)
     }
 
+    /// Tells how far a continued task is.
+    func progress(_ progress: TaskProgress, wake: String) throws(WakeWorkerError) -> HTTPRequest {
+        try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/progress", body: progress.json)
+    }
+
     /// Asks for no more wakes on a stream.
     func drain(_ stream: String) throws(WakeWorkerError) -> HTTPRequest {
         try self.endpoint.request("POST", "/v1/streams/\(URLPath.component(stream))/drain")
     }
+}
+
+extension BackgroundFetchResult {
+    /// What it says of a background task.
+    var isSuccess: Bool { self != .failed }
 }

@@ -22,6 +22,10 @@ public enum WakeWorkerEvent: Sendable {
     case delivered(wake: String, result: BackgroundFetchResult)
     /// The result did not count, or could not be delivered in time.
     case dropped(wake: String, result: BackgroundFetchResult, reason: WakeWorkerError)
+    /// The gateway has the outcome of a background task or session, for certain.
+    case taskDelivered(wake: String, success: Bool)
+    /// The outcome of a background task or session did not count, or could not be delivered in time.
+    case taskDropped(wake: String, success: Bool, reason: WakeWorkerError)
     /// A condition of the machine that is to be reported, such as `appState`, is not known. It is told once, and again
     /// when it was known in between, or for another reason.
     case conditionUnknown(name: String, reason: String)

@@ -22,7 +22,7 @@ extension WorkerSession {
         self.head = nil
         self.refusal = []
         do throws(WakeWorkerError) {
-            var request = try self.request.stream()
+            var request = try self.request.stream(self.handlers.offer)
             request.isFresh = self.isConnectionDoubtful
             self.stream = try self.start(request, on: loop)
         } catch {
@@ -81,8 +81,11 @@ extension WorkerSession {
     private func take(_ event: ServerSentEvent, on loop: HTTPLoop) -> Bool {
         switch StreamEvent(name: event.name, data: event.data) {
         case .wake(.push(let message)): return self.ignoresWakes || self.wakeReceived(message, on: loop)
+        case .wake(.task(let message)): return self.ignoresWakes || self.taskReceived(message, on: loop)
         case .wake(.other(let wake, let kind)): self.wakeRefused(wake, kind)
-        case .expired(let wake): self.wakeEnded(wake, .expired, on: loop)
+        case .expired(let wake, let reason): self.wakeEnded(wake, reason == .lost ? .lost : .expired, reason, on: loop)
+        case .conditions(let device, let fields):
+            self.handlers.conditions?.yield(DeviceConditionsChange(device, DeviceConditions(fields)))
         case .unknown: break
         case nil: return false
         }
@@ -120,7 +123,7 @@ extension WorkerSession {
     private func streamEnded(_ reason: WakeWorkerError, isPassing: Bool, retryAfter: Int64 = 0, on loop: HTTPLoop) {
         self.stream = nil
         self.reports.subscriptionChanged(false, on: loop)
-        for wake in Array(self.wakes.keys) { self.wakeEnded(wake, .lost, on: loop) }
+        for wake in Array(self.wakes.keys) { self.wakeEnded(wake, .lost, .lost, on: loop) }
         guard isPassing else {
             if !self.subscription.isStopping { self.failure = reason }
             return self.subscription.failed()

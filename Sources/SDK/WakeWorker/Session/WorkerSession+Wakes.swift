@@ -4,21 +4,57 @@ import Text
 import WakeFormat
 
 extension WorkerSession {
+    /// A push's wake came.
+    ///
     /// - Returns: false when the gateway sends more wakes than the worker has slots.
     func wakeReceived(_ message: WakeMessage, on loop: HTTPLoop) -> Bool {
-        guard self.wakes[message.wake] == nil else { return true }
+        guard let handler = self.handlers.pushes else {
+            self.wakeRefused(message.wake, .push)
+            return true
+        }
+        let timeLeft = message.timeLeft(wallClock: SystemClock.wall)
+        let deadline = (here: loop.now + timeLeft, gateway: message.deadline)
+        return self.take(message.wake, deadline: deadline, isTask: false, on: loop) { lease in
+            let notification = WakeNotification(message, lease)
+            return { try await handler(notification) }
+        }
+    }
+
+    /// A background task's or a session's wake came.
+    ///
+    /// - Returns: false when the gateway sends more wakes than the worker has slots.
+    func taskReceived(_ message: TaskMessage, on loop: HTTPLoop) -> Bool {
+        guard let work = self.handlers.work(for: message) else {
+            self.wakeRefused(message.wake, message.kind)
+            return true
+        }
+        let timeLeft = message.timeLeft(wallClock: SystemClock.wall)
+        let deadline = (here: loop.now + timeLeft, gateway: message.deadline)
+        return self.take(message.wake, deadline: deadline, isTask: true, on: loop, work: work)
+    }
+
+    private func take(
+        _ id: String,
+        deadline: (here: Int64, gateway: Int64),
+        isTask: Bool,
+        on loop: HTTPLoop,
+        work: (WakeLease) -> WorkerHandlers.Work
+    ) -> Bool {
+        guard self.wakes[id] == nil else { return true }
         // A slot is free for the gateway as soon as it has a result, which we learn later.
         guard self.wakes.count < self.wakesMax else { return false }
-        let timeLeft = message.timeLeft(wallClock: SystemClock.wall)
-        let lease = WakeLease(deadline: .now + .milliseconds(timeLeft), extender: self)
-        self.wakes[message.wake] = ActiveWake(
-            machine: WakeStateMachine(deadline: loop.now + timeLeft),
-            notification: WakeNotification(message, lease)
+        let lease = WakeLease(deadline: .now + .milliseconds(deadline.here - loop.now), extender: self)
+        self.wakes[id] = ActiveWake(
+            machine: WakeStateMachine(deadline: deadline.here),
+            lease: lease,
+            firstDeadline: deadline,
+            isTask: isTask,
+            work: work(lease)
         )
         // Of a queue that no handler takes from, those that are over are dropped.
         if self.queue.count >= 2 * self.wakesMax { self.queue.removeAll { self.wakes[$0]?.machine.isQueued != true } }
-        self.queue.append(message.wake)
-        self.schedule(message.wake)
+        self.queue.append(id)
+        self.schedule(id)
         self.startHandlers()
         return true
     }
@@ -39,10 +75,10 @@ extension WorkerSession {
             self.wakes[id]?.machine.handlerStarted()
             self.runningHandlers += 1
             self.events.yield(.started(wake: id))
-            self.wakes[id]?.task = Task { [handler, thread, notification = wake.notification] in
+            self.wakes[id]?.task = Task { [thread, work = wake.work] in
                 let outcome: Result<BackgroundFetchResult, any Error>
                 do {
-                    outcome = .success(try await handler.run(notification))
+                    outcome = .success(try await work())
                 } catch {
                     outcome = .failure(error)
                 }
@@ -68,9 +104,16 @@ extension WorkerSession {
     }
 
     /// A wake ended at the gateway before its result came.
-    func wakeEnded(_ id: String, _ ending: WakeStateMachine.Ending, on loop: HTTPLoop) {
+    ///
+    /// - `reason`: why; nil when it is not known.
+    func wakeEnded(
+        _ id: String,
+        _ ending: WakeStateMachine.Ending,
+        _ reason: ExpirationReason?,
+        on loop: HTTPLoop
+    ) {
         switch self.wakes[id]?.machine.ended(ending) {
-        case .cancelHandler: self.cancelHandler(id, ending)
+        case .cancelHandler: self.cancelHandler(id, ending, reason)
         case .forget: self.forget(id)
         case .nothing, nil: break
         }
@@ -81,7 +124,7 @@ extension WorkerSession {
         let now = loop.now
         switch self.wakes[id]?.machine.momentReached(now: now) {
         case .send(let result): self.send(result, id, on: loop)
-        case .cancelHandler: self.cancelHandler(id, .expired)
+        case .cancelHandler: self.cancelHandler(id, .expired, .deadline)
         case .forget: self.forget(id)
         case .nothing, nil: break
         }
@@ -91,7 +134,8 @@ extension WorkerSession {
         self.schedule(id)
     }
 
-    private func cancelHandler(_ id: String, _ ending: WakeStateMachine.Ending) {
+    private func cancelHandler(_ id: String, _ ending: WakeStateMachine.Ending, _ reason: ExpirationReason?) {
+        self.wakes[id]?.lease.expired(reason)
         self.wakes[id]?.task?.cancel()
         switch ending {
         case .expired: self.events.yield(.expired(wake: id))
@@ -104,7 +148,7 @@ extension WorkerSession {
         self.timers.set(.wake(id), to: nil)
     }
 
-    private func schedule(_ id: String) {
+    func schedule(_ id: String) {
         guard let wake = self.wakes[id], !wake.machine.isOver else { return self.forget(id) }
         let moments = [wake.machine.nextMoment, wake.machine.isRunning ? wake.keepAlive.nextMoment : nil]
         self.timers.set(.wake(id), to: moments.compactMap { $0 }.min())
@@ -116,7 +160,7 @@ extension WorkerSession {
 extension WorkerSession {
     private func send(_ result: BackgroundFetchResult, _ id: String, on loop: HTTPLoop) {
         do throws(WakeWorkerError) {
-            var request = try self.request.result(result, wake: id)
+            var request = try self.request.result(result, wake: id, isTask: self.wakes[id]?.isTask == true)
             request.isFresh = self.wakes[id]?.isConnectionDoubtful == true
             self.purposes[try self.start(request, on: loop)] = .result(wake: id)
         } catch {
@@ -128,6 +172,7 @@ extension WorkerSession {
         switch purpose {
         case .drain: self.drainAnswered(result, on: loop)
         case .extend(let wake, let wish): self.extensionAnswered(wake, result, wish, on: loop)
+        case .progress(let wake, let wish): self.progressAnswered(wake, result, wish, on: loop)
         case .result(let wake):
             switch result {
             case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)
@@ -152,145 +197,26 @@ extension WorkerSession {
         on loop: HTTPLoop
     ) {
         switch self.wakes[id]?.machine.answered(answer, now: loop.now, using: &self.generator) {
-        case .delivered(let result): self.events.yield(.delivered(wake: id, result: result))
-        case .dropped(let result):
-            let reason = error ?? Self.noSuchWake
-            self.events.yield(.dropped(wake: id, result: result, reason: reason))
+        case .delivered(let result):
+            let isTask = self.wakes[id]?.isTask == true
+            self.events.yield(
+                isTask ? .taskDelivered(wake: id, success: result.isSuccess) : .delivered(wake: id, result: result)
+            )
+        case .dropped(let result): self.dropped(id, result, error ?? Self.noSuchWake)
         case .retry, .nothing, nil: break
         }
         self.schedule(id)
     }
 }
 
-// MARK: - More time
-
-extension WorkerSession: WakeExtender {
-    func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
-        let milliseconds = Self.milliseconds(duration)
-        let wish = ExtensionWish()
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                self.thread.submit { loop in
-                    wish.awaited(by: continuation)
-                    self.extensionRequested(wake, milliseconds, wish, on: loop)
-                }
-            }
-        } onCancel: {
-            // The gateway may give the time all the same; nobody is left to use it.
-            self.thread.submit { _ in wish.answer(.failure(Self.cancelled)) }
-        }
-        return try result.get()
-    }
-
-    func beginKeepingAlive(_ wake: String) {
-        self.thread.submit { loop in
-            guard let deadline = self.wakes[wake]?.machine.deadline else { return }
-            self.wakes[wake]?.keepAlive.begun(deadline: deadline)
-            self.schedule(wake)
-            self.settle(on: loop)
-        }
-    }
-
-    func endKeepingAlive(_ wake: String) {
-        self.thread.submit { loop in
-            self.wakes[wake]?.keepAlive.ended()
-            self.schedule(wake)
-            self.settle(on: loop)
-        }
-    }
-
-    private func extensionRequested(
-        _ id: String,
-        _ milliseconds: Int64,
-        _ wish: ExtensionWish,
-        on loop: HTTPLoop
-    ) {
-        guard self.wakes[id]?.machine.isRunning == true else { return wish.answer(.failure(Self.noSuchWake)) }
-        guard !wish.isAnswered else { return }
-        self.extend(id, milliseconds: milliseconds, wish, on: loop)
-        self.settle(on: loop)
-    }
-
-    private func extend(_ id: String, milliseconds: Int64, _ wish: ExtensionWish?, on loop: HTTPLoop) {
-        do throws(WakeWorkerError) {
-            let request = try self.request.extend(id, milliseconds: milliseconds)
-            self.purposes[try self.start(request, on: loop)] = .extend(wake: id, wish)
-        } catch {
-            if error.isPassing {
-                self.wakes[id]?.keepAlive.unanswered(now: loop.now)
-                self.schedule(id)
-            } else {
-                self.wakes[id]?.keepAlive.refused()
-            }
-            wish?.answer(.failure(error))
-        }
-    }
-
-    private func extensionAnswered(
-        _ id: String,
-        _ result: Result<HTTPResponse, HTTPClientError>,
-        _ wish: ExtensionWish?,
-        on loop: HTTPLoop
-    ) {
-        let error: WakeWorkerError
-        switch result {
-        case .success(let response) where response.isSuccess:
-            guard let timeLeft = WakeMessage.timeLeft(response.body) else {
-                error = WakeWorkerError(.badAnswer, "the gateway does not say how much time is left; see its version")
-                self.wakes[id]?.keepAlive.refused()
-                break
-            }
-            let deadline = loop.now + timeLeft
-            self.wakes[id]?.machine.extended(to: deadline)
-            self.wakes[id]?.keepAlive.extended(to: deadline)
-            self.wakes[id]?.notification.lease.extended(to: .now + .milliseconds(timeLeft))
-            self.schedule(id)
-            wish?.answer(.success(.milliseconds(timeLeft)))
-            return
-        case .success(let response):
-            error = GatewayEndpoint.refusal(response)
-            if self.request.endpoint.isPassing(response.status) {
-                self.wakes[id]?.keepAlive.unanswered(now: loop.now)
-            } else {
-                self.wakes[id]?.keepAlive.refused()
-            }
-        case .failure(let failure):
-            error = self.request.endpoint.error(failure)
-            self.wakes[id]?.keepAlive.unanswered(now: loop.now)
-        }
-        self.schedule(id)
-        wish?.answer(.failure(error))
-    }
-
-    /// At least a second and at most a day.
-    private static func milliseconds(_ duration: Duration) -> Int64 {
-        let (seconds, attoseconds) = duration.components
-        guard seconds < 86_400 else { return 86_400_000 }
-        guard seconds > 0 else { return 1000 }
-        return max(1000, seconds * 1000 + attoseconds / 1_000_000_000_000_000)
-    }
-}
-
-/// Whoever waits for more time: the first answer counts.
-///
-/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone.
-final class ExtensionWish: @unchecked Sendable {
-    typealias Answer = Result<Duration, WakeWorkerError>
-
-    private var continuation: CheckedContinuation<Answer, Never>?
-    private var first: Answer?
-
-    var isAnswered: Bool { self.first != nil }
-
-    func awaited(by continuation: CheckedContinuation<Answer, Never>) {
-        if let first = self.first { return continuation.resume(returning: first) }
-        self.continuation = continuation
-    }
-
-    func answer(_ answer: Answer) {
-        guard self.first == nil else { return }
-        self.first = answer
-        self.continuation?.resume(returning: answer)
-        self.continuation = nil
+extension WorkerSession {
+    /// A result did not count, or could not be delivered.
+    func dropped(_ id: String, _ result: BackgroundFetchResult, _ reason: WakeWorkerError) {
+        let isTask = self.wakes[id]?.isTask == true
+        self.events.yield(
+            isTask
+                ? .taskDropped(wake: id, success: result.isSuccess, reason: reason)
+                : .dropped(wake: id, result: result, reason: reason)
+        )
     }
 }

@@ -5,18 +5,18 @@ import Platform
 ///
 /// `@unchecked Sendable`: it is touched on its `HTTPThread` alone; other threads only submit work to it.
 final class WorkerSession: HTTPAgent, @unchecked Sendable {
-    /// A struct, so that the closure is not wrapped anew at each read.
-    struct Handler: Sendable {
-        let run: @Sendable (WakeNotification) async throws -> BackgroundFetchResult
-    }
-
     /// How `run` ends: nil when it was stopped.
     typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
     /// A wake that is not over.
     struct ActiveWake {
         var machine: WakeStateMachine
         var keepAlive = KeepAlive()
-        let notification: WakeNotification
+        let lease: WakeLease
+        /// The deadline that it came with, in milliseconds: by the thread's clock, and by the gateway's.
+        let firstDeadline: (here: Int64, gateway: Int64)
+        /// Whether it is a background task's or a session's.
+        let isTask: Bool
+        let work: WorkerHandlers.Work
         var task: Task<Void, Never>?
         /// Whether the wake's result timed out before: the connection may be dead.
         var isConnectionDoubtful = false
@@ -26,6 +26,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     enum Purpose {
         case result(wake: String)
         case extend(wake: String, ExtensionWish?)
+        case progress(wake: String, ExtensionWish)
         case drain
     }
 
@@ -37,7 +38,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
 
     let request: SubscriptionRequest
     let thread: HTTPThread
-    let handler: Handler
+    let handlers: WorkerHandlers
     let events: AsyncStream<WakeWorkerEvent>.Continuation
     /// What runs beside it, and wants to know when it is subscribed.
     let reports: MachineReports
@@ -77,13 +78,13 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     init(
         _ request: SubscriptionRequest,
         thread: HTTPThread,
-        handler: Handler,
+        handlers: WorkerHandlers,
         events: AsyncStream<WakeWorkerEvent>.Continuation,
         reports: MachineReports
     ) {
         self.request = request
         self.thread = thread
-        self.handler = handler
+        self.handlers = handlers
         self.events = events
         self.reports = reports
         self.stop = StopStateMachine(limit: request.stopMax)
@@ -210,7 +211,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
             self.wakes[id]?.task?.cancel()
             if let result = self.wakes[id]?.machine.givenUp() {
                 let reason = WakeWorkerError(.timedOut, "the worker ended before the gateway had answered to it")
-                self.events.yield(.dropped(wake: id, result: result, reason: reason))
+                self.dropped(id, result, reason)
             }
             self.forget(id)
         }

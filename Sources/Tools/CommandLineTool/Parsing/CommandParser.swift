@@ -166,8 +166,12 @@ extension CommandParser {
         let least = command.arguments.reduce(0) { $0 + $1.count.lowerBound }
         let most = command.arguments.reduce(0) { $0 + $1.count.upperBound }
         if parsed.arguments.count < least {
-            let missing = command.arguments.first { $0.count.lowerBound > 0 }?.placeholder ?? "an argument"
-            throw Self.usage("\(missing) is missing", of: command)
+            var wanted = 0
+            let missing = command.arguments.first { argument in
+                wanted += argument.count.lowerBound
+                return wanted > parsed.arguments.count
+            }
+            throw Self.usage("\(missing?.placeholder ?? "an argument") is missing", of: command)
         }
         if parsed.arguments.count > most {
             throw Self.usage("\"\(parsed.arguments[most])\" is one argument too many", of: command)

@@ -17,6 +17,7 @@ package struct ReadyCommands: Sendable {
     }
 
     private static let topic = "com.example.app"
+    private static let task = "\(topic).refresh"
     private static let token = String(repeating: "0badcafe", count: 8)
     private static let payload = "{\"aps\":{\"content-available\":1}}"
 
@@ -27,8 +28,8 @@ package struct ReadyCommands: Sendable {
             let edge = self.isDiscoverable ? "" : self.edgeOptions
             let (worker, provider) = (self.certificateOption("worker"), self.certificateOption("provider"))
             lines += [
-                "  # handle wakes: the payload comes on standard input",
-                "  \(self.program) worker\(edge)\(worker) --topic \(Self.topic) -- sh -c 'cat; echo'",
+                "  # handle wakes: a push's payload comes on standard input",
+                "  \(self.program) worker\(edge)\(worker) --topic \(Self.topic) --task \(Self.task) -- sh -c 'cat; echo'",
                 "  # wake a device",
                 "  \(self.program) push\(edge)\(provider) \(Self.token) --topic \(Self.topic)",
                 "  # the same as a provider sends it",
@@ -37,7 +38,11 @@ package struct ReadyCommands: Sendable {
         }
         if let admin = self.file.admin {
             let options = self.isDiscoverable ? "" : " --gateway \(ShellText.quoted(Self.url("http", admin)))"
-            lines += ["  # see what goes on", "  \(self.program) stats\(options)"]
+            lines += [
+                "  # submit a background task for the device",
+                "  \(self.program) task submit\(options) \(Self.token) \(Self.task) --kind appRefresh",
+                "  # see what goes on", "  \(self.program) stats\(options)",
+            ]
         }
         return lines.joined(separator: "\n") + "\n"
     }

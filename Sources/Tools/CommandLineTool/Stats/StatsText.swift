@@ -20,6 +20,9 @@ package enum StatsText {
             ("wakes launched", self.number(wakes["launched"])),
             ("  ended", self.sum(wakes["results"])),
             ("pushes per launch", self.number(stats["pushesPerLaunch"])),
+        ]
+        rows += self.tasks(stats["tasks"]) + self.sessions(stats["sessions"])
+        rows += [
             ("workers connected", self.number(workers["connected"])),
             ("  slots busy", "\(self.number(workers["busy"])) of \(self.number(workers["slots"]))"),
             ("devices registered", self.number(devices["registered"])),
@@ -31,6 +34,42 @@ package enum StatsText {
             rows.append(("started without", "\(loss["file"]?.text ?? "-"): \(loss["cause"]?.text ?? "-")"))
         }
         return rows.map { "\(self.padded($0.0, to: 26))\($0.1)\n" }.joined()
+    }
+
+    /// Background tasks; nothing before the first.
+    private static func tasks(_ tasks: JSONValue?) -> [(String, String)] {
+        guard let tasks, self.isAnything(tasks) else { return [] }
+        return [
+            ("tasks submitted", self.number(tasks["submitted"])),
+            ("  replaced", self.number(tasks["replaced"])),
+            ("  cancelled", self.number(tasks["cancelled"])),
+            ("  discarded", self.sum(tasks["discarded"])),
+            ("  ended", self.sum(tasks["results"])),
+            ("  waiting", self.number(tasks["waiting"])),
+            ("  running", self.number(tasks["inFlight"])),
+            ("tasks refused", self.sum(tasks["refused"])),
+        ]
+    }
+
+    /// Finished transfers of background sessions; nothing before the first.
+    private static func sessions(_ sessions: JSONValue?) -> [(String, String)] {
+        guard let sessions, self.isAnything(sessions) else { return [] }
+        return [
+            ("transfers finished", self.number(sessions["finished"])),
+            ("  completed", self.number(sessions["completed"])),
+            ("  discarded", self.sum(sessions["discarded"])),
+            ("  waiting", self.number(sessions["waiting"])),
+            ("  in flight", self.number(sessions["inFlight"])),
+            ("session wakes ended", self.sum(sessions["results"])),
+            ("transfers refused", self.number(sessions["refused"])),
+        ]
+    }
+
+    /// Whether any counter of an object, or of the objects in it, is not zero.
+    static func isAnything(_ counters: JSONValue) -> Bool {
+        counters.members.contains { member in
+            member.value.number.map { $0 != 0 } ?? member.value.members.contains { ($0.value.number ?? 0) != 0 }
+        }
     }
 
     /// The answer of `/v1/topics` as a table; nothing without topics.

@@ -22,12 +22,12 @@ package struct StyledLine: Sendable {
 
     /// Adds text at the end; what a terminal would obey in it is shown as a question mark.
     package mutating func append(_ text: String, _ style: Style = .plain) {
-        self.parts.append((Self.harmless(text), style))
+        self.parts.append((TerminalText.harmless(text), style))
     }
 
     /// Adds text in a column of so many characters, at its left or right end, and a space.
     package mutating func append(column text: String, _ width: Int, _ style: Style = .plain, isNumber: Bool = false) {
-        let harmless = Self.harmless(text)
+        let harmless = TerminalText.harmless(text)
         let shown = harmless.count > width ? harmless.prefix(max(0, width - 1)) + "…" : Substring(harmless)
         let gap = String(repeating: " ", count: max(0, width - shown.count))
         self.parts.append((isNumber ? "\(gap)\(shown) " : "\(shown)\(gap) ", style))
@@ -47,16 +47,5 @@ package struct StyledLine: Sendable {
             line += isStyled ? "\u{1B}[\(part.style.rawValue)m\(shown)\u{1B}[0m" : "\(shown)"
         }
         return line
-    }
-
-    /// Workers choose their names: one must not clear the screen, or worse.
-    private static func harmless(_ text: String) -> String {
-        String(
-            String.UnicodeScalarView(
-                text.unicodeScalars.map { scalar in
-                    scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) ? "?" : scalar
-                }
-            )
-        )
     }
 }

@@ -22,7 +22,7 @@ package struct WatchView: Sendable {
         if let trouble = self.model.trouble { lines.append(StyledLine(trouble, .bad)) }
         guard self.model.event != nil else { return self.cut(lines + [StyledLine("waiting for the gateway", .faint)]) }
         lines.append(StyledLine())
-        lines += self.rates + [self.results, self.holds] + self.limits
+        lines += self.rates + [self.results] + self.tasks + [self.holds] + self.limits
         // The foot and an empty line above each table.
         let rest = self.size.height - lines.count - 3
         let topics = self.topicRows
@@ -66,7 +66,7 @@ package struct WatchView: Sendable {
     /// Whether every accepted push is somewhere.
     private func accounts(_ event: JSONValue) -> String {
         let pushes = event["stats"]?["pushes"] ?? .null
-        let discarded = pushes["discarded"]?.members.reduce(0) { $0 + ($1.value.number ?? 0) } ?? 0
+        let discarded = Self.total(pushes["discarded"])
         let parts = ["completed", "coalesced", "pending", "inFlight"].map { pushes[$0]?.number ?? 0 }
         let missing = (pushes["accepted"]?.number ?? 0) - parts.reduce(0, +) - discarded
         return missing == 0 ? "all pushes accounted for" : "\(Self.text(missing)) pushes amiss"
@@ -146,6 +146,23 @@ package struct WatchView: Sendable {
         )
     }
 
+    /// Background tasks and finished transfers, once there are any: what waits and runs, and how they ended.
+    private var tasks: [StyledLine] {
+        let styles: [String: StyledLine.Style] = [
+            "success": .good, "failure": .warning, "expired": .bad, "lost": .bad, "interrupted": .warning,
+        ]
+        return [("tasks", "running"), ("sessions", "in flight")].compactMap { name, running in
+            guard let counters = self.model.event?["stats"]?[name], StatsText.isAnything(counters) else { return nil }
+            var line = StyledLine()
+            line.append(column: name, Self.labelWidth, .faint)
+            line.append("\(Self.count(counters["waiting"])) waiting, \(Self.count(counters["inFlight"])) \(running)   ")
+            Self.append(counters["results"], styles, to: &line)
+            let refused = counters["refused"]?.number ?? Self.total(counters["refused"])
+            if refused != 0 { line.append("refused \(Self.text(refused))", .bad) }
+            return line
+        }
+    }
+
     private var holds: StyledLine {
         let held = self.model.event?["stats"]?["devices"]?["held"]
         return self.counts("held", held, ["worker": .bad], other: .warning, none: "nothing")
@@ -165,13 +182,26 @@ package struct WatchView: Sendable {
     ) -> StyledLine {
         var line = StyledLine()
         line.append(column: name, Self.labelWidth, .faint)
+        if Self.append(counters, styles, other: other, to: &line) == 0 { line.append(none, .faint) }
+        return line
+    }
+
+    /// Adds the counters that are not zero, the greatest first.
+    ///
+    /// - Returns: how many there are.
+    @discardableResult
+    private static func append(
+        _ counters: JSONValue?,
+        _ styles: [String: StyledLine.Style],
+        other: StyledLine.Style = .plain,
+        to line: inout StyledLine
+    ) -> Int {
         let members = (counters ?? .null).members.filter { ($0.value.number ?? 0) != 0 }
-        if members.isEmpty { line.append(none, .faint) }
         for member in members.sorted(by: { ($0.value.number ?? 0) > ($1.value.number ?? 0) }) {
             line.append("\(member.name) ", styles[member.name] ?? other)
-            line.append("\(Self.count(member.value))   ")
+            line.append("\(self.count(member.value))   ")
         }
-        return line
+        return members.count
     }
 
     // MARK: Tables
@@ -269,6 +299,11 @@ extension WatchView {
             : TimeText.duration(seconds: Int(saturating: milliseconds / 1000))
     }
 
+    /// The sum of counters.
+    static func total(_ counters: JSONValue?) -> Double {
+        (counters ?? .null).members.reduce(0) { $0 + ($1.value.number ?? 0) }
+    }
+
     /// The sum of counters, and those that are not zero by name.
     static func sum(_ counters: JSONValue?) -> String {
         let members = (counters ?? .null).members.filter { ($0.value.number ?? 0) != 0 }
@@ -298,8 +333,14 @@ extension WatchView {
                 "inFlight \(Self.count(stats["pushes"]?["inFlight"]))",
                 "busy \(Self.count(stats["workers"]?["busy"]))/\(Self.count(stats["workers"]?["slots"]))",
                 "held \(held)",
-            ] + (event["gateway"]?["state"]?.text.map { ["state \($0)"] } ?? [])
+            ] + self.taskCounts(stats) + (event["gateway"]?["state"]?.text.map { ["state \($0)"] } ?? [])
         return parts.joined(separator: "  ")
+    }
+
+    /// Tasks that wait and run; nothing before the first.
+    private func taskCounts(_ stats: JSONValue) -> [String] {
+        guard let tasks = stats["tasks"], StatsText.isAnything(tasks) else { return [] }
+        return ["tasks waiting \(Self.count(tasks["waiting"]))", "running \(Self.count(tasks["inFlight"]))"]
     }
 }
 

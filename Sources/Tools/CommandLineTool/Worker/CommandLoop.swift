@@ -1,6 +1,5 @@
 import Glibc
 import Platform
-import WakeWorker
 
 /// The commands of a worker: one for each wake that it handles. Starts, feeds, reads, stops and reaps them.
 ///
@@ -28,6 +27,10 @@ final class CommandLoop {
         let run: CommandRun
         /// One for each of `CommandProcess.outputEnds`.
         var lines: [OutputLines]
+        var progressLines = ProgressLines()
+        var pacer = ProgressPacer()
+        /// Whether a line that is no progress was said to be none.
+        var isFaultTold = false
         /// When SIGKILL is due, once the command was told to stop.
         var killAt: Int64?
     }
@@ -75,6 +78,7 @@ final class CommandLoop {
         }
         self.killOverdue(SystemClock.monotonic)
         for pid in self.jobs.keys { self.exchange(with: pid) }
+        for pid in self.jobs.keys { self.tellProgress(of: pid, SystemClock.monotonic) }
         while let pid = CommandProcess.ended() { self.childEnded(pid) }
         self.writeLogs()
     }
@@ -83,9 +87,9 @@ final class CommandLoop {
     func killAll() {
         for (pid, job) in self.jobs {
             job.process.signal(SIGKILL)
-            self.log("the command of wake \(job.run.notification.id) ran still at the end, and was killed")
+            self.log("the command of wake \(job.run.work.wake) ran still at the end, and was killed")
             self.jobs[pid] = nil
-            job.run.end(.failed)
+            job.run.end(.cutShort)
         }
     }
 
@@ -120,11 +124,12 @@ final class CommandLoop {
         var next = now + Self.waitMilliseconds
         for job in self.jobs.values {
             if let input = job.process.input { waits.append(Descriptor.Wait(input, .writable)) }
-            for end in CommandProcess.outputEnds {
+            for end in CommandProcess.readEnds {
                 guard let output = job.process[keyPath: end] else { continue }
                 waits.append(Descriptor.Wait(output, .readable))
             }
             if let killAt = job.killAt { next = min(next, killAt) }
+            if let tellAt = job.pacer.nextMoment { next = min(next, tellAt) }
         }
         for log in self.logs where !log.queue.isEmpty {
             waits.append(Descriptor.Wait(log.descriptor, .writable))
@@ -138,19 +143,18 @@ final class CommandLoop {
 extension CommandLoop {
     /// Starts the command of a wake, unless it was stopped before.
     func start(_ run: CommandRun) {
-        guard !run.isStopped else { return run.end(.failed) }
+        guard !run.isStopped else { return run.end(.cutShort) }
         let process = CommandProcess(
             self.settings.command,
-            environment: run.notification.commandEnvironment,
-            input: run.notification.payload,
+            for: run.work,
             isCaptured: self.settings.isOutputLogged,
             guardedBy: self.commandGuard
         )
         guard let process else {
             self.log("\(self.settings.command[0]) cannot be started: \(SystemError(errno).message)")
-            return run.end(.failed)
+            return run.end(.cutShort)
         }
-        let lines = CommandProcess.outputEnds.map { _ in OutputLines(prefix: run.notification.id) }
+        let lines = CommandProcess.outputEnds.map { _ in OutputLines(prefix: run.work.wake) }
         self.jobs[process.pid] = Job(process: process, run: run, lines: lines)
         run.pid = process.pid
     }
@@ -176,6 +180,7 @@ extension CommandLoop {
         guard var job = self.jobs[pid] else { return }
         job.process.writeInput()
         for index in CommandProcess.outputEnds.indices { _ = self.takeOutput(index, of: &job) }
+        _ = self.takeProgress(of: &job)
         self.jobs[pid] = job
     }
 
@@ -185,6 +190,27 @@ extension CommandLoop {
         let now = SystemClock.monotonic
         for line in job.lines[index].received(bytes) { self.logs[index].append(line, now: now) }
         return !bytes.isEmpty
+    }
+
+    /// Reads what a command says of its progress once; whether there was anything.
+    private func takeProgress(of job: inout Job) -> Bool {
+        let bytes = job.process.read(CommandProcess.progressEnd, into: &self.buffer)
+        let reading = job.progressLines.received(bytes)
+        if let newest = reading.newest { job.pacer.reported(newest) }
+        if let fault = reading.fault, !job.isFaultTold {
+            job.isFaultTold = true
+            let line = TerminalText.harmless(String(decoding: fault.prefix(100), as: UTF8.self))
+            self.log(
+                "the command of wake \(job.run.work.wake) said \"\(line)\" as its progress; lines such as "
+                    + "\"progress 10/100 text\" are told, and no others"
+            )
+        }
+        return !bytes.isEmpty
+    }
+
+    private func tellProgress(of pid: Int32, _ now: Int64) {
+        guard let progress = self.jobs[pid]?.pacer.due(now: now) else { return }
+        self.jobs[pid]?.run.progress.yield(progress)
     }
 
     /// A command, or the guard of all, has ended.
@@ -198,10 +224,11 @@ extension CommandLoop {
         // the command is reaped, so nobody else is hit.
         job.process.signal(SIGKILL)
         self.commandGuard.forget(pid)
-        let result = self.ending(of: pid, job.run.notification.id)
+        let ending = self.ending(of: pid, job.run.work)
         self.takeLastOutput(of: &job)
         job.process.closeAll()
-        job.run.end(result)
+        if let last = job.pacer.ended() { job.run.progress.yield(last) }
+        job.run.end(ending)
     }
 
     private func guardEnded() {
@@ -215,14 +242,13 @@ extension CommandLoop {
         }
     }
 
-    private func ending(of pid: Int32, _ wake: String) -> BackgroundFetchResult {
+    private func ending(of pid: Int32, _ work: CommandWork) -> CommandRun.Ending {
         let exitStatus = CommandProcess.reap(pid)
-        let result = BackgroundFetchResult(exitStatus: exitStatus)
-        if result == .failed {
+        if work.isFailure(exitStatus: exitStatus) {
             let how = exitStatus.map { "exit status \($0)" } ?? "a signal"
-            self.log("the command of wake \(wake) ended with \(how)")
+            self.log("the command of wake \(work.wake) ended with \(how)")
         }
-        return result
+        return exitStatus.map { .exited($0) } ?? .cutShort
     }
 
     /// What the pipes still hold; what a process that left the group writes later is not waited for.
@@ -232,5 +258,6 @@ extension CommandLoop {
             for _ in 0..<16 where self.takeOutput(index, of: &job) {}
             if let line = job.lines[index].ended() { self.logs[index].append(line, now: SystemClock.monotonic) }
         }
+        for _ in 0..<16 where self.takeProgress(of: &job) {}
     }
 }

@@ -54,24 +54,23 @@ struct CommandProcess {
     /// The read ends of the command's standard output and error; nil where it has ours, and after their ends.
     private(set) var output: Int32?
     private(set) var errors: Int32?
+    /// The read end of what the command says of its progress; nil where it may not, and after its end.
+    private(set) var progress: Int32?
 
-    /// Starts `words` with `input` on standard input and `environment` added to ours.
+    /// The command's own number of the descriptor for its progress: one digit, as `sh` has it after `>&`.
+    private static let progressDescriptor: Int32 = 3
+
+    /// Starts `words` for `work`.
     ///
     /// - Parameter isCaptured: whether its output is to be read, or goes where ours goes.
     /// - Returns: nil with `errno` set when it cannot be started.
-    init?(
-        _ words: [String],
-        environment: [String: String],
-        input: [UInt8],
-        isCaptured: Bool,
-        guardedBy commandGuard: CommandGuard
-    ) {
+    init?(_ words: [String], for work: CommandWork, isCaptured: Bool, guardedBy commandGuard: CommandGuard) {
         guard let program = ProgramPath.find(words[0]) else {
             errno = ENOENT
             return nil
         }
         var pipes: [(read: Int32, write: Int32)] = []
-        for _ in 0..<(isCaptured ? 3 : 1) {
+        for _ in 0..<(1 + (work.tellsProgress ? 1 : 0) + (isCaptured ? 2 : 0)) {
             guard let pipe = Self.pipe() else {
                 let reason = errno
                 for pipe in pipes { Self.close([pipe.read, pipe.write]) }
@@ -82,9 +81,18 @@ struct CommandProcess {
         }
         let ours = [pipes[0].write] + pipes.dropFirst().map(\.read)
         let theirs = [pipes[0].read] + pipes.dropFirst().map(\.write)
+        var environment = work.variables
+        var descriptors = ChildDescriptors(input: theirs[0])
+        if work.tellsProgress {
+            environment["WAKEGATE_PROGRESS_FD"] = String(Self.progressDescriptor)
+            descriptors.progress = theirs[1]
+        }
+        if isCaptured {
+            (descriptors.output, descriptors.errors) = (theirs[theirs.count - 2], theirs[theirs.count - 1])
+        }
         // Whoever does not read, or writes without end, must not hold up the others.
         for end in ours { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
-        let pid = Self.start(program, words, environment, theirs, commandGuard)
+        let pid = Self.start(program, words, environment, descriptors, commandGuard)
         let reason = errno
         Self.close(theirs)
         guard let pid else {
@@ -94,9 +102,10 @@ struct CommandProcess {
         }
         self.pid = pid
         self.input = ours[0]
-        self.output = isCaptured ? ours[1] : nil
-        self.errors = isCaptured ? ours[2] : nil
-        self.unwritten = input[...]
+        self.output = isCaptured ? ours[ours.count - 2] : nil
+        self.errors = isCaptured ? ours[ours.count - 1] : nil
+        self.progress = work.tellsProgress ? ours[1] : nil
+        self.unwritten = work.input[...]
         self.writeInput()
     }
 
@@ -118,7 +127,7 @@ struct CommandProcess {
         self.input = nil
     }
 
-    /// Reads what the command has written to one of its outputs, at most what `buffer` holds; empty for nothing now.
+    /// Reads what the command has written to one of its ends, at most what `buffer` holds; empty for nothing now.
     mutating func read(_ end: OutputEnd, into buffer: inout [UInt8]) -> ArraySlice<UInt8> {
         guard let descriptor = self[keyPath: end] else { return [] }
         let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
@@ -134,10 +143,15 @@ struct CommandProcess {
 
     static var outputEnds: [OutputEnd] { [\.output, \.errors] }
 
+    static var progressEnd: OutputEnd { \.progress }
+
+    /// All that is read of a command.
+    static var readEnds: [OutputEnd] { self.outputEnds + [self.progressEnd] }
+
     /// Closes what is still open between the command and us.
     mutating func closeAll() {
-        Self.close([self.input, self.output, self.errors].compactMap(\.self))
-        (self.input, self.output, self.errors) = (nil, nil, nil)
+        Self.close([self.input, self.output, self.errors, self.progress].compactMap(\.self))
+        (self.input, self.output, self.errors, self.progress) = (nil, nil, nil, nil)
     }
 
     /// Sends a signal to the command and all it started.
@@ -173,7 +187,7 @@ struct CommandProcess {
         _ program: String,
         _ words: [String],
         _ environment: [String: String],
-        _ ends: [Int32],
+        _ descriptors: ChildDescriptors,
         _ commandGuard: CommandGuard
     ) -> Int32? {
         var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
@@ -189,9 +203,11 @@ struct CommandProcess {
                     unsafe command.program = program
                     unsafe command.arguments = UnsafePointer(arguments.baseAddress)
                     unsafe command.environment = UnsafePointer(variables.baseAddress)
-                    unsafe command.input = ends[0]
-                    unsafe command.output = ends.count > 1 ? ends[1] : -1
-                    unsafe command.errors = ends.count > 2 ? ends[2] : -1
+                    unsafe command.input = descriptors.input
+                    unsafe command.output = descriptors.output
+                    unsafe command.errors = descriptors.errors
+                    unsafe command.progress = descriptors.progress
+                    unsafe command.progress_number = Self.progressDescriptor
                     unsafe command.guard = commandGuard.registry
                     return unsafe wakegate_command_start(&command)
                 }
@@ -200,9 +216,6 @@ struct CommandProcess {
         return pid > 0 ? pid : nil
     }
 
-    /// What a wake has or has not, whatever the worker's own environment says.
-    private static let ofEachWake: Set<String> = ["TRACEPARENT", "TRACESTATE"]
-
     /// Our environment with `added` in it, as C strings that the caller frees.
     private static func variables(_ added: [String: String]) -> [UnsafeMutablePointer<CChar>?] {
         var variables: [UnsafeMutablePointer<CChar>?] = unsafe []
@@ -210,7 +223,7 @@ struct CommandProcess {
         while let variable = unsafe next.pointee {
             let text = unsafe String(cString: variable)
             let name = text.prefix { $0 != "=" }
-            if added[String(name)] == nil, !Self.ofEachWake.contains(String(name)) {
+            if added[String(name)] == nil, !CommandWork.variablesOfSome.contains(String(name)) {
                 unsafe variables.append(strdup(variable))
             }
             unsafe next += 1
@@ -218,6 +231,14 @@ struct CommandProcess {
         for (name, value) in added { unsafe variables.append(strdup("\(name)=\(value)")) }
         return unsafe variables
     }
+}
+
+/// Descriptors of ours that a command gets; -1 for none.
+private struct ChildDescriptors {
+    let input: Int32
+    var output: Int32 = -1
+    var errors: Int32 = -1
+    var progress: Int32 = -1
 }
 
 /// Where programs are found, as a shell finds them.

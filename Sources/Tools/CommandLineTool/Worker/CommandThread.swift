@@ -1,6 +1,5 @@
 import Platform
 import Synchronization
-import WakeWorker
 
 /// The thread of a `CommandLoop`, and the way to it from tasks.
 final class CommandThread: Sendable {
@@ -34,11 +33,18 @@ final class CommandThread: Sendable {
 
     /// Runs the command of a wake to its end. When the task is cancelled, the command is told to stop.
     ///
-    /// - Returns: what its exit status stands for.
+    /// - `tell`: tells how far the command is; what comes meanwhile is left out but for the newest. The last report is
+    ///   told before this returns, unless the task is cancelled.
+    /// - Returns: its exit status; nil for a command that a signal ended, or that could not be started.
     /// - Throws: `CancellationError` when it had to stop and did not succeed all the same.
-    func run(_ notification: WakeNotification) async throws -> BackgroundFetchResult {
-        let run = CommandRun(notification)
-        let result = await withTaskCancellationHandler {
+    func run(
+        _ work: CommandWork,
+        tell: @escaping @Sendable (CommandProgress) async -> Void = { _ in }
+    ) async throws -> Int32? {
+        let (progress, source) = AsyncStream.makeStream(of: CommandProgress.self, bufferingPolicy: .bufferingNewest(1))
+        let run = CommandRun(work, progress: source)
+        async let telling: Void = { for await report in progress { await tell(report) } }()
+        let ending = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 self.submit { loop in
                     run.awaited(by: continuation)
@@ -48,8 +54,9 @@ final class CommandThread: Sendable {
         } onCancel: {
             self.submit { $0.stop(run) }
         }
-        if result == .failed { try Task.checkCancellation() }
-        return result
+        await telling
+        if work.isFailure(exitStatus: ending.exitStatus) { try Task.checkCancellation() }
+        return ending.exitStatus
     }
 
     /// Writes a line of our own to standard error, soon.

@@ -5,12 +5,32 @@ import WakeWorker
 extension CommandDefinition {
     package static let worker = CommandDefinition(
         "worker",
-        "run a command for each wake of a topic",
+        "run a command for each push, background task and finished session of a topic",
         trailing: "COMMAND [ARG...]",
         options: [
             OptionDefinition("--topic", "TOPIC", "the topic to subscribe to", isRequired: true),
             OptionDefinition("--slots", "N", "at most N commands at once; default: 1", value: .integer(1...4096)),
             OptionDefinition("--device", "TOKEN", "only wakes of this device; up to 64", isRepeatable: true),
+            OptionDefinition(
+                "--task",
+                "ID",
+                "also launches of this background task; ID.* for all that begin so; up to 64",
+                isRepeatable: true
+            ),
+            OptionDefinition(
+                "--session",
+                "NAME",
+                "also finished transfers of this background session, or pattern; up to 64",
+                isRepeatable: true
+            ),
+            OptionDefinition("--no-pushes", "", "no pushes, only what --task and --session name"),
+            OptionDefinition(
+                "--resource",
+                "NAME",
+                "what this machine has that tasks may need: gpu",
+                isRepeatable: true,
+                words: WorkerTasks.resources
+            ),
             OptionDefinition(
                 "--report-conditions",
                 "",
@@ -46,6 +66,19 @@ extension CommandDefinition {
             gets SIGTERM, and SIGKILL two seconds later.
             """,
             """
+            For a background task it finds WAKEGATE_TASK, and WAKEGATE_TITLE and WAKEGATE_SUBTITLE where the request has
+            them; for a session WAKEGATE_SESSION and WAKEGATE_COUNT, the number of transfers that have finished.
+            WAKEGATE_KIND is push, appRefresh, processing, continued or urlSession. Standard input is empty then, and
+            exit status 0 is success, everything else failure. A task that wants to run again submits again, best at
+            its beginning (`wakegate task submit`). Pushes come as well, unless --no-pushes is given.
+            """,
+            """
+            A continued task lives by its progress: a line such as "progress 10/100 text", written to the descriptor
+            that WAKEGATE_PROGRESS_FD names (echo "progress 10/100" >&$WAKEGATE_PROGRESS_FD), says how far it is. At
+            most one report a second is sent, the newest, and the last when the command ends. Lines of more than 1024
+            bytes are left out.
+            """,
+            """
             SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does. Commands that
             run after 30 seconds are told to stop, results are tried to be delivered for ten seconds after the last
             command has ended, and 40 seconds after the signal the worker ends in any case (--stop-within: all of
@@ -78,20 +111,26 @@ package enum WorkerCommand {
         guard ProgramPath.find(parsed.trailing[0]) != nil else {
             throw .usage("\"\(parsed.trailing[0])\" is no program; put the path of one, or a name in PATH, after --")
         }
+        let tasks = try WorkerTasks(parsed)
         let location = try GatewayLocation(parsed, side: .edge)
         let conditions = self.reportedConditions(parsed)
         let devices = try self.reportedDevices(parsed)
         let settings = try CommandLoop.Settings(command: parsed.trailing, isOutputLogged: self.isOutputLogged(parsed))
         // The guard comes before the worker's connections, which it should not inherit.
         let commands = try CommandThread(settings)
-        let worker = try self.worker(parsed, location)
+        let worker = try self.worker(parsed, location, tasks)
         let log = WorkerLog(location: location, commands: commands)
+        try tasks.register(with: worker, log)
         let events = Task { for await event in worker.events { log.tell(event) } }
         let root = parsed.text("--system-root") ?? "/"
         let reports = devices.map { device in Task { await self.report(worker, device, conditions, root, log) } }
         let running = Task { () -> CommandFailure? in
             do throws(WakeWorkerError) {
-                try await worker.run { try await commands.run($0) }
+                guard tasks.takesPushes else {
+                    try await worker.run()
+                    return nil
+                }
+                try await worker.run { BackgroundFetchResult(exitStatus: try await commands.run(CommandWork($0))) }
                 return nil
             } catch {
                 return CommandFailure(.failed, log.explain(error))
@@ -109,7 +148,8 @@ package enum WorkerCommand {
 
     private static func worker(
         _ parsed: ParsedCommand,
-        _ location: GatewayLocation
+        _ location: GatewayLocation,
+        _ tasks: WorkerTasks
     ) throws(CommandFailure) -> WakeWorker {
         var credentials = GatewayCredentials.none
         // A file is read anew for each request, so the token in it may be replaced.
@@ -131,6 +171,7 @@ package enum WorkerCommand {
                 credentials: credentials,
                 slots: parsed.integer("--slots") ?? 1,
                 devices: parsed.all("--device"),
+                resources: tasks.hasGPU ? .gpu : [],
                 name: parsed.text("--name"),
                 stopLimit: parsed.integer("--stop-within").map { .seconds($0) } ?? WakeWorker.defaultStopLimit
             )

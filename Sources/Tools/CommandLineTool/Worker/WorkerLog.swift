@@ -1,3 +1,4 @@
+package import WakeFormat
 import WakeWorker
 
 /// What a worker says of itself on standard error, in the words of the command line.
@@ -13,20 +14,41 @@ package struct WorkerLog: Sendable {
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
             self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
         case .expired(let wake): self.commands.log("wake \(wake) has expired; its command is told to stop")
-        case .dropped(let wake, _, let reason):
+        case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
             // That the wake has ended another way was told then.
             guard reason.code != .wakeEnded else { return }
             self.commands.log("the result of wake \(wake): \(self.explain(reason))")
         case .conditionUnknown(let name, let reason): self.commands.log("\(name) is not reported: \(reason)")
         case .refused(let wake, let kind): self.commands.log(Self.refusal(wake, kind))
-        case .started, .lost, .handlerFailed, .delivered, .stopping: break
+        case .started, .lost, .handlerFailed, .delivered, .taskDelivered, .stopping: break
         }
     }
 
     /// What is said of the first wake of a kind that is not handled.
     package static func refusal(_ wake: String, _ kind: String) -> String {
-        "wake \(wake) is of the kind \(kind), and COMMAND is for pushes alone: neither it nor another of its kind is "
-            + "answered; see the version of this program and the gateway's"
+        "wake \(wake) is of the kind \(kind), and nothing was asked for that it could be: neither it nor another of its "
+            + "kind is answered; see the version of this program and the gateway's"
+    }
+
+    /// Why the time of a task's wake is over.
+    func expired(_ wake: String, _ reason: ExpirationReason) {
+        self.commands.log("wake \(wake) is over: \(Self.text(reason))")
+    }
+
+    /// What an expiration is for, with the gateway's word for it.
+    package static func text(_ reason: ExpirationReason) -> String {
+        switch reason {
+        case .deadline: "deadline, its time has passed"
+        case .progress: "progress, it has not advanced for too long"
+        case .conditions: "conditions, those of its device no longer allow it"
+        case .cancelled: "cancelled, by whoever submitted it"
+        case .operator: "operator, who has ended it"
+        case .lost: "lost, and launched again"
+        }
+    }
+
+    func progressFailed(_ wake: String, _ error: WakeWorkerError) {
+        self.commands.log("the progress of wake \(wake): \(self.explain(error))")
     }
 
     func refused(_ error: WakeWorkerError, _ device: String) {

@@ -1,3 +1,4 @@
+import Foundation
 import WakeWorker
 
 // Each snippet of the article stands here once more, where it compiles; a test compares the two.
@@ -70,6 +71,65 @@ func sayIfUsed(_ worker: WakeWorker, _ token: String, isUsed: Bool) async throws
 }
 // end
 
+// snippet: tasks
+func runTasks(_ worker: WakeWorker) async throws {
+    try worker.backgroundTask(.appRefresh("com.example.news.refresh")) { context in
+        // The next one first: there is one, whatever becomes of this.
+        try await context.scheduler.submit(.appRefresh(context.identifier, earliestBegin: .now + .minutes(15)))
+        _ = try await fetch(edition: 7)
+    }
+    try worker.backgroundTask(.processing("com.example.news.export.*")) { context in
+        try await export(context.identifier)
+    }
+    try worker.backgroundTask(.urlSession("photos")) { context in
+        try await sortPhotos(count: context.finishedTransferCount)
+    }
+    try await worker.run()
+}
+// end
+
+// snippet: submit
+func planCleanup(_ worker: WakeWorker, _ token: String) async throws {
+    let scheduler = worker.scheduler(for: token)
+    do throws(BackgroundTaskError) {
+        try await scheduler.submit(.processing("com.example.news.export.all", requiresExternalPower: true))
+    } catch {
+        guard error.code == .tooManyPendingTaskRequests else { throw error }
+        for request in try await scheduler.pendingRequests() { log("\(request.identifier): \(request.why)") }
+        try await scheduler.cancel("com.example.news.export.some")
+    }
+    try await scheduler.transfersFinished(session: "photos", count: 3)
+}
+// end
+
+// snippet: expiration
+func export(_ context: BackgroundTaskContext) async throws {
+    try await withTaskCancellationHandler {
+        try await context.withExtendedTime { try await downloadArchive() }
+    } onCancel: {
+        if context.expirationReason == .conditions { log("the machine is in use again") }
+    }
+}
+// end
+
+// snippet: callbacks
+func registerRefresh(_ worker: WakeWorker) throws {
+    try worker.scheduler.register(forTaskWithIdentifier: "com.example.news.refresh") { task in
+        task.expirationHandler = { log("no time is left for \(task.identifier)") }
+        download { isComplete in task.setTaskCompleted(success: isComplete) }
+    }
+}
+// end
+
+// snippet: changes
+func followConditions(_ worker: WakeWorker) {
+    let changes = worker.conditionsChanges
+    Task {
+        for await change in changes where change.conditions.isLowPowerMode == true { log("power is saved") }
+    }
+}
+// end
+
 // snippet: events
 func watch(_ worker: WakeWorker) async {
     for await event in worker.events {
@@ -99,5 +159,9 @@ private func fetch(edition: Int) async throws -> Bool { edition > 0 }
 private func download(_ done: @escaping @Sendable (Bool) -> Void) { done(true) }
 
 private func downloadArchive() async throws {}
+
+private func export(_ identifier: String) async throws {}
+
+private func sortPhotos(count: Int) async throws {}
 
 private func log(_ line: String) {}

@@ -1,0 +1,82 @@
+import Foundation
+import HTTPClient
+import WakeWorker
+
+/// Handlers of background tasks and sessions that do as their names say: one that ends in `fail` throws, one that ends
+/// in `hang` waits until it is cancelled, and every other one succeeds at once.
+struct ScriptedTasks: Sendable {
+    let worker: Int
+
+    /// Registers a handler for each of the identifiers and names, which commas part.
+    func register(on worker: WakeWorker, tasks: String?, sessions: String?) throws(WakeWorkerError) {
+        for identifier in Self.names(tasks) {
+            try worker.backgroundTask(.processing(identifier)) { try await self.run($0) }
+        }
+        for name in Self.names(sessions) { try worker.backgroundTask(.urlSession(name)) { try await self.run($0) } }
+    }
+
+    /// Shows the changes of conditions, as long as there are any.
+    func show(_ changes: AsyncStream<DeviceConditionsChange>) async {
+        for await change in changes {
+            let state = change.conditions.appState?.rawValue ?? ""
+            Line.show("conditions", self.worker, [("device", .text(change.deviceToken)), ("appState", .text(state))])
+        }
+    }
+
+    private func run(_ context: BackgroundTaskContext) async throws {
+        Line.show(
+            "task",
+            self.worker,
+            [
+                ("wake", .text(context.id)), ("kind", .text(context.kind.rawValue)),
+                ("task", .text(context.identifier)),
+                ("device", .text(context.deviceToken)), ("attempt", .number(context.attempt)),
+                ("count", .number(context.finishedTransferCount)),
+            ]
+        )
+        if context.identifier.hasSuffix("fail") { throw Fault() }
+        guard context.identifier.hasSuffix("hang") else { return }
+        await (try HTTPThread.shared()).wait(milliseconds: 600_000)
+        let reason = context.expirationReason?.rawValue ?? ""
+        Line.show("cancelled", self.worker, [("wake", .text(context.id)), ("reason", .text(reason))])
+        try Task.checkCancellation()
+    }
+
+    private static func names(_ list: String?) -> [String] { list?.split(separator: ",").map(String.init) ?? [] }
+}
+
+extension Commands {
+    /// `submit TOKEN KIND IDENTIFIER [SECONDS]`, `pending TOKEN`, `cancel TOKEN [IDENTIFIER]`, `finished TOKEN SESSION
+    /// COUNT`.
+    ///
+    /// - Returns: what is shown of the answer; nil for what is no command of tasks.
+    static func schedule(
+        _ words: [String],
+        with worker: WakeWorker
+    ) async throws -> (name: String, value: String)? {
+        guard words.count >= 2 else { return nil }
+        let scheduler = worker.scheduler(for: words[1])
+        switch words[0] {
+        case "submit" where words.count >= 4:
+            let begin = words.dropFirst(4).first.flatMap { Int($0) }.map { Duration.seconds($0) }
+            let request: BackgroundTaskRequest =
+                words[2] == "appRefresh"
+                ? .appRefresh(words[3], earliestBegin: begin.map { .now + $0 })
+                : .processing(words[3], earliestBegin: begin.map { .now + $0 })
+            return ("disposition", try await scheduler.submit(request).disposition.rawValue)
+        case "pending":
+            let identifiers = try await scheduler.pendingRequests().map(\.identifier)
+            return ("pending", identifiers.sorted().joined(separator: ","))
+        case "cancel" where words.count == 2:
+            try await scheduler.cancelAll()
+            return ("cancelled", "")
+        case "cancel":
+            try await scheduler.cancel(words[2])
+            return ("cancelled", words[2])
+        case "finished" where words.count == 4:
+            try await scheduler.transfersFinished(session: words[2], count: Int(words[3]) ?? 0)
+            return ("finished", words[2])
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import WakeFormat
+
+/// One launch of a background task, or the word that transfers of a session have finished, for its handler.
+///
+/// ```swift
+/// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
+///     try await context.scheduler.submit(.appRefresh(context.identifier, earliestBegin: .now + .minutes(15)))
+///     try await refresh(context.deviceToken)
+/// }
+/// ```
+public struct BackgroundTaskContext: Identifiable, Sendable {
+    /// The wake's id: 128 random bits, new for every launch.
+    public let id: String
+    /// The kind that its request has, which need not be the one that the handler was registered for.
+    public let kind: BackgroundTaskKind
+    /// The identifier of the task; of a `urlSession` the session's name.
+    public let identifier: String
+    /// The device it is for, in hexadecimal digits.
+    public let deviceToken: String
+    /// The topic the device belongs to.
+    public let topic: String
+    /// Which launch of this request it is, from 1.
+    public let attempt: Int
+    /// When the gateway took the request, or first heard of the transfers, in milliseconds since 1970 by the gateway's
+    /// clock.
+    public let submittedAt: Int64
+    /// How many transfers of the session have finished; 0 for a task.
+    public let finishedTransferCount: Int
+    /// What requests of the same device are submitted and cancelled with.
+    public let scheduler: BackgroundTaskScheduler
+    /// The deadline that it came with, in milliseconds since 1970 by the gateway's clock.
+    package let firstDeadline: Int64
+    private let lease: WakeLease
+
+    /// A context that no gateway sent, to test a handler with.
+    ///
+    /// - Parameters:
+    ///   - task: what the handler is registered for.
+    ///   - deviceToken: the device it is for.
+    ///   - topic: the topic the device belongs to.
+    ///   - finishedTransferCount: how many transfers of a session have finished.
+    ///   - timeLeft: how long until its deadline. Nobody extends it, and nobody cancels the handler.
+    ///   - scheduler: a worker's scheduler; without one, what the handler submits is an error.
+    ///
+    /// ```swift
+    /// try await refresh(BackgroundTaskContext(.appRefresh("com.example.app.refresh"), topic: "com.example.app"))
+    /// ```
+    public init(
+        _ task: BackgroundTask,
+        deviceToken: String = "00000000000000000000000000000000",
+        topic: String,
+        finishedTransferCount: Int = 0,
+        timeLeft: Duration = .seconds(30),
+        scheduler: BackgroundTaskScheduler? = nil
+    ) {
+        self.id = "00000000000000000000000000000000"
+        self.kind = task.kind
+        self.identifier = task.identifier
+        self.deviceToken = deviceToken
+        self.topic = topic
+        self.attempt = 1
+        self.submittedAt = 0
+        self.finishedTransferCount = finishedTransferCount
+        self.firstDeadline = 0
+        self.scheduler = scheduler ?? BackgroundTaskScheduler(.none, caller: nil, registry: BackgroundTaskRegistry())
+        self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
+    }
+
+    /// - Parameter kind: the message's.
+    init(
+        _ message: TaskMessage,
+        _ kind: BackgroundTaskKind,
+        _ lease: WakeLease,
+        _ scheduler: BackgroundTaskScheduler
+    ) {
+        self.id = message.wake
+        self.kind = kind
+        switch message.work {
+        case .task(let identifier, _, _): (self.identifier, self.finishedTransferCount) = (identifier, 0)
+        case .session(let name, let count): (self.identifier, self.finishedTransferCount) = (name, count)
+        }
+        self.deviceToken = message.device
+        self.topic = message.topic
+        self.attempt = message.attempt
+        self.submittedAt = message.submittedAt
+        self.firstDeadline = message.deadline
+        self.scheduler = scheduler
+        self.lease = lease
+    }
+}
+
+// MARK: - Time
+
+extension BackgroundTaskContext {
+    /// When the handler's task is cancelled, at the latest; an extension moves it. By this machine's clock, whatever
+    /// the gateway's says.
+    public var deadline: ContinuousClock.Instant { self.lease.deadline }
+
+    /// How long until the deadline; never negative.
+    public var timeLeft: Duration { self.lease.timeLeft }
+
+    /// Why the handler's task was cancelled; nil when it was not, or the worker was stopped.
+    ///
+    /// ```swift
+    /// try await withTaskCancellationHandler {
+    ///     try await export()
+    /// } onCancel: {
+    ///     if context.expirationReason == .conditions { log("the machine is in use again") }
+    /// }
+    /// ```
+    public var expirationReason: BackgroundTaskExpiration? {
+        self.lease.expiration.map { BackgroundTaskExpiration($0) }
+    }
+
+    /// Asks for more time.
+    ///
+    /// - Parameter duration: how long from now the handler still needs; whole seconds, rounded up.
+    /// - Returns: the time that is left now. It may be less than was asked for, when the gateway's
+    ///   `policy.maxExtension` does not give as much.
+    /// - Throws: ``WakeWorkerError``: `extensionLimitReached` when the gateway gives no more, `wakeEnded` when it is
+    ///   too late, `cancelled`, and what keeps a request from the gateway.
+    ///
+    /// ```swift
+    /// let left = try await context.extend(by: .seconds(60))
+    /// ```
+    @discardableResult
+    public func extend(by duration: Duration = .seconds(30)) async throws(WakeWorkerError) -> Duration {
+        try await self.lease.extend(self.id, by: duration)
+    }
+
+    /// Keeps the wake alive while `body` runs: asks for more time whenever half of it has passed, until the gateway
+    /// gives no more. After that the handler's task is cancelled at the deadline, as always.
+    ///
+    /// - Parameter body: what takes longer.
+    /// - Returns: what `body` does.
+    /// - Throws: what `body` does.
+    ///
+    /// ```swift
+    /// try await context.withExtendedTime { try await cleanUp() }
+    /// ```
+    public func withExtendedTime<Value: Sendable>(_ body: () async throws -> Value) async rethrows -> Value {
+        try await self.lease.withExtendedTime(self.id, body)
+    }
+}
+
+extension BackgroundTaskContext: CustomStringConvertible {
+    /// The wake's id and what it is for; not the token.
+    public var description: String { "wake \(self.id) of \(self.kind.rawValue) \(self.identifier)" }
+}

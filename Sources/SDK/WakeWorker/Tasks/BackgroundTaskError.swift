@@ -1,0 +1,107 @@
+/// Why a request of a background task was not submitted, or not cancelled, and what to do about it.
+///
+/// Compare `code` to tell errors apart; show `message` to people.
+///
+/// ```swift
+/// do {
+///     try await scheduler.submit(.processing("com.example.app.db-cleanup"))
+/// } catch where error.code == .tooManyPendingTaskRequests {
+///     try await scheduler.cancelAll()
+/// }
+/// ```
+public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kind of an error. More kinds may come, so compare with those you know.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        private enum Kind: String {
+            case notPermitted, unavailable, notForeground, tooManyPendingTaskRequests, immediateRunIneligible
+            case badTaskRequest, tooManySessions, noDevice, unknownDevice, unregistered, tooManyRequests, shutdown
+            case failed
+        }
+
+        private let kind: Kind
+
+        /// The topic's configuration does not permit the identifier.
+        public static let notPermitted = Code(kind: .notPermitted)
+        /// The device does not allow background refresh.
+        public static let unavailable = Code(kind: .unavailable)
+        /// The device is not in use, as it must be for a task that a person starts.
+        public static let notForeground = Code(kind: .notForeground)
+        /// As many requests of the kind wait as may.
+        public static let tooManyPendingTaskRequests = Code(kind: .tooManyPendingTaskRequests)
+        /// A task that is to launch at once or never cannot launch now.
+        public static let immediateRunIneligible = Code(kind: .immediateRunIneligible)
+        /// A field of the request cannot be used; the message names it.
+        public static let badTaskRequest = Code(kind: .badTaskRequest)
+        /// Eight sessions of the device wait already.
+        public static let tooManySessions = Code(kind: .tooManySessions)
+        /// The worker stands for no device, or for several: ``WakeWorker/scheduler(for:)`` names one.
+        public static let noDevice = Code(kind: .noDevice)
+        /// The gateway does not know the device.
+        public static let unknownDevice = Code(kind: .unknownDevice)
+        /// The device was removed.
+        public static let unregistered = Code(kind: .unregistered)
+        /// A limit of the gateway is reached: see ``BackgroundTaskError/retryAfter``.
+        public static let tooManyRequests = Code(kind: .tooManyRequests)
+        /// The gateway is shutting down.
+        public static let shutdown = Code(kind: .shutdown)
+        /// What went wrong is no matter of background tasks: see ``BackgroundTaskError/cause``.
+        public static let failed = Code(kind: .failed)
+
+        /// The name of the code.
+        public var description: String { self.kind.rawValue }
+    }
+
+    /// What kind of error it is.
+    public let code: Code
+    /// What happened, and the remedy.
+    public let message: String
+    /// How long the gateway wants to be left alone; nil when it does not say so.
+    public let retryAfter: Duration?
+    /// What kept the request from the gateway, or what the gateway answered; nil when nothing was sent.
+    public let cause: WakeWorkerError?
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+        self.retryAfter = nil
+        self.cause = nil
+    }
+
+    init(_ error: WakeWorkerError) {
+        self.code = error.refusal.map { Code($0) } ?? .failed
+        self.message = error.message
+        self.retryAfter = error.refusal?.retryAfter.map { .seconds($0) }
+        self.cause = error
+    }
+
+    /// The code and the message.
+    public var description: String { "\(self.code): \(self.message)" }
+
+    /// - Throws: `badTaskRequest`, with the field, for what is no identifier.
+    static func checkIdentifier(_ text: String, _ field: String) throws(BackgroundTaskError) {
+        guard !BackgroundTaskName.isIdentifier(text) else { return }
+        throw BackgroundTaskError(
+            .badTaskRequest,
+            "\(field) is \"\(text)\"; write 1 to 255 letters, digits, full stops, hyphens and underscores"
+        )
+    }
+}
+
+extension BackgroundTaskError.Code {
+    init(_ refusal: GatewayRefusal) {
+        self =
+            switch refusal.reason {
+            case "NotPermitted": .notPermitted
+            case "Unavailable": .unavailable
+            case "NotForeground": .notForeground
+            case "TooManyPendingTaskRequests": .tooManyPendingTaskRequests
+            case "ImmediateRunIneligible": .immediateRunIneligible
+            case "BadTaskRequest": .badTaskRequest
+            case "TooManySessions": .tooManySessions
+            case "UnknownDevice": .unknownDevice
+            case "Unregistered": .unregistered
+            case "Shutdown": .shutdown
+            default: refusal.status == 429 ? .tooManyRequests : .failed
+            }
+    }
+}

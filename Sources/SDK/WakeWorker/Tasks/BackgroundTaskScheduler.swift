@@ -1,0 +1,177 @@
+import HTTPClient
+import Platform
+import Text
+
+/// Submits and cancels requests of background tasks of one device.
+///
+/// A request is launched once and then forgotten: a handler that wants to run again submits again, best at its
+/// beginning. A request that is submitted while another one of its identifier waits takes its place.
+///
+/// ```swift
+/// try await worker.scheduler.submit(.processing("com.example.app.db-cleanup", requiresExternalPower: true))
+/// ```
+public struct BackgroundTaskScheduler: Sendable {
+    /// Whom it stands for.
+    enum Device: Sendable {
+        case token(String)
+        /// So many devices, which is not one.
+        case several(Int)
+        /// Nobody, as in a test.
+        case none
+    }
+
+    private let device: Device
+    /// Nil where there is no gateway.
+    private let caller: GatewayCaller?
+    private let registry: BackgroundTaskRegistry
+
+    init(_ device: Device, caller: GatewayCaller?, registry: BackgroundTaskRegistry) {
+        self.device = device
+        self.caller = caller
+        self.registry = registry
+    }
+
+    /// Submits a request.
+    ///
+    /// - Parameter request: the request.
+    /// - Returns: what became of it, once it is safe with the gateway.
+    /// - Throws: ``BackgroundTaskError``.
+    ///
+    /// ```swift
+    /// try await scheduler.submit(.appRefresh("com.example.app.refresh", earliestBegin: .now + .minutes(15)))
+    /// ```
+    @discardableResult
+    public func submit(_ request: BackgroundTaskRequest) async throws(BackgroundTaskError) -> BackgroundTaskSubmission {
+        let response = try await self.ask("POST", "/tasks", try request.json())
+        guard let submission = GatewayEndpoint.object(response.body).flatMap({ BackgroundTaskSubmission($0) }) else {
+            throw Self.unreadable
+        }
+        return submission
+    }
+
+    /// The requests that wait, in no particular order.
+    ///
+    /// - Returns: the requests.
+    /// - Throws: ``BackgroundTaskError``.
+    ///
+    /// ```swift
+    /// for request in try await scheduler.pendingRequests() { log("\(request.identifier): \(request.why)") }
+    /// ```
+    public func pendingRequests() async throws(BackgroundTaskError) -> [PendingTaskRequest] {
+        let response = try await self.ask("GET", "/tasks", nil)
+        guard let waiting = GatewayEndpoint.object(response.body)?["waiting"] else { throw Self.unreadable }
+        return waiting.elements.compactMap { PendingTaskRequest($0) }
+    }
+
+    /// Cancels the request that waits, if one does. What runs goes on.
+    ///
+    /// - Parameter identifier: the request's identifier.
+    /// - Throws: ``BackgroundTaskError``.
+    ///
+    /// ```swift
+    /// try await scheduler.cancel("com.example.app.db-cleanup")
+    /// ```
+    public func cancel(_ identifier: String) async throws(BackgroundTaskError) {
+        try BackgroundTaskError.checkIdentifier(identifier, "identifier")
+        _ = try await self.ask("DELETE", "/tasks/\(URLPath.component(identifier))", nil)
+    }
+
+    /// Cancels all requests that wait. What runs goes on.
+    ///
+    /// - Throws: ``BackgroundTaskError``.
+    ///
+    /// ```swift
+    /// try await scheduler.cancelAll()
+    /// ```
+    public func cancelAll() async throws(BackgroundTaskError) {
+        _ = try await self.ask("DELETE", "/tasks", nil)
+    }
+
+    /// Tells that transfers of a background session have finished, which launches its `urlSession` handler.
+    ///
+    /// - Parameters:
+    ///   - session: the session's name: as an identifier.
+    ///   - count: how many have finished, 1 to 100,000.
+    ///   - id: what tells this word from others, up to 64 characters: the same one again counts once. By default it is
+    ///     made at random, so that a word that is sent twice by an accident of the network counts once.
+    /// - Throws: ``BackgroundTaskError``: `tooManySessions` when eight others wait.
+    ///
+    /// ```swift
+    /// try await scheduler.transfersFinished(session: "photos", count: 3)
+    /// ```
+    public func transfersFinished(
+        session: String,
+        count: Int = 1,
+        id: String? = nil
+    ) async throws(BackgroundTaskError) {
+        try BackgroundTaskError.checkIdentifier(session, "session")
+        guard 1...100_000 ~= count else {
+            throw BackgroundTaskError(.badTaskRequest, "count is \(count); it is 1 to 100000")
+        }
+        if let id, !(1...64 ~= id.count) {
+            throw BackgroundTaskError(.badTaskRequest, "id has \(id.count) characters; it has 1 to 64")
+        }
+        let body = "{\"finished\":\(count),\"id\":\(JSONText.string(id ?? Self.randomID()))}"
+        let path = "/sessions/\(URLPath.component(session))"
+        _ = try await self.ask("POST", path, Array(body.utf8), countsOnce: true)
+    }
+
+    /// Registers a handler in the form of callbacks, as `BGTaskScheduler` has it on iOS.
+    ///
+    /// - Parameters:
+    ///   - identifier: the identifier or pattern, as of a ``BackgroundTask``.
+    ///   - launchHandler: is handed each launch, and calls its ``ScheduledTask/setTaskCompleted(success:)``, from
+    ///     anywhere.
+    /// - Throws: ``WakeWorkerError``, as ``WakeWorker/backgroundTask(_:action:)`` does.
+    ///
+    /// ```swift
+    /// try worker.scheduler.register(forTaskWithIdentifier: "com.example.app.refresh") { task in
+    ///     let download = Download { isComplete in task.setTaskCompleted(success: isComplete) }
+    ///     task.expirationHandler = { download.cancel() }
+    /// }
+    /// ```
+    public func register(
+        forTaskWithIdentifier identifier: String,
+        launchHandler: @escaping @Sendable (ScheduledTask) -> Void
+    ) throws(WakeWorkerError) {
+        try self.registry.register(
+            BackgroundTask.appRefresh(identifier).name,
+            .context { try await ScheduledTask.run($0, launchHandler) }
+        )
+    }
+
+    private func ask(
+        _ method: String,
+        _ path: String,
+        _ body: [UInt8]?,
+        countsOnce: Bool? = nil
+    ) async throws(BackgroundTaskError) -> HTTPResponse {
+        let token: String
+        switch self.device {
+        case .token(let ofOne): token = ofOne
+        case .several(let count):
+            throw BackgroundTaskError(
+                .noDevice,
+                "this worker names \(count) devices; name one to it, or take worker.scheduler(for: token)"
+            )
+        case .none: throw BackgroundTaskError(.noDevice, "no gateway sent this task; give its context a scheduler")
+        }
+        guard let caller = self.caller else { throw BackgroundTaskError(.noDevice, "there is no gateway to ask") }
+        do throws(WakeWorkerError) {
+            let device = "/v1/devices/\(try GatewayCaller.hexadecimal(token))"
+            return try await caller.answer(method, device + path, body, countsOnce: countsOnce)
+        } catch {
+            throw BackgroundTaskError(error)
+        }
+    }
+
+    private static let unreadable = BackgroundTaskError(
+        WakeWorkerError(.badAnswer, "the gateway's answer about background tasks cannot be read; see its version")
+    )
+
+    private static func randomID() -> String {
+        var generator = RandomBits()
+        let (high, low) = generator.pair()
+        return String(high, radix: 36) + String(low, radix: 36)
+    }
+}

@@ -1,0 +1,84 @@
+import Synchronization
+
+/// One launch of a background task, for a handler in the form of callbacks: the counterpart of iOS's `BGTask`.
+///
+/// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:launchHandler:)``. When nobody keeps it any more and
+/// ``setTaskCompleted(success:)`` was not called, it has failed.
+public final class ScheduledTask: Sendable {
+    /// What there is to know of the launch.
+    public let context: BackgroundTaskContext
+    private let call: CompletionCall
+    private let expiration: ExpirationBox
+
+    /// The identifier of the task.
+    public var identifier: String { self.context.identifier }
+
+    /// Is called when its time is over before it was completed, or its connection broke: stop now, and do not call
+    /// ``setTaskCompleted(success:)``, which comes too late. One that is set after that is called at once.
+    public var expirationHandler: (@Sendable () -> Void)? {
+        get { self.expiration.handler }
+        set { self.expiration.set(newValue) }
+    }
+
+    private init(_ context: BackgroundTaskContext, _ completion: Completion, _ expiration: ExpirationBox) {
+        self.context = context
+        self.call = CompletionCall(completion)
+        self.expiration = expiration
+    }
+
+    /// The task is done. Only the first call counts.
+    ///
+    /// - Parameter success: whether it did what it was for.
+    public func setTaskCompleted(success: Bool) {
+        self.call.call(success ? .newData : .failed)
+    }
+
+    /// Hands a launch to a handler, and waits until it is completed.
+    ///
+    /// - Throws: ``Failed`` when it was not done.
+    static func run(_ context: BackgroundTaskContext, _ handler: @Sendable (ScheduledTask) -> Void) async throws {
+        let (completion, expiration) = (Completion(), ExpirationBox())
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                completion.awaited(by: continuation)
+                handler(ScheduledTask(context, completion, expiration))
+            }
+        } onCancel: {
+            if completion.complete(.failed) { expiration.expire() }
+        }
+        guard result == .newData else { throw Failed() }
+    }
+
+    /// The handler of a task said that it failed, said nothing, or its time was over.
+    struct Failed: Error, CustomStringConvertible {
+        var description: String { "the task was completed without success, or not at all" }
+    }
+}
+
+/// The expiration handler of a task: it outlives the task, which may be let go of before.
+private final class ExpirationBox: Sendable {
+    private struct State {
+        var handler: (@Sendable () -> Void)?
+        var hasExpired = false
+    }
+
+    private let state = Mutex(State())
+
+    var handler: (@Sendable () -> Void)? { self.state.withLock { $0.handler } }
+
+    func set(_ handler: (@Sendable () -> Void)?) {
+        let isLate = self.state.withLock { state in
+            state.handler = handler
+            return state.hasExpired
+        }
+        if isLate { handler?() }
+    }
+
+    func expire() {
+        let handler = self.state.withLock { state in
+            state.hasExpired = true
+            return state.handler
+        }
+        handler?()
+    }
+}

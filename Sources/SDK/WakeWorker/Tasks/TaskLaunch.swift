@@ -1,0 +1,24 @@
+package import WakeFormat
+
+/// One launch of a background task, or the word that transfers of a session have finished, as its wake says it: for
+/// programs that hand it on, and that take every kind.
+package struct TaskLaunch: Sendable {
+    package let message: TaskMessage
+    private let lease: WakeLease
+
+    init(_ message: TaskMessage, _ lease: WakeLease) {
+        self.message = message
+        self.lease = lease
+    }
+
+    /// Why its time was over before it was handled; nil when it was not, or the reason is not known.
+    package var expiration: ExpirationReason? { self.lease.expiration }
+
+    /// Tells the gateway how far a continued task is; an advance moves its deadline.
+    ///
+    /// - Throws: `WakeWorkerError`: `wakeEnded` when it is too late, `refused` when the gateway refuses it, `cancelled`,
+    ///   and what keeps a request from the gateway. It is not sent again.
+    package func tell(_ progress: TaskProgress) async throws(WakeWorkerError) {
+        try await self.lease.tell(self.message.wake, progress)
+    }
+}

@@ -1,0 +1,76 @@
+extension WakeWorker {
+    /// Registers the handler of a background task or session, as `backgroundTask` does in SwiftUI.
+    ///
+    /// A handler that returns has succeeded, and one that throws has failed. The task it runs in is cancelled at its
+    /// expiration, of which ``BackgroundTaskContext/expirationReason`` says why. It is called for every launch of its
+    /// identifier, whatever kind the request has.
+    ///
+    /// - Parameters:
+    ///   - task: what it handles.
+    ///   - action: the handler.
+    /// - Throws: ``WakeWorkerError``: `duplicateTask` when the identifier has a handler, `alreadyRunning` after `run`
+    ///   was called, `badArgument` for an identifier that is none, and for more than 64.
+    ///
+    /// ```swift
+    /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
+    ///     try await context.scheduler.submit(.appRefresh(context.identifier, earliestBegin: .now + .minutes(15)))
+    ///     try await refresh(context.deviceToken)
+    /// }
+    /// ```
+    public func backgroundTask(
+        _ task: BackgroundTask,
+        action: @escaping @Sendable (BackgroundTaskContext) async throws -> Void
+    ) throws(WakeWorkerError) {
+        try self.registry.register(task.name, .context(action))
+    }
+
+    /// Registers what takes every launch of a task or session, of any kind, as it came.
+    package func backgroundTask(
+        _ name: BackgroundTaskName,
+        launched action: @escaping @Sendable (TaskLaunch) async throws -> Void
+    ) throws(WakeWorkerError) {
+        try self.registry.register(name, .launch(action))
+    }
+
+    /// Submits and cancels requests of background tasks for the worker's device.
+    ///
+    /// A worker that was made with no device, or with several, has no device of its own: ``scheduler(for:)`` names one.
+    ///
+    /// ```swift
+    /// try await worker.scheduler.submit(.processing("com.example.app.db-cleanup", requiresExternalPower: true))
+    /// ```
+    public var scheduler: BackgroundTaskScheduler {
+        let devices = self.request.devices
+        let device = devices.count == 1 ? BackgroundTaskScheduler.Device.token(devices[0]) : .several(devices.count)
+        return BackgroundTaskScheduler(device, caller: self.caller, registry: self.registry)
+    }
+
+    /// Submits and cancels requests of background tasks for a device.
+    ///
+    /// - Parameter deviceToken: the device's token.
+    /// - Returns: what does so.
+    ///
+    /// ```swift
+    /// try await worker.scheduler(for: token).cancelAll()
+    /// ```
+    public func scheduler(for deviceToken: String) -> BackgroundTaskScheduler {
+        BackgroundTaskScheduler(.token(deviceToken), caller: self.caller, registry: self.registry)
+    }
+
+    /// The conditions of the worker's devices, or of any of its topic, whenever they change: the counterpart of iOS's
+    /// notifications of power, heat and background refresh.
+    ///
+    /// Ask for it before `run`, which subscribes to what was asked for. It has one reader; a slow one misses the
+    /// oldest. What changes while there is no connection is not told.
+    ///
+    /// ```swift
+    /// let changes = worker.conditionsChanges
+    /// Task {
+    ///     for await change in changes where change.conditions.isLowPowerMode == true { await pause() }
+    /// }
+    /// ```
+    public var conditionsChanges: AsyncStream<DeviceConditionsChange> {
+        self.registry.wantConditions()
+        return self.conditionsStream
+    }
+}

@@ -1,0 +1,149 @@
+import Glibc
+import HTTPClient
+import Platform
+import WakeFormat
+
+/// Shows each change of devices' conditions as the gateway tells it, and subscribes again whenever the stream ends.
+struct ConditionsWatch {
+    /// Silence, in milliseconds, after which a gateway that comments every 15 seconds is gone.
+    private static let silenceMax: Int64 = 45_000
+    private static let eventBytesMax = 1 << 16
+    private static let refusalBytesMax = 4096
+
+    /// How a stream has ended.
+    private enum Ending {
+        /// A signal came.
+        case stopped
+        /// Another try may come to something else.
+        case lost(String)
+        case refused(CommandFailure)
+    }
+
+    /// Where the gateway is, looked up for each stream: a token in a file may have been replaced.
+    let location: @Sendable () throws(CommandFailure) -> GatewayLocation
+    let path: String
+    /// How many subscriptions the gateway has taken.
+    private var subscriptions = 0
+
+    init(path: String, location: @escaping @Sendable () throws(CommandFailure) -> GatewayLocation) {
+        self.path = path
+        self.location = location
+    }
+
+    /// Watches until SIGINT or SIGTERM.
+    ///
+    /// - Returns: the exit status.
+    /// - Throws: when the gateway refuses the subscription, or was never there.
+    mutating func run() throws(CommandFailure) -> Int32 {
+        guard let signals = SignalPipe.open([SIGINT, SIGTERM]) else {
+            throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
+        }
+        var backoff = Backoff()
+        var random = RandomBits()
+        while true {
+            let before = self.subscriptions
+            switch try self.stream(signals) {
+            case .stopped: return 0
+            case .refused(let failure): throw failure
+            case .lost(let cause):
+                guard self.subscriptions > 0 else { throw CommandFailure(.failed, cause) }
+                if self.subscriptions > before { backoff.succeeded() }
+                let wait = backoff.failed(using: &random)
+                Console.error("wakegate: \(cause); subscribing again in \(wait) ms")
+                guard self.isQuiet(signals, milliseconds: Int64(wait)) else { return 0 }
+            }
+        }
+    }
+
+    /// Waits; false when a signal came.
+    private func isQuiet(_ signals: Int32, milliseconds: Int64) -> Bool {
+        let end = SystemClock.monotonic + milliseconds
+        while true {
+            if SignalPipe.read(signals).contains(where: Self.ends) { return false }
+            let left = end - SystemClock.monotonic
+            guard left > 0 else { return true }
+            Descriptor.wait(for: signals, .readable, milliseconds: Int32(clamping: left))
+        }
+    }
+
+    private static func ends(_ signal: Int32) -> Bool { signal != SignalPipe.none }
+
+    /// One stream, from its request to its end.
+    private mutating func stream(_ signals: Int32) throws(CommandFailure) -> Ending {
+        let location = try self.location()
+        let client = try location.client()
+        var request = location.request("GET", self.path)
+        request.headers.append(("accept", "text/event-stream"))
+        request.isStreaming = true
+        request.timeoutMilliseconds = nil
+        do throws(HTTPClientError) { _ = try client.start(request) } catch { throw location.failure(error) }
+        var parser = ServerSentEventParser(bytesMax: Self.eventBytesMax)
+        var head: HTTPResponse?
+        var refusal: [UInt8] = []
+        var heardAt = SystemClock.monotonic
+        while true {
+            let left = heardAt + Self.silenceMax - SystemClock.monotonic
+            guard left > 0 else { return .lost("nothing came from \(location.url) for \(Self.silenceMax / 1000) s") }
+            let events = client.poll(
+                timeoutMilliseconds: Int(left),
+                descriptors: [PollDescriptor(signals, .readable)]
+            )
+            if SignalPipe.read(signals).contains(where: Self.ends) { return .stopped }
+            if !events.isEmpty { heardAt = SystemClock.monotonic }
+            for event in events {
+                switch event {
+                case .head(_, let response):
+                    head = response
+                    if response.isSuccess { self.subscribed(location) }
+                case .body(_, let bytes):
+                    guard head?.isSuccess == true else {
+                        refusal += bytes.prefix(max(0, Self.refusalBytesMax - refusal.count))
+                        continue
+                    }
+                    if let ending = self.show(bytes, &parser, signals) { return ending }
+                case .ended(_, let result): return self.ending(result, refusal, location)
+                }
+            }
+        }
+    }
+
+    private mutating func subscribed(_ location: GatewayLocation) {
+        self.subscriptions += 1
+        Console.error("wakegate: subscribed at \(location.url)")
+    }
+
+    /// Writes the changes among the events that are whole now; says how the stream is to end, if it is.
+    private func show(_ bytes: [UInt8], _ parser: inout ServerSentEventParser, _ signals: Int32) -> Ending? {
+        guard let events = try? parser.received(bytes) else {
+            return .lost("the gateway sent an event of more than \(Self.eventBytesMax) bytes")
+        }
+        for event in events {
+            guard case .conditions = StreamEvent(name: event.name, data: event.data) else { continue }
+            // JSON of several lines says the same in one: a string has no line feed.
+            let line = String(
+                decoding: event.data.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 },
+                as: UTF8.self
+            )
+            guard Console.out("\(line)\n", watching: signals, until: Self.ends) else { return .stopped }
+        }
+        return nil
+    }
+
+    private func ending(
+        _ result: Result<HTTPResponse, HTTPClientError>,
+        _ refusal: [UInt8],
+        _ location: GatewayLocation
+    ) -> Ending {
+        switch result {
+        case .failure(let error):
+            let isPassing = [.unreachable, .timedOut, .broken].contains(error.code)
+            return isPassing ? .lost(location.explain(error)) : .refused(location.failure(error))
+        case .success(let response) where response.isSuccess: return .lost("the gateway ended the stream")
+        case .success(var response):
+            response.body = refusal
+            let text = GatewayAnswer.refusal(response)
+            let isPassing = response.status >= 500 || response.status == 429
+            return isPassing ? .lost(text) : .refused(CommandFailure(.failed, text))
+        }
+    }
+}

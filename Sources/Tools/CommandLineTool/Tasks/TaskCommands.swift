@@ -1,0 +1,142 @@
+import HTTPClient
+import Platform
+import Text
+
+/// `wakegate task`.
+package enum TaskCommands {
+    /// The kinds that a list may be narrowed to.
+    package static let listedKinds = TaskSubmission.kinds + ["urlSession"]
+    package static let states = ["waiting", "running"]
+
+    static func submit(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let body = try TaskSubmission.body(parsed, now: SystemClock.wall)
+        let response = try self.answer(parsed, "POST", self.tasksPath(parsed), Array(body.utf8))
+        let answer = try GatewayAnswer.object(response)
+        Console.out(parsed.isSet("--json") ? self.line(response) : TaskText.submitted(answer, now: SystemClock.wall))
+        return 0
+    }
+
+    static func list(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let path = try self.listPath(parsed)
+        let response = try self.answer(parsed, "GET", path, nil)
+        let answer = try GatewayAnswer.object(response)
+        guard !parsed.isSet("--json") else {
+            Console.out(self.line(response))
+            return 0
+        }
+        guard !parsed.arguments.isEmpty else {
+            Console.out(TaskText.all(answer))
+            return 0
+        }
+        let (kind, wanted) = (parsed.text("--kind"), parsed.text("--state"))
+        Console.out(
+            TaskText.device(answer) { task, state in
+                (kind == nil || task["kind"]?.text == kind) && (wanted == nil || state == wanted)
+            }
+        )
+        return 0
+    }
+
+    static func cancel(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let isAll = parsed.isSet("--all")
+        guard isAll == (parsed.arguments.count == 1) else {
+            throw .usage(
+                isAll
+                    ? "an ID and --all were both given; give one of them"
+                    : "ID is missing; name the task, or write --all for every task of the device"
+            )
+        }
+        _ = try self.answer(parsed, "DELETE", isAll ? self.tasksPath(parsed) : self.taskPath(parsed), nil)
+        Console.error(isAll ? "wakegate: the device's tasks are cancelled" : "wakegate: the task is cancelled")
+        return 0
+    }
+
+    static func launch(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        _ = try self.answer(parsed, "POST", "\(self.taskPath(parsed))/simulate-launch", [])
+        Console.error("wakegate: the task is launched")
+        return 0
+    }
+
+    static func expire(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        _ = try self.answer(parsed, "POST", "\(self.taskPath(parsed))/simulate-expiration", [])
+        Console.error("wakegate: the task has expired")
+        return 0
+    }
+
+    static func finished(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let path = "\(self.devicePath(parsed))/sessions/\(URLPath.component(parsed.arguments[1]))"
+        let id = parsed.text("--id").map { ",\"id\":\(JSONText.quoted($0))" } ?? ""
+        _ = try self.answer(parsed, "POST", path, Array("{\"finished\":\(parsed.integer("--count") ?? 1)\(id)}".utf8))
+        Console.error("wakegate: the gateway has taken it")
+        return 0
+    }
+
+    // MARK: Requests
+
+    /// The path of a list, with what narrows it.
+    ///
+    /// - Throws: `badUsage` for words that are no kind or state, and for what one device's list cannot be narrowed to.
+    package static func listPath(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
+        _ = try TaskSubmission.word("--kind", of: parsed, among: self.listedKinds)
+        _ = try TaskSubmission.word("--state", of: parsed, among: self.states)
+        guard parsed.arguments.isEmpty else {
+            if parsed.isSet("--topic") {
+                throw .usage("--topic is for all devices, and DEVICE has one topic; leave it out")
+            }
+            if parsed.isSet("--json"), let option = ["--kind", "--state"].first(where: { parsed.isSet($0) }) {
+                throw .usage("--json shows the gateway's answer for DEVICE as it is; leave \(option) out")
+            }
+            return self.tasksPath(parsed)
+        }
+        let filters = ["topic", "kind", "state"].compactMap { name in
+            parsed.text("--\(name)").map { "\(name)=\(URLPath.component($0))" }
+        }
+        return filters.isEmpty ? "/v1/tasks" : "/v1/tasks?\(filters.joined(separator: "&"))"
+    }
+
+    private static func devicePath(_ parsed: ParsedCommand) -> String {
+        "/v1/devices/\(URLPath.component(parsed.arguments[0]))"
+    }
+
+    private static func tasksPath(_ parsed: ParsedCommand) -> String { "\(self.devicePath(parsed))/tasks" }
+
+    private static func taskPath(_ parsed: ParsedCommand) -> String {
+        "\(self.tasksPath(parsed))/\(URLPath.component(parsed.arguments[1]))"
+    }
+
+    /// The answer to a request, which is good.
+    private static func answer(
+        _ parsed: ParsedCommand,
+        _ method: String,
+        _ path: String,
+        _ body: [UInt8]?
+    ) throws(CommandFailure) -> HTTPResponse {
+        let location = try GatewayLocation(parsed, side: .admin)
+        let response = try location.answer(location.request(method, path, body: body), with: try location.client())
+        let identifier = parsed.arguments.count > 1 ? parsed.arguments[1] : nil
+        try TaskRefusal.check(response, device: parsed.arguments.first, identifier: identifier)
+        return response
+    }
+
+    private static func line(_ response: HTTPResponse) -> String {
+        response.text.hasSuffix("\n") ? response.text : response.text + "\n"
+    }
+}

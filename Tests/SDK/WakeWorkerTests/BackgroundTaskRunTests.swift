@@ -1,0 +1,249 @@
+import Synchronization
+import Testing
+import WakeWorker
+
+@Suite("A worker that handles background tasks", .serialized, .timeLimit(.minutes(15)))
+struct BackgroundTaskRunTests {
+    private struct Fault: Error {}
+
+    private static func worker(
+        of gateway: TaskGateway,
+        resources: BackgroundTaskResources = []
+    ) throws -> WakeWorker {
+        let credentials = GatewayCredentials.none.trusting(certificateAuthority: gateway.certificateAuthority)
+        return try WakeWorker(
+            gateway: gateway.url,
+            topic: "t",
+            credentials: credentials,
+            slots: 4,
+            resources: resources,
+            name: "n"
+        )
+    }
+
+    /// Ends a worker once the gateway heard that it wants no more, and waits for it.
+    private static func end(
+        _ worker: WakeWorker,
+        _ run: Task<Void, any Error>,
+        _ gateway: TaskGateway
+    ) async throws {
+        worker.stop()
+        try await gateway.request("/v1/streams/a-stream/drain")
+        try await gateway.endStream()
+        try await run.value
+    }
+
+    @Test("The subscription names what is registered, and each wake finds its handler and has its outcome")
+    func outcomes() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway, resources: .gpu)
+        let seen = Mutex<[String: BackgroundTaskContext]>([:])
+        for task in [BackgroundTask.appRefresh("com.a"), .processing("com.export.*"), .urlSession("photos")] {
+            try worker.backgroundTask(task) { context in
+                seen.withLock { $0[context.id] = context }
+                if context.id == "bad" { throw Fault() }
+            }
+        }
+        let run = Task { try await worker.run() }
+        let query = "task=com.a&task=com.export.*&session=photos&push=0&resource=gpu"
+        #expect(try await gateway.request("/wakes").path == "/v1/topics/t/wakes?slots=4&name=n&\(query)")
+
+        try await gateway.wake("good", "appRefresh", #""task":"com.a""#)
+        #expect(try await gateway.request("/v1/wakes/good").body == #"{"success":true}"#)
+        try await gateway.wake("bad", "processing", #""task":"com.export.film""#)
+        #expect(try await gateway.request("/v1/wakes/bad").body == #"{"success":false}"#)
+        try await gateway.wake("done", "urlSession", #""session":"photos","count":7"#)
+        #expect(try await gateway.request("/v1/wakes/done").body == #"{"success":true}"#)
+        let contexts = seen.withLock { $0 }
+        let (good, bad) = (try #require(contexts["good"]), try #require(contexts["bad"]))
+        #expect(good.kind == .appRefresh && good.identifier == "com.a" && good.attempt == 2 && good.submittedAt == 7)
+        #expect(good.deviceToken == String(repeating: "ab", count: 16) && good.expirationReason == nil)
+        #expect(good.timeLeft > .seconds(1) && good.timeLeft <= .seconds(30))
+        #expect(bad.kind == .processing && bad.identifier == "com.export.film")
+        #expect(contexts["done"]?.identifier == "photos" && contexts["done"]?.finishedTransferCount == 7)
+        try await Self.end(worker, run, gateway)
+    }
+
+    @Test("Pushes and tasks come on one stream, each with its answer; what has no handler is left alone")
+    func both() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway)
+        try worker.backgroundTask(.appRefresh("com.a")) { _ in }
+        let run = Task { try await worker.run { _ in .noData } }
+        #expect(try await gateway.request("/wakes").path.hasSuffix("&task=com.a"))
+        try await gateway.wake("other", "appRefresh", #""task":"com.b""#)
+        try await gateway.wake("continued", "continued", #""task":"com.a""#)
+        try await gateway.wake("push", "push", #""payload":{}"#)
+        #expect(try await gateway.request("/v1/wakes/push").body == #"{"result":"noData"}"#)
+        try await gateway.wake("task", "appRefresh", #""task":"com.a""#)
+        #expect(try await gateway.request("/v1/wakes/task").body == #"{"success":true}"#)
+        try await Self.end(worker, run, gateway)
+        worker.endEvents()
+        var (refused, delivered): ([String], [String]) = ([], [])
+        for await event in worker.events {
+            switch event {
+            case .refused(let wake, _): refused.append(wake)
+            case .delivered(let wake, .noData), .taskDelivered(let wake, true): delivered.append(wake)
+            default: break
+            }
+        }
+        #expect(refused == ["other", "continued"] && delivered == ["push", "task"])
+    }
+
+    @Test(
+        "A handler is cancelled at its expiration, and knows why",
+        arguments: [
+            (#","reason":"conditions""#, .conditions), (#","reason":"operator""#, .operator), ("", nil),
+            (#","reason":"lost""#, .lost),
+        ] as [(String, BackgroundTaskExpiration?)]
+    )
+    func expiration(member: String, reason: BackgroundTaskExpiration?) async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway)
+        let (reasons, source) = AsyncStream<BackgroundTaskExpiration?>.makeStream()
+        try worker.backgroundTask(.processing("com.a")) { context in
+            let (never, _) = AsyncStream<Void>.makeStream()
+            for await _ in never {}
+            source.yield(context.expirationReason)
+            source.finish()
+            try Task.checkCancellation()
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("w", "processing", #""task":"com.a""#)
+        for await event in worker.events { if case .started("w") = event { break } }
+        try await gateway.send("expired", #"{"wake":"w"\#(member)}"#)
+        for await found in reasons { #expect(found == reason) }
+        // A stream that answers late is not taken for a dead one; a lost wake is left to others.
+        if reason != .lost { #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":false}"#) }
+        try await Self.end(worker, run, gateway)
+    }
+
+    @Test("A task that is asked to, goes on for longer")
+    func extended() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway)
+        let left = Mutex<Duration?>(nil)
+        try worker.backgroundTask(.processing("com.a")) { context in
+            let granted = try await context.extend(by: .seconds(90))
+            left.withLock { $0 = granted }
+            try #require(context.timeLeft > .seconds(60))
+        }
+        try await gateway.answer("POST", "/w/extend", 200, #"{"timeLeft":90000}"#)
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("w", "processing", #""task":"com.a""#)
+        #expect(try await gateway.request("/w/extend").body == #"{"seconds":90}"#)
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        #expect(left.withLock { $0 } == .seconds(90))
+        try await Self.end(worker, run, gateway)
+    }
+
+    @Test("A stream that breaks takes its tasks with it, and the next one says the same of its worker")
+    func reconnect() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway)
+        let (reasons, source) = AsyncStream<BackgroundTaskExpiration?>.makeStream()
+        try worker.backgroundTask(.processing("com.a")) { context in
+            guard context.id == "lost" else { return }
+            let (never, _) = AsyncStream<Void>.makeStream()
+            for await _ in never {}
+            source.yield(context.expirationReason)
+            source.finish()
+            throw Fault()
+        }
+        let run = Task { try await worker.run() }
+        let first = try await gateway.request("/wakes")
+        try await gateway.wake("lost", "processing", #""task":"com.a""#)
+        for await event in worker.events { if case .started("lost") = event { break } }
+        try await gateway.endStream()
+        for await found in reasons { #expect(found == .lost) }
+        #expect(try await gateway.request("/wakes").path == first.path)
+        try await gateway.wake("again", "processing", #""task":"com.a""#)
+        #expect(try await gateway.request("/v1/wakes/again").body == #"{"success":true}"#)
+        try await Self.end(worker, run, gateway)
+    }
+
+    @Test("A handler submits the next of its kind for its wake's device")
+    func resubmission() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway)
+        try worker.backgroundTask(.appRefresh("com.a")) { context in
+            try await context.scheduler.submit(.appRefresh(context.identifier))
+        }
+        let answer = #"{"identifier":"com.a","kind":"appRefresh","disposition":"scheduled","eligibleAt":1,"held":null}"#
+        try await gateway.answer("POST", "/tasks", 201, answer)
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("w", "appRefresh", #""task":"com.a""#)
+        let submitted = try await gateway.request("/tasks")
+        #expect(submitted.path == "/v1/devices/\(String(repeating: "ab", count: 16))/tasks")
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        try await Self.end(worker, run, gateway)
+    }
+
+    @Test("Handlers with callbacks complete their tasks, or fail by silence")
+    func callbacks() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway)
+        let (expirations, source) = AsyncStream<Void>.makeStream()
+        let held = Mutex<[ScheduledTask]>([])
+        try worker.scheduler.register(forTaskWithIdentifier: "com.*") { task in
+            switch task.identifier {
+            case "com.good": task.setTaskCompleted(success: true)
+            case "com.bad": task.setTaskCompleted(success: false)
+            case "com.late":
+                task.expirationHandler = { source.finish() }
+                held.withLock { $0.append(task) }
+            default: break
+            }
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        for (name, outcome) in [("good", true), ("bad", false), ("silent", false)] {
+            try await gateway.wake(name, "appRefresh", #""task":"com.\#(name)""#)
+            #expect(try await gateway.request("/v1/wakes/\(name)").body == #"{"success":\#(outcome)}"#)
+        }
+        try await gateway.wake("late", "appRefresh", #""task":"com.late""#)
+        for await event in worker.events { if case .started("late") = event { break } }
+        try await gateway.send("expired", #"{"wake":"late","reason":"deadline"}"#)
+        for await _ in expirations {}
+        #expect(try await gateway.request("/v1/wakes/late").body == #"{"success":false}"#)
+        try await Self.end(worker, run, gateway)
+    }
+
+    @Test("A worker that is stopped finishes the task that runs, and loses nothing")
+    func drain() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway)
+        let (goes, source) = AsyncStream<Void>.makeStream()
+        try worker.backgroundTask(.processing("com.a")) { _ in for await _ in goes {} }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("w", "processing", #""task":"com.a""#)
+        for await event in worker.events { if case .started("w") = event { break } }
+        worker.stop()
+        try await gateway.request("/v1/streams/a-stream/drain")
+        source.finish()
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        try await gateway.endStream()
+        try await run.value
+    }
+
+    @Test("Conditions that change are told to who asked for them")
+    func conditions() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway)
+        let changes = worker.conditionsChanges
+        let run = Task { try await worker.run { _ in .noData } }
+        #expect(try await gateway.request("/wakes").path.hasSuffix("&name=n&conditions=1"))
+        let fields = #""appState":"active","batteryLevel":0.5,"charging":true,"lowPowerMode":false,"network":true"#
+        try await gateway.send("conditions", #"{"device":"ab",\#(fields),"thermalState":"fair"}"#)
+        for await change in changes {
+            #expect(change.deviceToken == "ab" && change.conditions.appState == .active)
+            #expect(change.conditions.batteryLevel == 0.5 && change.conditions.thermalState == .fair)
+            break
+        }
+        try await Self.end(worker, run, gateway)
+    }
+}

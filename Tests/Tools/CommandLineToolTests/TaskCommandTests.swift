@@ -1,0 +1,166 @@
+import CommandLineTool
+import HTTPClient
+import Testing
+
+@Suite("Command lines about background tasks", .timeLimit(.minutes(15)))
+struct TaskCommandTests {
+    private func parsed(_ line: String) throws -> ParsedCommand {
+        let words = line.split(separator: " ").map(String.init)
+        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
+            throw CommandFailure.usage("no command")
+        }
+        return parsed
+    }
+
+    @Test(
+        "A submission has what its options say, and nothing else",
+        arguments: [
+            ("--kind appRefresh", #"{"identifier":"a.b","kind":"appRefresh"}"#),
+            (
+                "--kind appRefresh --earliest-begin 15m",
+                #"{"identifier":"a.b","kind":"appRefresh","earliestBegin":900005}"#
+            ),
+            (
+                "--kind processing --requires-network --requires-power",
+                #"{"identifier":"a.b","kind":"processing","requiresNetworkConnectivity":true,"#
+                    + #""requiresExternalPower":true}"#
+            ),
+            (
+                #"--kind continued --title Say"it" --subtitle \ --strategy fail --resource gpu --resource x"#,
+                #"{"identifier":"a.b","kind":"continued","title":"Say\"it\"","subtitle":"\\","strategy":"fail","#
+                    + #""resources":["gpu","x"]}"#
+            ),
+        ]
+    )
+    func submission(options: String, body: String) throws {
+        #expect(try TaskSubmission.body(self.parsed("task submit ab a.b \(options)"), now: 5) == body)
+    }
+
+    @Test(
+        "A submission that cannot be meant is refused before it is sent",
+        arguments: [
+            (
+                "--kind apprefresh",
+                "--kind is \"apprefresh\"; write appRefresh, processing, continued; did you mean appRefresh?"
+            ),
+            (
+                "--kind appRefresh --requires-power",
+                "--requires-power is for --kind processing, and the task is of kind "
+                    + "appRefresh; leave it out"
+            ),
+            (
+                "--kind processing --title x",
+                "--title is for --kind continued, and the task is of kind processing; "
+                    + "leave it out"
+            ),
+            ("--kind continued --strategy now", "--strategy is \"now\"; write queue, fail"),
+        ]
+    )
+    func faults(options: String, message: String) throws {
+        let parsed = try self.parsed("task submit ab a.b \(options)")
+        #expect(throws: CommandFailure.usage(message)) { try TaskSubmission.body(parsed, now: 0) }
+    }
+
+    @Test(
+        "A list is asked for where it is, with what narrows it",
+        arguments: [
+            ("", "/v1/tasks"),
+            ("--topic a.b --kind urlSession --state running", "/v1/tasks?topic=a.b&kind=urlSession&state=running"),
+            ("ab --kind processing", "/v1/devices/ab/tasks"),
+        ]
+    )
+    func lists(options: String, path: String) throws {
+        #expect(try TaskCommands.listPath(self.parsed("task list \(options)")) == path)
+    }
+
+    @Test(
+        "A list that cannot be narrowed so says it",
+        arguments: [
+            ("ab --topic t", "--topic is for all devices, and DEVICE has one topic; leave it out"),
+            ("ab --json --state waiting", "--json shows the gateway's answer for DEVICE as it is; leave --state out"),
+            ("--state wating", "--state is \"wating\"; write waiting, running; did you mean waiting?"),
+        ]
+    )
+    func listFaults(options: String, message: String) throws {
+        let parsed = try self.parsed("task list \(options)")
+        #expect(throws: CommandFailure.usage(message)) { try TaskCommands.listPath(parsed) }
+    }
+
+    @Test(
+        "A refusal says the reason and what to do about it",
+        arguments: [
+            (403, "NotPermitted", "the key topics.<topic>.tasks of the gateway's configuration permits it"),
+            (409, "Unavailable", "`wakegate device conditions ab backgroundRefresh=available`"),
+            (409, "NotForeground", "`wakegate device conditions ab appState=active`"),
+            (409, "TooManyPendingTaskRequests", "`wakegate task cancel ab ID`"),
+            (409, "ImmediateRunIneligible", "--strategy queue"),
+            (404, "UnknownDevice", "`wakegate device register ab --topic TOPIC`"),
+            (410, "Unregistered", "`wakegate device register ab --topic TOPIC`"),
+        ]
+    )
+    func refusals(status: Int, reason: String, remedy: String) {
+        let body = Array(#"{"reason":"\#(reason)","message":"No."}"#.utf8)
+        #expect {
+            try TaskRefusal.check(HTTPResponse(status: status, body: body), device: "ab", identifier: "a.b")
+        } throws: {
+            ($0 as? CommandFailure)?.status == .failed
+                && "\($0)".hasPrefix("the gateway answered \(status) \(reason): No.\n")
+                && "\($0)".contains(remedy)
+        }
+    }
+
+    @Test("What is not permitted is shown as the configuration would permit it")
+    func permission() {
+        let response = HTTPResponse(status: 403, body: Array(#"{"reason":"NotPermitted"}"#.utf8))
+        #expect {
+            try TaskRefusal.check(response, device: "ab", identifier: "a.b")
+        } throws: {
+            "\($0)".contains(#"tasks: ["a.b"] }"#)
+        }
+    }
+
+    @Test("Another refusal is the gateway's alone, and a good answer is none")
+    func otherAnswers() throws {
+        try TaskRefusal.check(HTTPResponse(status: 204), device: nil)
+        let shutdown = HTTPResponse(status: 503, body: Array(#"{"reason":"Shutdown"}"#.utf8))
+        #expect(throws: CommandFailure(.failed, "the gateway answered 503 Shutdown")) {
+            try TaskRefusal.check(shutdown, device: "ab")
+        }
+    }
+
+    @Test("Conditions are subscribed to without wakes")
+    func watch() throws {
+        let parsed = try self.parsed("device watch --topic a.b --device ab --device cd")
+        #expect(
+            try DeviceWatchCommand.path(parsed)
+                == "/v1/topics/a.b/wakes?slots=1&push=0&conditions=1&name=device%20watch&device=ab&device=cd"
+        )
+        let many = String(repeating: " --device ab", count: 65)
+        #expect(throws: CommandFailure.usage("--device was given 65 times; give it at most 64 times")) {
+            try DeviceWatchCommand.path(self.parsed("device watch --topic t\(many)"))
+        }
+    }
+
+    @Test("A worker takes pushes unless it is told not to, and tasks and sessions that it names")
+    func worker() throws {
+        let tasks = try WorkerTasks(self.parsed("worker --topic t --task a.b --task a.* --session s -- true"))
+        #expect(tasks.tasks == ["a.b", "a.*"])
+        #expect(tasks.sessions == ["s"])
+        #expect(tasks.takesPushes && !tasks.hasGPU)
+        let other = try WorkerTasks(self.parsed("worker --topic t --task a --resource gpu --no-pushes -- true"))
+        #expect(!other.takesPushes && other.hasGPU)
+    }
+
+    @Test(
+        "A worker that takes nothing, or has what nobody needs, is refused",
+        arguments: [
+            ("--no-pushes", "--no-pushes leaves nothing to take"),
+            ("--resource gpu", "--resource is for background tasks"),
+            ("--task a --resource tpu", "--resource is \"tpu\"; write gpu"),
+        ]
+    )
+    func workerFaults(options: String, message: String) throws {
+        let parsed = try self.parsed("worker --topic t \(options) -- true")
+        #expect { try WorkerTasks(parsed) } throws: { "\($0)".hasPrefix(message) }
+    }
+}
