@@ -206,7 +206,6 @@ struct WakeChecker {
         case .otherKind: return nil
         case .repeated, .endedOtherwise, .unknown:
             if self.open[wake] != nil { self.faults.append("wake \(wake) was in flight, and answered \(outcome)") }
-        case .otherKind: return nil
         }
         if let address {
             for expired in self.streams[address]?.expiredInARow ?? [] { self.answerers[expired] = nil }
