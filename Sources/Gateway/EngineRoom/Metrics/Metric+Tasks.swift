@@ -75,12 +75,12 @@ extension Metric {
     static let sessionsRefused = Metric(
         "wakegate_sessions_refused_total",
         .counter,
-        "Finished transfers beyond those of a session that may wait."
+        "Finished transfers of sessions beyond those that may wait."
     )
     static let sessionsCompleted = Metric(
         "wakegate_sessions_completed_total",
         .counter,
-        "Finished transfers whose wake ended for good."
+        "Finished transfers whose wake a worker handled."
     )
     static let sessionsDiscarded = Metric(
         "wakegate_sessions_discarded_total",

@@ -92,7 +92,12 @@ extension Metric {
         .counter,
         "Wakes of pushes launched, an operator's empty ones included."
     )
-    static let wakesEnded = Metric("wakegate_wakes_ended_total", .counter, by: ["result"], "Wakes of pushes that ended, by result.")
+    static let wakesEnded = Metric(
+        "wakegate_wakes_ended_total",
+        .counter,
+        by: ["result"],
+        "Wakes of pushes that ended, by result."
+    )
     static let lateness = Metric(
         "wakegate_launch_lateness_seconds",
         .histogram,
