@@ -147,6 +147,9 @@ extension Dispatcher {
         return self.engine.snapshot(device)
     }
 
+    /// How many tasks of a topic are kept as waiting for a slot; some may have ceased to, never most of them.
+    package func waitingTaskCount(_ topic: TopicIndex) -> Int { self.streams.waitingCount(topic) }
+
     /// How many streams are open.
     package var streamCount: Int { self.streams.count }
 }

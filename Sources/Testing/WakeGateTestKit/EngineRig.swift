@@ -44,6 +44,18 @@ package final class EngineRig {
         return configuration
     }
 
+    /// Open registration, every task permitted, and parameters by name in seconds.
+    package static func openToTasks(_ parameters: [(String, Double)] = []) -> EngineConfiguration {
+        var configuration = Self.open()
+        configuration.permittedTasks = .all
+        for (name, value) in parameters {
+            guard let parameter = PolicyParameter(name), parameter.set(value, in: &configuration.policy) else {
+                preconditionFailure("\(name) is no parameter that can be \(value)")
+            }
+        }
+        return configuration
+    }
+
     /// The token of a device; numbers differ in their first eight bytes.
     ///
     /// - `bytes`: its length, 16...100.

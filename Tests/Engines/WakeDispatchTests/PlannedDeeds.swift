@@ -1,3 +1,4 @@
+import Bytes
 import DeviceEngine
 import Foundation
 import LaunchPolicy

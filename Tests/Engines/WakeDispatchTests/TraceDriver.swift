@@ -217,8 +217,7 @@ extension TraceDriver {
         self.rig.engine.takeEvents(into: &events)
         var entries = HistoryEntries()
         for event in events.reversed() { entries.append(event) }
-        entries.finish()
-        for entry in entries.entries.reversed() {
+        for entry in entries.finish().reversed() {
             let device = self.names.indices.first {
                 HistoryEvent.device(of: EngineRig.token($0), EngineRig.historyKey) == entry.event.device
             }
