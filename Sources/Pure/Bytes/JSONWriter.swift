@@ -48,7 +48,11 @@ package struct JSONWriter: ~Copyable {
 
     package mutating func integer(_ value: some BinaryInteger) {
         self.separate()
-        self.buffer.appendDecimal(Int64(value))
+        if let small = Int64(exactly: value) {
+            self.buffer.appendDecimal(small)
+        } else {
+            self.buffer.append(String(value))
+        }
         self.needsComma = true
     }
 
