@@ -200,7 +200,7 @@ struct TaskContractTests {
         let again = try contract.lastWake()
         #expect(again.text.contains(#""resumedFrom":{"completed":10,"total":100}"#) && again.attempt == 2)
         contract.pass(seconds: 61)
-        #expect(contract.expired(2) == [again.id] && contract.expirations(2) == [.progress])
+        #expect(contract.expired(2) == [wake.id, again.id] && contract.expirations(2) == [.lost, .progress])
         contract.ask { $0.progress(8, again.id, 90) }
         #expect(contract.answer(8) == "409 WakeEnded")
     }
