@@ -22,6 +22,8 @@ struct LaneWorld {
         var item: Item
         var arrival: UInt64
         var launchedAt: Instant
+        /// The most progress of a continued task.
+        var progress: UInt64 = 0
         var isCancelled = false
         var isOfRemovedDevice = false
     }
@@ -287,11 +289,16 @@ extension LaneWorld {
     /// A worker asks for more time, or reports progress.
     private mutating func extend() {
         guard !self.flights.isEmpty else { return }
-        let flight = self.random.pick(self.flights)
+        let index = self.random.number(below: self.flights.count)
+        let flight = self.flights[index]
         let before = self.deadline(flight.arrival)
         if flight.item.kind == .continued {
             let completed = UInt64(self.random.number(below: 5))
             _ = self.lanes.progressReported(flight.arrival, completed: completed, at: self.now, self.parameters)
+            let isAdvance = completed > flight.progress
+            let expected = isAdvance ? self.now + self.parameters.tasks.progressWindow : before
+            self.expect(self.deadline(flight.arrival) == expected, "\(flight.item) is at \(completed)")
+            self.flights[index].progress = max(flight.progress, completed)
         } else {
             let until = self.now + self.random.pick([1000, 60_000, 10_000_000])
             _ = self.lanes.taskExtensionRequested(flight.arrival, until: until, self.parameters)
