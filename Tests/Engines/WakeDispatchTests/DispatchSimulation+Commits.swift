@@ -97,6 +97,7 @@ extension DispatchSimulation {
         for effect in effects {
             switch effect {
             case .accepted(let id): self.lives?.answered.insert(id)
+            case .taken(let number): self.lives?.answeredTasks.insert(number)
             case .ended(let token, let wake, let result, let at):
                 self.lives?.settled[token] = SimulatedLives.Settled(wake: wake, result: result, at: at)
             case .delivered(let delivery): self.received(delivery)
@@ -116,9 +117,9 @@ extension DispatchSimulation {
     }
 
     /// A worker that had its 204 for a result, and says it again, has its answer as before.
-    func checkRemembered(_ wake: WakeID, _ result: FetchResult, _ outcome: ReportOutcome) {
+    func checkRemembered(_ wake: WakeID, _ result: WakeReport, _ outcome: ReportOutcome) {
         guard let settled = self.lives?.settled.first(where: { $0.value.wake == wake }),
-            self.models.endedWakes[settled.key]?.contains(wake) == true
+            self.models.endedWakes[settled.key]?.contains(wake) == true, outcome != .otherKind
         else { return }
         guard self.now.milliseconds - settled.value.at.milliseconds < 600_000 else {
             self.lives?.coverage.note(.forgottenAnswer)

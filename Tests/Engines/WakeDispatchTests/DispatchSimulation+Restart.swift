@@ -19,6 +19,7 @@ extension DispatchSimulation {
         let effects = (self.lives?.underWay?.effects ?? []) + (self.lives?.staged ?? [])
         self.lives?.coverage.note(.keptBackEffects, effects.count)
         for case .accepted(let id) in effects { self.lives?.unanswered.insert(id) }
+        for case .taken(let number) in effects { self.lives?.unansweredTasks.insert(number) }
         self.lives?.staged = []
         self.beOff(death)
         self.start()
@@ -155,7 +156,7 @@ extension DispatchSimulation {
         let open = self.models.checker.restarted()
         self.lives?.coverage.note(.wakeLostAtRestart, open.count)
         for delivery in open {
-            self.ended(delivery, .lost, takingBackAttempt: true)
+            self.lost(delivery, takingBackAttempt: true)
             self.models.ledger.expire(delivery.token, at: self.now)
         }
     }
@@ -165,6 +166,10 @@ extension DispatchSimulation {
         guard let lives = self.lives else { return }
         let known = self.models.ledger.known
         if !lives.answered.isSubset(of: known) { self.fail("a push that was answered 200 is unknown") }
+        let tasks = self.models.tasks.ledger.known
+        if !lives.answeredTasks.isSubset(of: tasks) { self.fail("a submission that was answered is unknown") }
+        self.taskCoverage.note("answered submissions found", lives.answeredTasks.count)
+        self.taskCoverage.note("unanswered submissions found", lives.unansweredTasks.intersection(tasks).count)
         self.lives?.coverage.note(.answeredPushFound, lives.answered.count)
         self.lives?.coverage.note(.unansweredPushFound, lives.unanswered.intersection(known).count)
     }

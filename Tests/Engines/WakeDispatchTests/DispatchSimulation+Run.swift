@@ -19,6 +19,7 @@ extension DispatchSimulation {
             for _ in 0..<self.generator.number(in: 1...3) { self.act() }
             if self.repeats.once(in: 2) { self.repeatPush() }
             if self.webhooks.once(in: 4) { self.actAsWebhook() }
+            self.actOnTasks()
             if let fault = self.fault { return "step \(step): \(fault)" }
         }
         self.calm()
@@ -95,13 +96,20 @@ extension DispatchSimulation {
         let worker = self.generator.pick(SimulatedWorker.allCases)
         let named = (0..<self.deviceCount).filter { self.topic(of: $0) == topic && $0 % 2 == 0 }
         let devices = self.generator.once(in: 3) ? Array(named.prefix(self.generator.number(in: 1...4))) : []
-        self.subscribe(worker, topic: topic, slots: self.generator.number(in: 1...4), devices: devices)
+        let slots = self.generator.number(in: 1...4)
+        self.subscribe(worker, topic: topic, slots: slots, devices: devices, self.someTakes())
     }
 
     /// One of the open streams, in an order that the seed determines.
-    private func someStream() -> StreamAddress? {
+    func someStream() -> StreamAddress? {
         let streams = self.workers.keys.sorted { $0.number < $1.number }
         return streams.isEmpty ? nil : self.generator.pick(streams)
+    }
+
+    /// Whether everything that was accepted has ended.
+    private var isDone: Bool {
+        let books = self.rig.engine.totals
+        return books.pending + books.inFlight == 0 && self.models.tasks.ledger.isDone
     }
 
     private func reportConditions(_ device: Int) {
@@ -118,7 +126,7 @@ extension DispatchSimulation {
         self.conditions(device, report)
     }
 
-    private static var wellBeing: ConditionsReport {
+    static var wellBeing: ConditionsReport {
         var report = ConditionsReport()
         report.appState = .background
         report.network = true
@@ -140,9 +148,9 @@ extension DispatchSimulation {
     private func misanswer() {
         let result = self.generator.pick(FetchResult.allCases)
         guard self.generator.once(in: 2), !self.wakesSeen.isEmpty else {
-            return self.report(result, WakeID(random: (self.generator.next(), 1)))
+            return self.report(.push(result), WakeID(random: (self.generator.next(), 1)))
         }
-        self.report(result, self.generator.pick(self.wakesSeen))
+        self.report(.push(result), self.generator.pick(self.wakesSeen))
     }
 
     /// A worker says again what it had its answer for.
@@ -150,7 +158,8 @@ extension DispatchSimulation {
         guard let settled = self.lives?.settled, !settled.isEmpty else { return }
         let all = settled.values.sorted { ($0.at, $0.wake.first) < ($1.at, $1.wake.first) }
         let again = self.generator.pick(self.generator.once(in: 3) ? all : Array(all.suffix(3)))
-        self.report(self.generator.once(in: 4) ? self.generator.pick(FetchResult.allCases) : again.result, again.wake)
+        let other = WakeReport.push(self.generator.pick(FetchResult.allCases))
+        self.report(self.generator.once(in: 4) ? other : again.result, again.wake)
     }
 
     /// No more faults: everything that was accepted must end.
@@ -160,13 +169,18 @@ extension DispatchSimulation {
         // A checkpoint may have failed unseen: the store then refuses the next commit.
         if self.lives != nil { self.die(.kill) }
         while let stream = self.someStream() { self.endStream(stream) }
-        for topic in 0..<self.topicCount { self.subscribe(.good, topic: topic, slots: 64, devices: []) }
+        self.calmTasks()
+        for topic in 0..<self.topicCount {
+            self.subscribe(.good, topic: topic, slots: 64, devices: [], self.allTakes)
+        }
         for device in 0..<self.deviceCount { self.conditions(device, Self.wellBeing) }
         var rounds = 0
-        while self.rig.engine.totals.pending + self.rig.engine.totals.inFlight > 0, self.fault == nil {
+        while !self.isDone, self.fault == nil {
             rounds += 1
             let moments = [self.rig.engine.nextDue?.milliseconds, self.nextAnswer].compactMap { $0 }
-            guard rounds < 2000, let next = moments.min() else { return self.fail("something never ends") }
+            guard rounds < (self.hasTasks ? 10_000 : 2000), let next = moments.min() else {
+                return self.fail("something never ends")
+            }
             self.pass(max(0, next - self.now.milliseconds))
             self.answer()
         }
@@ -179,5 +193,6 @@ extension DispatchSimulation {
         if self.rig.dispatcher.workerCounts(nil).busy != 0 { self.fail("a wake is in flight for ever") }
         if self.models.ledger.ends.count != self.models.ledger.accepted { self.fail("a push has no end") }
         if self.models.checker.open.count != 0 { self.fail("a worker still holds a wake") }
+        if !self.models.tasks.ledger.isDone { self.fail("a request has no end") }
     }
 }

@@ -14,29 +14,42 @@ final class DispatchSimulation {
     var repeats: SeededGenerator
     /// Draws what webhooks do that streams do not.
     var webhooks: SeededGenerator
-    let configuration: EngineConfiguration
+    /// Draws what happens of requests and sessions; nil when there are none.
+    var tasks: SeededGenerator?
+    /// Numbers requests and transfers that were taken, through all lives.
+    var taskCount = 0
+    private(set) var configuration: EngineConfiguration
     let tokens: [DeviceToken]
 
     var models = SimulationModels()
     /// Where its lives are kept; nil when it never ends.
     var lives: SimulatedLives?
     var coverage = SimulationCoverage()
+    var taskCoverage = TaskCoverage()
     /// What workers were told, in its order.
     private(set) var log: [RecordingOutput.Event] = []
     private(set) var fault: String?
 
     private(set) var workers: [StreamAddress: SimulatedWorker] = [:]
     private var streamCount = 0
-    private var answers: [(at: Int64, number: Int, wake: WakeID, result: FetchResult)] = []
+    private var answers: [(at: Int64, number: Int, wake: WakeID, deed: SimulatedDeed)] = []
     private var answerCount = 0
     private(set) var wakesSeen: [WakeID] = []
     /// The device an operator launches right now.
-    private var forced: DeviceToken?
+    var forced: DeviceToken?
+    /// The request that an operator launches right now.
+    var forcedTask: (token: DeviceToken, identifier: String)?
+    /// The wakes that are to end as they were cancelled right now.
+    var cancelledWakes: Set<WakeID> = []
+    /// The device that becomes `forceQuit` right now.
+    var quitting: DeviceToken?
+    /// The streams that are to hear of conditions that changed right now.
+    var unheard: Set<StreamAddress> = []
     private var states: [DeviceToken: DeviceState] = [:]
     /// The payload of each push, by its apns-id.
     private var payloads: [APNsID: String] = [:]
 
-    init(seed: UInt64) {
+    init(seed: UInt64, hasTasks: Bool = false) {
         var generator = SeededGenerator(seed: seed)
         self.deviceCount = generator.number(in: 3...16)
         self.topicCount = generator.number(in: 1...3)
@@ -46,6 +59,9 @@ final class DispatchSimulation {
         self.generator = generator
         self.repeats = SeededGenerator(seed: ~seed)
         self.webhooks = SeededGenerator(seed: seed &* 3 &+ 1)
+        guard hasTasks else { return }
+        self.tasks = SeededGenerator(seed: seed &* 5 &+ 2)
+        self.reload()
     }
 
     private static func configuration(_ generator: inout SeededGenerator) -> EngineConfiguration {
@@ -74,12 +90,18 @@ final class DispatchSimulation {
         self.configuration.topicPolicies[topic] ?? self.configuration.policy
     }
 
-    private func parameters(_ token: DeviceToken) -> Parameters {
+    func parameters(_ token: DeviceToken) -> Parameters {
         guard let device = self.tokens.firstIndex(of: token) else { return self.configuration.policy }
         return self.parameters(EngineRig.topicName(self.topic(of: device)))
     }
 
     func fail(_ what: String) { self.fault = self.fault ?? what }
+
+    /// The gateway goes on with another configuration.
+    func reconfigure(_ configuration: EngineConfiguration) {
+        self.configuration = configuration
+        self.rig.engine.reconfigure(configuration)
+    }
 }
 
 // MARK: - What happens
@@ -138,14 +160,30 @@ extension DispatchSimulation {
         self.check()
     }
 
-    func subscribe(_ worker: SimulatedWorker, topic: Int, slots: Int, devices: [Int]) {
+    func subscribe(
+        _ worker: SimulatedWorker,
+        topic: Int,
+        slots: Int,
+        devices: [Int],
+        _ takes: StreamTakes = .pushes
+    ) {
         self.streamCount += 1
         let address = DispatchRig.address(self.streamCount)
         self.workers[address] = worker
         let tokens = Set(devices.map { self.tokens[$0] })
-        let stream = WakeChecker.Stream(topic: EngineRig.topicName(topic), slots: slots, devices: tokens)
+        let stream = WakeChecker.Stream(topic: EngineRig.topicName(topic), slots: slots, devices: tokens, takes: takes)
         self.models.checker.subscribed(address, stream)
-        self.rig.subscribe(self.streamCount, topic: topic, slots: slots, devices: devices)
+        self.rig.subscribe(
+            self.streamCount,
+            topic: topic,
+            slots: slots,
+            kinds: takes.isForPushes ? .push : [],
+            tasks: takes.tasks,
+            sessions: takes.sessions,
+            resources: takes.resources.sorted(),
+            reportsConditions: takes.hearsConditions,
+            devices: devices
+        )
         self.took()
         self.check()
     }
@@ -153,7 +191,7 @@ extension DispatchSimulation {
     func endStream(_ address: StreamAddress) {
         self.workers[address] = nil
         self.rig.dispatcher.streamEnded(address)
-        for delivery in self.models.checker.ended(address) { self.ended(delivery, .lost) }
+        for delivery in self.models.checker.ended(address) { self.lost(delivery, takingBackAttempt: false) }
         self.took()
         self.check()
     }
@@ -195,31 +233,25 @@ extension DispatchSimulation {
     func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
         self.rig.dispatcher.lose(wake, on: address, takingBackAttempt: takingBackAttempt)
         if let delivery = self.models.checker.lost(wake) {
-            self.ended(delivery, .lost, takingBackAttempt: takingBackAttempt)
+            self.lost(delivery, takingBackAttempt: takingBackAttempt)
         }
         self.took()
         self.check()
     }
 
-    func report(_ result: FetchResult, _ wake: WakeID) {
-        let outcome = self.rig.report(result, wake)
+    func report(_ report: WakeReport, _ wake: WakeID) {
+        let outcome = self.rig.dispatcher.report(report, wake: wake)
         switch outcome {
         case .ended: break
         case .repeated: self.coverage.repeatedAnswers += 1
         case .endedOtherwise: self.coverage.lateAnswers += 1
         case .unknown: self.coverage.unknownAnswers += 1
-        case .otherKind: self.fail("wake \(wake) is no push's")
+        case .otherKind: self.checkOtherKind(report, wake)
         }
-        self.checkRemembered(wake, result, outcome)
+        self.checkRemembered(wake, report, outcome)
         if let delivery = self.models.checker.answered(wake, outcome) {
-            let ended: WakeOutcome =
-                switch result {
-                case .newData: .newData
-                case .noData: .noData
-                case .failed: .failed
-                }
-            self.ended(delivery, ended)
-            self.tell(.ended(delivery.token, wake, result, self.now))
+            self.ended(delivery, reportedAs: report)
+            self.tell(.ended(delivery.token, wake, report, self.now))
         }
         self.took()
         self.check()
@@ -228,11 +260,19 @@ extension DispatchSimulation {
     func conditions(_ device: Int, _ report: ConditionsReport) {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
-        let before = self.rig.engine.snapshot(index).state.conditions.appState
-        let after = self.rig.dispatcher.conditions(report, index).appState
+        let former = self.rig.engine.snapshot(index).state.conditions
+        let before = former.appState
+        let conditions = self.rig.dispatcher.conditions(report, index)
+        let after = conditions.appState
+        self.reported(report, token, former, conditions)
         if after == .active { self.models.isActive.insert(token) } else { self.models.isActive.remove(token) }
         if after == .forceQuit, before != .forceQuit { self.models.ledger.discarded(token, .forceQuit) }
         self.took()
+        self.quitting = nil
+        if !self.unheard.isDisjoint(with: self.models.checker.streams.keys) {
+            self.fail("a stream did not hear of conditions")
+        }
+        self.unheard = []
         self.check()
     }
 
@@ -241,7 +281,10 @@ extension DispatchSimulation {
         let topic = EngineRig.topicName(self.topic(of: device))
         let admission = topic.withByteView { self.rig.dispatcher.register(token, topic: $0) }
         guard case .device = admission else { return self.fail("a registration was refused") }
-        if self.models.removed.remove(token) != nil { self.models.isActive.remove(token) }
+        if self.models.removed.remove(token) != nil {
+            self.models.isActive.remove(token)
+            self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
+        }
         self.took()
         self.check()
     }
@@ -255,6 +298,7 @@ extension DispatchSimulation {
             self.models.ledger.discarded(token, .unregistered)
             self.models.spacing.forgotten(token)
             self.models.isActive.remove(token)
+            self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }
         self.took()
         self.check()
@@ -263,7 +307,7 @@ extension DispatchSimulation {
     func simulateLaunch(_ device: Int) {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
-        let isInFlight = self.models.checker.wakeInFlight(token) != nil
+        let isInFlight = self.models.checker.count(token, .short) > 0
         let couldTake = self.models.checker.couldTake(token, topic: EngineRig.topicName(self.topic(of: device)))
         let expected: Dispatcher.SimulatedLaunch = isInFlight ? .wakeInFlight : couldTake ? .launched : .noWorker
         let outcome = self.rig.dispatcher.simulateLaunch(index)
@@ -290,7 +334,10 @@ extension DispatchSimulation {
             (self.answers[left].at, self.answers[left].number) < (self.answers[right].at, self.answers[right].number)
         }), self.answers[next].at <= self.now.milliseconds {
             let answer = self.answers.remove(at: next)
-            self.report(answer.result, answer.wake)
+            switch answer.deed {
+            case .report(let report): self.report(report, answer.wake)
+            case .progress(let completed): self.progress(completed, answer.wake)
+            }
         }
     }
 
@@ -316,19 +363,23 @@ extension DispatchSimulation {
     }
 
     /// Takes what workers were told.
-    private func took() {
+    func took() {
         for event in self.rig.output.take() {
             self.log.append(event)
             switch event {
             case .released: break
-            case .conditions: self.fail("no stream asked for conditions")
             case .drained(let stream):
                 self.workers[stream] = nil
                 self.coverage.drainedStreams += 1
                 self.models.checker.drained(stream)
-            case .expired(let wake, let stream, _):
+            case .conditions(let token, let topic, let conditions, let stream):
+                self.heard(token, topic, conditions, stream)
+            // It was lost before this was told.
+            case .expired(let wake, _, .lost): if self.models.checker.open[wake] != nil { self.fail("a loss is early") }
+            case .expired(let wake, let stream, let reason):
+                self.expires(wake, reason)
                 guard let delivery = self.models.checker.expired(wake, on: stream) else { break }
-                self.ended(delivery, .expired)
+                self.ended(delivery, because: reason)
                 self.models.ledger.expire(delivery.token, at: self.now)
             case .delivered(let delivery): self.delivered(delivery)
             }
@@ -337,8 +388,9 @@ extension DispatchSimulation {
 
     private func delivered(_ delivery: Delivery) {
         let token = delivery.token
-        self.models.checker.delivered(delivery, at: self.now, isDraining: false)
-        guard let push = delivery.push else { return self.fail("wake \(delivery.wake) is no push's") }
+        let laneMax = delivery.kind == .continued ? Int(self.parameters(token).tasks.continuedMax) : 1
+        self.models.checker.delivered(delivery, at: self.now, isDraining: false, laneMax: laneMax)
+        guard let push = delivery.push else { return self.taskDelivered(delivery) }
         self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
         if delivery.apnsID == nil { self.coverage.emptyWakes += 1 }
         if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.namedDeliveries += 1 }
@@ -351,17 +403,27 @@ extension DispatchSimulation {
         if let id = delivery.apnsID, self.payloads[id].map({ Array($0.utf8) }) != delivery.payload {
             self.fail("wake \(delivery.wake) carries another push's payload")
         }
+        self.pass(delivery)
+    }
+
+    /// A worker gets a wake once it is durable.
+    func pass(_ delivery: Delivery) {
         if self.lives == nil { self.received(delivery) } else { self.tell(.delivered(delivery)) }
     }
 
     /// A worker has a wake in its hands.
     func received(_ delivery: Delivery) {
         self.wakesSeen.append(delivery.wake)
+        guard delivery.kind == .push else { return self.plan(self.deeds(delivery), delivery.wake) }
         let window = self.parameters(delivery.topic).executionWindow
-        for answer in self.workers[delivery.stream]?.answers(&self.generator, window: window) ?? [] {
+        let answers = self.workers[delivery.stream]?.answers(&self.generator, window: window) ?? []
+        self.plan(answers.map { ($0.after, .report(.push($0.result))) }, delivery.wake)
+    }
+
+    private func plan(_ deeds: [(after: Int64, deed: SimulatedDeed)], _ wake: WakeID) {
+        for (after, deed) in deeds {
             self.answerCount += 1
-            let at = self.now.milliseconds + answer.after
-            self.answers.append((at, self.answerCount, delivery.wake, answer.result))
+            self.answers.append((self.now.milliseconds + after, self.answerCount, wake, deed))
         }
     }
 
@@ -369,9 +431,10 @@ extension DispatchSimulation {
         let books = self.rig.engine.totals
         if books.accepted != books.accountedFor { self.fail("the books do not conserve: \(books)") }
         let busy = self.rig.dispatcher.workerCounts(nil).busy
-        if books.launched != books.results.sum + Int64(busy) {
-            self.fail("\(books.launched) launches are not \(books.results.sum) + \(busy)")
-        }
+        let launched = books.launched + books.tasks.launched.sum
+        let ended = books.results.sum + TaskKind.allCases.reduce(0) { $0 + books.tasks[$1].sum }
+        if launched != ended + Int64(busy) { self.fail("\(launched) launches are not \(ended) + \(busy)") }
+        self.checkTaskBooks(books)
         // In the middle of a step the models are behind.
         guard self.rig.output.events.isEmpty else { return }
         if books.launched != self.models.launched || books.results != self.models.results {
@@ -402,6 +465,7 @@ extension DispatchSimulation {
             if snapshot.wake != self.models.checker.wakeInFlight(token) {
                 self.fail("device \(device) is in another wake")
             }
+            self.verifyTasks(token, snapshot)
             guard snapshot.held.contains(.worker) else { continue }
             self.coverage.waits += 1
             if self.models.checker.couldTake(token, topic: snapshot.topic) {
@@ -409,7 +473,10 @@ extension DispatchSimulation {
             }
         }
         self.models.ledger.compare(self.rig.engine.totals)
-        let faults = self.models.checker.faults + self.models.ledger.faults + self.models.spacing.faults
+        self.models.tasks.ledger.compare(self.rig.engine.totals)
+        let faults =
+            self.models.checker.faults + self.models.ledger.faults + self.models.spacing.faults
+            + self.models.tasks.allFaults
         if let first = faults.first { self.fail(first) }
     }
 }

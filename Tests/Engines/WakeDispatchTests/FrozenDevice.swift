@@ -12,6 +12,8 @@ struct FrozenDevice: Hashable {
     private let pendingID: APNsID?
     private let inFlightID: APNsID?
     private let held: [HoldCode]
+    private let usage: Usage
+    private let tasks: [FrozenTask]
 
     init(_ snapshot: DeviceSnapshot) {
         self.topic = snapshot.topic
@@ -33,5 +35,7 @@ struct FrozenDevice: Hashable {
         self.pendingID = snapshot.pendingID
         self.inFlightID = snapshot.inFlightID
         self.held = snapshot.held
+        self.usage = snapshot.usage
+        self.tasks = snapshot.tasks.map { FrozenTask($0) }
     }
 }

@@ -11,8 +11,10 @@ struct SimulatedLives {
         /// 200 to a push.
         case accepted(APNsID)
         /// 204 to a result.
-        case ended(DeviceToken, WakeID, FetchResult, Instant)
+        case ended(DeviceToken, WakeID, WakeReport, Instant)
         case delivered(Delivery)
+        /// 201 to a submission, 202 to finished transfers.
+        case taken(Int)
     }
 
     /// A batch for the store, and the world as it is when that batch is durable.
@@ -34,7 +36,7 @@ struct SimulatedLives {
 
     struct Settled {
         let wake: WakeID
-        let result: FetchResult
+        let result: WakeReport
         let at: Instant
     }
 
@@ -63,6 +65,10 @@ struct SimulatedLives {
     var settled: [DeviceToken: Settled] = [:]
     /// Pushes that were never answered, as their commit failed or the gateway died.
     var unanswered: Set<APNsID> = []
+    /// Requests and transfers that were answered 201 and 202.
+    var answeredTasks: Set<Int> = []
+    /// Requests and transfers that were never answered.
+    var unansweredTasks: Set<Int> = []
     var coverage = CrashCoverage()
 
     init(_ medium: any SimulatedMedium, faultsEvery: Int) {

@@ -8,6 +8,7 @@ struct SimulationModels {
     var checker = WakeChecker()
     var ledger = PushLedger()
     var spacing = SpacingChecker()
+    var tasks = TaskModels()
     var isActive: Set<DeviceToken> = []
     var removed: Set<DeviceToken> = []
     var launched: Int64 = 0

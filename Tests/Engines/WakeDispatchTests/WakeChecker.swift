@@ -10,6 +10,7 @@ struct WakeChecker {
         let topic: String
         var slots: Int
         let devices: Set<DeviceToken>
+        var takes = StreamTakes.pushes
         var open: Set<WakeID> = []
         var expiredInARow: Set<WakeID> = []
         var isPaused = false
@@ -19,8 +20,8 @@ struct WakeChecker {
             !self.isPaused && !self.isDraining && self.expiredInARow.count < 3 && self.open.count < self.slots
         }
 
-        func takes(_ token: DeviceToken, topic: String) -> Bool {
-            self.topic == topic && (self.devices.isEmpty || self.devices.contains(token))
+        func takes(_ token: DeviceToken, topic: String, _ target: LaunchTarget) -> Bool {
+            self.topic == topic && (self.devices.isEmpty || self.devices.contains(token)) && self.takes.takes(target)
         }
     }
 
@@ -28,6 +29,10 @@ struct WakeChecker {
     private(set) var open: [WakeID: Delivery] = [:]
     /// The deadlines of open wakes that were put off.
     private var extended: [WakeID: Instant] = [:]
+    /// How far open wakes of continued tasks are.
+    private var progress: [WakeID: UInt64] = [:]
+    /// The order in which open wakes were launched.
+    private var places: [WakeID: Int] = [:]
     /// Streams that hold a wake, or let one expire since they last answered.
     private var answerers: [WakeID: StreamAddress] = [:]
     private var seen: Set<WakeID> = []
@@ -75,7 +80,13 @@ struct WakeChecker {
             }
             return false
         }
-        let deadline = self.extended[wake] ?? delivery.deadline
+        let deadline = self.deadline(delivery)
+        if delivery.kind == .continued {
+            if outcome != .limitReached(deadline) {
+                self.faults.append("wake \(wake) of a continued task is to be extended, and was answered \(outcome)")
+            }
+            return false
+        }
         let limit = delivery.deadline + longest
         let expected = max(deadline, min(moment, limit))
         let isRefused = moment > deadline && expected == deadline
@@ -86,40 +97,81 @@ struct WakeChecker {
         return expected > deadline
     }
 
+    /// A worker said how far its task is.
+    ///
+    /// - Parameter window: how long it may take to get further.
+    mutating func progressed(
+        _ wake: WakeID,
+        _ completed: UInt64,
+        at now: Instant,
+        _ window: Int64,
+        _ outcome: ProgressOutcome
+    ) {
+        guard let delivery = self.open[wake] else {
+            switch outcome {
+            case .ended, .unknown: break
+            case .lasts, .notContinued: self.faults.append("wake \(wake) is over, and its progress was \(outcome)")
+            }
+            return
+        }
+        var expected = ProgressOutcome.notContinued
+        if delivery.kind == .continued {
+            if completed > self.progress[wake, default: 0] {
+                self.progress[wake] = completed
+                self.extended[wake] = now + window
+            }
+            expected = .lasts(self.deadline(delivery))
+        }
+        if outcome != expected { self.faults.append("the progress of wake \(wake) was \(outcome), not \(expected)") }
+    }
+
+    /// A wake is told to have expired at its deadline: no sooner.
+    mutating func reachedDeadline(_ wake: WakeID, at now: Instant) {
+        guard let delivery = self.open[wake], self.deadline(delivery) > now else { return }
+        self.faults.append("wake \(wake) expired before its deadline")
+    }
+
     mutating func ended(_ address: StreamAddress) -> [Delivery] {
         let wakes = self.streams.removeValue(forKey: address)?.open ?? []
         self.answerers = self.answerers.filter { $0.value != address }
-        return wakes.compactMap { self.close($0) }.sorted { $0.token.hex < $1.token.hex }
+        return wakes.sorted { ($0.first, $0.second) < ($1.first, $1.second) }.compactMap { self.close($0) }
     }
 
     /// The gateway restarted: every stream has ended.
     ///
-    /// - Returns: the wakes that were in flight.
+    /// - Returns: the wakes that were in flight, as they were launched.
     mutating func restarted() -> [Delivery] {
-        self.streams.keys.sorted { $0.number < $1.number }.flatMap { self.ended($0) }
+        let places = self.places
+        return self.streams.keys.sorted { $0.number < $1.number }.flatMap { self.ended($0) }.sorted { left, right in
+            (places[left.wake] ?? 0) < (places[right.wake] ?? 0)
+        }
     }
 
-    mutating func delivered(_ delivery: Delivery, at now: Instant, isDraining: Bool) {
+    /// - Parameter laneMax: how many of its lane may be in flight on its device.
+    mutating func delivered(_ delivery: Delivery, at now: Instant, isDraining: Bool, laneMax: Int = 1) {
         let name = "wake \(delivery.wake)"
         if !self.seen.insert(delivery.wake).inserted { self.faults.append("\(name) was delivered twice") }
         if isDraining { self.faults.append("\(name) was launched while draining") }
-        if self.byDevice[delivery.token] != nil { self.faults.append("\(name) is its device's second in flight") }
+        if self.count(delivery.token, delivery.kind.lane) >= laneMax {
+            self.faults.append("\(name) is one too many in flight in its lane")
+        }
         if delivery.deadline <= now { self.faults.append("\(name) was past its deadline when it was launched") }
         guard let stream = self.streams[delivery.stream] else {
             self.faults.append("\(name) went to a stream that has ended")
             return
         }
         if !stream.isFree { self.faults.append("\(name) went to a stream that is not free") }
-        if !stream.takes(delivery.token, topic: delivery.topic) {
+        if !stream.takes(delivery.token, topic: delivery.topic, delivery.target) {
             self.faults.append("\(name) went to a stream that did not ask for it")
         }
         let isNamed = self.streams.values.contains {
-            $0.isFree && !$0.devices.isEmpty && $0.takes(delivery.token, topic: delivery.topic)
+            $0.isFree && !$0.devices.isEmpty && $0.takes(delivery.token, topic: delivery.topic, delivery.target)
         }
         if stream.devices.isEmpty, isNamed { self.faults.append("\(name) passed a free stream that names its device") }
         self.open[delivery.wake] = delivery
         self.answerers[delivery.wake] = delivery.stream
-        self.byDevice[delivery.token] = delivery.wake
+        self.places[delivery.wake] = self.seen.count
+        if delivery.kind == .push { self.byDevice[delivery.token] = delivery.wake }
         self.streams[delivery.stream]?.open.insert(delivery.wake)
     }
 
@@ -130,6 +182,11 @@ struct WakeChecker {
             return nil
         }
         let delivery = self.close(wake)
+        // Tasks of minutes say nothing of a stream that is silent, and late answers to them are none of its.
+        guard delivery?.kind.lane == .short else {
+            self.answerers[wake] = nil
+            return delivery
+        }
         self.streams[address]?.expiredInARow.insert(wake)
         if self.streams[address]?.expiredInARow.count == 3 { self.stalls += 1 }
         return delivery
@@ -146,9 +203,9 @@ struct WakeChecker {
             if self.open[wake] == nil { self.faults.append("wake \(wake) ended twice") }
             ended = self.close(wake)
             self.answerers[wake] = nil
+        case .otherKind: return nil
         case .repeated, .endedOtherwise, .unknown:
             if self.open[wake] != nil { self.faults.append("wake \(wake) was in flight, and answered \(outcome)") }
-        case .otherKind: return nil
         }
         if let address {
             for expired in self.streams[address]?.expiredInARow ?? [] { self.answerers[expired] = nil }
@@ -159,7 +216,7 @@ struct WakeChecker {
 
     /// What must hold once a step is done.
     mutating func stepEnded(at now: Instant) {
-        for (wake, delivery) in self.open where (self.extended[wake] ?? delivery.deadline) <= now {
+        for (wake, delivery) in self.open where self.deadline(delivery) <= now {
             self.faults.append("wake \(wake) is past its deadline and still in flight")
         }
         for (address, stream) in self.streams where stream.isDraining && stream.open.isEmpty {
@@ -167,18 +224,35 @@ struct WakeChecker {
         }
     }
 
-    /// Whether a free stream could take the device.
-    func couldTake(_ token: DeviceToken, topic: String) -> Bool {
-        self.streams.values.contains { $0.isFree && $0.takes(token, topic: topic) }
+    /// Whether a free stream could take what waits of the device.
+    func couldTake(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
+        self.streams.values.contains { $0.isFree && $0.takes(token, topic: topic, target) }
     }
+
+    /// How many wakes of a lane of the device are in flight.
+    func count(_ token: DeviceToken, _ lane: Lane) -> Int {
+        self.open.values.count { $0.token == token && $0.kind.lane == lane }
+    }
+
+    /// When an open wake expires.
+    func deadline(_ delivery: Delivery) -> Instant { self.extended[delivery.wake] ?? delivery.deadline }
 
     func wakeInFlight(_ token: DeviceToken) -> WakeID? { self.byDevice[token] }
 
     private mutating func close(_ wake: WakeID) -> Delivery? {
         guard let delivery = self.open.removeValue(forKey: wake) else { return nil }
         self.extended[wake] = nil
+        self.progress[wake] = nil
+        self.places[wake] = nil
         self.streams[delivery.stream]?.open.remove(wake)
-        self.byDevice[delivery.token] = nil
+        if delivery.kind == .push { self.byDevice[delivery.token] = nil }
         return delivery
+    }
+}
+
+extension Delivery {
+    /// What the stream has to take that gets it.
+    var target: LaunchTarget {
+        LaunchTarget(kind: self.kind, name: self.task?.name ?? "", resources: self.task?.details.resources ?? [])
     }
 }
