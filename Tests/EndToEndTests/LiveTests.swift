@@ -59,6 +59,26 @@ struct LiveTests {
         withExtendedLifetime(worker) {}
     }
 
+    @Test("Tasks are told by kind and by what holds them, in events as in samples")
+    func tasks() throws {
+        let gateway = try RunningGateway()
+        let stream = try self.watch(gateway)
+        let registered = try gateway.wakegate("device", "register", self.token, "--topic", self.topic)
+        #expect(registered.status == 0, "\(registered.errors)")
+        let request = #"{"identifier":"clean","kind":"processing"}"#
+        #expect(try gateway.admin("/v1/devices/\(self.token)/tasks", "-d", request).status == 201)
+        let event = try self.event(stream) { self.integer($0, "tasks", "held", "worker") == 1 }
+        #expect(self.integer(event, "tasks", "waiting", "processing") == 1)
+        #expect(self.integer(event, "tasks", "launched", "processing") == 0)
+        let fields = try #require(try gateway.admin("/v1/samples?every=1").value("fields") as? [String])
+        for field in fields where field.hasPrefix("tasks.") {
+            let path = field.split(separator: ".").map(String.init)
+            #expect(path.count == 3 && self.integer(event, path[0], path[1], path[2]) != nil, "\(field)")
+        }
+        #expect(fields.contains("tasks.inFlight.urlSession"))
+        stream.process.send(SIGKILL)
+    }
+
     @Test("Whoever comes late sees the past: the samples grow, the newest last, and are as the statistics are")
     func samples() throws {
         let gateway = try RunningGateway()

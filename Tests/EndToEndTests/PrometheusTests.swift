@@ -22,6 +22,37 @@ struct PrometheusTests {
         }
     }
 
+    /// What the worker takes besides pushes.
+    private static let taken = ["--task", "refresh", "--task", "clean", "--task", "export", "--session", "downloads"]
+    private static let kinds = ["appRefresh", "processing", "continued", "urlSession"]
+
+    /// Submits a task of a device that is registered for it.
+    private func submit(
+        _ gateway: RunningGateway,
+        _ device: String,
+        _ body: String,
+        appState: String = "background"
+    ) throws {
+        let registered = try gateway.wakegate("device", "register", device, "--topic", self.topic)
+        #expect(registered.status == 0, "\(registered.errors)")
+        let conditions = #"{"appState":"\#(appState)"}"#
+        let reported = try gateway.edge("/v1/devices/\(device)/conditions", "-X", "PATCH", "-d", conditions)
+        #expect(reported.status == 200, "\(reported)")
+        let submitted = try gateway.edge("/v1/devices/\(device)/tasks", "-d", body)
+        #expect(submitted.status == 201, "\(submitted)")
+    }
+
+    /// Has a task of each kind run, and the wake of a session.
+    private func runTasks(_ gateway: RunningGateway) throws {
+        try self.submit(gateway, self.token(4), #"{"identifier":"refresh","kind":"appRefresh"}"#)
+        try self.submit(gateway, self.token(5), #"{"identifier":"clean","kind":"processing"}"#)
+        let export = #"{"identifier":"export","kind":"continued","title":"Export","subtitle":"All"}"#
+        try self.submit(gateway, self.token(6), export, appState: "active")
+        let downloads = "/v1/devices/\(self.token(5))/sessions/downloads"
+        let finished = try gateway.edge(downloads, "-d", #"{"finished":2}"#)
+        #expect(finished.status == 202, "\(finished)")
+    }
+
     @Test("promtool has nothing to say about the metrics of a gateway that has worked, nor about the alert rules")
     func promtool() throws {
         let gateway = try RunningGateway()
@@ -50,12 +81,17 @@ struct PrometheusTests {
         let gateway = try RunningGateway()
         let prometheus = try PrometheusServer(jobs: self.job(gateway))
         let script = "exit 0"
-        var worker: WorkerProcess? = try WorkerProcess(gateway, topic: self.topic, script: script)
+        var worker: WorkerProcess? = try WorkerProcess(gateway, topic: self.topic, Self.taken, script: script)
         for number in 0..<3 { #expect(try gateway.push(self.token(number), topic: self.topic).status == 200) }
         #expect(try gateway.push("00", topic: self.topic).status == 400)
         try gateway.eventually("three wakes") { try gateway.stats().integer("pushes", "completed") == 3 }
         try PrometheusServer.eventually("three wakes scraped") {
             try prometheus.query("wakegate_pushes_completed_total") == [3]
+        }
+        try self.runTasks(gateway)
+        try PrometheusServer.eventually("tasks of each lane scraped") {
+            let ended = #"sum by (kind) (wakegate_task_wakes_ended_total{result="success"}) > 0"#
+            return try prometheus.query(ended).count == Self.kinds.count
         }
         #expect(try prometheus.alerts().firing == [])
 
@@ -66,14 +102,21 @@ struct PrometheusTests {
         try PrometheusServer.eventually("the alert fires") {
             try prometheus.alerts().firing.contains("WakeGateNoWorker")
         }
-        worker = try WorkerProcess(gateway, topic: self.topic, script: script)
+        // A device that has run none: another's interval has not passed.
+        try self.submit(gateway, self.token(8), #"{"identifier":"clean","kind":"processing"}"#)
+        try PrometheusServer.eventually("the alert of tasks fires") {
+            try prometheus.alerts().firing.contains("WakeGateTasksWaitForWorker")
+        }
+        worker = try WorkerProcess(gateway, topic: self.topic, Self.taken, script: script)
         try PrometheusServer.eventually("the alert has gone") { try prometheus.alerts().firing == [] }
 
         // Those that were answered: on a machine that is busy one may come too late, and is made again.
         try PrometheusServer.eventually("sixty scrapes") {
             try prometheus.query("sum_over_time(up[10m]) >= 60").count == 1
         }
-        #expect(try prometheus.query("max_over_time(wakegate_pushes_unaccounted[10m])") == [0])
+        for what in ["pushes", "tasks", "sessions"] {
+            #expect(try prometheus.query("max_over_time(wakegate_\(what)_unaccounted[10m])") == [0])
+        }
         // What shows only those that are not 0 may show none.
         for expression in try self.dashboard() where !expression.hasSuffix("> 0") {
             try PrometheusServer.eventually("data of \(expression)") { try !prometheus.query(expression).isEmpty }

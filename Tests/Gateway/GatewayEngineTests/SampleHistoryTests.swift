@@ -3,6 +3,7 @@ import DeviceEngine
 import EngineRoom
 import Foundation
 import Gateway
+import LaunchPolicy
 import Testing
 import WakeDispatch
 
@@ -45,6 +46,30 @@ struct SampleHistoryTests {
         for second in 0..<12 { history.append(self.sample(second)) }
         #expect(try self.seconds(history, every: 1) == Array(0..<12))
         #expect(try self.seconds(history, every: 10) == [0, 10])
+    }
+
+    @Test("A sample has what charts show of tasks, by kind and by hold, in the order of the fields")
+    func tasks() throws {
+        var books = Books()
+        books.requests.waiting[.processing] = 3
+        books.requests.inFlight[.continued] = 4
+        books.requests.held[.power] = 2
+        books.sessions.waiting = 9
+        books.tasks.launched[.urlSession] = 5
+        var history = SampleHistory()
+        history.append(LiveSample(at: 1, books, rejected: 0, Dispatcher.WorkerCounts()))
+        var writer = JSONWriter()
+        try #require(history[seconds: 1]).write(to: &writer)
+        let json = try JSONSerialization.jsonObject(with: Data(writer.buffer.view.array)) as? [String: Any]
+        let row = try #require((json?["samples"] as? [[NSNumber]])?.first)
+        let shown = zip(LiveSample.fields, row).filter { $0.0.hasPrefix("tasks.") && $0.1 != 0 }
+        #expect(
+            shown.map { "\($0.0) \($0.1)" } == [
+                "tasks.waiting.processing 3", "tasks.waiting.urlSession 9", "tasks.inFlight.continued 4",
+                "tasks.launched.urlSession 5", "tasks.held.power 2",
+            ]
+        )
+        #expect(row.count == LiveSample.fields.count && Set(LiveSample.fields).count == row.count)
     }
 
     @Test("A desk lets in as many who watch as it may, and has a place again when one goes")

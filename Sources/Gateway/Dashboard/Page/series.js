@@ -2,6 +2,9 @@
 
 const sum = (object) => Object.values(object).reduce((total, number) => total + number, 0);
 
+// What an event has at a path such as tasks.waiting.appRefresh.
+const at = (event, path) => path.split(".").reduce((part, name) => part?.[name], event);
+
 // One sample, as a row of the fields of /v1/samples, made of a live event.
 function row(event, fields) {
   const { pushes, wakes, workers, devices } = event.stats;
@@ -11,7 +14,10 @@ function row(event, fields) {
     launched: wakes.launched, pending: pushes.pending, inFlight: pushes.inFlight, connected: workers.connected,
     slots: workers.slots, busy: workers.busy, ...wakes.results,
   };
-  return fields.map((field) => (field.startsWith("held.") ? devices.held[field.slice(5)] : known[field]) ?? 0);
+  return fields.map((field) => {
+    if (field.startsWith("held.")) return devices.held[field.slice(5)] ?? 0;
+    return (field.startsWith("tasks.") ? at(event, field) : known[field]) ?? 0;
+  });
 }
 
 export class Series {

@@ -27,12 +27,24 @@ struct LiveReport {
         writer.integer(self.snapshot.at)
         writer.key("stats")
         self.snapshot.statistics.write(to: &writer)
+        writer.key("tasks")
+        self.writeTasks(to: &writer)
         writer.key("topics")
         self.writeTopics(to: &writer)
         writer.key("streams")
         self.writeStreams(to: &writer)
         writer.key("gateway")
         self.writeGateway(to: &writer)
+        writer.endObject()
+    }
+
+    /// As the fields of samples are named whose names begin with `tasks.`.
+    private func writeTasks(to writer: inout JSONWriter) {
+        writer.beginObject()
+        for (group, counts) in self.snapshot.statistics.books.chartedTasks {
+            writer.key(group)
+            writer.counts(counts)
+        }
         writer.endObject()
     }
 

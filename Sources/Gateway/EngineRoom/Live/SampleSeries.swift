@@ -11,6 +11,7 @@ package struct LiveSample {
             "at", "accepted", "noWake", "rejected", "completed", "coalesced", "discarded", "launched", "pending",
             "inFlight", "connected", "slots", "busy",
         ] + WakeOutcome.allCases.map(\.rawValue) + HoldCode.allCases.map { "held.\($0.name)" }
+        + Books().chartedTasks.flatMap { group, counts in counts.map { "tasks.\(group).\($0.name)" } }
 
     /// The moment in milliseconds since 1970, then counters since the counting began, and gauges.
     let values: [Int64]
@@ -26,6 +27,7 @@ package struct LiveSample {
                 books.launched, books.pending, books.inFlight, Int64(workers.connected), Int64(workers.slots),
                 Int64(workers.busy),
             ] + WakeOutcome.allCases.map { books.results[$0] } + HoldCode.allCases.map { books.held[$0] }
+            + books.chartedTasks.flatMap { $0.counts.map(\.count) }
     }
 }
 
@@ -82,7 +84,7 @@ package struct SampleSeries {
 
 /// The samples of the last five minutes, hour and day, each as fine as a chart can show.
 package struct SampleHistory {
-    /// Seconds between samples, and how many of those: 200 KB in all.
+    /// Seconds between samples, and how many of those: 400 KB in all.
     package static let spans: [(seconds: Int, countMax: Int)] = [(1, 300), (10, 360), (300, 288)]
 
     private var series = Self.spans.map { SampleSeries(seconds: $0.seconds, countMax: $0.countMax) }
