@@ -232,7 +232,8 @@ extension RequestLedger {
         self.devices[token]?.waiting = []
         for index in self[token].inFlight.indices {
             self.devices[token]?.inFlight[index].isOfRemovedDevice = true
-            self.devices[token]?.inFlight[index].tolerated.formUnion(holds(self[token].inFlight[index].item))
+            let held = holds(self[token].inFlight[index].item)
+            self.devices[token]?.inFlight[index].tolerated.formUnion(held)
         }
     }
 }
