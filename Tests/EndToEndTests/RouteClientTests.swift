@@ -23,6 +23,7 @@ struct RouteClientTests {
     private static let values = [
         "{topic}": "com.example.routes", "{token}": String(repeating: "ab", count: 32),
         "{wake}": String(repeating: "0", count: 32), "{stream}": "1-2-3-4-5", "{id}": "none", "{file}": "main.js",
+        "{identifier}": "com.example.task", "{session}": "uploads",
         "{apnsID}": "123e4567-e89b-12d3-a456-426614174000",
     ]
 

@@ -26,13 +26,26 @@ final class ScriptedGateway {
         )
     }
 
+    /// Sends an event of another name.
+    func event(_ name: String, _ data: String) throws { try self.process.write("event \(name) \(data)") }
+
+    /// Ends the connection of the stream that is open.
+    func endStream() throws { try self.process.write("") }
+
     /// The next request whose path ends like this; its body.
     @discardableResult
-    func request(_ end: String) throws -> String {
+    func request(_ end: String) throws -> String { try self.requestLine(end).body }
+
+    /// The next request whose path ends like this; its path with the query.
+    func path(_ end: String) throws -> String { try self.requestLine(end).path }
+
+    private func requestLine(_ end: String) throws -> (path: String, body: String) {
         while let line = try self.process.line() {
             let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
             guard words.count > 1 else { continue }
-            if words[1].hasSuffix(end) || words[1].contains("\(end)?") { return String(words.last ?? "") }
+            if words[1].hasSuffix(end) || words[1].contains("\(end)?") {
+                return (String(words[1]), String(words.last ?? ""))
+            }
         }
         throw ChildProcess.Failure(description: "the peer ended before a request to \(end)")
     }

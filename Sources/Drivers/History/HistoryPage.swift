@@ -1,8 +1,8 @@
 package import DeviceEngine
 package import LaunchPolicy
 
-/// A place between two things that happened to a device, which stays where it is while more happens and while the oldest
-/// is dropped.
+/// A place between two things that happened to a device, which stays where it is while more happens and the oldest is
+/// dropped.
 package struct HistoryPlace: Hashable, Sendable {
     /// What happened before this moment lies before it, ...
     package let moment: Instant

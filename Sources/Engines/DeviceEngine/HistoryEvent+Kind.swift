@@ -4,7 +4,7 @@ extension HistoryEvent.Kind {
     /// The codes that have a meaning, one bit each.
     static var codes: UInt32 { 0x1F3F_FFFE }
 
-    /// Those of tasks, sessions and names.
+    /// The codes of tasks, sessions and names, one bit each.
     private static let codesWithBoundNumbers: UInt32 = 0x1020_E0C0
 
     /// Whether `code`, which stands for a kind, does so with some numbers alone.

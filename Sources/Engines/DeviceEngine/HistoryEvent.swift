@@ -24,7 +24,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case taskExtended(TaskKind, seconds: UInt16)
         /// Transfers of a session finished.
         case transfersFinished(count: UInt16)
-        /// Nothing that happened: up to 32 bytes of the identifier, or of the session's name, of the event that follows.
+        /// Nothing that happened: up to 32 bytes of the identifier, or of the session's name, that the next event has.
         ///
         /// - `length`: of the whole name, in bytes.
         /// - `place`: the part's, from 0.

@@ -1,8 +1,8 @@
 import Bytes
 package import LaunchPolicy
 
-/// An identifier, or a session's name, as the history keeps it: as parts of 32 bytes, which are events of the same device
-/// and moment right before the event that it belongs to.
+/// An identifier, or a session's name, as the history keeps it: as parts of 32 bytes, which are events of the same
+/// device and moment right before the event that it belongs to.
 package enum NameParts {
     /// The bytes of every part but the last.
     private static let partBytes = 32

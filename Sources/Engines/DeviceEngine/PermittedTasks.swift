@@ -55,8 +55,8 @@ package struct PermittedTasks: Hashable, Sendable {
 
     /// Whether a topic's workers may submit tasks of this identifier.
     ///
-    /// The cost is one look-up for each dot of the identifier, however many patterns there are. What is no identifier is
-    /// never permitted.
+    /// The cost is one look-up for each dot of the identifier, however many patterns there are. What is no identifier
+    /// is never permitted.
     package func permits(_ identifier: String, topic: String) -> Bool {
         guard self.permitsUnnamed || !self.topics.isEmpty, IdentifierPattern.isIdentifier(identifier.utf8) else {
             return false

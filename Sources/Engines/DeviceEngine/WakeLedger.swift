@@ -18,6 +18,11 @@ package struct EndedWake: Hashable, Sendable {
 package struct ExpiredWake: Hashable, Sendable {
     package let id: WakeID
     package let reason: ExpirationReason
+
+    package init(id: WakeID, reason: ExpirationReason) {
+        self.id = id
+        self.reason = reason
+    }
 }
 
 /// Whose wake is whose: those in flight, those that ended and are remembered, and those that expired and whose slot was

@@ -15,8 +15,8 @@ package enum PermittedTasksKey {
         "the background tasks that workers may submit, none by default, and all in `wakegate dev`"
 
     static let identifierRequirement =
-        "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _, and stands with .* at its "
-        + "end for all that begin with it and a dot"
+        "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _, and stands with .* at "
+        + "its end for all that begin with it and a dot"
 
     /// What a value says, or what is wrong with it.
     enum Reading {

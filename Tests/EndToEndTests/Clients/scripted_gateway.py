@@ -1,8 +1,9 @@
 """A peer on a free loopback port, which it prints, that takes workers as a gateway does but never ends a stream.
 
 Arguments: the server's certificate and its key. Each line of standard input is the data of a `wake` event for the
-stream that is open; an empty line ends its connection. It prints each request as `METHOD PATH BODY`; a wish for more
-time is answered with the JSON of the last line that began with `extend `, a result with 204.
+stream that is open; an empty line ends its connection, and `event NAME DATA` is an event of another name. It prints
+each request as `METHOD PATH BODY`; a wish for more time is answered with the JSON of the last line that began with
+`extend `, progress with that of the last one that began with `progress `, a result with 204.
 """
 
 import http.server
@@ -11,6 +12,7 @@ import sys
 import threading
 
 extension = "{}"
+progress = '{"deadline":1}'
 streams = []
 writing = threading.Lock()
 
@@ -51,6 +53,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
         show(f"POST {self.path} {body}\n")
         answer = extension.encode() if self.path.endswith("/extend") else b""
+        answer = progress.encode() if self.path.endswith("/progress") else answer
         self.send_response(200 if answer else 204)
         if answer:
             self.send_header("content-length", str(len(answer)))
@@ -74,9 +77,15 @@ for line in sys.stdin:
     if line.startswith("extend "):
         extension = line.removeprefix("extend ")
         continue
+    if line.startswith("progress "):
+        progress = line.removeprefix("progress ")
+        continue
     worker, ended = streams[-1]
     if line:
+        name, data = "wake", line
+        if line.startswith("event "):
+            _, name, data = line.split(" ", 2)
         with writing:
-            worker.wfile.write(f"event: wake\ndata: {line}\n\n".encode())
+            worker.wfile.write(f"event: {name}\ndata: {data}\n\n".encode())
     else:
         ended.set()

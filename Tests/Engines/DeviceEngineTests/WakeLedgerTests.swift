@@ -66,10 +66,10 @@ struct WakeLedgerTests {
     @Test("What expired is taken once, the first first")
     func expired() {
         var ledger = WakeLedger()
-        for number in [3, 1, 2] { ledger.expired(Self.wake(number)) }
-        #expect(ledger.popExpired() == Self.wake(3))
-        ledger.expired(Self.wake(4))
-        #expect([1, 2, 4].allSatisfy { ledger.popExpired() == Self.wake($0) })
+        for number in [3, 1, 2] { ledger.expired(Self.wake(number), .deadline) }
+        #expect(ledger.popExpired() == ExpiredWake(id: Self.wake(3), reason: .deadline))
+        ledger.expired(Self.wake(4), .operator)
+        #expect([1, 2, 4].allSatisfy { ledger.popExpired()?.id == Self.wake($0) })
         #expect(ledger.popExpired() == nil)
     }
 
@@ -80,11 +80,11 @@ struct WakeLedgerTests {
         former.ended(Self.ended(1, at: 0), Self.device(0), in: &devices)
         former.ended(Self.ended(2, at: 0), Self.device(1), in: &devices)
         var ledger = WakeLedger()
-        #expect(ledger.restore(Self.device(0), inFlight: Self.wake(7), in: devices) == true)
+        #expect(ledger.restore(Self.device(0), inFlight: [Self.wake(7)], in: devices) == true)
         #expect(ledger.device(of: Self.wake(1)) == Self.device(0) && ledger.device(of: Self.wake(7)) == Self.device(0))
         #expect(ledger.known.ids == 2 && ledger.known.devicesWithEnded == 1)
-        #expect(ledger.restore(Self.device(1), inFlight: Self.wake(7), in: devices) == false)
-        #expect(ledger.restore(Self.device(2), inFlight: Self.wake(1), in: devices) == false)
+        #expect(ledger.restore(Self.device(1), inFlight: [Self.wake(7)], in: devices) == false)
+        #expect(ledger.restore(Self.device(2), inFlight: [Self.wake(1)], in: devices) == false)
         #expect(ledger.forget(at: Instant(milliseconds: Self.tenMinutes), devicesMax: 9, in: &devices) == true)
         #expect(ledger.device(of: Self.wake(1)) == nil)
     }

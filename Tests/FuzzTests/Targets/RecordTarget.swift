@@ -17,6 +17,7 @@ enum RecordTarget {
             case .rejections: try self.checkRejections(key, content)
             case .policies: try self.checkPolicies(content)
             case .events: try self.checkEvents(content)
+            case .tasks: try self.checkTasks(content)
             case .origin: break
             }
         }
@@ -40,6 +41,17 @@ enum RecordTarget {
         try promise(written.view == content, "launch policies changed when they were written anew")
         _ = policies.begin(EngineConfiguration(), at: .distantFuture)
         try promise(policies.current?.number != nil, "no launch policy is in force")
+    }
+
+    private static func checkTasks(_ content: ByteView) throws(BrokenPromise) {
+        guard let row = TaskRow(stored: content) else { return }
+        var written = ByteBuffer()
+        row.store(to: &written)
+        guard let again = TaskRow(stored: written.view) else { throw BrokenPromise("tasks cannot be read again") }
+        var rewritten = ByteBuffer()
+        again.store(to: &rewritten)
+        try promise(rewritten.view == written.view, "tasks changed when they were written anew")
+        try promise(again.policy.waiting.count == row.policy.waiting.count, "a request is gone")
     }
 
     private static func checkEvents(_ content: ByteView) throws(BrokenPromise) {

@@ -10,8 +10,10 @@ enum RestoredEngine {
 
     static func check(_ input: ByteView, losesWakes: Bool) throws(BrokenPromise) {
         var number: UInt64 = 0
+        var configuration = EngineConfiguration()
+        configuration.permittedTasks = .all
         let engine = EmbeddedEngine(
-            configuration: EngineConfiguration(),
+            configuration: configuration,
             now: Instant(milliseconds: 0),
             historyKey: HashKey((1, 2))
         ) {
@@ -52,7 +54,7 @@ enum RestoredEngine {
                 case .device:
                     deviceCount += 1
                     try engine.restore(key, content)
-                case .topic: try engine.restore(key, content)
+                case .topic, .tasks: try engine.restore(key, content)
                 default: break
                 }
             }
@@ -66,8 +68,12 @@ enum RestoredEngine {
 
     private static func step(_ engine: EmbeddedEngine, _ device: DeviceIndex, _ choice: Int) {
         _ = engine.snapshot(device)
-        let wake = engine.claim(device)?.id ?? engine.wakesInFlight(device).first
-        if let wake { _ = engine.extend(wake, by: 5000) }
+        let wake = engine.claim(device, hasSlot: { _ in true })?.id ?? engine.wakesInFlight(device).last
+        if let wake {
+            _ = engine.extend(wake, by: 5000)
+            _ = engine.progress(TaskProgress(completed: UInt64(choice), total: 9), wake: wake)
+        }
+        self.stepTasks(engine, device, wake, choice)
         switch choice % 7 {
         case 0: _ = engine.launchForced(device)
         case 1: if let wake { _ = engine.report(.push(.failed), wake: wake) }
@@ -89,6 +95,19 @@ enum RestoredEngine {
             _ = engine.catchUp(device)
             _ = try? engine.accept(push, device: device, workerIsFree: choice % 2 == 0)
         }
+    }
+
+    private static func stepTasks(_ engine: EmbeddedEngine, _ device: DeviceIndex, _ wake: WakeID?, _ choice: Int) {
+        var report = ConditionsReport()
+        report.appState = choice % 3 == 0 ? .active : choice % 3 == 1 ? .background : .forceQuit
+        _ = engine.conditions(report, device)
+        if let wake { _ = engine.report(.task(choice % 2 == 0 ? .success : .failure), wake: wake) }
+        guard engine.identity(device).isRegistered else { return }
+        let kinds: [TaskSubmission.Kind] = [.appRefresh, .processing(.externalPower), .continued(.queue)]
+        let request = IncomingTask(identifier: "a\(choice % 4)", kind: kinds[choice % 3])
+        _ = try? engine.submit(request, device: device, hasSlot: choice % 2 == 0)
+        try? engine.transfersFinished(session: "s", count: 1, id: "\(choice)", device: device)
+        if choice % 5 == 0 { engine.cancelAllTasks(device: device) }
     }
 
     /// Counters that were damaged stay so; what is counted from the devices is right.

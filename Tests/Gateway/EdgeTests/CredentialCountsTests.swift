@@ -10,14 +10,23 @@ struct CredentialCountsTests {
     /// The counts of two loops, which know together how many there are.
     private struct Loops {
         let tally = LimitTally<GatewayCountedLimit>()
+        let rates: CredentialRates
         let one: CredentialCounts
         let other: CredentialCounts
 
-        init(connectionsMax: Int, streamsMax: Int = 0) {
+        init(connectionsMax: Int, streamsMax: Int = 0, submissionsMax: Int = 0, progressMax: Int = 0) {
             let connections = ConnectionCounts<Credential>(connectionsMax: connectionsMax)
             let streams = ConnectionCounts<StreamHolder>(connectionsMax: streamsMax)
-            self.one = CredentialCounts(connections: connections, workerStreams: streams, tally: self.tally)
-            self.other = CredentialCounts(connections: connections, workerStreams: streams, tally: self.tally)
+            var limits = GatewayLimits()
+            limits.submissionsPerCredentialMax = submissionsMax
+            limits.progressPerCredentialMax = progressMax
+            let rates = CredentialRates(limits)
+            self.rates = rates
+            func counts(_ tally: LimitTally<GatewayCountedLimit>) -> CredentialCounts {
+                CredentialCounts(connections: connections, workerStreams: streams, rates: rates, tally: tally)
+            }
+            self.one = counts(self.tally)
+            self.other = counts(self.tally)
         }
     }
 
@@ -98,5 +107,40 @@ struct CredentialCountsTests {
         loops.one.uncount(streams[0])
         try loops.other.count(streams[2], of: holder)
         #expect(throws: (any Error).self) { try loops.one.count(streams[0], of: holder) }
+    }
+
+    /// The bound that a request is refused for; nil when it is not.
+    private func refusal(_ counts: CredentialCounts, _ rate: CredentialRate, _ id: String, at now: Int64) -> String? {
+        do {
+            try counts.count(rate, of: .credential(.bearerToken(id)), now: now)
+            return nil
+        } catch {
+            return "\(error.status) \(error.reason)"
+        }
+    }
+
+    @Test("A credential asks so often a minute, on whatever loop, and others ask as often")
+    func rates() {
+        let loops = Loops(connectionsMax: 0, submissionsMax: 2, progressMax: 1)
+        #expect(self.refusal(loops.one, .submissions, "a", at: 120_000) == nil)
+        #expect(self.refusal(loops.other, .submissions, "a", at: 150_000) == nil)
+        #expect(self.refusal(loops.one, .submissions, "a", at: 179_999) == "429 TooManyRequests")
+        #expect(self.refusal(loops.one, .submissions, "b", at: 179_999) == nil)
+        #expect(self.refusal(loops.one, .progress, "a", at: 179_999) == nil)
+        #expect(self.refusal(loops.other, .progress, "a", at: 179_999) == "429 TooManyRequests")
+        #expect(self.refusal(loops.other, .submissions, "a", at: 180_000) == nil, "the next minute has begun")
+        #expect(loops.tally.times(.submissionsPerCredentialMax) == 1)
+        #expect(loops.tally.times(.progressPerCredentialMax) == 1)
+    }
+
+    @Test("Without a bound nothing is counted, and another bound holds at once")
+    func otherRates() {
+        let loops = Loops(connectionsMax: 0)
+        for _ in 0..<1000 { #expect(self.refusal(loops.one, .submissions, "a", at: 0) == nil) }
+        var limits = GatewayLimits()
+        limits.submissionsPerCredentialMax = 1
+        loops.rates.setLimits(limits)
+        #expect(self.refusal(loops.one, .submissions, "a", at: 0) == nil)
+        #expect(self.refusal(loops.one, .submissions, "a", at: 0) == "429 TooManyRequests")
     }
 }

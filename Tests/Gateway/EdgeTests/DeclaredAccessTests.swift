@@ -9,7 +9,10 @@ struct DeclaredAccessTests {
     private static let declared = """
         addFaultRule operator everyTopic answered
         alive operator nothing answered
+        allTasks operator topicOfSubject answeredFromDurableState
         backUp operator everyTopic answered
+        cancelTask worker topicOfSubject refused
+        cancelTasks worker topicOfSubject refused
         clearFaultRules operator everyTopic answered
         dashboard anybody nothing answered
         dashboardFile anybody nothing answered
@@ -19,6 +22,7 @@ struct DeclaredAccessTests {
         explainDevice operator topicOfSubject answeredFromDurableState
         extendWake worker topicOfSubject refused
         faultRules operator everyTopic answered
+        listTasks worker topicOfSubject answeredFromDurableState
         live operator everyTopic answered
         metrics operator everyTopic answered
         openAPI operator nothing answered
@@ -31,15 +35,21 @@ struct DeclaredAccessTests {
         removeFaultRule operator everyTopic answered
         replaceFaultRules operator everyTopic answered
         reportConditions worker topicOfSubject refused
+        reportProgress worker topicOfSubject refused
         reportResult worker topicOfSubject refused
         resetFaultCounters operator everyTopic answered
+        resources worker topicInPath refused
         samples operator everyTopic answered
         simulateExpiration operator topicOfSubject refused
         simulateLaunch operator topicOfSubject refused
+        simulateTaskExpiration operator topicOfSubject refused
+        simulateTaskLaunch operator topicOfSubject refused
         statistics operator everyTopic answeredFromDurableState
+        submitTask worker topicOfSubject refused
         subscribe worker topicInPath refused
         topicStatistics operator topicInPath answeredFromDurableState
         topics operator topicOfSubject answeredFromDurableState
+        transfersFinished worker topicOfSubject refused
         version operator nothing answered
         whatIf operator topicOfSubject answeredFromDurableState
         """

@@ -14,7 +14,7 @@ final class OperationDesk {
     /// What became of a request.
     enum Served {
         case outcome(OperationOutcome, Caller)
-        case refused(status: Int, reason: String)
+        case refused(APIError)
         case methodNotAllowed(allow: String)
 
         /// What the engine is asked, and for whom.
@@ -31,8 +31,14 @@ final class OperationDesk {
 
         /// The status and the reason it is refused with.
         var refusal: String? {
-            guard case .refused(let status, let reason) = self else { return nil }
-            return "\(status) \(reason)"
+            guard case .refused(let error) = self else { return nil }
+            return "\(error.status) \(error.reason)"
+        }
+
+        /// What people are told who are refused.
+        var message: String? {
+            guard case .refused(let error) = self else { return nil }
+            return error.message
         }
 
         var allow: String? {
@@ -150,7 +156,7 @@ final class OperationDesk {
                     return .outcome(try operation.act(on: call), admitted.caller)
                 }
             } catch {
-                return .refused(status: error.status, reason: error.reason)
+                return .refused(error)
             }
         }
     }

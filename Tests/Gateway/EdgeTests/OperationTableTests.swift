@@ -12,7 +12,10 @@ struct OperationTableTests {
         method.withByteView { method in
             path.withByteView { path in
                 switch OperationTable.gateway.match(method: method, path: path, on: role) {
-                case .found(let operation, let parameter): "\(operation.name)(\(path[parameter.first].string))"
+                case .found(let operation, let parameters):
+                    operation.path.text.count { $0 == "{" } < 2
+                        ? "\(operation.name)(\(path[parameters.first].string))"
+                        : "\(operation.name)(\(path[parameters.first].string), \(path[parameters.second].string))"
                 case .methodNotAllowed(let allow): "allow \(allow)"
                 case .notFound: nil
                 }
@@ -31,7 +34,9 @@ struct OperationTableTests {
         for operation in Operation.all {
             for role in ListenerRole.allCases {
                 let found = self.match("\(operation.method.name)", self.path(of: operation, "x"), role)
-                let expected = operation.path.hasParameter ? "\(operation.name)(x)" : "\(operation.name)()"
+                let count = operation.path.text.count { $0 == "{" }
+                let values = [String](repeating: "x", count: count).joined(separator: ", ")
+                let expected = "\(operation.name)(\(values))"
                 #expect((found == expected) == operation.listeners.contains(role), "\(operation.name) on \(role)")
                 let head = self.match("HEAD", self.path(of: operation, "x"), role)
                 if operation.takesHead, operation.listeners.contains(role) { #expect(head == expected) }
@@ -58,6 +63,11 @@ struct OperationTableTests {
             ("GET", "/v1/stats/topics/wakes", "topicStatistics(wakes)"), ("GET", "/v1/topics/topics/wakes", nil),
             ("GET", "/v1/devices/", "explainDevice()"), ("GET", "/v1/devices/ab", "explainDevice(ab)"),
             ("DELETE", "/v1/devices/ab", "removeDevice(ab)"), ("PUT", "/v1/devices/ab", "allow GET, HEAD, DELETE"),
+            ("GET", "/v1/devices/ab/tasks", "listTasks(ab)"), ("GET", "/v1/tasks", "allTasks()"),
+            ("PATCH", "/v1/devices/ab/tasks", "allow GET, HEAD, POST, DELETE"),
+            ("DELETE", "/v1/devices/ab/tasks/a.b", "cancelTask(ab, a.b)"),
+            ("DELETE", "/v1/devices/ab/tasks/", "cancelTask(ab, )"), ("DELETE", "/v1/devices/ab/tasks/a/b", nil),
+            ("POST", "/v1/devices/ab/tasks/a.b/simulate-launch", "simulateTaskLaunch(ab, a.b)"),
             ("GET", "/v1/devices/ab/", nil), ("GET", "/v1/devices/ab/pushes/1", nil),
             ("POST", "/v1/devices//simulate-launch", "simulateLaunch()"), ("HEAD", "/v1/live", "allow GET"),
             ("GET", "/v1/faults/reset", "allow POST"), ("DELETE", "/v1/faults/reset", "allow POST"),
@@ -76,6 +86,10 @@ struct OperationTableTests {
             ("GET", "/v1/topics/topics/wakes", "subscribe(topics)"), ("POST", "/v1/wakes/1", "reportResult(1)"),
             ("POST", "/v1/wakes/1/extend", "extendWake(1)"), ("PUT", "/v1/devices/ab", "allow DELETE"),
             ("POST", "/v1/streams/0-1-1-1/drain", "drainStream(0-1-1-1)"), ("GET", "/v1/stats", nil),
+            ("POST", "/v1/devices/ab/sessions/s", "transfersFinished(ab, s)"),
+            ("GET", "/v1/topics/a/resources", "resources(a)"), ("GET", "/v1/tasks", nil),
+            ("POST", "/v1/wakes/1/progress", "reportProgress(1)"),
+            ("POST", "/v1/devices/ab/tasks/a.b/simulate-launch", nil),
             ("POST", "/v1/topics/a/devices", "registerDevice(a)"), ("GET", "/", nil), ("GET", "/healthz", nil),
         ] as [(String, String, String?)]
     )

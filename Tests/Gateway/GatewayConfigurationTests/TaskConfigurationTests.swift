@@ -128,8 +128,8 @@ struct TaskConfigurationTests {
     }
 
     private static let one =
-        "write an identifier: an identifier has 1 to 255 characters of A-Z a-z 0-9 . - _, and stands with .* at its end "
-        + "for all that begin with it and a dot"
+        "write an identifier: an identifier has 1 to 255 characters of A-Z a-z 0-9 . - _, and stands with .* at its "
+        + "end for all that begin with it and a dot"
 
     @Test(
         "What is no list of identifiers is refused with the one at fault",

@@ -361,7 +361,7 @@ final class Requests {
     }
 
     /// Asks as the gateway's interface does: what becomes of it after a failure is what the operation declares.
-    private func ask(_ request: Int, _ operation: Edge.Operation, _ verb: EngineVerb) {
+    func ask(_ request: Int, _ operation: Edge.Operation, _ verb: EngineVerb) {
         self.batch.append(
             .request(
                 EngineRequest(
@@ -374,7 +374,7 @@ final class Requests {
         )
     }
 
-    private static func topic(_ number: Int) -> [UInt8] { Array(EngineRig.topicName(number).utf8) }
+    static func topic(_ number: Int) -> [UInt8] { Array(EngineRig.topicName(number).utf8) }
 }
 
 extension Told {
@@ -396,8 +396,15 @@ extension Told {
         case .subscribed(let address): self.init(kind: .subscribed, request: address.number, status: 200)
         case .wake(let address, let wake):
             self.init(kind: .wake, request: address.number, text: Self.text(wake.wake))
-        case .expired(let address, let wake):
-            self.init(kind: .expired, request: address.number, text: #"{"wake":"\#(GatewayEngineRig.text(wake))"}"#)
+        case .expired(let address, let wake, let reason):
+            let text = #"{"wake":"\#(GatewayEngineRig.text(wake))","reason":"\#(reason.rawValue)"}"#
+            self.init(kind: .expired, request: address.number, text: text)
+        case .conditions(let address, _, let conditions):
+            var body = JSONWriter()
+            body.beginObject()
+            conditions.writeMembers(to: &body)
+            body.endObject()
+            self.init(kind: .conditions, request: address.number, text: body.buffer.view.string)
         case .released(let address, let wake):
             self.init(kind: .released, request: address.number, text: GatewayEngineRig.text(wake))
         case .drained(let address): self.init(kind: .drained, request: address.number)

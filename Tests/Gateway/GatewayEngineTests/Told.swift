@@ -11,6 +11,8 @@ struct Told: Hashable, CustomStringConvertible {
         case wake, expired
         /// A wake that a stream held has ended.
         case released
+        /// Conditions of a device have changed.
+        case conditions
         /// A stream whose worker stops has ended.
         case drained
         case draining

@@ -2,6 +2,7 @@ import Foundation
 import LaunchPolicy
 import Simulation
 import Testing
+import WakeGateTestKit
 
 @Suite("What the rules promise, on random traces", .timeLimit(.minutes(15)))
 struct PromiseTests {

@@ -12,10 +12,11 @@ struct CommandProgressTests {
             ("progress\t7/9\r", CommandProgress(completed: 7, total: 9)),
             ("  progress   1/2   a  b \r", CommandProgress(completed: 1, total: 2, text: "a  b")),
             (
-                "progress 9223372036854775807/9223372036854775807",
-                CommandProgress(completed: .max, total: .max)
+                "progress 9007199254740991/9007199254740991",
+                CommandProgress(completed: CommandProgress.countMax, total: CommandProgress.countMax)
             ),
-            ("progress 9223372036854775808/1", nil), ("progress -1/2", nil), ("progress 1", nil), ("progress 1/", nil),
+            ("progress 9007199254740992/1", nil), ("progress 9223372036854775808/1", nil), ("progress -1/2", nil),
+            ("progress 1", nil), ("progress 1/", nil),
             ("progress /1", nil), ("progress 1/2/3", nil), ("progress 1.5/2", nil), ("progress +1/2", nil),
             ("Progress 1/2", nil), ("progress", nil), ("", nil), ("progress ١/٢", nil),
         ] as [(String, CommandProgress?)]

@@ -34,6 +34,12 @@ package struct TaskTrace {
         package var outcome: String
         package var delay: Int64
         package var advance: Int64?
+
+        package init(outcome: String, delay: Int64, advance: Int64? = nil) {
+            self.outcome = outcome
+            self.delay = delay
+            self.advance = advance
+        }
     }
 
     /// The parameters of background tasks, in milliseconds.

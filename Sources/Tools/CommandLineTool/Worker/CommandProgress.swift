@@ -2,6 +2,8 @@
 package struct CommandProgress: Hashable, Sendable {
     /// The most bytes of a text that are told.
     package static let textBytesMax = 256
+    /// The largest count that is told: the last whole number that every JSON reader keeps.
+    package static let countMax: Int64 = 1 << 53 - 1
 
     package let completed: Int64
     package let total: Int64
@@ -30,7 +32,8 @@ package struct CommandProgress: Hashable, Sendable {
     }
 
     private static func count(_ digits: Substring) -> Int64? {
-        digits.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(digits) : nil
+        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = Int64(digits) else { return nil }
+        return count <= self.countMax ? count : nil
     }
 
     /// The text without spaces around it, cut between two characters; nil for none.

@@ -3,6 +3,7 @@ import DeviceEngine
 import EngineRoom
 import LaunchPolicy
 import Testing
+import Text
 import WakeGateTestKit
 
 /// A conversation with an engine of some kind, in virtual time.
@@ -139,8 +140,36 @@ final class EngineContract {
     /// The wakes that a stream was told to have expired, in order.
     func expired(_ stream: Int) -> [WakeID] {
         self.heard.compactMap { heard in
-            if case .expired(let wake, stream) = heard { wake } else { nil }
+            if case .expired(let wake, _, stream) = heard { wake } else { nil }
         }
+    }
+
+    /// Why they had expired, in order.
+    func expirations(_ stream: Int) -> [DeviceEngine.ExpirationReason] {
+        self.heard.compactMap { heard in
+            if case .expired(_, let reason, stream) = heard { reason } else { nil }
+        }
+    }
+
+    /// The conditions that a stream was told of, in order.
+    func conditions(_ stream: Int) -> [Conditions] {
+        self.heard.compactMap { heard in
+            if case .conditions(_, let conditions, stream) = heard { conditions } else { nil }
+        }
+    }
+
+    /// A member of the object that a request was answered with, as text; empty when there is none.
+    func member(_ request: Int, _ path: String...) -> String {
+        var value: JSONValue? = try? JSONReader.read(self.text(request))
+        for name in path {
+            if let index = Int(name), case .array(let elements)? = value {
+                value = elements.indices.contains(index) ? elements[index] : nil
+            } else {
+                value = value?[name]
+            }
+        }
+        guard case .string(let text)? = value else { return value?.described ?? "" }
+        return text
     }
 
     /// A stream was told that it holds no wake any more, and ends.

@@ -2,6 +2,7 @@ import APNSProtocol
 import Bytes
 import DeviceEngine
 import EngineRoom
+import LaunchPolicy
 import WakeFormat
 import WakeGateTestKit
 
@@ -11,8 +12,9 @@ enum Heard {
     case answer(Int, Outcome)
     case subscribed(Int)
     case wake(HeardWake)
-    case expired(WakeID, stream: Int)
+    case expired(WakeID, DeviceEngine.ExpirationReason, stream: Int)
     case released(WakeID, stream: Int)
+    case conditions(DeviceToken, Conditions, stream: Int)
     case drained(Int)
     case draining
 
@@ -20,7 +22,7 @@ enum Heard {
     var answered: Int? {
         switch self {
         case .push(let request, _), .answer(let request, _), .subscribed(let request): request
-        case .wake, .expired, .released, .drained, .draining: nil
+        case .wake, .expired, .released, .conditions, .drained, .draining: nil
         }
     }
 
@@ -36,8 +38,10 @@ enum Heard {
         case .answer(let address, let outcome): self = .answer(address.number, outcome)
         case .subscribed(let address): self = .subscribed(address.number)
         case .wake(let address, let wake): self = .wake(HeardWake(wake, on: address.number))
-        case .expired(let address, let wake): self = .expired(wake, stream: address.number)
+        case .expired(let address, let wake, let reason): self = .expired(wake, reason, stream: address.number)
         case .released(let address, let wake): self = .released(wake, stream: address.number)
+        case .conditions(let address, let device, let conditions):
+            self = .conditions(device, conditions, stream: address.number)
         case .drained(let address): self = .drained(address.number)
         case .draining: self = .draining
         }
@@ -55,6 +59,11 @@ struct HeardWake {
     let coalesced: UInt32
     let deadline: Int64
     let timeLeft: Int64
+    let kind: WakeKind
+    /// The identifier of a task, or the name of a session; empty for a push.
+    let name: String
+    /// The event's data.
+    let text: String
 
     init(_ staged: StagedWake, on stream: Int) {
         let wake = staged.wake
@@ -67,6 +76,15 @@ struct HeardWake {
         self.coalesced = wake.terms.coalesced
         self.deadline = wake.terms.deadline
         self.timeLeft = wake.terms.timeLeft
+        self.kind = wake.kind
+        self.name =
+            switch wake.work {
+            case nil: ""
+            case .task(let name, _, _, _)?, .session(let name, _)?: name.string
+            }
+        var writer = JSONWriter()
+        wake.write(to: &writer)
+        self.text = writer.buffer.view.string
     }
 }
 

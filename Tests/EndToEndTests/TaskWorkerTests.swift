@@ -1,0 +1,214 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Commands that a worker runs for background tasks", .serialized, .timeLimit(.minutes(15)))
+struct TaskWorkerTests {
+    /// A `wakegate worker` of a scripted gateway that takes `com.example.*` and the session `photos`, and no pushes; it
+    /// has been subscribed when this returns.
+    private func worker(
+        _ peer: ScriptedGateway,
+        _ options: [String] = [],
+        script: String,
+        under launcher: [String] = []
+    ) throws -> ChildProcess {
+        let worker =
+            launcher + [RunningGateway.program, "worker", "--gateway", peer.url, "--ca", peer.certificateAuthority]
+            + ["--topic", "t", "--task", "com.example.*", "--session", "photos", "--no-pushes"] + options
+            + ["--", "bash", "-c", script]
+        let process = try ChildProcess(worker[0], Array(worker.dropFirst()))
+        try self.says(process, "subscribed")
+        return process
+    }
+
+    private func says(_ process: ChildProcess, _ text: String) throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !process.errors.contains(text) {
+            guard ContinuousClock.now < deadline, process.isRunning else {
+                throw ChildProcess.Failure(description: "no \"\(text)\" in: \(process.errors)")
+            }
+        }
+    }
+
+    private func stop(_ process: ChildProcess) throws {
+        process.send(SIGTERM)
+        #expect(try process.finish().status == 0)
+    }
+
+    private static func task(_ kind: String, _ more: String = "") -> String {
+        #""kind":"\#(kind)","task":"com.example.a","attempt":2,"timeLeft":60000\#(more)"#
+    }
+
+    @Test("The subscription names what the options name")
+    func subscription() throws {
+        let peer = try ScriptedGateway()
+        let worker = try self.worker(peer, ["--task", "b", "--resource", "gpu", "--name", "w"], script: "true")
+        let path = try peer.path("/wakes")
+        let query = Set(path.split(separator: "?")[1].split(separator: "&").map(String.init))
+        #expect(
+            query == ["slots=1", "name=w", "task=b", "task=com.example.*", "session=photos", "push=0", "resource=gpu"]
+        )
+        try self.stop(worker)
+    }
+
+    @Test("With pushes the subscription says nothing of them, and without tasks nothing of tasks")
+    func pushes() throws {
+        let peer = try ScriptedGateway()
+        let line = ["worker", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t", "--name", "w"]
+        let both = try ChildProcess(RunningGateway.program, line + ["--task", "a", "--", "true"])
+        #expect(try peer.path("/wakes") == "/v1/topics/t/wakes?slots=1&name=w&task=a")
+        try self.stop(both)
+        let former = try ChildProcess(RunningGateway.program, line + ["--", "true"])
+        #expect(try peer.path("/wakes") == "/v1/topics/t/wakes?slots=1&name=w")
+        try self.stop(former)
+    }
+
+    @Test("Exit status 0 is success, and everything else failure", arguments: [0, 1, 3, 77])
+    func exitStatus(status: Int) throws {
+        let peer = try ScriptedGateway()
+        let worker = try self.worker(peer, script: "exit \(status)")
+        try peer.wake("w1", Self.task("processing"))
+        #expect(try peer.request("/v1/wakes/w1") == #"{"success":\#(status == 0)}"#)
+        if status != 0 { try self.says(worker, "the command of wake w1 ended with exit status \(status)") }
+        try self.stop(worker)
+    }
+
+    @Test("A command finds its task or session in its environment, and nothing of another's")
+    func environment() throws {
+        let peer = try ScriptedGateway()
+        let script = #"""
+            echo "$WAKEGATE_KIND|$WAKEGATE_TASK|$WAKEGATE_SESSION|$WAKEGATE_COUNT|$WAKEGATE_ATTEMPT|$WAKEGATE_DEVICE"
+            echo "$WAKEGATE_TITLE|$WAKEGATE_SUBTITLE|$WAKEGATE_PROGRESS_FD|$WAKEGATE_COALESCED|$(cat)"
+            """#
+        let inherited = ["env", "WAKEGATE_TASK=x", "WAKEGATE_SESSION=x", "WAKEGATE_COUNT=x", "WAKEGATE_TITLE=x"]
+        let launcher = inherited + ["WAKEGATE_SUBTITLE=x", "WAKEGATE_PROGRESS_FD=x", "WAKEGATE_COALESCED=x"]
+        let worker = try self.worker(peer, script: script, under: launcher)
+        try peer.wake("w1", Self.task("appRefresh"))
+        #expect(try worker.line() == "w1 appRefresh|com.example.a|||2|ab")
+        #expect(try worker.line() == "w1 ||||")
+        try peer.request("/v1/wakes/w1")
+        try peer.wake("w2", Self.task("continued", #","title":"Export","subtitle":"all of it""#))
+        #expect(try worker.line() == "w2 continued|com.example.a|||2|ab")
+        #expect(try worker.line() == "w2 Export|all of it|3||")
+        try peer.request("/v1/wakes/w2")
+        try peer.wake("w3", #""kind":"urlSession","session":"photos","count":4,"attempt":1,"timeLeft":60000"#)
+        #expect(try worker.line() == "w3 urlSession||photos|4|1|ab")
+        #expect(try worker.line() == "w3 ||||")
+        #expect(try peer.request("/v1/wakes/w3") == #"{"success":true}"#)
+        try self.stop(worker)
+    }
+
+    @Test("Progress is told as the command tells it, and the last of it before the outcome", arguments: ["bash", "sh"])
+    func progress(shell: String) throws {
+        let peer = try ScriptedGateway()
+        let script = """
+            exec \(shell) -c 'echo "progress 10/100 Exporting" >&$WAKEGATE_PROGRESS_FD
+            until [ -e go ]; do tail -n 0 /dev/null; done
+            printf "progress 50/100\\nprogress 99/100 nearly\\nprogress 100/100" >&$WAKEGATE_PROGRESS_FD'
+            """
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let worker = try self.worker(peer, script: "cd \(folder.path); \(script)")
+        try peer.wake("w1", Self.task("continued"))
+        #expect(try peer.request("/w1/progress") == #"{"completed":10,"total":100,"subtitle":"Exporting"}"#)
+        try Data().write(to: folder.appendingPathComponent("go"))
+        // The line without an end is none.
+        #expect(try peer.request("/w1/progress") == #"{"completed":99,"total":100,"subtitle":"nearly"}"#)
+        #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
+        try self.stop(worker)
+    }
+
+    @Test("A command that floods its progress is told of once a second, and others run meanwhile")
+    func flood() throws {
+        let peer = try ScriptedGateway()
+        let script = """
+            [ $WAKEGATE_KIND = continued ] || exit 0
+            for n in {1..100000}; do echo "progress $n/100000"; done >&$WAKEGATE_PROGRESS_FD; echo done
+            """
+        let worker = try self.worker(peer, ["--slots", "2"], script: script)
+        let begin = ContinuousClock.now
+        try peer.wake("w1", Self.task("continued"))
+        try peer.request("/w1/progress")
+        try peer.wake("w2", Self.task("appRefresh"))
+        var bodies: [String] = []
+        var outcomes: Set<String> = []
+        while outcomes.count < 2 {
+            let line = try #require(try peer.process.line())
+            let words = line.split(separator: " ", maxSplits: 2).map(String.init)
+            if words[1].hasSuffix("/progress") { bodies.append(words[2]) } else { outcomes.insert(words[1]) }
+        }
+        let seconds = Double((ContinuousClock.now - begin).components.seconds)
+        #expect(outcomes == ["/v1/wakes/w1", "/v1/wakes/w2"])
+        #expect(bodies.last == #"{"completed":100000,"total":100000}"#)
+        // The first was taken above, and the last comes with the end.
+        #expect(Double(bodies.count) <= seconds + 2, "\(bodies)")
+        #expect(try worker.line() == "w1 done")
+    }
+
+    @Test("What is no progress is named once, and does no harm")
+    func faults() throws {
+        let peer = try ScriptedGateway()
+        let script = """
+            { echo hello; head -c 3000 /dev/zero; echo; echo again; echo "progress 1/1"; } >&$WAKEGATE_PROGRESS_FD
+            """
+        let worker = try self.worker(peer, script: script)
+        try peer.wake("w1", Self.task("continued"))
+        #expect(try peer.request("/w1/progress") == #"{"completed":1,"total":1}"#)
+        #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
+        try self.says(worker, #"the command of wake w1 said "hello" as its progress"#)
+        #expect(!worker.errors.contains("again"))
+    }
+
+    @Test("Progress moves the deadline: a command runs on past the one that its wake came with")
+    func deadline() throws {
+        let peer = try ScriptedGateway()
+        // A minute after the deadline that wakes here have, which is 1.
+        try peer.process.write(#"progress {"deadline":60001}"#)
+        let script = """
+            trap 'exit 9' TERM; echo "progress 1/2" >&$WAKEGATE_PROGRESS_FD
+            until [ $SECONDS -ge 6 ]; do read -t 0.2 <> <(:); done
+            """
+        let worker = try self.worker(peer, script: script)
+        let wake = #""kind":"continued","task":"com.example.a","timeLeft":4000"#
+        try peer.wake("w1", wake)
+        try peer.request("/w1/progress")
+        #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
+        try self.stop(worker)
+    }
+
+    @Test(
+        "A task whose conditions have gone gets SIGTERM, and the reason is said",
+        arguments: ["conditions", "operator"]
+    )
+    func expiration(reason: String) throws {
+        let peer = try ScriptedGateway()
+        let script = "trap 'echo stopped; exit 0' TERM; echo running; while :; do read -t 1 <> <(:); done"
+        let worker = try self.worker(peer, script: script)
+        try peer.wake("w1", Self.task("processing"))
+        #expect(try worker.line() == "w1 running")
+        try peer.event("expired", #"{"wake":"w1","reason":"\#(reason)"}"#)
+        #expect(try worker.line() == "w1 stopped")
+        try self.says(worker, "wake w1 is over: \(reason), ")
+    }
+
+    @Test("Each change of conditions is a line, and a stream that ends is subscribed to again")
+    func watch() throws {
+        let peer = try ScriptedGateway()
+        let token = String(repeating: "ab", count: 32)
+        let line = ["device", "watch", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t"]
+        let watch = try ChildProcess(RunningGateway.program, line + ["--device", token])
+        let path = "/v1/topics/t/wakes?slots=1&push=0&conditions=1&name=device%20watch&device=\(token)"
+        #expect(try peer.path("/wakes") == path)
+        try self.says(watch, "subscribed")
+        let change = #"{"device":"\#(token)","appState":"active","batteryLevel":0.5}"#
+        try peer.event("conditions", change)
+        #expect(try watch.line() == change)
+        try peer.endStream()
+        #expect(try peer.path("/wakes") == path)
+        try self.says(watch, "subscribing again in")
+        try peer.event("conditions", change)
+        #expect(try watch.line() == change)
+        try self.stop(watch)
+    }
+}
