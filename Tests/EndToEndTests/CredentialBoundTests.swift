@@ -65,6 +65,32 @@ struct CredentialBoundTests {
         next.process.send(SIGKILL)
     }
 
+    @Test("A bearer token's submission too many of a minute is answered 429, and another token's is not")
+    func submissions() throws {
+        let gateway = try ServedGateway(["--set", "limits.submissionsPerCredentialMax=1"])
+        let path = "/v1/devices/\(self.devices[0])/tasks"
+        let body = #"{"identifier":"com.example.credentials.refresh","kind":"appRefresh"}"#
+        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let (other, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        func submit(_ token: String) throws -> Answer {
+            try gateway.ask(.edge, "POST", path, token: token, body: body)
+        }
+        let device = "/v1/devices/\(self.devices[0])"
+        let registration = #"{"topic":"\#(self.topic)"}"#
+        #expect(try gateway.ask(.edge, "PUT", device, token: token, body: registration).status == 201)
+        // No task is permitted unless the configuration names it: what is refused is counted as well.
+        #expect(try submit(token).reason == "NotPermitted")
+        var refused = try submit(token)
+        // The minute may have ended in between.
+        if refused.status != 429 { refused = try submit(token) }
+        #expect(refused.status == 429 && refused.reason == "TooManyRequests")
+        #expect(refused.headers["retry-after"] == "60")
+        #expect((refused.value("message") as? String)?.contains("limits.submissionsPerCredentialMax") == true)
+        #expect(try submit(other).reason == "NotPermitted")
+        let stats = try gateway.ask(.admin, "GET", "/v1/stats")
+        #expect((stats.integer("limits", "submissionsPerCredentialMax") ?? 0) >= 1)
+    }
+
     @Test("A stream too many that names a device is answered 429, and one that names another device is not")
     func streamsOfDevice() throws {
         let gateway = try RunningGateway(["--set", "limits.streamsPerDeviceMax=1"])

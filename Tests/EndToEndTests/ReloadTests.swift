@@ -340,6 +340,21 @@ struct ReloadTests {
         withExtendedLifetime(worker) {}
     }
 
+    @Test("A bound of submissions that is read anew holds for the next of them, and is lifted likewise")
+    func submissions() throws {
+        let gateway = try ReloadingGateway(Self.open)
+        func reason() throws -> String? {
+            try gateway.served.ask(.edge, "POST", "/v1/devices/\(self.token)/tasks", body: "{}").reason
+        }
+        for _ in 0..<3 { #expect(try reason() == "BadTaskRequest") }
+        try gateway.write(["limits": ["submissionsPerCredentialMax": 1]])
+        #expect(try gateway.answer().keys("changed") == ["limits.submissionsPerCredentialMax"])
+        try gateway.served.eventually("one too many") { try reason() == "TooManyRequests" }
+        try gateway.write(["limits": nil])
+        #expect(try gateway.answer().status == 200)
+        #expect(try reason() == "BadTaskRequest")
+    }
+
     @Test("Authorities in a file that is named no more are not looked at again")
     func formerAuthorities() throws {
         let (old, new, third) = (try TestAuthority("Old"), try TestAuthority("New"), try TestAuthority("Third"))

@@ -34,6 +34,10 @@ struct RoleRouteTests {
     private static let device = String(repeating: "a1", count: 32)
     private static let unknown = String(repeating: "b2", count: 32)
     private static let newData = #"{"result":"newData"}"#
+    private static let task = #"{"identifier":"com.example.refresh","kind":"appRefresh"}"#
+    private static let progress = #"{"completed":1,"total":2}"#
+    /// Who may do it is asked before what is permitted.
+    private static let permission = ["--set", "topics.\(topic).tasks=['com.example.*']"]
     private static let registration = #"{"token":"\#(Self.device)"}"#
 
     /// `WAKE` stands for a wake of the device that is in flight.
@@ -45,6 +49,16 @@ struct RoleRouteTests {
         Row("PATCH /v1/devices/\(device)/conditions", body: #"{"charging":true}"#, 404, 404, 200, 200, 200),
         Row("PATCH /v1/devices/\(unknown)/conditions", body: #"{"charging":true}"#, 404, 404, 404, 404, 404),
         Row("POST /v1/wakes/\(String(repeating: "0", count: 32))", body: newData, 404, 404, 404, 404, 404),
+        Row("POST /v1/devices/\(device)/tasks", body: task, 404, 404, 201, 201, 201),
+        Row("POST /v1/devices/\(unknown)/tasks", body: task, 404, 404, 404, 404, 404),
+        Row("GET /v1/devices/\(device)/tasks", 404, 404, 200, 200, 200),
+        Row("GET /v1/devices/\(unknown)/tasks", 404, 404, 404, 404, 404),
+        Row("DELETE /v1/devices/\(device)/tasks/com.example.none", 404, 404, 204, 204, 204),
+        Row("DELETE /v1/devices/\(unknown)/tasks", 404, 404, 404, 404, 404),
+        Row("POST /v1/devices/\(device)/sessions/s", body: #"{"finished":1}"#, 404, 404, 202, 202, 202),
+        Row("POST /v1/devices/\(unknown)/sessions/s", body: #"{"finished":1}"#, 404, 404, 404, 404, 404),
+        Row("GET /v1/topics/\(topic)/resources", 403, 403, 200, 200, 200),
+        Row("POST /v1/wakes/WAKE/progress", body: progress, 404, 404, 409, 409, 409),
         Row("POST /v1/wakes/WAKE/extend", 404, 404, 200, 200, 200),
         Row("POST /v1/wakes/\(String(repeating: "0", count: 32))/extend", 404, 404, 404, 404, 404),
         Row("POST /v1/streams/9-9-9-9/drain", 404, 404, 404, 404, 404),
@@ -70,6 +84,11 @@ struct RoleRouteTests {
         Row("GET /v1/devices/\(unknown)/events", 403, 404, 403, 404, 404),
         Row("POST /v1/devices/\(device)/what-if", body: #"{"policy":{}}"#, 403, 404, 403, 200, 200),
         Row("POST /v1/devices/\(unknown)/what-if", body: #"{"policy":{}}"#, 403, 404, 403, 404, 404),
+        Row("GET /v1/tasks", 403, 200, 403, 200, 200),
+        Row("POST /v1/devices/\(device)/tasks", body: task, 403, 404, 403, 201, 201),
+        Row("GET /v1/devices/\(device)/tasks", 403, 404, 403, 200, 200),
+        Row("POST /v1/devices/\(device)/tasks/com.example.refresh/simulate-launch", 403, 404, 403, 409, 409),
+        Row("POST /v1/devices/\(device)/tasks/com.example.refresh/simulate-expiration", 403, 404, 403, 409, 409),
         Row("GET /v1/samples", 403, 403, 403, 403, 200),
         // The history knows pushes without their topics.
         Row("GET /v1/pushes/unknown", 403, 403, 403, 403, 404),
@@ -126,7 +145,7 @@ struct RoleRouteTests {
     @Test("Every route of workers, on both listeners", arguments: [ServedGateway.Listener.edge, .plain])
     func workers(listener: ServedGateway.Listener) throws {
         // One wake for all rows, however slow the machine is.
-        let gateway = try ServedGateway(["--set", "policy.executionWindow=300"])
+        let gateway = try ServedGateway(Self.permission + ["--set", "policy.executionWindow=300"])
         let tokens = try self.tokens(gateway)
         let worker = try gateway.worker(Self.topic, token: tokens[.worker])
         let registered = try gateway.ask(.admin, "POST", "/v1/topics/\(Self.topic)/devices", body: Self.registration)
@@ -159,7 +178,7 @@ struct RoleRouteTests {
     @Test("Every route of workers, with client certificates: a provider's may none, a worker's what its topics allow")
     func certificates() throws {
         let authority = try TestAuthority()
-        let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])
+        let gateway = try ServedGateway(Self.permission + ["--set", "tls.clientCA=\(authority.certificate)"])
         let certificates: [(caller: Caller?, file: String)] = [
             (nil, try authority.issue("/UID=\(Self.topic)")),
             (.otherWorker, try authority.issue("/OU=worker/UID=\(Self.otherTopic)")),
@@ -238,7 +257,7 @@ struct RoleRouteTests {
 
     @Test("Every route of operators, on an address that other machines reach")
     func operators() throws {
-        let gateway = try ServedGateway()
+        let gateway = try ServedGateway(Self.permission)
         let tokens = try self.tokens(gateway)
         for (topic, device) in [(Self.topic, Self.device), (Self.otherTopic, String(repeating: "c3", count: 32))] {
             let body = #"{"token":"\#(device)"}"#

@@ -105,12 +105,14 @@ final class RunningGateway {
     }
 
     /// A worker that is nothing but `curl -N`; it has been subscribed when this returns.
-    func curlWorker(topic: String, plain: Bool = false) throws -> EventStream {
+    ///
+    /// - Parameter query: what stands behind the query's first parameters.
+    func curlWorker(topic: String, plain: Bool = false, query: String = "") throws -> EventStream {
         let url = plain ? "http://\(self.plain)" : "https://\(self.edge)"
         var options = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer"]
         if !plain { options += ["--http2", "--cacert", self.certificateAuthority] }
         let before = try self.stats().integer("workers", "connected") ?? 0
-        let path = "/v1/topics/\(topic)/wakes?slots=4&name=curl"
+        let path = "/v1/topics/\(topic)/wakes?slots=4&name=curl\(query)"
         let stream = EventStream(try ChildProcess("curl", options + ["\(url)\(path)"]))
         try self.eventually("a worker") { try self.stats().integer("workers", "connected") == before + 1 }
         return stream

@@ -24,7 +24,8 @@ enum FolderLayers {
         "Gateway": ["Reload", "Process"],
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "CommandLineTool": [
-            "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Keys", "Token", "Client", "Tasks",
+            "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Keys", "Token", "Client",
+            "Tasks",
             "Faults", "Worker", "Stats", ".",
         ],
         "WakeGateTestKit": [".", "Certificates", "Disk", "Faults", "Journal", "Traces"],

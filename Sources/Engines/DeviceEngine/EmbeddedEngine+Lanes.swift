@@ -74,7 +74,7 @@ extension EmbeddedEngine {
         let gauges = row.gauges(lanes, at: self.now, parameters)
         if gauges != row.counted {
             self.count(record.topic) { $0.change(from: row.counted, to: gauges) }
-            self.taskBytes.change(by: gauges.bytes - row.counted.bytes, record.topic)
+            self.taskMemory.change(by: gauges.bytes - row.counted.bytes, record.topic)
             row.counted = gauges
         }
         self.derivePush(device, record, isReady: lanes.isPushLaunchable(at: self.now, parameters))

@@ -135,11 +135,11 @@ extension EmbeddedEngine {
         if count > 0, self.topics.books(topic).requestCount >= configuration.taskRequestsPerTopicMax {
             return .taskTopicPercentMax
         }
-        if bytes > 0, self.taskBytes.bytes(topic) + bytes > configuration.taskBytesPerTopicMax {
+        if bytes > 0, self.taskMemory.bytes(topic) + bytes > configuration.taskBytesPerTopicMax {
             return .taskTopicPercentMax
         }
         if count > 0, self.totals.requestCount >= configuration.taskRequestsMax { return .taskRequestsMax }
-        return bytes > 0 && self.taskBytes.bytes + bytes > configuration.taskBytesMax ? .taskBytesMax : nil
+        return bytes > 0 && self.taskMemory.bytes + bytes > configuration.taskBytesMax ? .taskBytesMax : nil
     }
 }
 

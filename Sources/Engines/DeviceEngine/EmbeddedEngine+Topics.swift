@@ -17,7 +17,7 @@ extension EmbeddedEngine {
     func makeRoomForTopics() {
         self.ready.grow(topicCount: self.topics.count)
         self.memory.grow(topicCount: self.topics.count)
-        self.taskBytes.grow(topicCount: self.topics.count)
+        self.taskMemory.grow(topicCount: self.topics.count)
     }
 
     /// Whether a subscription may make the topic of this name.

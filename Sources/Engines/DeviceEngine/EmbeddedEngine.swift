@@ -24,7 +24,7 @@ package final class EmbeddedEngine {
     /// The memory of pushes.
     var memory = ContentMemory()
     /// The memory of requests and sessions.
-    var taskBytes = TaskMemory()
+    var taskMemory = TaskMemory()
     var traces = TraceJoiner()
     /// What the history is to hear.
     var events: EventQueue
@@ -121,6 +121,12 @@ extension EmbeddedEngine {
 
     /// The bytes of pushes that may wait or be in flight.
     package var contentBytesMax: Int { self.configuration.pendingBytesMax }
+
+    /// The memory of what requests and sessions are named and entitled.
+    package var taskBytes: Int { self.taskMemory.bytes }
+
+    /// The bytes that requests and sessions may have for that.
+    package var taskBytesMax: Int { self.configuration.taskBytesMax }
 
     /// How many wakes are known by their ids, in flight or ended, and how many devices have ended ones.
     package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }

@@ -292,7 +292,8 @@ extension APIError {
 
     /// - `limit`: the bound that was met, by its name in the configuration.
     package static func tooOften(limit: String) -> APIError {
-        let message = "This token, certificate or address has asked as often this minute as limits.\(limit) allows; "
+        let message =
+            "This token, certificate or address has asked as often this minute as limits.\(limit) allows; "
             + "ask again in the next."
         return APIError(429, "TooManyRequests", message)
     }

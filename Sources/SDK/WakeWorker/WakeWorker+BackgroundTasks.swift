@@ -3,7 +3,7 @@ extension WakeWorker {
     ///
     /// A handler that returns has succeeded, and one that throws has failed. The task it runs in is cancelled at its
     /// expiration, of which ``BackgroundTaskContext/expirationReason`` says why. It is called for every launch of its
-    /// identifier, whatever kind the request has.
+    /// identifier, whatever kind the request has, but for `continued`, whose progress it has no way to tell.
     ///
     /// - Parameters:
     ///   - task: what it handles.

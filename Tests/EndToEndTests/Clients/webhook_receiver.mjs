@@ -5,7 +5,8 @@
 // writes is {"port": ...}, each further one a request that has come.
 //
 // A push's payload has a list `replies`: the first time its device is woken the first is given, and so on; the last
-// stays. A reply is a result, a status, `head` with a number of header fields, or one of the words below.
+// stays. A reply is a result, a status, `head` with a number of header fields, or one of the words below. A task's reply,
+// or a session's, is what stands behind the last full stop of its name.
 import fs from "node:fs";
 import http2 from "node:http2";
 
@@ -35,7 +36,8 @@ function answer(stream, headers, body) {
   const wake = JSON.parse(body);
   const count = seen.get(wake.device) ?? 0;
   seen.set(wake.device, count + 1);
-  const replies = wake.payload?.replies ?? ["newData"];
+  const name = wake.task ?? wake.session ?? "newData";
+  const replies = wake.payload?.replies ?? [name.split(".").at(-1)];
   const reply = replies[Math.min(count, replies.length - 1)];
   const peer = settings.clientCA ? stream.session.socket.getPeerCertificate().subject.CN : null;
   say({ path: headers[":path"], headers: { ...headers }, body, session: stream.session.number, peer, reply });
@@ -45,6 +47,7 @@ function answer(stream, headers, body) {
   };
   switch (reply) {
     case "newData": case "noData": case "failed": return respond(200, JSON.stringify({ result: reply }));
+    case "success": case "failure": return respond(200, JSON.stringify({ success: reply === "success" }));
     case "silence": return stream.on("close", () => say({ closed: wake.wake }));
     case "cut": return stream.session.destroy();
     case "garbage": return respond(200, "ok");

@@ -134,7 +134,9 @@ struct TaskRestoreTests {
             let next = EngineRig(EngineRig.permitting(), start: rig.now, seed: 99)
             do {
                 for (key, content) in damaged {
-                    try content.withByteView { bytes throws(StoreError) in try next.engine.restore(key, bytes) }
+                    var buffer = ByteBuffer()
+                    buffer.append(content)
+                    try next.engine.restore(key, buffer.view)
                 }
                 try next.engine.finishRestoring(now: rig.instant)
             } catch { continue }

@@ -232,8 +232,8 @@ extension RequestLedger {
         self.devices[token]?.waiting = []
         for index in self[token].inFlight.indices {
             self.devices[token]?.inFlight[index].isOfRemovedDevice = true
-            let held = holds(self[token].inFlight[index].item)
-            self.devices[token]?.inFlight[index].tolerated.formUnion(held)
+            let tolerated = holds(self[token].inFlight[index].item)
+            self.devices[token]?.inFlight[index].tolerated.formUnion(tolerated)
         }
     }
 }

@@ -12,6 +12,7 @@ struct FuzzTarget: Sendable, CustomStringConvertible {
     static let all = [
         FuzzTarget(name: "bearer-token", check: BearerTokenTarget.check),
         FuzzTarget(name: "certificate-topics", check: CertificateTopicsTarget.check),
+        FuzzTarget(name: "command-progress", check: CommandProgressTarget.check),
         FuzzTarget(name: "configuration", check: ConfigurationTarget.check),
         FuzzTarget(name: "event-stream", check: EventStreamTarget.check),
         FuzzTarget(name: "field-blocks", check: FieldBlockTarget.check),
@@ -26,6 +27,7 @@ struct FuzzTarget: Sendable, CustomStringConvertible {
         FuzzTarget(name: "provider-token", check: ProviderTokenTarget.check),
         FuzzTarget(name: "push", check: PushRequestTarget.check),
         FuzzTarget(name: "records", check: RecordTarget.check),
+        FuzzTarget(name: "task-moment", check: TaskMomentTarget.check),
         FuzzTarget(name: "trace", check: TraceTarget.check),
     ]
 }

@@ -26,7 +26,8 @@ enum PathTarget {
     private static func match(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> String {
         switch OperationTable.gateway.match(method: method, path: path, on: role) {
         case .notFound: "not found"
-        case .found(let operation, let parameters): "\(operation.name) of \(path[parameters.first].array), \(path[parameters.second].array)"
+        case .found(let operation, let parameters):
+            "\(operation.name) of \(path[parameters.first].array), \(path[parameters.second].array)"
         case .methodNotAllowed(let allow): "allows \(allow)"
         }
     }

@@ -134,6 +134,34 @@ struct LoopHandlerTests {
         }
     }
 
+    @Test(
+        "Whoever asks more often in a minute than may be is refused, by name and with a time, whatever was asked",
+        arguments: [
+            ("POST /v1/devices/\(ServedLoop.device)/tasks", "submissionsPerCredentialMax"),
+            ("POST /v1/devices/\(ServedLoop.device)/sessions/downloads", "submissionsPerCredentialMax"),
+            ("POST /v1/wakes/0123456789abcdef0123456789abcdef/progress", "progressPerCredentialMax"),
+        ]
+    )
+    func rates(request: String, limit: String) throws {
+        let loop = try ServedLoop { configuration in
+            configuration.limits.submissionsPerCredentialMax = 2
+            configuration.limits.progressPerCredentialMax = 2
+        }
+        // A minute that ends in between begins anew: the fifth at the latest is one too many.
+        var refused: HTTPResponse?
+        for _ in 0..<5 where refused == nil {
+            let answer = try loop.ask(request, body: "{}")
+            if answer.status == 429 { refused = answer }
+        }
+        let answer = try #require(refused)
+        #expect(self.reason(answer) == "TooManyRequests" && answer.header("retry-after") == "60")
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("limits.\(limit)"))
+        let count = try #require(GatewayCountedLimit(rawValue: limit))
+        #expect(loop.shared.tally.times(count) == 1)
+        // Others ask as often: who reads the list is not counted.
+        #expect(try loop.ask("GET /v1/devices/\(ServedLoop.device)/tasks").status != 429)
+    }
+
     // MARK: Watchers
 
     @Test("As many watch as may, and each is greeted")

@@ -91,13 +91,19 @@ struct TaskOperationTests {
             (#"{"identifier": "", "kind": "appRefresh"}"#, "identifier is \"\""),
             (#"{"identifier": "a", "kind": "urlSession"}"#, #"kind is "urlSession"; it takes one of "appRefresh""#),
             (#"{"identifier": "a", "kind": 1}"#, "kind is 1"),
-            (#"{"identifier": "a", "kind": "appRefresh", "titel": "x"}"#, "titel is not a field of a request; did you mean title?"),
+            (
+                #"{"identifier": "a", "kind": "appRefresh", "titel": "x"}"#,
+                "titel is not a field of a request; did you mean title?"
+            ),
             (#"{"identifier": "a", "kind": "appRefresh", "title": "x"}"#, "title is a field of continued alone"),
             (
                 #"{"identifier": "a", "kind": "continued", "requiresExternalPower": true}"#,
                 "requiresExternalPower is a field of processing alone"
             ),
-            (#"{"identifier": "a", "kind": "processing", "strategy": "fail"}"#, "strategy is a field of continued alone"),
+            (
+                #"{"identifier": "a", "kind": "processing", "strategy": "fail"}"#,
+                "strategy is a field of continued alone"
+            ),
             (#"{"identifier": "a", "kind": "appRefresh", "earliestBegin": 1.5}"#, "earliestBegin is 1.5"),
             (#"{"identifier": "a", "kind": "appRefresh", "earliestBegin": -1}"#, "earliestBegin is -1"),
             (#"{"identifier": "a", "kind": "appRefresh", "earliestBegin": "soon"}"#, #"earliestBegin is "soon""#),
@@ -106,7 +112,10 @@ struct TaskOperationTests {
                 #"{"identifier": "a", "kind": "processing", "requiresNetworkConnectivity": 1}"#,
                 "requiresNetworkConnectivity is 1; it takes true or false"
             ),
-            (#"{"identifier": "a", "kind": "continued", "strategy": "now"}"#, #"strategy is "now"; it takes one of "queue", "fail""#),
+            (
+                #"{"identifier": "a", "kind": "continued", "strategy": "now"}"#,
+                #"strategy is "now"; it takes one of "queue", "fail""#
+            ),
             (#"{"identifier": "a", "kind": "continued", "title": 5}"#, "title is 5"),
             (#"{"identifier": "a", "kind": "continued", "resources": ["a b"]}"#, "resources is a list"),
             (#"{"identifier": "a", "kind": "continued", "resources": "gpu"}"#, "resources is \"gpu\""),
@@ -122,8 +131,10 @@ struct TaskOperationTests {
     func paths() throws {
         guard case .cancelTask(_, let one?)? = try self.served("DELETE \(Self.device)/tasks/a.b").asked?.verb,
             case .cancelTask(_, nil)? = try self.served("DELETE \(Self.device)/tasks").asked?.verb,
-            case .simulateTaskLaunch(_, let launched)? = try self.served("POST \(Self.device)/tasks/a.b/simulate-launch")
-                .asked?.verb,
+            case .simulateTaskLaunch(_, let launched)? = try self.served(
+                "POST \(Self.device)/tasks/a.b/simulate-launch"
+            )
+            .asked?.verb,
             case .transfersFinished(_, let finished)? = try self.served(
                 "POST \(Self.device)/sessions/up",
                 #"{"finished": 100000, "id": "é"}"#
@@ -154,7 +165,8 @@ struct TaskOperationTests {
     @Test("All tasks are asked for by topic, kind and state")
     func questions() throws {
         guard case .tasks(let all)? = try self.served("GET /v1/tasks").asked?.verb,
-            case .tasks(let some)? = try self.served("GET /v1/tasks?state=running&kind=urlSession&topic=a.b").asked?.verb
+            case .tasks(let some)? = try self.served("GET /v1/tasks?state=running&kind=urlSession&topic=a.b").asked?
+                .verb
         else {
             Issue.record("a question is not understood")
             return
@@ -175,7 +187,8 @@ struct TaskOperationTests {
     func results() throws {
         let desk = try OperationDesk(asksAnybody: false)
         func report(_ body: String) -> WakeReport? {
-            guard case .report(_, let report)? = desk.serve("POST \(Self.wake)", on: .edge, body: body).asked?.verb else {
+            guard case .report(_, let report)? = desk.serve("POST \(Self.wake)", on: .edge, body: body).asked?.verb
+            else {
                 return nil
             }
             return report

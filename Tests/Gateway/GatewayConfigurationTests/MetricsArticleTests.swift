@@ -26,10 +26,11 @@ struct MetricsArticleTests {
     }
 
     private static func row(_ metric: Metric) -> String {
-        "| `\(metric.name)` | \(metric.kind.rawValue) | \(metric.label.map { "`\($0)`" } ?? "") | \(metric.help) |"
+        let labels = metric.labels.map { "`\($0)`" }.joined(separator: ", ")
+        return "| `\(metric.name)` | \(metric.kind.rawValue) | \(labels) | \(metric.help) |"
     }
 
-    @Test("The article's table has every metric with its type, label and help, in their order, and no other")
+    @Test("The article's table has every metric with its type, labels and help, in their order, and no other")
     func table() throws {
         let article = try self.text(Self.article)
         let wanted = Metric.all.map { Self.row($0) }

@@ -1,4 +1,5 @@
 import Answers
+import DeviceEngine
 import Foundation
 import LaunchPolicy
 import Settings
@@ -39,6 +40,23 @@ struct WebhookConfigurationTests {
         #expect(changed.webhooks["c.policy"]?.url == "https://c.example/")
         #expect(changed.webhooks["webhook"] == nil && changed.topicPolicies["webhook"]?.maxPenalty == 1)
         #expect(try Self.load().webhooks.isEmpty)
+    }
+
+    @Test("The tasks and sessions that it takes are named in the file and on the command line, none by default")
+    func patterns() throws {
+        let text = "{topics: {t: {webhook: {url: 'https://a.example/', tasks: ['a.b', 'a.*'], sessions: ['s']}}}}"
+        let webhook = try #require(try Self.load(text).webhooks["t"])
+        #expect(webhook.tasks.map(\.text) == ["a.b", "a.*"] && webhook.sessions.map(\.text) == ["s"])
+        let changed = try Self.load(text, ["topics.t.webhook.tasks=[]", "topics.t.tasks=['a.b']"])
+        #expect(changed.webhooks["t"]?.tasks == [] && changed.webhooks["t"]?.sessions.count == 1)
+        #expect(changed.permittedTasks["t"]?.map(\.text) == ["a.b"])
+        let none = try #require(try Self.load("{topics: {t: {webhook: {url: 'https://a.example/'}}}}").webhooks["t"])
+        #expect(none.tasks.isEmpty && none.sessions.isEmpty)
+        for value in ["'a'", "['a b']", "['a', 'a']", "['*']", "[5]"] {
+            #expect(throws: ConfigurationError.self, "\(value)") {
+                try Self.load("{topics: {t: {webhook: {url: 'https://a.example/', tasks: \(value)}}}}")
+            }
+        }
     }
 
     @Test(

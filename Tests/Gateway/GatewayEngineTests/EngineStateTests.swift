@@ -73,6 +73,7 @@ struct EngineStateTests {
         case push, dryRun
         case subscribe, report, extend, drainStream
         case register, unregister, conditions, simulateLaunch, simulateExpiration
+        case submit, cancel, finish, progress, listTasks, allTasks, resources, simulateTaskLaunch
         case explain, devicePushes, deviceEvents, way, statistics, topicStatistics, topics, readiness, metrics
 
         func ask(_ number: Int, _ wake: WakeID, _ requests: Requests) {
@@ -88,6 +89,14 @@ struct EngineStateTests {
             case .conditions: requests.conditions(number, 2) { $0.charging = true }
             case .simulateLaunch: requests.simulateLaunch(number, 2)
             case .simulateExpiration: requests.simulateExpiration(number, 1)
+            case .submit: requests.submit(number, 2, "a")
+            case .cancel: requests.cancel(number, 2, "a")
+            case .finish: requests.finish(number, 2, "s")
+            case .progress: requests.progress(number, wake, 1)
+            case .listTasks: requests.listTasks(number, 2)
+            case .allTasks: requests.allTasks(number)
+            case .resources: requests.resources(number)
+            case .simulateTaskLaunch: requests.simulateLaunch(number, 2, of: "a")
             case .explain: requests.explain(number, 1)
             case .devicePushes: requests.devicePushes(number, 1)
             case .deviceEvents: requests.deviceEvents(number, 1)
@@ -109,6 +118,13 @@ struct EngineStateTests {
             case .register: (201, 201, 503)
             case .simulateLaunch: (202, 409, 503)
             case .simulateExpiration: (202, 202, 503)
+            // Nothing is permitted there.
+            case .submit: (403, 503, 503)
+            case .cancel: (204, 204, 503)
+            case .finish: (202, 503, 503)
+            case .progress, .simulateTaskLaunch: (409, 409, 503)
+            case .resources: (200, 200, 503)
+            case .listTasks, .allTasks: (200, 200, 200)
             case .explain, .devicePushes, .deviceEvents, .way: (200, 200, 200)
             case .statistics, .topicStatistics, .topics, .metrics: (200, 200, 200)
             }

@@ -114,7 +114,11 @@ struct EventLogTests {
     @Test("A place is read as it is written, and nothing else is one")
     func places() {
         for text in ["0.1", "1795249122000.12", "-5.3"] { #expect(EventPlace(text)?.text == text) }
-        for text in ["", ".", "1", "1.", ".1", "1.0", "1.-1", "1.2.3", "x.1", "1.x", "99999999999999999999.1"] {
+        let others = [
+            "", ".", "1", "1.", ".1", "1.0", "1.-1", "1.2.3", "x.1", "1.x", "+1.1", "1.01", "1.+1",
+            "1000000000000000000.1",
+        ]
+        for text in others {
             #expect(EventPlace(text) == nil, "\(text)")
         }
     }

@@ -23,7 +23,7 @@ struct MetricsTests {
             #expect(reading.kinds[metric.name] == metric.kind.rawValue)
             #expect(reading.helps[metric.name] == metric.help)
             let labels = Set(reading.samples(of: metric.name).flatMap { $0.labels.keys }).subtracting(["le"])
-            #expect(labels.isSubset(of: metric.label.map { [$0] } ?? []), "\(metric.name): \(labels)")
+            #expect(labels.isSubset(of: metric.labels), "\(metric.name): \(labels)")
         }
         #expect(Set(Metric.all.map(\.name)).count == Metric.all.count)
     }

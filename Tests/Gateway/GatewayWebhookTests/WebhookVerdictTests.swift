@@ -94,7 +94,9 @@ struct WebhookVerdictTests {
         var error = HTTPClientError(.unreachable, "no connection")
         #expect(WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "no connection", retryAfter: nil))
         error.detail = "Connection refused"
-        #expect(WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "Connection refused", retryAfter: nil))
+        #expect(
+            WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "Connection refused", retryAfter: nil)
+        )
         error.mayHaveArrived = true
         #expect(WebhookVerdict(.failure(error), of: .push) == .lost(cause: "Connection refused"))
         let large = HTTPClientError(.tooLarge, "the answer is too large")

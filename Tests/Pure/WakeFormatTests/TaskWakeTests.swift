@@ -43,6 +43,26 @@ struct TaskWakeTests {
         #expect(try Self.text(of: subtitled, kind) == begin + time + #","subtitle":"c"}"#)
     }
 
+    @Test("A continued task that is launched again says from what it goes on")
+    func resumed() throws {
+        func end(_ resumption: Wake.Resumption?) throws -> String {
+            let work = Wake.Work.task(ByteView("a"), title: ByteView("b"), resumption: resumption)
+            let text = try Self.text(of: work, .continued)
+            return String(try #require(text.split(separator: #""timeLeft":29999,"#).last))
+        }
+        #expect(try end(nil) == #""title":"b"}"#)
+        #expect(try end(.nothingTold) == #""title":"b","resumedFrom":null}"#)
+        let plain = Wake.Resumption.progress(completed: 3, total: .max, title: ByteView(), subtitle: ByteView())
+        #expect(
+            try end(plain) == #""title":"b","resumedFrom":{"completed":3,"total":18446744073709551615}}"#
+        )
+        let told = Wake.Resumption.progress(completed: 0, total: 1, title: ByteView("c"), subtitle: ByteView("d"))
+        #expect(
+            try end(told)
+                == #""title":"b","resumedFrom":{"completed":0,"total":1,"title":"c","subtitle":"d"}}"#
+        )
+    }
+
     @Test("A session's wake has its name and its count")
     func session() throws {
         let expected =

@@ -3,8 +3,8 @@ package import Answers
 package import HTTPTransport
 package import Settings
 
-/// What the connections, workers' streams and bounded requests of one loop count under; how many there are of each credential, all loops
-/// know together.
+/// What the connections, workers' streams and bounded requests of one loop count under; how many there are of each
+/// credential, all loops know together.
 package final class CredentialCounts {
     private let connections: ConnectionCounts<Credential>
     private let workerStreams: ConnectionCounts<StreamHolder>

@@ -2,22 +2,6 @@ package import Access
 package import Settings
 import Synchronization
 
-/// What one credential may ask for so often a minute.
-package enum CredentialRate: Hashable, Sendable {
-    /// Submissions of background tasks, and reports of finished transfers.
-    case submissions
-    /// Reports of the progress of continued tasks.
-    case progress
-
-    /// What is counted when it is refused.
-    var limit: GatewayCountedLimit {
-        switch self {
-        case .submissions: .submissionsPerCredentialMax
-        case .progress: .progressPerCredentialMax
-        }
-    }
-}
-
 /// How often each credential has asked for each of these within a minute, on all loops together.
 package final class CredentialRates: Sendable {
     /// The most credentials that are counted at once; past it all counts begin anew, so that memory has a bound.

@@ -99,7 +99,8 @@ package struct Operation: Sendable {
 extension Operation {
     /// Every operation, family by family; each family has a file.
     package static let all =
-        Self.pushes + Self.workers + Self.devices + Self.tasks + Self.taskSimulations + Self.inspections + Self.simulations + Self.statistics
+        Self.pushes + Self.workers + Self.devices + Self.tasks + Self.taskSimulations + Self.inspections
+        + Self.simulations + Self.statistics
         + Self.watching + Self.upkeep + Self.health + Self.documents + Self.faults
 }
 

@@ -5,8 +5,8 @@ import LaunchPolicy
 import Text
 package import WakeDispatch
 
-/// The query of a subscription: `slots=16&name=<label>&push=0&conditions=1` and, each several times if need be, `device=<token>`,
-/// `task=<pattern>`, `session=<pattern>`, `resource=<name>`.
+/// The query of a subscription: `slots=16&name=<label>&push=0&conditions=1` and, each several times if need be,
+/// `device=<token>`, `task=<pattern>`, `session=<pattern>`, `resource=<name>`.
 package struct SubscriptionQuery {
     /// The most devices, tasks or sessions a stream may name.
     package static let namesMax = 64
@@ -32,8 +32,9 @@ package struct SubscriptionQuery {
             let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             try self.take(pair[0], pair.count == 2 ? pair[1] : "")
         }
-        guard self.takesPushes != false || self.reportsConditions == true || !self.tasks.isEmpty
-            || !self.sessions.isEmpty
+        guard
+            self.takesPushes != false || self.reportsConditions == true || !self.tasks.isEmpty
+                || !self.sessions.isEmpty
         else {
             let message = "With push=0 alone nothing comes on the stream; name what it takes with task or session."
             throw APIError(400, "BadQuery", message)

@@ -8,20 +8,35 @@ extension APIError {
         let (status, message): (Int, String) =
             switch refusal {
             case .notPermitted:
-                (403, "The topic's configuration does not permit this identifier; name it, or a pattern that ends in "
-                    + ".* and matches it, in topics.<topic>.tasks.")
+                (
+                    403,
+                    "The topic's configuration does not permit this identifier; name it, or a pattern that ends in "
+                        + ".* and matches it, in topics.<topic>.tasks."
+                )
             case .unavailable:
-                (409, "Background refresh of the device is not available; submit again once backgroundRefresh is "
-                    + "reported as available.")
+                (
+                    409,
+                    "Background refresh of the device is not available; submit again once backgroundRefresh is "
+                        + "reported as available."
+                )
             case .notForeground:
-                (409, "A continued task is started by a person who uses the device; submit it while appState is "
-                    + "active.")
+                (
+                    409,
+                    "A continued task is started by a person who uses the device; submit it while appState is "
+                        + "active."
+                )
             case .tooManyPendingTaskRequests:
-                (409, "As many requests of this kind wait on the device as may: 1 appRefresh, 10 processing, 10 "
-                    + "continued; cancel one, or wait until one is launched.")
+                (
+                    409,
+                    "As many requests of this kind wait on the device as may: 1 appRefresh, 10 processing, 10 "
+                        + "continued; cancel one, or wait until one is launched."
+                )
             case .immediateRunIneligible:
-                (409, "It cannot launch at once, and with the strategy fail it does not wait; submit it later, or with "
-                    + "the strategy queue.")
+                (
+                    409,
+                    "It cannot launch at once, and with the strategy fail it does not wait; submit it later, or with "
+                        + "the strategy queue."
+                )
             }
         self.init(status, refusal.rawValue, message)
     }

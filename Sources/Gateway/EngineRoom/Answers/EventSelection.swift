@@ -46,11 +46,21 @@ package struct EventPlace: Hashable, Sendable {
 
     /// nil for what no answer says.
     package init?(_ text: String) {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 2, let milliseconds = Int64(parts[0]),
-            let count = String(parts[1]).withByteView({ $0.decimal }).flatMap({ Int(exactly: $0) }), count > 0
+        let isNegative = text.hasPrefix("-")
+        let parts = text.dropFirst(isNegative ? 1 : 0).split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, let milliseconds = Self.number(parts[0]), let count = Self.number(parts[1]),
+            !parts[1].hasPrefix("0")
         else { return nil }
-        self.place = HistoryPlace(moment: Instant(milliseconds: milliseconds), count: count)
+        let moment = Instant(milliseconds: Int64(isNegative ? -milliseconds : milliseconds))
+        self.place = HistoryPlace(moment: moment, count: count)
+    }
+
+    /// A number of up to 18 digits.
+    private static func number(_ text: Substring) -> Int? {
+        guard 1...18 ~= text.utf8.count, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else {
+            return nil
+        }
+        return Int(text)
     }
 
     package var text: String { "\(self.place.moment.milliseconds).\(self.place.count)" }

@@ -64,9 +64,10 @@ struct Reasoning {
             return "The push is held because the thermal state is \(conditions.thermalState.rawValue), and launches "
                 + "once the device reports that it is cooler\(way)."
         case .battery:
-            return "The push is held because the battery is at \(JSONNumber.percent(conditions.batteryLevel)), below the "
-                + "critical \(JSONNumber.percent(self.device.parameters.criticalBattery)), and not charging; it launches "
-                + "once the device reports more charge or a charger, or with a push of priority 10."
+            let critical = JSONNumber.percent(self.device.parameters.criticalBattery)
+            return "The push is held because the battery is at \(JSONNumber.percent(conditions.batteryLevel)), below "
+                + "the critical \(critical), and not charging; it launches once the device reports more charge or a "
+                + "charger, or with a push of priority 10."
         case .priority:
             return "The push has priority 1, which never wakes a device: it launches once the device is active, or "
                 + "rides along with a more urgent push."

@@ -113,7 +113,9 @@ struct TaskReasoning {
             return "until fewer than \(self.device.parameters.tasks.continuedMax) continued tasks of the device are "
                 + "running; now those are \(names)"
         case .short, .processing:
-            if let other = running.first { return "for \(other.name) to end, which has until \(self.time(other.deadline))" }
+            if let other = running.first {
+                return "for \(other.name) to end, which has until \(self.time(other.deadline))"
+            }
             guard let push = self.device.state.inFlight else { return "for the wake in flight to end" }
             return "for the wake in flight of a push to end, which has until \(self.time(push.deadline))"
         }

@@ -12,15 +12,15 @@ package struct Metric: Sendable {
 
     package let name: String
     package let kind: Kind
-    /// The label that tells a metric's series apart; nil when there is one series.
-    package let label: String?
+    /// The labels that tell a metric's series apart; none when there is one series.
+    package let labels: [String]
     /// One line that says what is counted or measured.
     package let help: String
 
-    private init(_ name: String, _ kind: Kind, by label: String? = nil, _ help: String) {
+    init(_ name: String, _ kind: Kind, by labels: [String] = [], _ help: String) {
         self.name = name
         self.kind = kind
-        self.label = label
+        self.labels = labels
         self.help = help
     }
 }
@@ -41,7 +41,7 @@ extension Metric {
     static let pushesRejected = Metric(
         "wakegate_pushes_rejected_total",
         .counter,
-        by: "reason",
+        by: ["reason"],
         "Pushes refused, by the reason they were answered with."
     )
     static let pushesCompleted = Metric(
@@ -57,7 +57,7 @@ extension Metric {
     static let pushesDiscarded = Metric(
         "wakegate_pushes_discarded_total",
         .counter,
-        by: "reason",
+        by: ["reason"],
         "Accepted pushes that were dropped, by reason."
     )
     static let pushesPending = Metric("wakegate_pushes_pending", .gauge, "Pushes that wait for their launch.")
@@ -90,9 +90,14 @@ extension Metric {
     static let wakesLaunched = Metric(
         "wakegate_wakes_launched_total",
         .counter,
-        "Wakes launched, an operator's empty ones included."
+        "Wakes of pushes launched, an operator's empty ones included."
     )
-    static let wakesEnded = Metric("wakegate_wakes_ended_total", .counter, by: "result", "Wakes that ended, by result.")
+    static let wakesEnded = Metric(
+        "wakegate_wakes_ended_total",
+        .counter,
+        by: ["result"],
+        "Wakes of pushes that ended, by result."
+    )
     static let lateness = Metric(
         "wakegate_launch_lateness_seconds",
         .histogram,
@@ -101,8 +106,8 @@ extension Metric {
     static let wakeDuration = Metric(
         "wakegate_wake_duration_seconds",
         .histogram,
-        by: "result",
-        "Time from a wake's launch to its end, by result."
+        by: ["result"],
+        "Time from the launch of a push's wake to its end, by result."
     )
     static let oldestDue = Metric(
         "wakegate_oldest_due_age_seconds",
@@ -118,7 +123,7 @@ extension Metric {
     static let devicesHeld = Metric(
         "wakegate_devices_held",
         .gauge,
-        by: "reason",
+        by: ["reason"],
         "Devices with a pending push that is held, by the first hold that applies."
     )
     static let devicesWithoutWorker = Metric(
@@ -129,7 +134,7 @@ extension Metric {
     static let workersConnected = Metric("wakegate_workers_connected", .gauge, "Workers' streams and webhooks.")
     static let workerSlots = Metric("wakegate_worker_slots", .gauge, "How many wakes all workers may hold at once.")
     static let workerSlotsBusy = Metric("wakegate_worker_slots_busy", .gauge, "How many wakes all workers hold.")
-    static let webhooks = Metric("wakegate_webhooks", .gauge, by: "state", "Webhooks by what they are at.")
+    static let webhooks = Metric("wakegate_webhooks", .gauge, by: ["state"], "Webhooks by what they are at.")
     static let topics = Metric("wakegate_topics", .gauge, "Topics that a device, a worker or the configuration named.")
 }
 
@@ -142,25 +147,25 @@ extension Metric {
     static let topicPushesAccepted = Metric(
         "wakegate_topic_pushes_accepted_total",
         .counter,
-        by: "topic",
+        by: ["topic"],
         "Accepted pushes by topic, for those that the configuration names; (other) is all the rest."
     )
     static let topicWakesLaunched = Metric(
         "wakegate_topic_wakes_launched_total",
         .counter,
-        by: "topic",
-        "Wakes launched by topic, as above."
+        by: ["topic"],
+        "Wakes of pushes launched by topic, as above."
     )
     static let topicPushesPending = Metric(
         "wakegate_topic_pushes_pending",
         .gauge,
-        by: "topic",
+        by: ["topic"],
         "Pushes that wait for their launch by topic, as above."
     )
     static let topicWorkersConnected = Metric(
         "wakegate_topic_workers_connected",
         .gauge,
-        by: "topic",
+        by: ["topic"],
         "Workers' streams and webhooks by topic, as above."
     )
 }
@@ -191,13 +196,13 @@ extension Metric {
     static let limitsMet = Metric(
         "wakegate_limits_met_total",
         .counter,
-        by: "limit",
+        by: ["limit"],
         "How often a bound kept somebody from something, by its key in the configuration."
     )
     static let connections = Metric(
         "wakegate_connections",
         .gauge,
-        by: "listener",
+        by: ["listener"],
         "Open connections by the listener they came to."
     )
     static let draining = Metric("wakegate_draining", .gauge, "1 while the gateway shuts down.")
@@ -209,9 +214,9 @@ extension Metric {
     static let countingSince = Metric(
         "wakegate_counting_since_timestamp_seconds",
         .gauge,
-        "When the counters of pushes and wakes began, in seconds since 1970."
+        "When the counters of pushes, tasks and wakes began, in seconds since 1970."
     )
-    static let buildInfo = Metric("wakegate_build_info", .gauge, by: "version", "Always 1; its label is the version.")
+    static let buildInfo = Metric("wakegate_build_info", .gauge, by: ["version"], "Always 1; its label is the version.")
 }
 
 // MARK: - The process
@@ -240,10 +245,16 @@ extension Metric {
 
 extension Metric {
     /// Every metric, in the order in which they are shown.
-    package static let all = [
+    package static let all: [Metric] = ofPushes + ofTasks + ofTheGateway
+
+    private static let ofPushes = [
         pushesAccepted, pushesNoWake, pushesRejected, pushesCompleted, pushesCoalesced, pushesDiscarded, pushesPending,
         pushesInFlight, pushesUnaccounted, pushMemory, pushMemoryMax, wakesLaunched, wakesEnded,
-        lateness, wakeDuration, oldestDue, devicesRegistered, devicesHeld, devicesWithoutWorker, workersConnected,
+        lateness, wakeDuration, oldestDue,
+    ]
+
+    private static let ofTheGateway = [
+        devicesRegistered, devicesHeld, devicesWithoutWorker, workersConnected,
         workerSlots, workerSlotsBusy, webhooks, topics, topicPushesAccepted, topicWakesLaunched, topicPushesPending,
         topicWorkersConnected, commitDuration, commitPushes, admitToDurable, storeFailed, lossAccepted,
         limitsMet, connections, draining,

@@ -24,7 +24,13 @@ struct MetricsText: ~Copyable {
     /// A metric with one series for each value of its label.
     mutating func values(_ metric: Metric, _ values: [(label: String, value: Int64)]) {
         self.begin(metric)
-        for (label, value) in values { self.sample(metric.name, [(metric.label ?? "", label)], value) }
+        for (label, value) in values { self.sample(metric.name, metric.labelled([label]), value) }
+    }
+
+    /// A metric with one series for each combination of its labels' values.
+    mutating func values(_ metric: Metric, byLabels values: [(labels: [String], value: Int64)]) {
+        self.begin(metric)
+        for (labels, value) in values { self.sample(metric.name, metric.labelled(labels), value) }
     }
 
     /// A histogram of one series.
@@ -42,7 +48,7 @@ struct MetricsText: ~Copyable {
     }
 
     private mutating func series(_ metric: Metric, _ label: String?, _ histogram: Histogram, _ unitsPerBase: Int64) {
-        let own = label.map { [(metric.label ?? "", $0)] } ?? []
+        let own = metric.labelled(label.map { [$0] } ?? [])
         var count: Int64 = 0
         for (bucket, value) in histogram.counts.enumerated() {
             count += value
@@ -82,5 +88,13 @@ struct MetricsText: ~Copyable {
 
     private static func number(_ value: Int64, _ unitsPerBase: Int64) -> String {
         value % unitsPerBase == 0 ? String(value / unitsPerBase) : String(Double(value) / Double(unitsPerBase))
+    }
+}
+
+extension Metric {
+    /// The labels of one series, with its values of them in their order.
+    fileprivate func labelled(_ values: [String]) -> [(String, String)] {
+        precondition(values.count == self.labels.count, "\(self.name) has the labels \(self.labels), not \(values)")
+        return Array(zip(self.labels, values))
     }
 }

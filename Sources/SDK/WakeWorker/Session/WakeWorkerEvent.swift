@@ -7,14 +7,15 @@ public enum WakeWorkerEvent: Sendable {
     case subscribed
     /// The subscription has ended, and is tried again after `retryIn`. Wakes it had brought are lost.
     case disconnected(reason: WakeWorkerError, retryIn: Duration)
-    /// A wake came of a kind that the worker has no handler for, such as `appRefresh`. It is not answered, and neither
-    /// are later ones of its kind, of which nothing is said until `run` is called again.
+    /// A wake came of a kind that the worker has no handler for, or a background task that none is registered for. It
+    /// is not answered, and neither are later ones, of whose kind nothing more is said until `run` is called again.
     case refused(wake: String, kind: String)
     /// A wake was handed to the handler.
     case started(wake: String)
     /// The time of a wake is over; its handler was cancelled.
     case expired(wake: String)
-    /// The stream that brought the wake broke, so the gateway gives it to another worker; its handler was cancelled.
+    /// The stream that brought the wake broke, or the gateway gave it up, so another worker gets it; its handler was
+    /// cancelled.
     case lost(wake: String)
     /// The handler threw; the wake counts as failed.
     case handlerFailed(wake: String, error: any Error)

@@ -28,8 +28,6 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     public let finishedTransferCount: Int
     /// What requests of the same device are submitted and cancelled with.
     public let scheduler: BackgroundTaskScheduler
-    /// The deadline that it came with, in milliseconds since 1970 by the gateway's clock.
-    package let firstDeadline: Int64
     private let lease: WakeLease
 
     /// A context that no gateway sent, to test a handler with.
@@ -61,7 +59,6 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.attempt = 1
         self.submittedAt = 0
         self.finishedTransferCount = finishedTransferCount
-        self.firstDeadline = 0
         self.scheduler = scheduler ?? BackgroundTaskScheduler(.none, caller: nil, registry: BackgroundTaskRegistry())
         self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
     }
@@ -83,7 +80,6 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.topic = message.topic
         self.attempt = message.attempt
         self.submittedAt = message.submittedAt
-        self.firstDeadline = message.deadline
         self.scheduler = scheduler
         self.lease = lease
     }

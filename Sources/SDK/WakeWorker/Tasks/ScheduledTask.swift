@@ -31,6 +31,7 @@ public final class ScheduledTask: Sendable {
     /// - Parameter success: whether it did what it was for.
     public func setTaskCompleted(success: Bool) {
         self.call.call(success ? .newData : .failed)
+        self.expiration.complete()
     }
 
     /// Hands a launch to a handler, and waits until it is completed.
@@ -55,30 +56,50 @@ public final class ScheduledTask: Sendable {
     }
 }
 
-/// The expiration handler of a task: it outlives the task, which may be let go of before.
+/// The expiration handler of a task: it outlives the task, which may be let go of before, and may itself keep the task,
+/// so it is kept no longer than it may be called.
 private final class ExpirationBox: Sendable {
-    private struct State {
-        var handler: (@Sendable () -> Void)?
-        var hasExpired = false
+    private enum State {
+        case running((@Sendable () -> Void)?)
+        case expired
+        case completed
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(State.running(nil))
 
-    var handler: (@Sendable () -> Void)? { self.state.withLock { $0.handler } }
+    var handler: (@Sendable () -> Void)? {
+        self.state.withLock { state in
+            if case .running(let handler) = state { return handler }
+            return nil
+        }
+    }
 
     func set(_ handler: (@Sendable () -> Void)?) {
         let isLate = self.state.withLock { state in
-            state.handler = handler
-            return state.hasExpired
+            switch state {
+            case .running:
+                state = .running(handler)
+                return false
+            case .expired: return true
+            case .completed: return false
+            }
         }
         if isLate { handler?() }
     }
 
     func expire() {
-        let handler = self.state.withLock { state in
-            state.hasExpired = true
-            return state.handler
-        }
+        let handler = self.end(.expired)
         handler?()
+    }
+
+    func complete() { _ = self.end(.completed) }
+
+    /// - Returns: the handler, when it did not end before.
+    private func end(_ ending: State) -> (@Sendable () -> Void)? {
+        self.state.withLock { state in
+            guard case .running(let handler) = state else { return nil }
+            state = ending
+            return handler
+        }
     }
 }

@@ -11,6 +11,9 @@ package struct TaskLaunch: Sendable {
         self.lease = lease
     }
 
+    /// Until when it may run; progress and extensions move it. By this machine's clock.
+    package var deadline: ContinuousClock.Instant { self.lease.deadline }
+
     /// Why its time was over before it was handled; nil when it was not, or the reason is not known.
     package var expiration: ExpirationReason? { self.lease.expiration }
 

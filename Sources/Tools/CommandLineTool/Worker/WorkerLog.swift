@@ -26,7 +26,7 @@ package struct WorkerLog: Sendable {
 
     /// What is said of the first wake of a kind that is not handled.
     package static func refusal(_ wake: String, _ kind: String) -> String {
-        "wake \(wake) is of the kind \(kind), and nothing was asked for that it could be: neither it nor another of its "
+        "wake \(wake) is of the kind \(kind), and no option of this worker asks for it: neither it nor another of its "
             + "kind is answered; see the version of this program and the gateway's"
     }
 

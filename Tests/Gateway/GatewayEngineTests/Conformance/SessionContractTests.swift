@@ -7,7 +7,10 @@ import WakeGateTestKit
 
 @Suite("The contract of an engine: finished transfers of sessions", .timeLimit(.minutes(15)))
 struct SessionContractTests {
-    @Test("A session's wake stands for what finished until it launched, and is retried as a push", arguments: EngineKind.all)
+    @Test(
+        "A session's wake stands for what finished until it launched, and is retried as a push",
+        arguments: EngineKind.all
+    )
     func counts(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {

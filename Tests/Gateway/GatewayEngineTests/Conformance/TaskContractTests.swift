@@ -144,7 +144,10 @@ struct TaskContractTests {
         #expect(contract.member(5, "disposition") == "replaced")
     }
 
-    @Test("A request that is cancelled is gone, and one that runs goes on unless it is continued", arguments: EngineKind.all)
+    @Test(
+        "A request that is cancelled is gone, and one that runs goes on unless it is continued",
+        arguments: EngineKind.all
+    )
     func cancelled(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {

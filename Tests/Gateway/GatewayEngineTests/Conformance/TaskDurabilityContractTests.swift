@@ -26,7 +26,10 @@ struct TaskDurabilityContractTests {
         #expect(contract.answer(4) == "201")
     }
 
-    @Test("What was submitted is there after a restart, what ran is lost and launches again", arguments: EngineKind.keeping)
+    @Test(
+        "What was submitted is there after a restart, what ran is lost and launches again",
+        arguments: EngineKind.keeping
+    )
     func restart(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask {

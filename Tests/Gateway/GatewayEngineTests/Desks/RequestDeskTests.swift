@@ -62,6 +62,30 @@ struct RequestDeskTests {
             after: (refused, refused)
         ),
         Case(
+            testDescription: "a task",
+            ask: { $0.submit(1, 9) },
+            before: "404 UnknownDevice",
+            after: (refused, refused)
+        ),
+        Case(
+            testDescription: "finished transfers",
+            ask: { $0.finish(1, 9, "s") },
+            before: "404 UnknownDevice",
+            after: (refused, refused)
+        ),
+        Case(
+            testDescription: "progress",
+            ask: { $0.progress(1, EngineContract.unknownWake, 1) },
+            before: "404 UnknownWake",
+            after: (refused, refused)
+        ),
+        Case(
+            testDescription: "the tasks of a device",
+            ask: { $0.listTasks(1, 9) },
+            before: "404 UnknownDevice",
+            after: ("404 UnknownDevice", refused)
+        ),
+        Case(
             testDescription: "an explanation",
             ask: { $0.explain(1, 9) },
             before: "404 UnknownDevice",

@@ -10,8 +10,8 @@ KEPT = "Sources/Pure/LaunchPolicy/BackgroundTasks.swift"
 HOLD = "Sources/Pure/LaunchPolicy/TaskHold.swift"
 USAGE = "Sources/Pure/LaunchPolicy/Usage.swift"
 PARAMETERS = "Sources/Pure/LaunchPolicy/TaskParameters.swift"
-# The worked examples, and what the rules promise on random traces.
-RULES = r"(SimulationTests\.(VectorTests|TaskPromiseTests)|LaunchPolicyTests)"
+# The worked examples, and what the rules promise on random traces and in a world of removals and restarts.
+RULES = r"(SimulationTests\.(VectorTests|TaskPromiseTests|LaneWorldTests)|LaunchPolicyTests)"
 
 MUTATIONS = [
     Mutation(

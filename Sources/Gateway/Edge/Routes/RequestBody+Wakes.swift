@@ -1,7 +1,6 @@
 import Answers
 import Bytes
 import DeviceEngine
-import EngineRoom
 import LaunchPolicy
 import Text
 
@@ -14,7 +13,8 @@ extension RequestBody {
         switch (object["result"], object["success"]) {
         case (let result, nil):
             guard case .string(let text)? = result, let result = FetchResult(rawValue: text) else {
-                let message = "result is \(result?.described ?? "missing"); send newData, noData or failed, or of a "
+                let message =
+                    "result is \(result?.described ?? "missing"); send newData, noData or failed, or of a "
                     + "task or a session success, true or false."
                 throw APIError(400, "BadResult", message)
             }
@@ -62,7 +62,8 @@ extension RequestBody {
     private static func text(_ field: String, of object: JSONValue) throws(APIError) -> String? {
         guard let value = object[field] else { return nil }
         guard case .string(let text) = value, text.utf8.count <= TaskRequestReader.textBytesMax else {
-            let message = "\(field) is \(value.described); it takes a text of at most "
+            let message =
+                "\(field) is \(value.described); it takes a text of at most "
                 + "\(TaskRequestReader.textBytesMax) bytes."
             throw APIError(400, "BadProgress", message)
         }
@@ -71,46 +72,4 @@ extension RequestBody {
 
     /// The largest count: the last whole number that every JSON reader keeps.
     private static let unitsMax: UInt64 = 1 << 53 - 1
-}
-
-extension TaskRequest {
-    /// Reads the body of a submission.
-    ///
-    /// - Throws: `APIError` with reason `BadTaskRequest`.
-    init(_ object: JSONValue) throws(APIError) {
-        self = try TaskRequestReader(object).request()
-    }
-}
-
-extension FinishedTransfers {
-    /// The most transfers that are told of at once.
-    private static let countMax = 100_000
-    /// The most characters of an id.
-    private static let idCharactersMax = 64
-
-    /// Reads the body of a session's report.
-    ///
-    /// - Throws: `APIError` with reason `BadSession`.
-    init(_ object: JSONValue, session: String) throws(APIError) {
-        let fields = ["finished", "id"]
-        if let other = object.members.map(\.name).first(where: { !fields.contains($0) }) {
-            throw APIError(400, "BadSession", "\(other) is not a field of a session; it takes finished and id.")
-        }
-        guard case .number(let number)? = object["finished"], let count = Int(exactly: number.double),
-            (1...Self.countMax).contains(count)
-        else {
-            let found = object["finished"]?.described ?? "missing"
-            let message = "finished is \(found); it takes a whole number from 1 to \(Self.countMax)."
-            throw APIError(400, "BadSession", message)
-        }
-        var id: String?
-        if let value = object["id"] {
-            guard case .string(let text) = value, (1...Self.idCharactersMax).contains(text.unicodeScalars.count) else {
-                let message = "id is \(value.described); it takes a text of 1 to \(Self.idCharactersMax) characters."
-                throw APIError(400, "BadSession", message)
-            }
-            id = text
-        }
-        self.init(session: session, count: UInt64(count), id: id)
-    }
 }

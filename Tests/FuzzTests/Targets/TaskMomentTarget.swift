@@ -1,0 +1,16 @@
+import Bytes
+import CommandLineTool
+
+/// When a task may begin, as the command line says it.
+enum TaskMomentTarget {
+    static func check(_ input: ByteView) throws(BrokenPromise) {
+        let text = String(decoding: input.array, as: UTF8.self)
+        for now: Int64 in [.min, 0, 1_795_453_200_000, .max] {
+            guard let moment = try? TaskMoment.milliseconds(text, now: now) else { continue }
+            try promise((0...253_402_300_799_999).contains(moment), "a moment is \(moment)")
+            let written = TimeText.instant(Double(moment))
+            let again = try? TaskMoment.milliseconds(written, now: now)
+            try promise(again == moment / 1000 * 1000, "\(moment) is written as \(written) and read as another")
+        }
+    }
+}

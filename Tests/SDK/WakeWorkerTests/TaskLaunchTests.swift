@@ -1,0 +1,96 @@
+import Synchronization
+import Testing
+import WakeFormat
+import WakeWorker
+
+@Suite("Launches that a program hands on", .serialized, .timeLimit(.minutes(15)))
+struct TaskLaunchTests {
+    private struct Fault: Error {}
+
+    /// A worker that hands every launch of `com.*` to `action`.
+    private static func worker(
+        of gateway: TaskGateway,
+        _ action: @escaping @Sendable (TaskLaunch) async throws -> Void
+    ) throws -> WakeWorker {
+        let credentials = GatewayCredentials.none.trusting(certificateAuthority: gateway.certificateAuthority)
+        let worker = try WakeWorker(gateway: gateway.url, topic: "t", credentials: credentials, slots: 4, name: "n")
+        try worker.backgroundTask(BackgroundTaskName("com.*", isSession: false), launched: action)
+        return worker
+    }
+
+    private static func end(
+        _ worker: WakeWorker,
+        _ run: Task<Void, any Error>,
+        _ gateway: TaskGateway
+    ) async throws {
+        worker.stop()
+        try await gateway.request("/v1/streams/a-stream/drain")
+        try await gateway.endStream()
+        try await run.value
+    }
+
+    @Test("Every kind is handed on, and its outcome told", arguments: ["appRefresh", "processing", "continued"])
+    func kinds(kind: String) async throws {
+        let gateway = try await TaskGateway()
+        let worker = try Self.worker(of: gateway) { launch in
+            if launch.message.work != .task("com.a", title: "Export", subtitle: nil) { throw Fault() }
+            if launch.message.wake == "bad" { throw Fault() }
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("good", kind, #""task":"com.a","title":"Export""#)
+        #expect(try await gateway.request("/v1/wakes/good").body == #"{"success":true}"#)
+        try await gateway.wake("bad", kind, #""task":"com.a","title":"Export""#)
+        #expect(try await gateway.request("/v1/wakes/bad").body == #"{"success":false}"#)
+        try await Self.end(worker, run, gateway)
+    }
+
+    @Test("Progress is told, and the deadline that it moves is kept by the gateway's clock")
+    func progress() async throws {
+        let gateway = try await TaskGateway()
+        let ends = Mutex<[ContinuousClock.Instant]>([])
+        let worker = try Self.worker(of: gateway) { launch in
+            ends.withLock { $0.append(launch.deadline) }
+            try await launch.tell(TaskProgress(completed: 1, total: 2, title: "T\"", subtitle: "s"))
+            ends.withLock { $0.append(launch.deadline) }
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        // The wake's own deadline is 99 by the gateway's clock.
+        try await gateway.answer("POST", "/progress", 200, #"{"deadline":600099}"#)
+        try await gateway.wake("w", "continued", #""task":"com.a""#, timeLeft: 60_000)
+        let told = try await gateway.request("/v1/wakes/w/progress")
+        #expect(told.method == "POST")
+        #expect(told.body == #"{"completed":1,"total":2,"title":"T\"","subtitle":"s"}"#)
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        let found = ends.withLock { $0 }
+        try #require(found.count == 2)
+        let moved = (found[1] - found[0]).components.seconds
+        #expect((599...601).contains(moved), "\(moved) s")
+        try await Self.end(worker, run, gateway)
+    }
+
+    @Test(
+        "Progress that the gateway refuses, or does not answer as it should, is an error",
+        arguments: [409, 404, 200]
+    )
+    func refused(status: Int) async throws {
+        let gateway = try await TaskGateway()
+        let codes = Mutex<[WakeWorkerError.Code]>([])
+        let worker = try Self.worker(of: gateway) { launch in
+            do throws(WakeWorkerError) {
+                try await launch.tell(TaskProgress(completed: 1, total: 2))
+            } catch {
+                codes.withLock { $0.append(error.code) }
+            }
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        let reason = status == 404 ? "UnknownWake" : "NotContinued"
+        try await gateway.answer("POST", "/progress", status, #"{"reason":"\#(reason)","message":"No."}"#)
+        try await gateway.wake("w", "continued", #""task":"com.a""#)
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        #expect(codes.withLock { $0 } == [status == 409 ? .refused : status == 404 ? .wakeEnded : .badAnswer])
+        try await Self.end(worker, run, gateway)
+    }
+}
