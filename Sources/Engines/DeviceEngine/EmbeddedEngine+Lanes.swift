@@ -37,7 +37,7 @@ extension EmbeddedEngine {
     }
 
     /// Whether no push, refresh or session of the device can launch, since one is in flight.
-    func isShortLaneFull(_ device: DeviceIndex) -> Bool {
+    package func isShortLaneFull(_ device: DeviceIndex) -> Bool {
         if self.devices[device].state.inFlight != nil { return true }
         guard self.devices[device].hasTasks else { return false }
         return self.lanes(device).isFull(.short, self.parameters(of: device))

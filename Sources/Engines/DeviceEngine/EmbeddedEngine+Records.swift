@@ -92,11 +92,12 @@ extension EmbeddedEngine {
     package func loseEveryWake() {
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
-            if self.devices[device].state.inFlight != nil { self.losePush(device, takingBackAttempt: true) }
-            guard let row = self.tasks[device] else { continue }
-            for wake in row.policy.inFlight {
-                self.loseTask(wake.task.arrival, device, takingBackAttempt: true)
-            }
+            let isPushInFlight = self.devices[device].state.inFlight != nil
+            let tasks = self.tasks[device]?.policy.inFlight ?? []
+            guard isPushInFlight || !tasks.isEmpty else { continue }
+            if isPushInFlight { self.losePush(device, takingBackAttempt: true) }
+            for wake in tasks { self.loseTask(wake.task.arrival, device, takingBackAttempt: true) }
+            self.settle(device)
         }
     }
 }

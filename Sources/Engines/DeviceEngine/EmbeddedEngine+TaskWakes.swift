@@ -61,7 +61,7 @@ extension EmbeddedEngine {
         self.settle(device)
     }
 
-    /// The stream that carried a task ended, or the gateway restarted.
+    /// The stream that carried a task ended, or the gateway restarted; what is due then is up to the caller.
     func loseTask(_ arrival: UInt64, _ device: DeviceIndex, takingBackAttempt: Bool) {
         guard let wake = self.tasks[device]?.wake(arrival) else { return }
         let parameters = self.parameters(of: device)
@@ -69,7 +69,6 @@ extension EmbeddedEngine {
             $0.taskLost(arrival, takingBackAttempt: takingBackAttempt, parameters)
         }
         _ = self.noteTaskEnd(device, wake, .lost, action)
-        self.settle(device)
     }
 
     /// Ends the wake of an identifier's request, or of a session, as expired now.
@@ -129,7 +128,7 @@ extension EmbeddedEngine {
     /// A worker said how far its continued task is.
     package func progress(_ progress: TaskProgress, wake id: WakeID) -> ProgressOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
-        self.settleBeforeWakeEnds(device)
+        self.settleBeforeWakeEnds(device, id)
         switch self.inFlight(id, device) {
         case nil: return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
         case .push: return .notContinued

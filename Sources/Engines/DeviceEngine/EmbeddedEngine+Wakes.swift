@@ -93,7 +93,7 @@ extension EmbeddedEngine {
     /// A worker reported how a wake ended.
     package func report(_ report: WakeReport, wake id: WakeID) -> ReportOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
-        self.settleBeforeWakeEnds(device)
+        self.settleBeforeWakeEnds(device, id)
         switch (self.inFlight(id, device), report) {
         case (nil, _):
             guard let before = self.devices[device].endedWake(id)?.outcome else { return .unknown }
@@ -122,7 +122,7 @@ extension EmbeddedEngine {
     /// A worker asked for a wake in flight to last for `milliseconds` from now.
     package func extend(_ id: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
-        self.settleBeforeWakeEnds(device)
+        self.settleBeforeWakeEnds(device, id)
         let moment = self.now + milliseconds
         switch self.inFlight(id, device) {
         case nil: return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
@@ -156,15 +156,16 @@ extension EmbeddedEngine {
     /// - `takingBackAttempt`: the wake never reached its worker, so that its attempt does not count.
     package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
         guard let device = self.wakes.device(of: id) else { return }
-        self.settleBeforeWakeEnds(device)
+        self.settleBeforeWakeEnds(device, id)
         switch self.inFlight(id, device) {
-        case nil: break
+        case nil: return
         case .push: self.losePush(device, takingBackAttempt: takingBackAttempt)
         case .task(let arrival): self.loseTask(arrival, device, takingBackAttempt: takingBackAttempt)
         }
+        self.settle(device)
     }
 
-    /// The stream that carried the push in flight ended, or the gateway restarted.
+    /// The stream that carried the push in flight ended, or the gateway restarted; what is due then is up to the caller.
     func losePush(_ device: DeviceIndex, takingBackAttempt: Bool) {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
@@ -174,18 +175,25 @@ extension EmbeddedEngine {
             $0.pushLost(at: now, takingBackAttempt: takingBackAttempt, parameters)
         }
         self.noteEnd(device, record, .lost, action)
-        self.settle(device)
     }
 
-    /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome, but an
-    /// outcome before the expiry of a pending push.
-    func settleBeforeWakeEnds(_ device: DeviceIndex) {
+    /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome of its wake
+    /// and of those that end after it, but an outcome before the expiry of a pending push.
+    func settleBeforeWakeEnds(_ device: DeviceIndex, _ id: WakeID) {
         guard let moment = self.schedule[device], moment <= self.now else { return }
-        var deadline = self.devices[device].state.inFlight?.deadline ?? .distantFuture
-        if self.devices[device].hasTasks {
-            deadline = self.tasks[device]?.policy.inFlight.map(\.deadline).min().map { min($0, deadline) } ?? deadline
+        guard moment == self.now else { return self.settle(device) }
+        let record = self.devices[device]
+        guard record.hasTasks else {
+            if let deadline = record.state.inFlight?.deadline, deadline <= self.now { self.settle(device) }
+            return
         }
-        if moment < self.now || deadline <= self.now { self.settle(device) }
+        var wakes: [(id: WakeID?, deadline: Instant)] = []
+        if let inFlight = record.state.inFlight { wakes.append((record.wake, inFlight.deadline)) }
+        if let row = self.tasks[device] {
+            wakes += row.policy.inFlight.map { (row.flight(of: $0.task.arrival)?.wake, $0.deadline) }
+        }
+        let last = wakes.firstIndex { $0.id == id } ?? wakes.count - 1
+        if wakes.prefix(last + 1).contains(where: { $0.deadline <= self.now }) { self.settle(device) }
     }
 
     /// Launches what is pending, or an empty wake, outside interval, budget and holds.

@@ -38,7 +38,7 @@ extension Dispatcher {
     package func simulateLaunch(_ device: DeviceIndex) -> SimulatedLaunch {
         self.catchUp(device)
         let identity = self.engine.identity(device)
-        guard self.engine.snapshot(device).wake == nil else { return .wakeInFlight }
+        guard !self.engine.isShortLaneFull(device) else { return .wakeInFlight }
         self.takeExpiredWakes()
         guard let stream = self.freeStream(identity.topic, identity.token) else {
             self.flow()

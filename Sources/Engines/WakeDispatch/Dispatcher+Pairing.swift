@@ -182,6 +182,8 @@ extension Dispatcher {
     @discardableResult
     func launchNext(_ device: DeviceIndex) -> Bool {
         guard !self.isDraining else { return false }
+        // What has ended gives way first: its stream hears of that before it hears of what comes in its place.
+        if self.engine.catchUp(device) { self.takeExpiredWakes() }
         let identity = self.engine.identity(device)
         let wake = self.engine.claim(device) { self.streams.free(identity.topic, identity.token, $0) != nil }
         guard let wake else { return false }

@@ -58,6 +58,7 @@ extension DispatchSimulation {
         }
         batch.forEach(note)
         commit.models = self.models
+        commit.configuration = self.configuration
         commit.devices = self.frozenDevices(self.rig)
         commit.books = self.rig.engine.totals
         commit.clock = clock

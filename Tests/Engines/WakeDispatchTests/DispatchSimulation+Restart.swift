@@ -122,7 +122,7 @@ extension DispatchSimulation {
     /// Compares what records bring back with the state they were made of.
     func restored(_ records: SimulatedStore.Records, as commit: SimulatedLives.Commit, _ when: String) -> Bool {
         let now = commit.clock?.now ?? Instant(milliseconds: 0)
-        let rig = DispatchRig(self.configuration, start: now.milliseconds, seed: 1)
+        let rig = DispatchRig(commit.configuration, start: now.milliseconds, seed: 1)
         do throws(StoreError) {
             try rig.restore(records)
             try rig.engine.finishRestoring(now: now)

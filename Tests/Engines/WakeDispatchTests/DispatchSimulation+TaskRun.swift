@@ -183,7 +183,7 @@ extension DispatchSimulation {
         }
         self.reconfigure(configuration)
         self.taskCoverage.note("reload")
-        self.took()
+        self.pass(0)
     }
 
     private static func change(_ parameters: inout TaskParameters, _ generator: inout SeededGenerator) {
@@ -213,6 +213,7 @@ extension DispatchSimulation {
             }
         }
         self.reconfigure(configuration)
+        self.pass(0)
         var report = Self.wellBeing
         report.charging = true
         report.backgroundRefresh = .available

@@ -48,7 +48,7 @@ extension DispatchSimulation {
                 self.fail("\(item.name) is refused: \(error), not \(refusal as Any)")
             }
             if let refusal { self.models.tasks.ledger.refused(refusal) }
-            self.taskCoverage.note("\(error)")
+            if let refusal { self.taskCoverage.note("refused \(refusal)") }
         }
         self.took()
         self.check()

@@ -208,8 +208,14 @@ extension DispatchSimulation {
     func extend(_ wake: WakeID, by milliseconds: Int64) {
         let outcome = self.rig.dispatcher.extend(wake, by: milliseconds)
         let topic = self.models.checker.open[wake]?.topic ?? ""
-        let longest = self.parameters(topic).maxExtension
-        let moved = self.models.checker.extended(wake, until: self.now + milliseconds, longest, outcome)
+        let parameters = self.parameters(topic)
+        let moved = self.models.checker.extended(
+            wake,
+            until: self.now + milliseconds,
+            parameters.maxExtension,
+            window: parameters.tasks.processingWindow,
+            outcome
+        )
         if moved { self.coverage.extensions += 1 }
         if case .limitReached = outcome { self.coverage.refusedExtensions += 1 }
         self.took()

@@ -22,6 +22,7 @@ struct SimulatedLives {
         /// Kept among the records, so that a restart says which commit it found.
         var number: UInt64 = 0
         var models = SimulationModels()
+        var configuration = EngineConfiguration()
         var devices: [FrozenDevice?] = []
         var books = Books()
         var clock: ClockRecord?

@@ -12,7 +12,7 @@ struct TaskCoverage {
 
     /// What must have happened.
     private static let expected: [String] =
-        ["launched", "scheduled", "replaced"] + TaskRefusal.allCases.map { "policy(\($0))" }
+        ["launched", "scheduled", "replaced"] + TaskRefusal.allCases.map { "refused \($0)" }
         + LaunchKind.allCases.compactMap(\.task).flatMap { kind in
             ["launched \(kind)"] + ["success", "failure", "expired", "lost"].map { "\(kind) \($0)" }
         }

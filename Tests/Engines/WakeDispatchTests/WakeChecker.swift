@@ -31,6 +31,8 @@ struct WakeChecker {
     private var extended: [WakeID: Instant] = [:]
     /// How far open wakes of continued tasks are.
     private var progress: [WakeID: UInt64] = [:]
+    /// When open wakes were launched.
+    private var launches: [WakeID: Instant] = [:]
     /// The order in which open wakes were launched.
     private var places: [WakeID: Int] = [:]
     /// Streams that hold a wake, or let one expire since they last answered.
@@ -65,12 +67,15 @@ struct WakeChecker {
 
     /// A worker asked for more time.
     ///
-    /// - Parameter longest: how much longer a wake may last, all extensions together.
+    /// - Parameters:
+    ///   - longest: how much longer a wake may last, all extensions together.
+    ///   - window: how long a processing task may take at first, which may have changed since its launch.
     /// - Returns: whether the deadline moved.
     mutating func extended(
         _ wake: WakeID,
         until moment: Instant,
         _ longest: Int64,
+        window: Int64,
         _ outcome: ExtensionOutcome
     ) -> Bool {
         guard let delivery = self.open[wake] else {
@@ -87,7 +92,8 @@ struct WakeChecker {
             }
             return false
         }
-        let limit = delivery.deadline + longest
+        var limit = delivery.deadline + longest
+        if delivery.kind == .processing, let launched = self.launches[wake] { limit = launched + window + longest }
         let expected = max(deadline, min(moment, limit))
         let isRefused = moment > deadline && expected == deadline
         if outcome != (isRefused ? .limitReached(deadline) : .lasts(expected)) {
@@ -171,6 +177,7 @@ struct WakeChecker {
         self.open[delivery.wake] = delivery
         self.answerers[delivery.wake] = delivery.stream
         self.places[delivery.wake] = self.seen.count
+        self.launches[delivery.wake] = now
         if delivery.kind == .push { self.byDevice[delivery.token] = delivery.wake }
         self.streams[delivery.stream]?.open.insert(delivery.wake)
     }
@@ -244,6 +251,7 @@ struct WakeChecker {
         self.extended[wake] = nil
         self.progress[wake] = nil
         self.places[wake] = nil
+        self.launches[wake] = nil
         self.streams[delivery.stream]?.open.remove(wake)
         if delivery.kind == .push { self.byDevice[delivery.token] = nil }
         return delivery
