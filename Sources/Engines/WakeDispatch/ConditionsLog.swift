@@ -61,6 +61,8 @@ struct ConditionsLog {
         stream.hearing.place = self.streams.count
         stream.hearing.heard = self.lastNumber
         self.streams.append(stream)
+        // The row that has begun is one longer: without that another stream would be passed over.
+        if self.streamsLeft > 0 { self.streamsLeft += 1 }
     }
 
     /// Takes out a stream that has ended.

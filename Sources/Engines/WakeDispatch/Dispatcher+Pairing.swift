@@ -131,8 +131,11 @@ extension Dispatcher {
     }
 
     func hand(_ wake: borrowing LaunchedWake, to subscription: Subscription) {
-        precondition(subscription.request.takes(wake.target), "a stream is sent what it asked for")
-        self.streams.give(wake.id, wake.kind, bytes: wake.byteCount, to: subscription, at: self.engine.now)
+        let kind = wake.kind
+        let isTaken =
+            kind == .push ? subscription.request.kinds.contains(.push) : subscription.request.takes(wake.target)
+        precondition(isTaken, "a stream is sent what it asked for")
+        self.streams.give(wake.id, kind, bytes: wake.byteCount, to: subscription, at: self.engine.now)
         self.output.deliver(wake, to: subscription.address)
     }
 }
@@ -151,7 +154,7 @@ extension Dispatcher {
         while self.workLeft > 0, let task = self.streams.firstWaiting(for: stream) {
             if let pushSince, pushSince <= task.since { break }
             if self.isReady(task), self.launchNext(task.device) { return true }
-            // It has ceased to wait.
+            // A task that nothing launches has ceased to wait.
             self.workLeft -= 1
             self.streams.waitsNoLonger(task.device, task.target, task.topic)
         }

@@ -125,7 +125,7 @@ extension Dispatcher {
     func tellConditions() {
         while let (stream, device) = self.streams.nextToHear(&self.looksLeft) {
             let identity = self.engine.identity(device)
-            // It may have been registered anew, for another topic.
+            // A device may have been registered anew, for another topic.
             guard identity.topic == stream.topic else { continue }
             self.output.conditionsChanged(
                 identity.token,

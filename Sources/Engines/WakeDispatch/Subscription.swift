@@ -67,10 +67,10 @@ package struct SubscriptionRequest: Sendable {
 
 /// A wake that a stream holds.
 package struct HeldWake {
-    let kind: LaunchKind
-    /// The bytes of its payload.
-    let bytes: Int
     let givenAt: Instant
+    /// The bytes of its payload.
+    let bytes: UInt32
+    let kind: LaunchKind
 }
 
 /// What all streams may hold, now and after a reload.
@@ -157,7 +157,7 @@ package final class Subscription {
 
     /// The stream got a wake, whose payload has so many bytes.
     func add(_ wake: WakeID, _ kind: LaunchKind, bytes: Int, at now: Instant) {
-        self.wakes[wake] = HeldWake(kind: kind, bytes: bytes, givenAt: now)
+        self.wakes[wake] = HeldWake(givenAt: now, bytes: UInt32(clamping: bytes), kind: kind)
         self.bytes += bytes
         self.wakesGiven += 1
     }
@@ -170,7 +170,7 @@ package final class Subscription {
     /// - Returns: whether the stream held it.
     func remove(_ wake: WakeID) -> Bool {
         guard let held = self.wakes.removeValue(forKey: wake) else { return false }
-        self.bytes -= held.bytes
+        self.bytes -= Int(held.bytes)
         return true
     }
 }

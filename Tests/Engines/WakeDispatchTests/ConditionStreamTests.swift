@@ -115,6 +115,28 @@ struct ConditionStreamTests {
         #expect(told.count == Set(told).count && !told.contains { $0.hasPrefix("2") && $0.count > 10 })
     }
 
+    @Test("A stream that comes while others are told takes nobody's place")
+    func arrival() {
+        let rig = DispatchRig(workPerStepMax: 1)
+        for stream in 0..<3 {
+            rig.subscribe(stream, reportsConditions: true)
+            rig.advance(by: 1)
+        }
+        var told: [String] = []
+        for round in 1...20 {
+            Self.charge(rig, 1, Double(round) / 100)
+            told += Self.told(rig)
+            for _ in 0..<round % 5 {
+                _ = rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 100)
+                told += Self.told(rig)
+            }
+            rig.subscribe(10 + round, reportsConditions: true)
+            rig.advance(by: 1)
+            told += Self.told(rig)
+            for stream in 0..<3 { #expect(told.contains("\(stream) 1 \(Double(round) / 100)"), "round \(round)") }
+        }
+    }
+
     @Test("A device that registers anew starts with conditions of its own, and that is told")
     func registersAnew() {
         let rig = DispatchRig()

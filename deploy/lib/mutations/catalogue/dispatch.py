@@ -2,7 +2,15 @@
 
 from mutations.mutation import Mutation
 
-DISPATCHER = "Sources/Engines/WakeDispatch/Dispatcher.swift"
+PAIRING = "Sources/Engines/WakeDispatch/Dispatcher+Pairing.swift"
+STEPS = "Sources/Engines/WakeDispatch/Dispatcher+Steps.swift"
+STREAM_VERBS = "Sources/Engines/WakeDispatch/Dispatcher+Streams.swift"
+WAKE_VERBS = "Sources/Engines/WakeDispatch/Dispatcher+Wakes.swift"
+WAITING = "Sources/Engines/WakeDispatch/WaitingTasks.swift"
+TREE = "Sources/Engines/WakeDispatch/TaskTree.swift"
+ROTATIONS = "Sources/Engines/WakeDispatch/TaskRotations.swift"
+CONDITIONS = "Sources/Engines/WakeDispatch/ConditionsLog.swift"
+TASKS = r"WakeDispatchTests\.(TaskPairingTests|TaskFairnessTests|TaskDispatchTests|TaskWakeTests)"
 STREAMS = "Sources/Engines/WakeDispatch/StreamTable.swift"
 ENDED = "Sources/Engines/WakeDispatch/EndedStreams.swift"
 SUBSCRIPTION = "Sources/Engines/WakeDispatch/Subscription.swift"
@@ -14,7 +22,7 @@ MUTATIONS = [
     Mutation(
         "dispatch.freed-slot",
         "a slot that a result has freed goes to a device that waits",
-        DISPATCHER,
+        WAKE_VERBS,
         "            self.streams.answered(subscription)\n            self.slotFreed(subscription)\n",
         "            self.streams.answered(subscription)\n            self.endIfDrained(subscription)\n",
         SIMULATION,
@@ -22,17 +30,19 @@ MUTATIONS = [
     Mutation(
         "dispatch.expired-slot",
         "a slot that an expired wake has freed goes to a device that waits",
-        DISPATCHER,
-        "        if subscription.request.stallsWhenSilent { self.streams.expired(wake, subscription) }\n"
+        STEPS,
+        "        if subscription.request.stallsWhenSilent, kind?.lane == .short { "
+        "self.streams.expired(wake, subscription) }\n"
         "        self.slotFreed(subscription)\n",
-        "        if subscription.request.stallsWhenSilent { self.streams.expired(wake, subscription) }\n"
+        "        if subscription.request.stallsWhenSilent, kind?.lane == .short { "
+        "self.streams.expired(wake, subscription) }\n"
         "        self.endIfDrained(subscription)\n",
         SIMULATION,
     ),
     Mutation(
         "dispatch.new-stream",
         "a new stream gets what waits",
-        DISPATCHER,
+        STREAM_VERBS,
         "self.freed.append(self.streams.insert(address, topic, request))",
         "_ = self.streams.insert(address, topic, request)",
         SIMULATION,
@@ -89,7 +99,7 @@ MUTATIONS = [
         "dispatch.rotation",
         "streams of a topic take turns",
         WORKERS,
-        "        self.dropFirst()\n        self.rotate(subscription)\n    }",
+        "        self.dropFirst()\n        self.rotateForPushes(subscription)\n    }",
         "        if !subscription.isFree { self.dropFirst() }\n    }",
         r"WakeDispatchTests\.(FairnessTests|StreamTests)",
     ),
@@ -130,15 +140,15 @@ MUTATIONS = [
     Mutation(
         "dispatch.step-bound",
         "one step launches so many wakes and no more",
-        DISPATCHER,
-        "            self.takeExpiredWakes()\n            guard self.workLeft > 0 else { return }\n",
-        "            self.takeExpiredWakes()\n",
+        STEPS,
+        "        self.takeExpiredWakes()\n        guard self.workLeft > 0 else { return false }\n",
+        "        self.takeExpiredWakes()\n",
         r"WakeDispatchTests\.StepBoundTests",
     ),
     Mutation(
         "dispatch.at-one-moment",
         "at one moment a launch goes before what comes from outside",
-        DISPATCHER,
+        STEPS,
         "if self.engine.catchUp(device) { self.flow() }",
         "_ = self.engine.catchUp(device)",
         r"WakeDispatchTests\.(AtOneMomentTests|StepBoundTests|ConformanceTests)",
@@ -146,7 +156,7 @@ MUTATIONS = [
     Mutation(
         "dispatch.drain",
         "a gateway that ends launches nothing new",
-        DISPATCHER,
+        PAIRING,
         "self.isDraining ? nil : self.streams.free(topic, token)",
         "self.streams.free(topic, token)",
         r"(WakeDispatchTests|GatewayEngineTests)",
@@ -154,9 +164,73 @@ MUTATIONS = [
     Mutation(
         "dispatch.extension-scope",
         "a stream is drained only for a caller who reaches its topic",
-        DISPATCHER,
+        STREAM_VERBS,
         "guard let subscription = self.streams[address], isAdmitted(subscription.topic) else { return false }",
         "guard let subscription = self.streams[address] else { return false }",
         r"GatewayEngineTests\.DeviceContractTests",
+    ),
+    Mutation(
+        "dispatch.task-lane-stall",
+        "only wakes of the short lane stall a stream",
+        STEPS,
+        "subscription.request.stallsWhenSilent, kind?.lane == .short {",
+        "subscription.request.stallsWhenSilent {",
+        TASKS,
+    ),
+    Mutation(
+        "dispatch.task-order",
+        "of the tasks that a stream takes the first comer goes first",
+        TREE,
+        "func consider(_ node: Node) { if node != Self.none, self.isBefore(node, best) { best = node } }",
+        "func consider(_ node: Node) { if node != Self.none, self.isBefore(best, node) { best = node } }",
+        TASKS,
+    ),
+    Mutation(
+        "dispatch.task-sweep",
+        "what no longer waits takes no memory",
+        WAITING,
+        "        for _ in 0..<Self.looksPerTask { self.sweep(isReady) }\n",
+        "",
+        TASKS,
+    ),
+    Mutation(
+        "dispatch.task-turns",
+        "streams that take a task have turns",
+        ROTATIONS,
+        "            self.dropFirst(rotation)\n            if stream.isFree { self.append(stream, place) }\n",
+        "            if !stream.isFree { self.dropFirst(rotation) }\n",
+        TASKS,
+    ),
+    Mutation(
+        "dispatch.task-needs",
+        "a task that needs resources goes where all of them are",
+        SUBSCRIPTION,
+        "            ResourceNames.isSatisfied(target.resources, by: self.resources)\n                && ",
+        "            ",
+        TASKS,
+    ),
+    Mutation(
+        "dispatch.longest",
+        "a push goes before a task only if it has waited as long",
+        PAIRING,
+        "if let pushSince, pushSince <= task.since { break }",
+        "if pushSince != nil { break }",
+        TASKS,
+    ),
+    Mutation(
+        "dispatch.named-lanes",
+        "a stream that names a device gets what waits in each of its lanes",
+        PAIRING,
+        "devicesLeft = isLaunched ? subscription.request.devices.count : devicesLeft - 1",
+        "devicesLeft -= 1",
+        TASKS,
+    ),
+    Mutation(
+        "dispatch.conditions-paused",
+        "a stream whose peer did not read hears of what changed meanwhile",
+        CONDITIONS,
+        "if stream.hearing.heard < self.lastNumber { self.laggards += 1 }",
+        "",
+        r"WakeDispatchTests\.ConditionStreamTests",
     ),
 ]
