@@ -25,8 +25,7 @@ enum FolderLayers {
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "CommandLineTool": [
             "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Keys", "Token", "Client",
-            "Tasks",
-            "Faults", "Worker", "Stats", ".",
+            "Tasks", "Faults", "Worker", "Stats", ".",
         ],
         "WakeGateTestKit": [".", "Certificates", "Disk", "Faults", "Journal", "Traces"],
     ]

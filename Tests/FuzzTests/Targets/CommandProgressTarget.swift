@@ -44,7 +44,7 @@ enum CommandProgressTarget {
         return whole
     }
 
-    /// The same, line by line; what follows the last line feed is no line.
+    /// The newest report and the first fault, line by line; what follows the last line feed is no line.
     private static func expected(_ bytes: [UInt8]) -> ProgressLines.Reading {
         var whole = ProgressLines.Reading()
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()

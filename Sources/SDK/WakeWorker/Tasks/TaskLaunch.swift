@@ -19,8 +19,10 @@ package struct TaskLaunch: Sendable {
 
     /// Tells the gateway how far a continued task is; an advance moves its deadline.
     ///
-    /// - Throws: `WakeWorkerError`: `wakeEnded` when it is too late, `refused` when the gateway refuses it, `cancelled`,
-    ///   and what keeps a request from the gateway. It is not sent again.
+    /// A report that does not arrive is not sent again.
+    ///
+    /// - Throws: `WakeWorkerError`: `wakeEnded` when it is too late, `refused` when the gateway refuses it,
+    ///   `cancelled`, and what keeps a request from the gateway.
     package func tell(_ progress: TaskProgress) async throws(WakeWorkerError) {
         try await self.lease.tell(self.message.wake, progress)
     }

@@ -29,7 +29,8 @@ package struct ReadyCommands: Sendable {
             let (worker, provider) = (self.certificateOption("worker"), self.certificateOption("provider"))
             lines += [
                 "  # handle wakes: a push's payload comes on standard input",
-                "  \(self.program) worker\(edge)\(worker) --topic \(Self.topic) --task \(Self.task) -- sh -c 'cat; echo'",
+                "  \(self.program) worker\(edge)\(worker) --topic \(Self.topic) --task \(Self.task)"
+                    + " -- sh -c 'cat; echo'",
                 "  # wake a device",
                 "  \(self.program) push\(edge)\(provider) \(Self.token) --topic \(Self.topic)",
                 "  # the same as a provider sends it",
