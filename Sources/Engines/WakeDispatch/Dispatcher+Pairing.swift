@@ -101,7 +101,8 @@ extension Dispatcher {
         return true
     }
 
-    /// Launches something of a device that a free stream names.
+    /// Launches something of a device that a free stream names: what its policy says, be it for another stream that has
+    /// come free as well, and before what has waited longer for that one.
     @discardableResult
     private func launchNamed(_ token: DeviceToken, _ subscription: Subscription) -> Bool {
         guard let device = self.engine.find(token), self.engine.topic(of: device) == subscription.topic else {
