@@ -186,6 +186,8 @@ extension Dispatcher {
     @discardableResult
     func launchNext(_ device: DeviceIndex) -> Bool {
         guard !self.isDraining else { return false }
+        // What ends now is told before what is launched in its place.
+        if self.engine.catchUp(device) { self.takeExpiredWakes() }
         let identity = self.engine.identity(device)
         let wake = self.engine.claim(device) { self.streams.free(identity.topic, identity.token, $0) != nil }
         guard let wake else { return false }
