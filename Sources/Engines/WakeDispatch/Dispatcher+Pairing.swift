@@ -101,7 +101,8 @@ extension Dispatcher {
         return true
     }
 
-    /// Launches something of a device that a free stream names.
+    /// Launches something of a device that a free stream names: what its policy says, be it for another stream that has
+    /// come free as well, and before what has waited longer for that one.
     @discardableResult
     private func launchNamed(_ token: DeviceToken, _ subscription: Subscription) -> Bool {
         guard let device = self.engine.find(token), self.engine.topic(of: device) == subscription.topic else {
@@ -185,7 +186,7 @@ extension Dispatcher {
     @discardableResult
     func launchNext(_ device: DeviceIndex) -> Bool {
         guard !self.isDraining else { return false }
-        // What has ended gives way first: its stream hears of that before it hears of what comes in its place.
+        // What ends now is told before what is launched in its place.
         if self.engine.catchUp(device) { self.takeExpiredWakes() }
         let identity = self.engine.identity(device)
         let wake = self.engine.claim(device) { self.streams.free(identity.topic, identity.token, $0) != nil }
