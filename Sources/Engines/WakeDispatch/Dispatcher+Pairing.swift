@@ -151,11 +151,15 @@ extension Dispatcher {
     @discardableResult
     func launchLongest(for stream: Subscription) -> Bool {
         guard stream.request.takesTasks else { return self.claimNext(stream.topic, for: stream) }
+        // A stream that is free again, and waits to be filled, may stand in the rotation for pushes alone.
+        self.streams.rotate(stream)
         let pushSince = stream.isFreeForPush ? self.engine.longestReadySince(stream.topic) : nil
         while self.workLeft > 0, let task = self.streams.firstWaiting(for: stream) {
             if let pushSince, pushSince <= task.since { break }
-            if self.isReady(task), self.launchNext(task.device) { return true }
-            // A task that nothing launches has ceased to wait.
+            if self.isReady(task) {
+                if self.launchNext(task.device) { return true }
+                break
+            }
             self.workLeft -= 1
             self.streams.waitsNoLonger(task.device, task.target, task.topic)
         }
