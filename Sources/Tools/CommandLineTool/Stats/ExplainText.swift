@@ -19,6 +19,7 @@ package enum ExplainText {
         add("last launch", self.instant(device["lastLaunchAt"]) ?? "never")
         add("launches in window", self.launches(device))
         add("penalty", device["penalty"]?.number.map { JSONNumber.text(of: $0) })
+        add("usage", TaskText.usage(device["usage"]))
         let conditions = (device["conditions"] ?? .null).members
         add("usage", TaskText.usage(device["usage"]))
         add("conditions", conditions.map { "\($0.name)=\($0.value.text ?? $0.value.described)" }.joined(separator: " "))
