@@ -66,7 +66,7 @@ extension EmbeddedEngine {
     /// The requests and sessions of all devices, `countMax` of them at most.
     package func tasks(_ filter: TaskFilter, countMax: Int) -> [TaskSnapshot] {
         var found: [TaskSnapshot] = []
-        self.tasks.forEach { device, row in
+        self.tasks.visit { device, row in
             if let topic = filter.topic, self.devices[device].topic != topic { return true }
             guard !row.policy.waiting.isEmpty || !row.policy.inFlight.isEmpty else { return true }
             found += self.snapshots(device, row).filter { filter.takes($0) }.prefix(countMax - found.count)

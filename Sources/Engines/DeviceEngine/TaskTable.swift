@@ -63,7 +63,7 @@ struct TaskTable: ~Copyable {
     func isOfDevices(below count: Int) -> Bool { self.rows.allSatisfy { Int($0?.device.rawValue ?? 0) < count } }
 
     /// Hands over every row, until `body` says that it is enough.
-    func forEach(_ body: (DeviceIndex, TaskRow) -> Bool) {
+    func visit(_ body: (DeviceIndex, TaskRow) -> Bool) {
         for case (let device, let row)? in self.rows where !body(device, row) { return }
     }
 
