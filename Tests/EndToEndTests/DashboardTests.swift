@@ -42,7 +42,7 @@ struct DashboardTests {
         #expect(try #require(stats.integer("wakes", "launched")) >= 2)
     }
 
-    @Test("It shows tasks and why they wait, launches, expires and cancels them, and takes no text of theirs for markup")
+    @Test("It shows tasks and why they wait, launches, expires and cancels them, and takes none of their texts as HTML")
     func tasks() throws {
         let gateway = try RunningGateway(self.patience + ["--set", "policy.progressWindow=3600"])
         let worker = try self.taskWorker(gateway)

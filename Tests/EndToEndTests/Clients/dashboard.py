@@ -2,7 +2,7 @@
 
 The only argument is a JSON object:
   url           the admin listener
-  device        a device with pushes, one of them in flight, and for the scene `tasks` with tasks as DashboardTests has it
+  device        a device with pushes, one of them in flight; for the scene `tasks`, with those of DashboardTests
   push          the apns-id of one of its pushes
   operator      the bearer token that the page is to ask for; none by default
   folder        where screenshots go
