@@ -4,8 +4,8 @@ package import LaunchPolicy
 /// A request, or the finished transfers of a session, that waits or runs, at one moment.
 package struct TaskSnapshot: Sendable {
     package enum State: Sendable {
-        /// - `eligibleAt`: the first moment at which interval, budget, earliest beginning and habits allow its launch; nil
-        ///   when they do now.
+        /// - `eligibleAt`: the first moment at which interval, budget, earliest beginning and habits allow its launch;
+        ///   nil when they do now.
         /// - `held`: every hold that applies, the deciding one first; `worker` when it waits for nothing else.
         /// - `laneIsFull`: it waits for what runs in its lane.
         case waiting(eligibleAt: Instant?, held: [TaskHoldCode], laneIsFull: Bool)

@@ -10,7 +10,7 @@ struct TaskTable: ~Copyable {
     private var unused: [Int] = []
     /// The devices whose rows have changed or gone, each once.
     private var changed: [DeviceIndex] = []
-    /// Those of them that have no row any more.
+    /// The devices in `changed` that have no row any more.
     private var gone: Set<DeviceIndex> = []
 
     /// How many rows there are.

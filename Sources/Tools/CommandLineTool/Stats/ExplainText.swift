@@ -19,8 +19,11 @@ package enum ExplainText {
         add("last launch", self.instant(device["lastLaunchAt"]) ?? "never")
         add("launches in window", self.launches(device))
         add("penalty", device["penalty"]?.number.map { JSONNumber.text(of: $0) })
+        add("usage", TaskText.usage(device["usage"]))
         let conditions = (device["conditions"] ?? .null).members
+        add("usage", TaskText.usage(device["usage"]))
         add("conditions", conditions.map { "\($0.name)=\($0.value.text ?? $0.value.described)" }.joined(separator: " "))
+        lines += TaskText.explanation(device)
         let recent = device["recent"]?.elements ?? []
         if !recent.isEmpty { lines += ["", "recent, newest first:"] + recent.map { self.event($0) } }
         return lines.joined(separator: "\n") + "\n"
