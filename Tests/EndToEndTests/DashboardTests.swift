@@ -150,7 +150,8 @@ struct DashboardTests {
             #expect(answer.status == 200)
         }
         #expect(try post("/v1/topics/\(self.topic)/devices", #"{"token":"\#(self.device)"}"#).status == 201)
-        let worker = try gateway.curlWorker(topic: self.topic, query: "&task=com.example.*")
+        #expect(try gateway.push(self.device, topic: self.topic).status == 200)
+        let worker = try gateway.curlWorker(topic: self.topic, query: "&push=0&task=com.example.*")
         try report("active")
         let title = "<script>document.title = 'script'</script>"
         let export = #"{"identifier":"com.example.export","kind":"continued","title":"\#(title)"}"#
