@@ -42,7 +42,7 @@ struct DashboardTests {
         #expect(try #require(stats.integer("wakes", "launched")) >= 2)
     }
 
-    @Test("It shows tasks and why they wait, launches, expires and cancels them, and takes no text for markup")
+    @Test("It shows tasks and why they wait, launches, expires and cancels them, and takes none of their texts as HTML")
     func tasks() throws {
         let gateway = try RunningGateway(self.patience + ["--set", "policy.progressWindow=3600"])
         let worker = try self.taskWorker(gateway)
@@ -150,7 +150,8 @@ struct DashboardTests {
             #expect(answer.status == 200)
         }
         #expect(try post("/v1/topics/\(self.topic)/devices", #"{"token":"\#(self.device)"}"#).status == 201)
-        let worker = try gateway.curlWorker(topic: self.topic, query: "&task=com.example.*")
+        #expect(try gateway.push(self.device, topic: self.topic).status == 200)
+        let worker = try gateway.curlWorker(topic: self.topic, query: "&push=0&task=com.example.*")
         try report("active")
         let title = "<script>document.title = 'script'</script>"
         let export = #"{"identifier":"com.example.export","kind":"continued","title":"\#(title)"}"#

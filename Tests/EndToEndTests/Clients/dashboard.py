@@ -2,7 +2,7 @@
 
 The only argument is a JSON object:
   url           the admin listener
-  device        a device with pushes, one of them in flight, and for the scene `tasks` with tasks as DashboardTests has it
+  device        a device with pushes, one of them in flight; for the scene `tasks`, with those of DashboardTests
   push          the apns-id of one of its pushes
   operator      the bearer token that the page is to ask for; none by default
   folder        where screenshots go
@@ -87,6 +87,8 @@ def inspect_device(page):
 def look(browser, name, **options):
     page, watcher = open_page(browser, **options)
     wait_for_life(page)
+    if name.startswith("tasks"):
+        expect(page.locator("#tasks table")).to_be_visible()
     expect(page.locator("#charts .chart .line").first).to_have_attribute("d", value=re.compile("M.*L"))
     check(page, watcher, name)
     inspect_device(page)
@@ -204,7 +206,10 @@ def device(page):
 
 def tasks(browser):
     """What waits and runs is shown and found; it is launched, expired and cancelled; its texts are never markup."""
+    faults = look(browser, "tasks-dark", scheme="dark")
+    faults += look(browser, "tasks-phone", width=390, height=844, has_touch=True, reduced_motion="reduce")
     page, watcher = open_page(browser)
+    watcher.faults += faults
     wait_for_life(page)
     task_table(page)
     check(page, watcher, "tasks")
@@ -223,6 +228,7 @@ def tasks(browser):
 def task_table(page):
     """The table of all devices, by every filter."""
     rows = page.locator("#tasks tbody tr")
+    page.locator("#tasks-title").scroll_into_view_if_needed()
     expect(rows).to_have_count(4)
     expect(rows.filter(has_text="com.example.clean")).to_contain_text("it requires external power")
     expect(rows.filter(has_text="com.example.export").get_by_role("progressbar")).to_have_attribute(

@@ -59,14 +59,19 @@ const charts = [
   ], { format: count }),
 ];
 
-const taskInks = { appRefresh: "launches", processing: "merged", continued: "pushes", urlSession: "good" };
-const byKind = (points) => Object.entries(taskInks).map(([kind, ink]) =>
-  ({ name: kinds[kind].toLowerCase(), ink, points: (series) => points(series, kind) }));
+const taskInks = { appRefresh: "launches", processing: "merged", continued: "pushes", urlSession: "warn" };
+
+// - sessions: what is counted of sessions.
+const byKind = (points, sessions) => Object.entries(taskInks).map(([kind, ink]) =>
+  ({ ink, name: kind === "urlSession" ? sessions : kinds[kind].toLowerCase(),
+    points: (series) => points(series, kind) }));
 
 const taskCharts = [
-  new Chart("Background tasks launched a second", byKind((series, kind) => series.rate(`tasks.launched.${kind}`)),
+  new Chart("Background tasks launched a second",
+    byKind((series, kind) => series.rate(`tasks.launched.${kind}`), "session"),
     { format: rate, isStacked: true }),
-  new Chart("Background tasks waiting", byKind((series, kind) => series.gauge(`tasks.waiting.${kind}`)),
+  new Chart("Background tasks waiting",
+    byKind((series, kind) => series.gauge(`tasks.waiting.${kind}`), "transfers"),
     { format: count, isStacked: true }),
 ];
 

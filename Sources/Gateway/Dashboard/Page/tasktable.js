@@ -15,7 +15,9 @@ const listedMax = 1000;
 const pauseMilliseconds = 2500;
 const timeShare = 0.05;
 
+// Whether the list is in sight, or nearly so: else it is asked for once, and no more.
 let isNear = false;
+let wasShown = false;
 let askedAgainAt = 0;
 let isAsking = false;
 // Which filters are the last: answers to those before them come too late.
@@ -54,6 +56,7 @@ function showNothing(...text) {
 
 // Tasks are left alone while nothing about them is new: somebody may read or be about to click.
 function show(tasks, isFiltered) {
+  wasShown = true;
   const now = JSON.stringify([tasks, isFiltered]);
   if (now === mark) return;
   if (tasks.length === 0) {
@@ -132,7 +135,7 @@ export function updateTasks(event) {
   const hasSessions = sessions.finished + sessions.refused > 0;
   byID("task-counts").replaceChildren(...(hasRequests ? [requestFacts(tasks, event.tasks?.held ?? {})] : []),
     ...(hasSessions ? [sessionFacts(sessions)] : []));
-  if (isNear) ask();
+  if (isNear || !wasShown) ask();
 }
 
 export function startTasks() {
