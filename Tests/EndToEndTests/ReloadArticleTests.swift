@@ -3,26 +3,6 @@ import Testing
 
 @Suite("What the article on reloading shows is what happens", .serialized, .timeLimit(.minutes(15)))
 struct ReloadArticleTests {
-    private struct Shown {
-        let command: String
-        let output: [String]
-    }
-
-    /// The article's commands, each with the lines that it shows below them.
-    private func shown() throws -> [Shown] {
-        let file = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway/Gateway.docc/Reloading.md")
-        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
-        let blocks = text.components(separatedBy: "\n```console\n").dropFirst().map {
-            $0.components(separatedBy: "\n```")[0]
-        }
-        return blocks.flatMap { block in
-            "\n\(block)".components(separatedBy: "\n$ ").dropFirst().map { part in
-                let lines = part.components(separatedBy: "\n")
-                return Shown(command: lines[0], output: Array(lines.dropFirst()))
-            }
-        }
-    }
-
     /// What is the same for every gateway: its own addresses and files are those of the article; moments, numbers of
     /// policies, and what the article elides, are left out.
     private func general(_ output: String, _ gateway: ReloadingGateway) -> [String] {
@@ -38,7 +18,7 @@ struct ReloadArticleTests {
 
     @Test("Each command gives what stands below it")
     func commands() throws {
-        let shown = try self.shown()
+        let shown = try ShownCommand.all(in: "Reloading")
         #expect(
             shown.map { $0.command.split(separator: " ").prefix(2).joined(separator: " ") } == [
                 "wakegate serve", "wakegate reload", "curl -s",
