@@ -131,11 +131,14 @@ extension EmbeddedEngine {
     /// The bound that so many more requests or sessions, of so many bytes more, go beyond; nil when there is room.
     private func limitMet(_ bytes: Int, count: Int64, _ topic: TopicIndex) -> TaskLimit? {
         let configuration = self.configuration
-        // Who takes more than a share of it is told so, also when others have taken the rest.
-        if count > 0, self.topics.books(topic).requestCount >= configuration.taskRequestsPerTopicMax {
+        // Who takes more than a share of it is told so, also when others have taken the rest; all is no share.
+        let (requestsMax, bytesMax) = (configuration.taskRequestsPerTopicMax, configuration.taskBytesPerTopicMax)
+        if count > 0, requestsMax < configuration.taskRequestsMax,
+            self.topics.books(topic).requestCount >= requestsMax
+        {
             return .taskTopicPercentMax
         }
-        if bytes > 0, self.taskMemory.bytes(topic) + bytes > configuration.taskBytesPerTopicMax {
+        if bytes > 0, bytesMax < configuration.taskBytesMax, self.taskMemory.bytes(topic) + bytes > bytesMax {
             return .taskTopicPercentMax
         }
         if count > 0, self.totals.requestCount >= configuration.taskRequestsMax { return .taskRequestsMax }
