@@ -27,6 +27,7 @@ from bench import (
     push_load,
     streams,
     tables,
+    tasks,
     wake_latency,
     wakes,
     webhook_load,
@@ -148,6 +149,11 @@ PARTS = {
         "20,000 idle workers",
         lambda options, folder: streams.measure(options.products, folder, options.streams, options.samples),
         tables.idle_workers,
+    ),
+    "tasks": Part(
+        "requests of background tasks submitted and launched, and kept for a tenth of a million devices",
+        lambda options, folder: tasks.measure(options.products, folder),
+        tables.tasks,
     ),
     "wakes": Part(
         "5,000 wakes a second to workers",

@@ -238,6 +238,25 @@ def million_devices(row: dict) -> list[Table]:
     return [Table(title, ["", "memory", "journal", "history"], rows, notes)]
 
 
+def tasks(row: dict) -> list[Table]:
+    rows = [
+        [rate["store"], f"{rate['submissionsPerSecond']:,}", f"{rate['cpuMicrosecondsPerSubmission']:.1f} us",
+         f"{rate['launchesPerSecond']:,}", f"{rate['cpuMicrosecondsPerLaunch']:.1f} us"]
+        for rate in row["rates"]
+    ]  # fmt: skip
+    fleet = row["fleet"]
+    notes = [
+        f"{fleet['devices']:,} devices: {fleet['residentMegabytes']:,} MB; with a request of {fleet['requests']:,} of "
+        f"them {fleet['residentMegabytesWithRequests']:,} MB, {fleet['bytesPerRequest']:,} bytes each, and a journal "
+        f"of {fleet['journalMegabytes']:,} MB",
+        f"from the start after SIGKILL to the ready line: {fleet['readySeconds']:.2f} s, then "
+        f"{fleet['residentMegabytesAfterRestart']:,} MB; every request is there  {verdict(fleet['passed'])}",
+    ]
+    title = f"{row['rates'][0]['requests']:,} requests of background tasks, from submission to the worker's answer"
+    head = ["store", "submissions/s", "CPU each", "launches/s", "CPU each"]
+    return [Table(title, head, rows, notes)]
+
+
 def latency(row: dict) -> list[Table]:
     names = ("medianMilliseconds", "p10Milliseconds", "p90Milliseconds", "p99Milliseconds")
     notes = [

@@ -60,7 +60,8 @@ class Worker:
 
     def subscription(self, number: int) -> bytes:
         device = f"&device={number:064x}" if self.fleet.by_device else ""
-        path = f"/v1/topics/{self.fleet.topic}/wakes?slots={self.fleet.slots}&name=bench{device}"
+        task = f"&task={self.fleet.task}" if self.fleet.task else ""
+        path = f"/v1/topics/{self.fleet.topic}/wakes?slots={self.fleet.slots}&name=bench{device}{task}"
         self.texts[self.stream] = b""
         request = frame(HEADERS, END_HEADERS | END_STREAM, self.stream, self.head(2, path))
         self.stream += 2
@@ -120,7 +121,7 @@ class Worker:
             if self.fleet.times:
                 device = event[event.index(b'"device":"') + 10 :][:64].decode()
                 tell(device=device, at=at)
-            body = b'{"result":"newData"}'
+            body = b'{"success":true}' if b'"task":"' in event else b'{"result":"newData"}'
             out += frame(HEADERS, END_HEADERS, self.stream, self.head(3, f"/v1/wakes/{wake}"))
             out += frame(DATA, END_STREAM, self.stream, body)
             self.stream += 2
@@ -135,7 +136,7 @@ def tell(**fields: object) -> None:
 class Fleet:
     """`connections` with `streams` each; `first` is the number of the first stream, which is also its device's.
 
-    A result that does not count ends a fleet that `is_strict`.
+    A result that does not count ends a fleet that `is_strict`. `task` is an identifier that its streams take besides.
     """
 
     def __init__(
@@ -150,7 +151,9 @@ class Fleet:
         by_device: bool = True,
         times: bool = False,
         is_strict: bool = True,
+        task: str | None = None,
     ):
+        self.task = task
         self.address, self.topic, self.slots, self.by_device, self.times = address, topic, slots, by_device, times
         self.is_strict = is_strict
         self.tls = ssl.create_default_context(cafile=ca) if ca else None
