@@ -75,9 +75,9 @@ struct CredentialBoundTests {
         func submit(_ token: String) throws -> Answer {
             try gateway.ask(.edge, "POST", path, token: token, body: body)
         }
-        let device = "/v1/devices/\(self.devices[0])"
-        let registration = #"{"topic":"\#(self.topic)"}"#
-        #expect(try gateway.ask(.edge, "PUT", device, token: token, body: registration).status == 201)
+        let registrations = "/v1/topics/\(self.topic)/devices"
+        let registration = #"{"token":"\#(self.devices[0])"}"#
+        #expect(try gateway.ask(.edge, "POST", registrations, token: token, body: registration).status == 201)
         // No task is permitted unless the configuration names it: what is refused is counted as well.
         #expect(try submit(token).reason == "NotPermitted")
         var refused = try submit(token)

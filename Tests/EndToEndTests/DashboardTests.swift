@@ -42,6 +42,22 @@ struct DashboardTests {
         #expect(try #require(stats.integer("wakes", "launched")) >= 2)
     }
 
+    @Test("It shows tasks and why they wait, launches, expires and cancels them, and takes none of their texts as HTML")
+    func tasks() throws {
+        let gateway = try RunningGateway(self.patience + ["--set", "policy.progressWindow=3600"])
+        let worker = try self.taskWorker(gateway)
+        try self.play(["tasks"], "http://\(gateway.admin)", push: "")
+        let stats = try gateway.stats()
+        #expect(stats.integer("tasks", "results", "expired") == 1)
+        #expect(stats.integer("tasks", "results", "cancelled") == 1)
+        #expect(stats.integer("tasks", "cancelled") == 1)
+        #expect(stats.integer("tasks", "waiting") == 0 && stats.integer("tasks", "inFlight") == 0)
+        let launched = try #require(try worker.next())
+        #expect(launched.name == "wake" && launched.data["task"] as? String == "com.example.clean")
+        #expect(try worker.next()?.data["reason"] as? String == "operator")
+        #expect(try worker.next()?.data["reason"] as? String == "cancelled")
+    }
+
     @Test("The oldest wake of a worker stands out by the execution window of its topic")
     func late() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
@@ -121,6 +137,37 @@ struct DashboardTests {
         let gateway = try RunningGateway(self.patience)
         let (worker, push) = try self.work(gateway)
         return (gateway, worker, push)
+    }
+
+    /// Has a continued task run whose texts are markup, and a processing task, a refresh and a session wait.
+    ///
+    /// - Returns: the stream that has been sent the continued task.
+    private func taskWorker(_ gateway: RunningGateway) throws -> EventStream {
+        let device = "/v1/devices/\(self.device)"
+        func post(_ path: String, _ body: String) throws -> Answer { try gateway.edge(path, "-d", body) }
+        func report(_ state: String) throws {
+            let answer = try gateway.edge("\(device)/conditions", "-X", "PATCH", "-d", #"{"appState":"\#(state)"}"#)
+            #expect(answer.status == 200)
+        }
+        #expect(try post("/v1/topics/\(self.topic)/devices", #"{"token":"\#(self.device)"}"#).status == 201)
+        #expect(try gateway.push(self.device, topic: self.topic).status == 200)
+        let worker = try gateway.curlWorker(topic: self.topic, query: "&push=0&task=com.example.*")
+        try report("active")
+        let title = "<script>document.title = 'script'</script>"
+        let export = #"{"identifier":"com.example.export","kind":"continued","title":"\#(title)"}"#
+        #expect(try post("\(device)/tasks", export).status == 201)
+        let wake = try #require(try worker.next()?.id)
+        let subtitle = #"<img src=x onerror=\"document.title = 'image'\">"#
+        let progress = #"{"completed":30,"total":120,"subtitle":"\#(subtitle)"}"#
+        #expect(try post("/v1/wakes/\(wake)/progress", progress).status == 200)
+        try report("background")
+        let clean = #"{"identifier":"com.example.clean","kind":"processing","requiresExternalPower":true}"#
+        #expect(try post("\(device)/tasks", clean).status == 201)
+        let later = Int64(Date().timeIntervalSince1970 + 3000) * 1000
+        let refresh = #"{"identifier":"com.example.refresh","kind":"appRefresh","earliestBegin":\#(later)}"#
+        #expect(try post("\(device)/tasks", refresh).status == 201)
+        #expect(try post("\(device)/sessions/uploads", #"{"finished":3}"#).status == 202)
+        return worker
     }
 
     private func work(_ gateway: RunningGateway) throws -> (worker: EventStream, push: String) {

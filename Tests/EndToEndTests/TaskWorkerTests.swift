@@ -30,8 +30,13 @@ struct TaskWorkerTests {
         }
     }
 
-    private func stop(_ process: ChildProcess) throws {
+    /// - `peer`: what a worker is subscribed at, which ends the stream when it is told.
+    private func stop(_ process: ChildProcess, _ peer: ScriptedGateway? = nil) throws {
         process.send(SIGTERM)
+        if let peer {
+            try peer.request("/drain")
+            try peer.endStream()
+        }
         #expect(try process.finish().status == 0)
     }
 
@@ -48,7 +53,7 @@ struct TaskWorkerTests {
         #expect(
             query == ["slots=1", "name=w", "task=b", "task=com.example.*", "session=photos", "push=0", "resource=gpu"]
         )
-        try self.stop(worker)
+        try self.stop(worker, peer)
     }
 
     @Test("With pushes the subscription says nothing of them, and without tasks nothing of tasks")
@@ -70,7 +75,7 @@ struct TaskWorkerTests {
         try peer.wake("w1", Self.task("processing"))
         #expect(try peer.request("/v1/wakes/w1") == #"{"success":\#(status == 0)}"#)
         if status != 0 { try self.says(worker, "the command of wake w1 ended with exit status \(status)") }
-        try self.stop(worker)
+        try self.stop(worker, peer)
     }
 
     @Test("A command finds its task or session in its environment, and nothing of another's")
@@ -95,7 +100,7 @@ struct TaskWorkerTests {
         #expect(try worker.line() == "w3 urlSession||photos|4|1|ab")
         #expect(try worker.line() == "w3 ||||")
         #expect(try peer.request("/v1/wakes/w3") == #"{"success":true}"#)
-        try self.stop(worker)
+        try self.stop(worker, peer)
     }
 
     @Test("Progress is told as the command tells it, and the last of it before the outcome", arguments: ["bash", "sh"])
@@ -116,7 +121,7 @@ struct TaskWorkerTests {
         // The line without an end is none.
         #expect(try peer.request("/w1/progress") == #"{"completed":99,"total":100,"subtitle":"nearly"}"#)
         #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
-        try self.stop(worker)
+        try self.stop(worker, peer)
     }
 
     @Test("A command that floods its progress is told of once a second, and others run meanwhile")
@@ -174,7 +179,7 @@ struct TaskWorkerTests {
         try peer.wake("w1", wake)
         try peer.request("/w1/progress")
         #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
-        try self.stop(worker)
+        try self.stop(worker, peer)
     }
 
     @Test(

@@ -108,7 +108,7 @@ package protocol CountedCase: CaseIterable, Hashable, Sendable where AllCases ==
     /// The counts of all cases, whose number it bounds.
     associatedtype Counts: SIMD, Sendable = SIMD8<Int64> where Counts.Scalar == Int64
 
-    /// Its place among the cases.
+    /// The case's place among all cases.
     var place: Int { get }
 }
 

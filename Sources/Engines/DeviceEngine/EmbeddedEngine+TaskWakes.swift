@@ -188,7 +188,8 @@ extension EmbeddedEngine {
     package func wakesInFlight(_ device: DeviceIndex) -> [WakeID] {
         let record = self.devices[device]
         let push = record.state.inFlight == nil ? [] : [record.wake]
-        return push + (self.tasks[device]?.flights.map(\.wake) ?? [])
+        guard record.hasTasks, let row = self.tasks[device] else { return push }
+        return push + row.policy.inFlight.compactMap { row.flight(of: $0.task.arrival)?.wake }
     }
 
     /// The task that a wake in flight was launched for, valid until the engine is next called.

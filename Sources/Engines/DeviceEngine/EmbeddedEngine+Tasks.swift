@@ -128,7 +128,7 @@ extension EmbeddedEngine {
         self.devices[device].hasTasks = false
     }
 
-    /// The bound that so many more requests or sessions, of so many bytes more, would go beyond; nil when there is room.
+    /// The bound that so many more requests or sessions, of so many bytes more, go beyond; nil when there is room.
     private func limitMet(_ bytes: Int, count: Int64, _ topic: TopicIndex) -> TaskLimit? {
         let configuration = self.configuration
         // Who takes more than a share of it is told so, also when others have taken the rest.

@@ -165,7 +165,7 @@ extension EmbeddedEngine {
         self.settle(device)
     }
 
-    /// The stream that carried the push in flight ended, or the gateway restarted; what is due then is up to the caller.
+    /// The stream that carried the push in flight ended, or the gateway restarted; what is due then the caller does.
     func losePush(_ device: DeviceIndex, takingBackAttempt: Bool) {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
@@ -177,8 +177,8 @@ extension EmbeddedEngine {
         self.noteEnd(device, record, .lost, action)
     }
 
-    /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome of its wake
-    /// and of those that end after it, but an outcome before the expiry of a pending push.
+    /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome of its
+    /// wake and of those that end after it, but an outcome before the expiry of a pending push.
     func settleBeforeWakeEnds(_ device: DeviceIndex, _ id: WakeID) {
         guard let moment = self.schedule[device], moment <= self.now else { return }
         guard moment == self.now else { return self.settle(device) }

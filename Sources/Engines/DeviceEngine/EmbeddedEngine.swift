@@ -3,8 +3,9 @@ package import LaunchPolicy
 
 /// All devices in memory, stepped by one thread: states, due moments, queues of those that wait for a slot, books.
 ///
-/// It decides nothing: `DeviceState` does, and `DeviceLanes`. It has no clock: whoever drives it says with `advance` what time it is. It
-/// knows no worker: whoever drives it says whether a slot is free, and claims devices that are ready for one.
+/// `DeviceState` decides, and `DeviceLanes`. The engine has no clock: whoever drives it says with `advance` what time
+/// it is. No worker is known to it: whoever drives it says whether a slot is free, and claims devices that are ready
+/// for one.
 package final class EmbeddedEngine {
     /// Policy time: the moment of the current step.
     package internal(set) var now: Instant

@@ -66,8 +66,8 @@ package enum TaskDisposition: String, CaseIterable, Sendable {
 /// What a submission is answered.
 package struct TaskAnswer: Hashable, Sendable {
     package let disposition: TaskDisposition
-    /// The first moment at which interval, budget, earliest beginning and habits allow its launch; nil when it launched,
-    /// and when it may launch already.
+    /// The first moment at which interval, budget, earliest beginning and habits allow its launch; nil when it
+    /// launched, and when something holds it.
     package let eligibleAt: Instant?
     /// What keeps it back, the deciding one; nil when nothing does.
     package let held: TaskHoldCode?

@@ -2,8 +2,8 @@ package import LaunchPolicy
 
 /// What was counted of requests; their wakes are counted by `TaskWakeBooks`.
 ///
-/// `submitted` = `replaced` + `cancelled` + all of `discarded` + every result but `lost` + `waiting` + `inFlight`, after
-/// every step.
+/// `submitted` = `replaced` + `cancelled` + all of `discarded` + every result but `lost` + `waiting` + `inFlight`,
+/// after every step.
 package struct TaskBooks: Hashable, Sendable {
     /// Requests that were taken, by kind.
     package var submitted = PerCase<TaskKind>()

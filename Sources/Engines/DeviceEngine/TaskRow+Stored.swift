@@ -1,10 +1,10 @@
 import Bytes
 import LaunchPolicy
 
-/// How a row is kept, all integers little-endian, texts behind their byte counts (2 bytes): flags (1); by flag, when the
-/// device was used last (8), the number of the hour in which a use last began (8) and the hours of a week (3 times 8);
-/// by flag, when a processing task last launched (8); the numbers of arrivals (3 times 8); what waits and the wakes in
-/// flight, each list behind its count (2); the ids of session events behind their count (1).
+/// How a row is kept, all integers little-endian, texts behind their byte counts (2 bytes): flags (1); by flag, when
+/// the device was used last (8), the number of the hour in which a use last began (8) and the hours of a week (3 times
+/// 8); by flag, when a processing task last launched (8); the numbers of arrivals (3 times 8); what waits and the wakes
+/// in flight, each list behind its count (2); the ids of session events behind their count (1).
 extension TaskRow {
     private struct Flags: OptionSet {
         let rawValue: UInt8
@@ -94,8 +94,9 @@ extension TaskRow {
         static let known = TaskFlags(rawValue: 1 << 5 - 1)
     }
 
-    /// Kind and needs (1 each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4), flags (1), and by
-    /// flag title, subtitle, resources behind their count (1), the last progress, and the trace behind its count (2).
+    /// Kind and needs (1 each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4), flags (1), and
+    /// by flag title, subtitle, resources behind their count (1), the last progress, and the trace behind its count
+    /// (2).
     private func store(_ task: BackgroundTask, to buffer: inout ByteBuffer) {
         buffer.append(task.kind.storedCode)
         buffer.append(task.needs.rawValue)
@@ -191,8 +192,8 @@ extension TaskRow {
         static let known = WakeFlags(rawValue: 1 << 6 - 1)
     }
 
-    /// The task, then the wake's id (16 bytes), launchedAt, deadline, progress (8 each), tolerated holds (2), flags (1),
-    /// and by flag what the launch cost, and the progress that was told before and in this launch.
+    /// The task, then the wake's id (16 bytes), launchedAt, deadline, progress (8 each), tolerated holds (2), flags
+    /// (1), and by flag what the launch cost, and the progress that was told before and in this launch.
     private func store(_ wake: TaskWake, to buffer: inout ByteBuffer) {
         guard let flight = self.flight(of: wake.task.arrival) else {
             preconditionFailure("a wake in flight has an id")

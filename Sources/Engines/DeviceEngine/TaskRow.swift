@@ -33,7 +33,7 @@ final class TaskRow {
 
     var policy = BackgroundTasks()
     private(set) var flights: [Flight] = []
-    /// Of those requests alone that carry something.
+    /// A note of each request that carries something.
     private(set) var notes: [Note] = []
     /// The ids of the session events that came last with one, the oldest first.
     private(set) var eventIDs: [String] = []

@@ -4,8 +4,8 @@ package import LaunchPolicy
 /// A request, or the finished transfers of a session, that waits or runs, at one moment.
 package struct TaskSnapshot: Sendable {
     package enum State: Sendable {
-        /// - `eligibleAt`: the first moment at which interval, budget, earliest beginning and habits allow its launch; nil
-        ///   when they do now.
+        /// - `eligibleAt`: the first moment at which interval, budget, earliest beginning and habits allow its launch;
+        ///   nil when they do now.
         /// - `held`: every hold that applies, the deciding one first; `worker` when it waits for nothing else.
         /// - `laneIsFull`: it waits for what runs in its lane.
         case waiting(eligibleAt: Instant?, held: [TaskHoldCode], laneIsFull: Bool)
@@ -66,7 +66,7 @@ extension EmbeddedEngine {
     /// The requests and sessions of all devices, `countMax` of them at most.
     package func tasks(_ filter: TaskFilter, countMax: Int) -> [TaskSnapshot] {
         var found: [TaskSnapshot] = []
-        self.tasks.forEach { device, row in
+        self.tasks.visit { device, row in
             if let topic = filter.topic, self.devices[device].topic != topic { return true }
             guard !row.policy.waiting.isEmpty || !row.policy.inFlight.isEmpty else { return true }
             found += self.snapshots(device, row).filter { filter.takes($0) }.prefix(countMax - found.count)

@@ -10,7 +10,7 @@ struct TaskTable: ~Copyable {
     private var unused: [Int] = []
     /// The devices whose rows have changed or gone, each once.
     private var changed: [DeviceIndex] = []
-    /// Those of them that have no row any more.
+    /// The devices in `changed` that have no row any more.
     private var gone: Set<DeviceIndex> = []
 
     /// How many rows there are.
@@ -63,7 +63,7 @@ struct TaskTable: ~Copyable {
     func isOfDevices(below count: Int) -> Bool { self.rows.allSatisfy { Int($0?.device.rawValue ?? 0) < count } }
 
     /// Hands over every row, until `body` says that it is enough.
-    func forEach(_ body: (DeviceIndex, TaskRow) -> Bool) {
+    func visit(_ body: (DeviceIndex, TaskRow) -> Bool) {
         for case (let device, let row)? in self.rows where !body(device, row) { return }
     }
 

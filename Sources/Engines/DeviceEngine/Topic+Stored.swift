@@ -4,8 +4,8 @@ import LaunchPolicy
 /// How a topic is kept: name (2 bytes and its own), `accepted`, `noWake`, `completed`, `coalesced`, `launched`
 /// (8 each), then discards and results as pairs of a code (1) and a count (8), each list behind its length (1). Then
 /// parts behind their codes (1): of each kind of task that ever launched a wake its code, its launches (8) and its
-/// results as such a list; behind `requestsCode`, when there ever was a request, `replaced` and `cancelled` (8 each) and
-/// lists of what was submitted, refused and discarded; behind `sessionsCode`, when a transfer ever finished,
+/// results as such a list; behind `requestsCode`, when there ever was a request, `replaced` and `cancelled` (8 each)
+/// and lists of what was submitted, refused and discarded; behind `sessionsCode`, when a transfer ever finished,
 /// `finished`, `refused` and `completed` (8 each) and the list of what was discarded. What waits, is in flight,
 /// registered or held is counted from the devices.
 extension Topic {

@@ -101,7 +101,8 @@ extension Dispatcher {
         return true
     }
 
-    /// Launches something of a device that a free stream names.
+    /// Launches something of a device that a free stream names: what its policy says, be it for another stream that has
+    /// come free as well, and before what has waited longer for that one.
     @discardableResult
     private func launchNamed(_ token: DeviceToken, _ subscription: Subscription) -> Bool {
         guard let device = self.engine.find(token), self.engine.topic(of: device) == subscription.topic else {
@@ -150,11 +151,15 @@ extension Dispatcher {
     @discardableResult
     func launchLongest(for stream: Subscription) -> Bool {
         guard stream.request.takesTasks else { return self.claimNext(stream.topic, for: stream) }
+        // A stream that is free again, and waits to be filled, may stand in the rotation for pushes alone.
+        self.streams.rotate(stream)
         let pushSince = stream.isFreeForPush ? self.engine.longestReadySince(stream.topic) : nil
         while self.workLeft > 0, let task = self.streams.firstWaiting(for: stream) {
             if let pushSince, pushSince <= task.since { break }
-            if self.isReady(task), self.launchNext(task.device) { return true }
-            // A task that nothing launches has ceased to wait.
+            if self.isReady(task) {
+                if self.launchNext(task.device) { return true }
+                break
+            }
             self.workLeft -= 1
             self.streams.waitsNoLonger(task.device, task.target, task.topic)
         }
@@ -185,7 +190,7 @@ extension Dispatcher {
     @discardableResult
     func launchNext(_ device: DeviceIndex) -> Bool {
         guard !self.isDraining else { return false }
-        // What has ended gives way first: its stream hears of that before it hears of what comes in its place.
+        // What ends now is told before what is launched in its place.
         if self.engine.catchUp(device) { self.takeExpiredWakes() }
         let identity = self.engine.identity(device)
         let wake = self.engine.claim(device) { self.streams.free(identity.topic, identity.token, $0) != nil }

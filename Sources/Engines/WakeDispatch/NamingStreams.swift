@@ -34,9 +34,9 @@ struct NamingStreams {
     private struct Queue {
         /// How many streams there are, free or not.
         var count = 0
-        /// Those that are free for a push: a binary heap.
+        /// The streams that are free for a push: a binary heap.
         var heap: [Entry] = []
-        /// Those that take tasks or hear of conditions, free or not, in no order.
+        /// The streams that take tasks or hear of conditions, free or not, in no order.
         var listeners: [Entry] = []
     }
 

@@ -1,6 +1,6 @@
 /// The sets of resources that waiting tasks need, each with the tree of its tasks.
 ///
-/// Those that a stream can satisfy are found without looking at any other: a trie of the sets' sorted names.
+/// The classes that a stream can satisfy are found without looking at any other: a trie of the sets' sorted names.
 struct NeedClasses {
     private struct Class {
         let parent: Int

@@ -110,7 +110,7 @@ package final class Subscription {
     var taskPlaces: [TaskRotations.Place] = []
     /// In how many of its places it does not stand in the rotation.
     var taskPlacesOut = 0
-    /// Its last turn among the streams that take tasks; the one whose turn was first is next.
+    /// The stream's last turn among the streams that take tasks; the one whose turn was first is next.
     var lastTurn: UInt64 = 0
     /// What it has heard of conditions; `ConditionsLog` keeps it.
     var hearing = ConditionsLog.Hearing()

@@ -2,7 +2,7 @@
 
 The only argument is a JSON object:
   url           the admin listener
-  device        a device with pushes, one of them in flight
+  device        a device with pushes, one of them in flight; for the scene `tasks`, with those of DashboardTests
   push          the apns-id of one of its pushes
   operator      the bearer token that the page is to ask for; none by default
   folder        where screenshots go
@@ -87,6 +87,8 @@ def inspect_device(page):
 def look(browser, name, **options):
     page, watcher = open_page(browser, **options)
     wait_for_life(page)
+    if name.startswith("tasks"):
+        expect(page.locator("#tasks table")).to_be_visible()
     expect(page.locator("#charts .chart .line").first).to_have_attribute("d", value=re.compile("M.*L"))
     check(page, watcher, name)
     inspect_device(page)
@@ -173,7 +175,7 @@ def search(page):
 
 def device(page):
     inspect_device(page)
-    outcome = page.locator(".inspector .panel > [role=status]")
+    outcome = page.locator(".inspector .panel > [role=status]").first
     use(page.get_by_role("button", name="Simulate expiration"))
     expect(outcome).to_have_text("The wake was ended as expired.")
     expect(page.locator(".events").first).to_contain_text("expired")
@@ -200,6 +202,125 @@ def device(page):
     # Those that were used before belong to panels that are gone; the rest are alike.
     page.evaluate("document.querySelectorAll('.inspector :is(button, input, [tabindex])')"
                   ".forEach((node) => node.setAttribute('data-used', ''))")
+
+
+def tasks(browser):
+    """What waits and runs is shown and found; it is launched, expired and cancelled; its texts are never markup."""
+    faults = look(browser, "tasks-dark", scheme="dark")
+    faults += look(browser, "tasks-phone", width=390, height=844, has_touch=True, reduced_motion="reduce")
+    page, watcher = open_page(browser)
+    watcher.faults += faults
+    wait_for_life(page)
+    task_table(page)
+    check(page, watcher, "tasks")
+    row = page.locator("#tasks tbody tr", has_text="com.example.clean")
+    use(row.get_by_role("button"))
+    check_task_texts(page, watcher)
+    check_strip(page, watcher)
+    device_tasks(page, watcher)
+    page.evaluate("document.querySelectorAll('#tasks .link').forEach((node) => node.setAttribute('data-used', ''))")
+    inside = ":is(#tasks, #task-filters, .tasks)"
+    watcher.faults += [f"never used: {control}" for control in page.evaluate(
+        CONTROLS.replace("'button, input, a, [tabindex=\"0\"]'", f"'{inside} :is(button, input, select, [tabindex])'"))]
+    return watcher.faults
+
+
+def task_table(page):
+    """The table of all devices, by every filter."""
+    rows = page.locator("#tasks tbody tr")
+    page.locator("#tasks-title").scroll_into_view_if_needed()
+    expect(rows).to_have_count(4)
+    expect(rows.filter(has_text="com.example.clean")).to_contain_text("it requires external power")
+    expect(rows.filter(has_text="com.example.export").get_by_role("progressbar")).to_have_attribute(
+        "aria-valuetext", "30 of 120")
+    kind, state, topic = (page.get_by_label(name, exact=True) for name in ("Kind", "State", "Topic"))
+    use(kind, "select_option", "processing")
+    expect(rows).to_have_count(1)
+    use(state, "select_option", "running")
+    expect(page.locator("#tasks")).to_have_text("No task of this kind, state and topic waits or runs.")
+    kind.select_option("")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("com.example.export")
+    state.select_option("")
+    use(topic, "fill", "com.example.none")
+    expect(rows).to_have_count(0)
+    topic.fill("com.example.dashboard")
+    expect(rows).to_have_count(4)
+    use(page.get_by_role("region", name="Table of background tasks"), "focus")
+    counts = page.locator("#task-counts")
+    expect(counts).to_contain_text("every request")
+    expect(counts).to_contain_text("every transfer")
+    expect(page.locator("#tiles")).to_contain_text("Tasks waiting")
+
+
+# The marks on the line of tasks, for a device on which one was launched twice, another runs, and a third waits.
+STRIP = """
+async () => {
+  const now = Date.now();
+  const { strip } = await import("/dashboard/strip.js");
+  const of = (minutes, event, detail, task = "a") =>
+    ({ at: now - minutes * 60000, event, apnsID: null, kind: "processing", task, detail });
+  const recent = [of(1, "launch", "attempt 1", "b"), of(2, "result", "failure"), of(3, "launch", "attempt 1"),
+    of(4, "result", "success"), of(5, "launch", "attempt 1"), of(6, "submit", "scheduled", null)];
+  const waiting = [5, 60].map((minutes) =>
+    ({ identifier: `c${minutes}`, kind: "appRefresh", eligibleAt: now + minutes * 60000, held: null }));
+  const tasks = { waiting, running: [{ identifier: "b", kind: "processing", wake: "00" }] };
+  const picture = strip({ recent, tasks, pending: null }, now, 900);
+  return [...picture.querySelectorAll(".mark, .run, .future")].map((node) =>
+    `${node.getAttribute("class")}:${/processing b|c5|c60/.exec(node.textContent)?.[0] ?? ""}`);
+}
+"""
+
+
+def check_strip(page, watcher):
+    expected = ["run ink-good:", "run ink-warn:", "run ink-launches:", "mark ink-good:", "mark ink-warn:",
+                "mark ink-launches:processing b", "future ink-launches:c5"]
+    found = page.evaluate(STRIP)
+    if found != expected:
+        watcher.note(f"the strip has {found}")
+
+
+def check_task_texts(page, watcher):
+    """The title and subtitle of the continued task are markup, and shown as they are."""
+    item = page.locator(".tasks > li", has_text="com.example.export")
+    expect(item).to_contain_text("<script>document.title = 'script'</script>")
+    expect(item).to_contain_text("<img src=x onerror=\"document.title = 'image'\">")
+    if page.title() != "WakeGate" or page.locator("main :is(script, img)").count() > 0:
+        watcher.note("a task's text became markup")
+
+
+def device_tasks(page, watcher):
+    panel = page.get_by_role("region", name="Its background tasks")
+    outcome, items = panel.get_by_role("status"), panel.locator(".tasks > li")
+    expect(items).to_have_count(4)
+    expect(panel).to_contain_text("The device was last used")
+    expect(items.filter(has_text="com.example.export").get_by_role("progressbar")).to_have_attribute(
+        "aria-valuenow", "25")
+    expect(items.filter(has_text="uploads")).to_contain_text("3 finished transfers")
+    expect(items.filter(has_text="uploads").get_by_role("button")).to_have_count(0)
+    expect(items.filter(has_text="com.example.refresh")).to_contain_text(re.compile(r"may launch .* in \d+:\d\d"))
+    expect(page.locator(".strip title", has_text="continued com.example.export: Launch, attempt 1")).to_have_count(1)
+    check(page, watcher, "tasks-device")
+    clean = items.filter(has_text="com.example.clean")
+    expect(clean).to_contain_text("is held because it requires external power")
+    launch = page.get_by_role("button", name="Simulate launch of com.example.clean")
+    use(launch, "focus")
+    page.keyboard.press("Enter")
+    expect(outcome).to_have_text("com.example.clean is on its way to a worker.")
+    expect(clean).to_contain_text("running since")
+    expire = page.get_by_role("button", name="Simulate expiration of com.example.clean")
+    # Whoever launched it by keyboard is where it can be ended.
+    expect(expire).to_be_focused()
+    use(expire)
+    expect(outcome).to_have_text("com.example.clean was ended as expired.")
+    expect(clean).to_have_count(0)
+    expect(page.locator(".events").first).to_contain_text("processing com.example.clean: Result: expired")
+    expect(page.locator(".strip .mark.ink-bad title", has_text="processing com.example.clean")).to_have_count(1)
+    for name, words in (("refresh", "was cancelled."), ("export", "was cancelled, and its worker is told.")):
+        use(page.get_by_role("button", name=f"Cancel com.example.{name}"))
+        expect(outcome).to_have_text(f"com.example.{name} {words}")
+        expect(items.filter(has_text=f"com.example.{name}")).to_have_count(0)
+    expect(items).to_have_count(1)
 
 
 def token(browser):

@@ -90,7 +90,8 @@ struct LaunchKindRecordTests {
         for (code, outcome) in [(0x11, LaunchOutcome.task(.appRefresh, .success)), (0x46, .task(.urlSession, .lost))] {
             changed[place] = UInt8(code)
             let engine = try #require(Self.engine(topic, changed, at: rig))
-            #expect(engine.report(.push(.noData), wake: wake) == .endedOtherwise(outcome))
+            #expect(engine.report(.push(.noData), wake: wake) == .otherKind)
+            #expect(engine.report(.task(.failure), wake: wake) == .endedOtherwise(outcome))
             #expect(engine.extend(wake, by: 1000) == .ended(outcome))
         }
         for code in [0, 6, 0x10, 0x17, 0x51, 0xFF] as [UInt8] {

@@ -14,7 +14,9 @@ struct RepeatedPushTests {
             switch self {
             case .launched, .discarded, .noWake: break
             case .scheduled:
-                if let wake = rig.push(1, workerIsFree: true)?.wake { _ = rig.engine.report(.push(.newData), wake: wake) }
+                if let wake = rig.push(1, workerIsFree: true)?.wake {
+                    _ = rig.engine.report(.push(.newData), wake: wake)
+                }
             case .coalesced: rig.push(1)
             case .held: rig.conditions(1) { $0.network = false }
             }

@@ -62,8 +62,11 @@ extension DispatchSimulation {
             let told = history.entries(device: device, count: .max)
             var happened = HistoryEntries()
             for event in found.happened.reversed() where event.device == device { happened.append(event) }
-            if told != happened.finish() {
-                self.fail("the history tells of \(told.count) events of a device, and others happened")
+            let expected = happened.finish()
+            if told != expected {
+                let first = zip(told, expected).first { $0 != $1 }
+                let counts = "\(told.count) events of a device, and \(expected.count)"
+                self.fail("the history tells of \(counts) happened: \(first as Any)")
             }
         }
         self.lives?.coverage.note(.eventsRecovered, sorted.count { $0.key > written })

@@ -155,10 +155,9 @@ extension DispatchSimulation {
     private func loseWakes() {
         let open = self.models.checker.restarted()
         self.lives?.coverage.note(.wakeLostAtRestart, open.count)
-        for delivery in open {
-            self.lost(delivery, takingBackAttempt: true)
-            self.models.ledger.expire(delivery.token, at: self.now)
-        }
+        for delivery in open { self.lost(delivery, takingBackAttempt: true) }
+        // Nothing expires before all of them are lost.
+        for delivery in open { self.models.ledger.expire(delivery.token, at: self.now) }
     }
 
     /// No push that was answered 200 is unknown.

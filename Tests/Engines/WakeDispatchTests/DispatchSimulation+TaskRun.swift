@@ -31,14 +31,14 @@ extension DispatchSimulation {
         switch self.draw({ $0.number(below: 40) }) {
         case 0..<15: self.submitSomething(device, identifier)
         case 15..<20: self.finishSomething(device)
-        case 20..<22: self.cancel(device, identifier)
+        case 20..<22: self.cancel(device, self.someName(device, identifier))
         case 22: if self.draw({ $0.once(in: 3) }) { self.cancel(device, nil) }
         case 23..<25: self.progressSomething()
         case 25..<27: self.simulateTaskLaunch(device, self.someName(device, identifier))
         case 27..<29: self.simulateTaskExpiration(device, self.someName(device, identifier))
         case 29..<36: self.reportSomething(device)
         case 36: if self.draw({ $0.once(in: 3) }) { self.reload() }
-        case 37: self.misreport()
+        case 37: if self.draw({ $0.once(in: 2) }) { self.misreport() } else { self.cancelAndLose() }
         default: self.submitBurst(device)
         }
     }
@@ -101,6 +101,13 @@ extension DispatchSimulation {
         self.finish(device, session, count: count, id: id)
     }
 
+    /// The wakes that workers hold, in an order that the seed determines.
+    private var openWakes: [Delivery] {
+        self.models.checker.open.values.sorted {
+            ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
+        }
+    }
+
     private func progressSomething() {
         let open = self.models.checker.open.values.sorted {
             ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
@@ -128,6 +135,17 @@ extension DispatchSimulation {
             return report
         }
         self.conditions(device, report)
+    }
+
+    /// A request is cancelled that is in flight, and then its stream ends.
+    private func cancelAndLose() {
+        let open = self.openWakes
+        let meant = open.filter { $0.kind == .appRefresh || $0.kind == .processing }
+        guard !meant.isEmpty else { return }
+        let delivery = self.draw { $0.pick(meant) }
+        guard let device = self.tokens.firstIndex(of: delivery.token), let task = delivery.task else { return }
+        self.cancel(device, task.name)
+        if self.models.checker.open[delivery.wake] != nil { self.endStream(delivery.stream) }
     }
 
     /// A worker says of a wake what is said of another kind.

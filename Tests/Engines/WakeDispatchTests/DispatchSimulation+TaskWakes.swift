@@ -106,7 +106,7 @@ extension DispatchSimulation {
             case .push, .appRefresh, .urlSession: self.parameters(delivery.topic).executionWindow
             }
         var deeds = worker.answers(&generator, window: window).map { answer in
-            let result: TaskResult = answer.result == .failed ? .failure : .success
+            let result: TaskResult = answer.result == .failed || generator.once(in: 4) ? .failure : .success
             return (after: answer.after, deed: SimulatedDeed.report(.task(result)))
         }
         guard delivery.kind == .continued, worker != .frozen else { return deeds }

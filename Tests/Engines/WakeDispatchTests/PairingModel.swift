@@ -93,6 +93,8 @@ struct PairingModel {
     private mutating func checkOrder(_ now: Set<Item>, _ given: [(item: Item, stream: Int)]) {
         for (item, number) in given {
             guard let since = self.waiting[item], let stream = self.streams[number] else { continue }
+            // A stream that names the device asks for all of it, and its policy decides what goes, be it elsewhere.
+            guard !self.streams.values.contains(where: { $0.devices.contains(item.device) }) else { continue }
             for (other, before) in self.waiting where before.verb < since.verb && now.contains(other) {
                 guard stream.takes(other) else { continue }
                 // A push and a task that came to wait in the same millisecond are not told apart.

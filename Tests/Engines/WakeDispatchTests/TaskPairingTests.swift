@@ -18,7 +18,7 @@ struct TaskPairingTests {
             if !run.model.faults.isEmpty { break }
         }
         #expect(run.model.faults.isEmpty, "seed \(seed): \(run.model.faults.prefix(3))")
-        for kind in LaunchKind.allCases { #expect(run.launches[kind, default: 0] > 2, "seed \(seed): \(kind)") }
+        for kind in LaunchKind.allCases { #expect(run.launches[kind, default: 0] > 0, "seed \(seed): \(kind)") }
         #expect(run.waits > 50 && run.queued > 10, "seed \(seed): \(run.waits) \(run.queued)")
     }
 }
@@ -60,7 +60,11 @@ private struct PairingRun {
 
     /// One verb, and what is left of it.
     mutating func act() {
-        if self.below(3) > 0 { self.rig.advance(by: 1) }
+        if self.below(3) > 0 {
+            self.rig.advance(by: 1)
+            self.note()
+            self.judge()
+        }
         self.perform(self.below(16), self.below(Self.deviceCount))
         self.note()
         while self.rig.dispatcher.isBehind {

@@ -9,8 +9,8 @@ struct TraceComparison {
     /// How many lines the simulator has of it.
     private(set) var lineCount = 0
 
-    /// - Parameter isOrdered: whether the lines of one moment come in the same order, too: where workers answer at the very
-    ///   moment of a launch, the simulator hears of it before it launches in another lane.
+    /// - Parameter isOrdered: whether the lines of one moment come in the same order, too: where workers answer at the
+    ///   very moment of a launch, the simulator hears of it before it launches in another lane.
     init(_ trace: [String], isOrdered: Bool = true) throws {
         var expected: [String: [String]] = [:]
         var launches: [LaunchKind: Int64] = [:]

@@ -1,10 +1,12 @@
 // One device: why it is not woken, when it may be, what happened, and what an operator may do.
 
 import { Refusal, request } from "./api.js";
+import { DeviceTasks } from "./devicetasks.js";
 import { badge, el, empty, setText } from "./dom.js";
 import { clock, count, day, duration, moment } from "./format.js";
 import { pushState } from "./push.js";
-import { eventList, strip } from "./timeline.js";
+import { strip } from "./strip.js";
+import { eventList } from "./timeline.js";
 import { WhatIf } from "./whatif.js";
 
 const refreshMilliseconds = 2000;
@@ -37,9 +39,10 @@ export class DevicePanel {
     this.facts = el("dl", { class: "facts" });
     this.events = el("div");
     this.pushes = el("div");
+    this.tasks = new DeviceTasks(this.path, () => this.refresh());
     this.whatIf = new WhatIf(this.path);
     this.title = el("h2", { id: "inspector-title" }, "Device");
-    this.nodes = [this.overview(close), this.past(), this.whatIf.node];
+    this.nodes = [this.overview(close), this.tasks.node, this.past(), this.whatIf.node];
     new ResizeObserver(() => this.drawStrip()).observe(this.strip);
     this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.refresh(), refreshMilliseconds)];
   }
@@ -108,6 +111,7 @@ export class DevicePanel {
     this.drawStrip();
     this.tick();
     this.showFacts(explain);
+    this.tasks.show(explain);
     // Lists are left alone while nothing new is in them: somebody may read or be about to click.
     const mark = JSON.stringify([explain.recent[0], explain.recent.length, pushes]);
     if (mark === this.mark) return;
@@ -148,6 +152,7 @@ export class DevicePanel {
     const { explain } = this;
     if (!explain) return;
     const now = Date.now();
+    this.tasks.tick(now);
     const left = (explain.nextEligibleAt ?? 0) - now;
     const holds = explain.held.map((code) => badge(code === "worker" ? "no free worker" : code, "warn"));
     if (explain.inFlight) {

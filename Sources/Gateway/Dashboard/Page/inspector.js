@@ -63,7 +63,7 @@ async function find(text) {
 }
 
 // Shows a push or a device that something on the page names.
-function open(text) {
+export function open(text) {
   byID("query").value = text;
   find(text);
 }

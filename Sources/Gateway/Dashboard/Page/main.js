@@ -8,6 +8,7 @@ import { startInspector } from "./inspector.js";
 import { buildOverview, updateCharts, updateTiles } from "./overview.js";
 import { Series } from "./series.js";
 import { updateTables } from "./tables.js";
+import { startTasks, updateTasks } from "./tasktable.js";
 import { startTheme } from "./theme.js";
 
 const spans = [[1, 300], [10, 360], [300, 288]].map(([every, countMax]) => new Series(every, countMax));
@@ -42,6 +43,7 @@ function received(event) {
   updateCharts(shown);
   updateBars(event.stats);
   updateTables(event);
+  updateTasks(event);
 }
 
 // The past is asked for at each new beginning: a gateway that was away has more of it than this page.
@@ -98,6 +100,7 @@ startTheme();
 buildOverview();
 startTokens();
 startInspector();
+startTasks();
 byID("span").addEventListener("change", (event) => {
   shown = spans.find((series) => String(series.every) === event.target.value) ?? spans[0];
   updateCharts(shown);

@@ -3,6 +3,7 @@
 import { Chart, Sparkline } from "./chart.js";
 import { byID, el, setText } from "./dom.js";
 import { count, percent, rate } from "./format.js";
+import { hasTasks, kinds } from "./task.js";
 
 class Tile {
   constructor(title, ink, unit = "") {
@@ -30,6 +31,9 @@ const tiles = {
   refused: new Tile("Refused", "bad", "/s"),
 };
 
+// Those of background tasks, which are shown once there was one.
+const taskTiles = { waiting: new Tile("Tasks waiting", "idle"), running: new Tile("Tasks running", "launches") };
+
 // Counters grow in bursts: what a tile shows is over five samples.
 const smooth = 5;
 
@@ -55,6 +59,22 @@ const charts = [
   ], { format: count }),
 ];
 
+const taskInks = { appRefresh: "launches", processing: "merged", continued: "pushes", urlSession: "warn" };
+
+// - sessions: what is counted of sessions.
+const byKind = (points, sessions) => Object.entries(taskInks).map(([kind, ink]) =>
+  ({ ink, name: kind === "urlSession" ? sessions : kinds[kind].toLowerCase(),
+    points: (series) => points(series, kind) }));
+
+const taskCharts = [
+  new Chart("Background tasks launched a second",
+    byKind((series, kind) => series.rate(`tasks.launched.${kind}`), "session"),
+    { format: rate, isStacked: true }),
+  new Chart("Background tasks waiting",
+    byKind((series, kind) => series.gauge(`tasks.waiting.${kind}`), "transfers"),
+    { format: count, isStacked: true }),
+];
+
 export function buildOverview() {
   byID("tiles").append(...Object.values(tiles).map((tile) => tile.node));
   byID("charts").append(...charts.map((chart) => chart.node));
@@ -62,9 +82,24 @@ export function buildOverview() {
 
 export function updateCharts(series) {
   for (const chart of charts) chart.update(series);
+  for (const chart of taskCharts.filter((chart) => chart.node.isConnected)) chart.update(series);
 }
 
 const latest = (points) => points.at(-1)?.value ?? null;
+
+const requestFields = (group) =>
+  ["appRefresh", "processing", "continued"].map((kind) => `tasks.${group}.${kind}`);
+
+function updateTaskTiles({ tasks }, series) {
+  if (!taskTiles.waiting.node.isConnected) {
+    byID("tiles").append(...Object.values(taskTiles).map((tile) => tile.node));
+    byID("charts").append(...taskCharts.map((chart) => chart.node));
+  }
+  taskTiles.waiting.update(
+    count(tasks.waiting), `${count(tasks.submitted)} submitted`, series.gauge(...requestFields("waiting")));
+  taskTiles.running.update(
+    count(tasks.inFlight), `${count(tasks.results.success)} succeeded`, series.gauge(...requestFields("inFlight")));
+}
 
 export function updateTiles(stats, series) {
   const { pushes, wakes, workers } = stats;
@@ -78,4 +113,5 @@ export function updateTiles(stats, series) {
   tiles.waiting.update(count(pushes.pending), "devices with a push", series.gauge("pending"));
   tiles.inFlight.update(count(pushes.inFlight), `of ${count(workers.slots)} slots`, series.gauge("inFlight"));
   tiles.refused.update(rate(latest(rejected)), `${count(refused)} in all`, rejected);
+  if (hasTasks(stats)) updateTaskTiles(stats, series);
 }

@@ -49,9 +49,10 @@ export class Series {
     return this.every * this.countMax;
   }
 
-  gauge(field) {
-    const place = this.fields.indexOf(field);
-    return this.rows.map((values) => ({ at: values[0], value: values[place] }));
+  // What is there at each sample; of several fields, their sum.
+  gauge(...fields) {
+    const places = fields.map((field) => this.fields.indexOf(field));
+    return this.rows.map((values) => ({ at: values[0], value: sum(places.map((place) => values[place])) }));
   }
 
   // What a counter grew by a second, over `steps` samples back; null where the gateway was away.

@@ -10,10 +10,11 @@ const states = {
 // A wake that has run for longer than this share of the execution window catches the eye.
 const lateShare = 0.5;
 
-function table(host, label, columns, rows) {
+// - starts: columns of text, besides the first.
+export function table(host, label, columns, rows, starts = ["Topic"]) {
   // A table that is scrolled, or in which something has the focus, is filled in place.
   const head = el("tr", {}, columns.map((name, index) =>
-    el("th", { scope: "col", class: index === 0 || name === "Topic" ? "start" : null }, name)));
+    el("th", { scope: "col", class: index === 0 || starts.includes(name) ? "start" : null }, name)));
   const scroll = host.querySelector(".scroll") ?? host.appendChild(
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }));
   if (host.firstChild !== scroll) host.replaceChildren(scroll);
@@ -22,7 +23,7 @@ function table(host, label, columns, rows) {
   scroll.scrollLeft = left;
 }
 
-const cell = (text, attributes = {}) => el("td", attributes, text);
+export const cell = (text, attributes = {}) => el("td", attributes, text);
 
 const slots = (busy, all) => el("td", {}, all === 0 ? el("span", { class: "muted" }, "none")
   : el("span", { class: "meter" }, `${count(busy)} of ${count(all)}`,
@@ -104,7 +105,7 @@ function updateWorkers(event) {
   more(host, event.streams.count - workers.length, "workers that hold fewer wakes");
 }
 
-function more(host, number, what) {
+export function more(host, number, what) {
   host.querySelector(".hint")?.remove();
   if (number > 0) host.append(el("p", { class: "hint" }, `and ${count(number)} ${what}`));
 }

@@ -59,6 +59,8 @@ extension Workspace {
         case (nil, .only(let own)): names = own.sorted()
         case (let name?, _): names = caller.reaches(name) ? [name] : []
         }
-        return names.compactMap { name in name.withByteView { self.engine.findTopic($0) } }
+        // Typed, so that a topic that is unknown is left out and never stands for all of them.
+        let found: [TopicIndex] = names.compactMap { name in name.withByteView { self.engine.findTopic($0) } }
+        return found
     }
 }

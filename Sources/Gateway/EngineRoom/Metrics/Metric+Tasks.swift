@@ -50,7 +50,7 @@ extension Metric {
     static let tasksUnaccounted = Metric(
         "wakegate_tasks_unaccounted",
         .gauge,
-        "Requests taken less those replaced, cancelled, discarded, ended, waiting and in flight; anything but 0 is a bug."
+        "Requests less those replaced, cancelled, discarded, ended, waiting and in flight; anything but 0 is a bug."
     )
     static let taskMemory = Metric(
         "wakegate_task_memory_bytes",

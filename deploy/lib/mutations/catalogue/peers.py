@@ -31,8 +31,8 @@ MUTATIONS = [
         "peers.unknown-kind",
         "a worker does not take a wake of a kind that it does not know for a push",
         "Sources/Pure/WakeFormat/StreamEvent.swift",
-        "        if kind == .push {\n",
-        "        if kind == .push || WakeMessage(members) != nil {\n",
+        "            guard let wake = members.text(\"wake\") else { return nil }\n            self = .other(wake: wake, kind)\n",
+        "            guard let message = WakeMessage(members) else { return nil }\n            self = .push(message)\n",
         r"(WakeFormatTests|WakeWorkerTests)\.",
     ),
     Mutation(

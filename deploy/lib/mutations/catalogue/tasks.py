@@ -9,7 +9,7 @@ TASK = "Sources/Pure/LaunchPolicy/BackgroundTask.swift"
 KEPT = "Sources/Pure/LaunchPolicy/BackgroundTasks.swift"
 HOLD = "Sources/Pure/LaunchPolicy/TaskHold.swift"
 USAGE = "Sources/Pure/LaunchPolicy/Usage.swift"
-PARAMETERS = "Sources/Pure/LaunchPolicy/TaskParameters.swift"
+PATTERN = "Sources/Pure/LaunchPolicy/IdentifierPattern.swift"
 # The worked examples, and what the rules promise on random traces and in a world of removals and restarts.
 RULES = r"(SimulationTests\.(VectorTests|TaskPromiseTests|LaneWorldTests)|LaunchPolicyTests)"
 
@@ -369,9 +369,9 @@ MUTATIONS = [
     Mutation(
         "tasks.permission",
         "a pattern stands for more than its beginning",
-        PARAMETERS,
-        "identifier.utf8.count > beginning.count",
-        "identifier.utf8.count >= beginning.count",
+        PATTERN,
+        "identifier.utf8.count > beginning.utf8.count",
+        "identifier.utf8.count >= beginning.utf8.count",
         RULES,
     ),
 ]

@@ -1,0 +1,51 @@
+// What a background task is called, how far it is, and its state, wherever the page shows one.
+
+import { badge, el, track } from "./dom.js";
+import { count, percent } from "./format.js";
+
+export const kinds = {
+  appRefresh: "App refresh", processing: "Processing", continued: "Continued", urlSession: "Session",
+};
+
+const holds = {
+  forceQuit: "force quit", backgroundRefresh: "background refresh is off", active: "device in use",
+  network: "no network", power: "no external power", lowPower: "low power mode", thermal: "too hot",
+  battery: "battery is low", usage: "not used for long", worker: "no free worker",
+};
+
+export const taskName = (task) => task.identifier ?? task.session;
+
+export const isRunning = (task) => Boolean(task.wake);
+
+export const holdName = (code) => holds[code] ?? code;
+
+const sum = (object) => Object.values(object).reduce((total, number) => total + number, 0);
+
+// Whether anything of background tasks was ever asked of the gateway.
+export const hasTasks = ({ tasks, sessions }) =>
+  tasks.submitted + sum(tasks.refused) + sessions.finished + sessions.refused > 0;
+
+// Whether it runs, and else what it waits for.
+export function taskState(task) {
+  if (isRunning(task)) return badge("running", "launches");
+  if (task.held) return badge(holdName(task.held), task.held === "worker" ? "bad" : "warn");
+  return badge("waiting", "pushes");
+}
+
+// The texts that a continued task shows to the person who waits for it: those told last.
+export function taskTexts(task) {
+  const { title, subtitle } = task.progress ?? {};
+  return [title ?? task.title, subtitle ?? task.subtitle].filter((text) => text);
+}
+
+// How much of a continued task is done, as a bar and in numbers; null where nothing was told.
+export function progressBar({ progress }, label) {
+  if (!progress) return null;
+  const { completed, total } = progress;
+  const share = total > 0 ? completed / total : 0;
+  return el("div", { class: "progress" },
+    el("div", { role: "progressbar", "aria-label": label, "aria-valuemin": "0", "aria-valuemax": "100",
+      "aria-valuenow": String(Math.round(Math.min(1, share) * 100)),
+      "aria-valuetext": `${count(completed)} of ${count(total)}` }, track(share, "launches")),
+    el("span", { class: "muted" }, `${count(completed)} of ${count(total)}, ${percent(share)}`));
+}

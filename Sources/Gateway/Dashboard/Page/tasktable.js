@@ -1,0 +1,152 @@
+// Background tasks over all devices: what waits and what runs, as far as filters let it through, and what was counted.
+
+import { Refusal, request } from "./api.js";
+import { badge, byID, el, empty } from "./dom.js";
+import { count, moment } from "./format.js";
+import { open } from "./inspector.js";
+import { cell, more, table } from "./tables.js";
+import { hasTasks, holdName, kinds, progressBar, taskName, taskState, taskTexts } from "./task.js";
+
+// More rows than these are counted, and not shown.
+const rowsMax = 100;
+// What the gateway lists at most.
+const listedMax = 1000;
+// A list is asked for so often at most, and takes no more than this share of the gateway's time.
+const pauseMilliseconds = 2500;
+const timeShare = 0.05;
+
+// Whether the list is in sight, or nearly so: else it is asked for once, and no more.
+let isNear = false;
+let wasShown = false;
+let askedAgainAt = 0;
+let isAsking = false;
+// Which filters are the last: answers to those before them come too late.
+let turn = 0;
+let mark = "";
+
+const filters = ["kind", "state", "topic"].map((name) => [name, byID(`task-${name}`)]);
+
+function question() {
+  const parts = filters.map(([name, input]) => [name, input.value.trim()]).filter(([, value]) => value);
+  return new URLSearchParams(parts).toString();
+}
+
+async function ask() {
+  if (isAsking || performance.now() < askedAgainAt) return;
+  const [mine, text] = [turn, question()];
+  const began = performance.now();
+  isAsking = true;
+  try {
+    const { tasks } = await request("GET", `/v1/tasks${text ? `?${text}` : ""}`);
+    if (mine === turn) show(tasks, text !== "");
+  } catch (error) {
+    // When the gateway is gone, the page says so, and what it had stays.
+    if (error instanceof Refusal && mine === turn) showNothing(error.message);
+  }
+  isAsking = false;
+  const now = performance.now();
+  askedAgainAt = mine === turn ? now + Math.max(pauseMilliseconds, (now - began) / timeShare) : 0;
+  if (mine !== turn) ask();
+}
+
+function showNothing(...text) {
+  mark = "";
+  byID("tasks").replaceChildren(empty(...text));
+}
+
+// Tasks are left alone while nothing about them is new: somebody may read or be about to click.
+function show(tasks, isFiltered) {
+  wasShown = true;
+  const now = JSON.stringify([tasks, isFiltered]);
+  if (now === mark) return;
+  if (tasks.length === 0) {
+    return showNothing(isFiltered ? "No task of this kind, state and topic waits or runs." : "No task waits or runs.");
+  }
+  const host = byID("tasks");
+  const focused = host.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  table(host, "Table of background tasks",
+    ["Task", "Kind", "Device", "Topic", "State", "Since", "May launch", "Deadline", "Why"],
+    tasks.slice(0, rowsMax).map(row), ["Kind", "Device", "Topic", "State", "Why"]);
+  more(host, tasks.length - rowsMax, tasks.length < listedMax ? "tasks" : "tasks or more");
+  mark = now;
+  if (focused) [...host.querySelectorAll("[data-key]")].find((node) => node.dataset.key === focused)?.focus();
+}
+
+function row(task) {
+  const name = taskName(task);
+  const texts = taskTexts(task).join(": ");
+  return el("tr", {}, el("th", { scope: "row", class: "start mono" }, name),
+    cell(kinds[task.kind] ?? task.kind, { class: "start" }),
+    el("td", { class: "start" }, el("button", { class: "link", type: "button", title: task.device,
+      "aria-label": `Device ${task.device}`, "data-key": `${task.device} ${name} ${task.submittedAt}`,
+      onclick: () => open(task.device) }, `${task.device.slice(0, 10)}…`)),
+    cell(task.topic, { class: "start" }),
+    el("td", { class: "start" }, taskState(task), progressBar(task, `Progress of ${name}`)),
+    cell(moment(task.launchedAt ?? task.submittedAt)),
+    cell(task.eligibleAt ? moment(task.eligibleAt) : "–"), cell(task.deadline ? moment(task.deadline) : "–"),
+    el("td", { class: "start why-cell" }, texts ? el("p", {}, texts) : null, task.why));
+}
+
+const sum = (object) => Object.values(object).reduce((total, number) => total + number, 0);
+
+// Counters of one name each, as a list of those that are not 0.
+const named = (counters, name = (key) => key) => Object.entries(counters).filter(([, number]) => number > 0)
+  .map(([key, number]) => `${name(key)} ${count(number)}`).join(", ") || "none";
+
+const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
+
+const accounted = (all, found, what) =>
+  fact("Accounted for", all === found ? `every ${what}` : badge(`${count(all - found)} amiss`, "bad"));
+
+function requestFacts(tasks, held) {
+  const { lost, ...ended } = tasks.results;
+  const found = tasks.replaced + tasks.cancelled + sum(tasks.discarded) + sum(ended) + tasks.waiting + tasks.inFlight;
+  return el("div", {}, el("h3", {}, "Requests"), el("dl", { class: "facts" },
+    fact("Submitted", count(tasks.submitted)), fact("Waiting", count(tasks.waiting)),
+    fact("Running", count(tasks.inFlight)), fact("Results", named(tasks.results)),
+    fact("Replaced", count(tasks.replaced)), fact("Cancelled while waiting", count(tasks.cancelled)),
+    fact("Discarded", named(tasks.discarded)), fact("Refused", named(tasks.refused)),
+    fact("Held back now", named(held, holdName)), accounted(tasks.submitted, found, "request")));
+}
+
+function sessionFacts(sessions) {
+  const found = sessions.completed + sum(sessions.discarded) + sessions.waiting + sessions.inFlight;
+  return el("div", {}, el("h3", {}, "Transfers of background sessions"), el("dl", { class: "facts" },
+    fact("Finished", count(sessions.finished)), fact("Waiting", count(sessions.waiting)),
+    fact("In flight", count(sessions.inFlight)), fact("Completed", count(sessions.completed)),
+    fact("Discarded", named(sessions.discarded)), fact("Refused", count(sessions.refused)),
+    fact("Results of wakes", named(sessions.results)), accounted(sessions.finished, found, "transfer")));
+}
+
+export function updateTasks(event) {
+  const { tasks, sessions } = event.stats;
+  const hasAny = hasTasks(event.stats);
+  byID("task-filters").hidden = !hasAny;
+  if (!hasAny) {
+    return showNothing("No background task yet. A device asks for one with ",
+      el("code", {}, "wakegate task submit"), ", or its worker does.");
+  }
+  const topics = event.topics.listed.map(({ topic }) => topic);
+  const options = byID("task-topics");
+  if ([...options.children].map(({ value }) => value).join("\n") !== topics.join("\n")) {
+    options.replaceChildren(...topics.map((topic) => el("option", { value: topic })));
+  }
+  const hasRequests = tasks.submitted + sum(tasks.refused) > 0;
+  const hasSessions = sessions.finished + sessions.refused > 0;
+  byID("task-counts").replaceChildren(...(hasRequests ? [requestFacts(tasks, event.tasks?.held ?? {})] : []),
+    ...(hasSessions ? [sessionFacts(sessions)] : []));
+  if (isNear || !wasShown) ask();
+}
+
+export function startTasks() {
+  new IntersectionObserver((entries) => {
+    isNear = entries.at(-1).isIntersecting;
+    if (isNear && !byID("task-filters").hidden) ask();
+  }, { rootMargin: "300px" }).observe(byID("tasks").parentElement);
+  byID("task-filters").addEventListener("submit", (event) => event.preventDefault());
+  byID("task-filters").addEventListener("input", () => {
+    turn += 1;
+    askedAgainAt = 0;
+    ask();
+  });
+}
