@@ -21,7 +21,6 @@ package enum ExplainText {
         add("penalty", device["penalty"]?.number.map { JSONNumber.text(of: $0) })
         add("usage", TaskText.usage(device["usage"]))
         let conditions = (device["conditions"] ?? .null).members
-        add("usage", TaskText.usage(device["usage"]))
         add("conditions", conditions.map { "\($0.name)=\($0.value.text ?? $0.value.described)" }.joined(separator: " "))
         lines += TaskText.explanation(device)
         let recent = device["recent"]?.elements ?? []
