@@ -96,7 +96,9 @@ final class ArticleTerminal {
     }
 
     private static func isShown(_ output: String, as lines: [String]) -> Bool {
-        let parts = self.general(lines.joined(separator: "\n")).components(separatedBy: "...")
+        // A sentence may end right before what is left out.
+        let text = lines.joined(separator: "\n").replacing("...", with: "\u{2026}")
+        let parts = self.general(text).components(separatedBy: "\u{2026}")
         var rest = Substring(self.general(output))
         guard parts.count > 1 else { return rest == parts[0] }
         guard rest.hasPrefix(parts[0]) else { return false }
