@@ -6,7 +6,7 @@ import Testing
 /// In an article `...` stands for anything, and moments, wakes and spaces are an example's.
 final class ArticleTerminal {
     private(set) var gateway: RunningGateway
-    /// Those of the shell's variables.
+    /// The shell's variables, as it takes them.
     private var assignments = ""
     private var background: [ChildProcess] = []
     /// Wakes that came, by the ids that the article shows for them.

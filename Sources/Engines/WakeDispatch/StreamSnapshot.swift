@@ -1,3 +1,4 @@
+package import Bytes
 package import DeviceEngine
 package import LaunchPolicy
 
@@ -30,6 +31,8 @@ package struct StreamSnapshot: Sendable {
     package let wakesGiven: Int64
     /// When it was given the oldest of the wakes it holds; nil when it holds none.
     package let oldestGivenAt: Instant?
+    /// The oldest of the wakes it holds.
+    package let oldestWake: WakeID?
     package let state: State
 
     init(_ subscription: Subscription) {
@@ -39,7 +42,11 @@ package struct StreamSnapshot: Sendable {
         self.slots = subscription.slots
         self.busy = subscription.wakes.count
         self.wakesGiven = subscription.wakesGiven
-        self.oldestGivenAt = subscription.wakes.values.lazy.map(\.givenAt).min()
+        let oldest = subscription.wakes.min { left, right in
+            (left.value.givenAt, left.key.first) < (right.value.givenAt, right.key.first)
+        }
+        self.oldestGivenAt = oldest?.value.givenAt
+        self.oldestWake = oldest?.key
         self.state =
             if subscription.isDraining {
                 .draining

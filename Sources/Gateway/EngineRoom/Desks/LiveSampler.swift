@@ -58,7 +58,8 @@ package final class LiveSampler {
                     topic: engine.snapshot(stream.topic).name,
                     snapshot: stream,
                     lag: stream.oldestGivenAt.map { max(0, now.milliseconds - $0.milliseconds) },
-                    executionWindow: engine.executionWindow(stream.topic)
+                    executionWindow: stream.oldestWake.flatMap { engine.executionWindow(ofWake: $0) }
+                        ?? engine.executionWindow(stream.topic)
                 )
             },
             streamCount: dispatcher.streamCount,
