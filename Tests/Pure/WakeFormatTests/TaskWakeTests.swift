@@ -55,7 +55,7 @@ struct TaskWakeTests {
     @Test("A task's wake has the trace of its request")
     func trace() throws {
         let parent: StaticString = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-        let trace = WakeTrace(parent: try #require(TraceParent(ByteView(parent))), state: ByteView("a=1"))
+        let trace = WakeTrace(parent: TraceParent(ByteView(parent)), state: ByteView("a=1"))
         let written = try Self.text(of: .task(ByteView("a")), .processing, trace: trace)
         #expect(written.hasSuffix(#","timeLeft":29999,"traceparent":"\#(parent)","tracestate":"a=1"}"#), "\(written)")
         guard case .wake(.task(let read))? = StreamEvent(name: "wake", data: Array(written.utf8)) else {
