@@ -50,8 +50,11 @@ struct TaskWebhookTests {
         let device = "/v1/devices/\(WebhookRig.token(1))"
         #expect(try gateway.report(active: true, of: device))
         let body = #"{"identifier":"com.example.silence","kind":"continued"}"#
-        #expect(try gateway.edge("\(device)/tasks", "-d", body).value("disposition") as? String == "launched")
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        let submitted = try gateway.edge("\(device)/tasks", "-H", "traceparent: \(trace)", "-d", body)
+        #expect(submitted.value("disposition") as? String == "launched")
         let request = try receiver.next()
+        #expect(request.headers["traceparent"] == trace && request.wake["traceparent"] as? String == trace)
         let id = try #require(request.id)
         let progress = #"{"completed":1,"total":2}"#
         #expect(try gateway.edge("/v1/wakes/\(id)/progress", "-d", progress).status == 200)

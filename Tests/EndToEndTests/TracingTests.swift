@@ -68,6 +68,52 @@ struct TracingTests {
         #expect(wake.data["tracestate"] == nil)
     }
 
+    /// Submits a refresh for the device, which is registered.
+    private func submit(_ gateway: RunningGateway, _ fields: String...) throws {
+        let url = "https://\(gateway.edge)/v1/devices/\(self.token)/tasks"
+        let body = #"{"identifier":"com.example.refresh","kind":"appRefresh"}"#
+        let options = ["--include"] + gateway.curlOptions + fields.flatMap { ["-H", $0] }
+        let ended = try ChildProcess.run("curl", options + ["-d", body, url])
+        #expect(try Answer(curlOutput: ended.output).status == 201)
+    }
+
+    @Test("A background task's wake has the trace of its submission, after a crash as well")
+    func task() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        let registration = #"{"token":"\#(self.token)"}"#
+        #expect(try first.edge("/v1/topics/\(self.topic)/devices", "-d", registration).status == 201)
+        try self.submit(first, "traceparent: \(self.parent(1))", "tracestate: a=1")
+        try folder.end(first, SIGKILL)
+
+        let gateway = try folder.start()
+        let worker = try gateway.curlWorker(topic: self.topic, query: "&task=com.example.refresh")
+        let wake = try #require(try worker.next())
+        #expect(wake.data["traceparent"] as? String == self.parent(1))
+        #expect(wake.data["tracestate"] as? String == "a=1" && wake.data["traceLinks"] == nil)
+        #expect(try gateway.edge("/v1/wakes/\(wake.id ?? "")", "-d", #"{"success":true}"#).status == 204)
+        worker.process.send(SIGKILL)
+        try gateway.eventually("its end") { try gateway.stats().integer("workers", "connected") == 0 }
+
+        let script = #"echo "${TRACEPARENT-none} ${TRACESTATE-none}""#
+        let command = try WorkerProcess(
+            gateway,
+            topic: self.topic,
+            ["--task", "com.example.*"],
+            script: script,
+            under: ["env", "TRACEPARENT=\(self.parent(9))", "TRACESTATE=own=1"]
+        )
+        let second = self.parent(2)
+        for (field, shown) in [("traceparent: \(second)", "\(second) none"), ("x-trace: 0", "none none")] {
+            try self.submit(gateway, field)
+            // The interval of the launch before holds it otherwise.
+            let launch = "/v1/devices/\(self.token)/tasks/com.example.refresh/simulate-launch"
+            #expect(try gateway.admin(launch, "-X", "POST").status == 202)
+            #expect(try command.line() == shown)
+            try gateway.eventually("its end") { try gateway.stats().integer("tasks", "inFlight") == 0 }
+        }
+    }
+
     @Test("A worker's command finds the trace in its environment, and never one of the worker's own")
     func command() throws {
         let gateway = try RunningGateway()

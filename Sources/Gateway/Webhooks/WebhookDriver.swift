@@ -241,7 +241,7 @@ extension WebhookDriver {
             let signature = try WebhookSignature.make(body: body, timestamp: timestamp, secret: secret)
             headers.append((name: "wakegate-signature", value: signature))
         }
-        headers += wake.push?.trace.headers ?? []
+        headers += wake.trace.headers
         // It may take as long as the engine says: the end of its time comes as an effect.
         var request = HTTPRequest("POST", hook.url, headers: headers, body: body, timeoutMilliseconds: nil)
         request.settings = hook.settings

@@ -22,7 +22,7 @@ package enum WebhookSignature {
 }
 
 extension WakeTrace {
-    /// The headers that say which trace a wake belongs to: those of the push whose payload it carries.
+    /// The headers that say which trace a wake belongs to: those of the push or request that it is for.
     var headers: [(name: String, value: String)] {
         var headers: [(name: String, value: String)] = []
         if let parent = self.parent {

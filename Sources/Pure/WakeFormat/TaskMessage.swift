@@ -21,6 +21,9 @@ package struct TaskMessage: Hashable, Sendable {
     package let deadline: Int64
     /// The milliseconds that were left when the gateway wrote the event, at most `WakeMessage.timeLeftMax`.
     package let timeLeft: Int64?
+    /// The trace that the request belongs to, as its sender's header said; nil when it belongs to none.
+    package let traceparent: String?
+    package let tracestate: String?
 
     /// Reads the members of the data, whatever kind it names; nil when something is missing.
     ///
@@ -38,6 +41,8 @@ package struct TaskMessage: Hashable, Sendable {
         self.submittedAt = members.instant("submittedAt") ?? 0
         self.deadline = deadline
         self.timeLeft = members.timeLeft()
+        self.traceparent = members.text("traceparent")
+        self.tracestate = members.text("tracestate")
     }
 
     /// How many milliseconds are left, of an event without `timeLeft` by `wallClock`, in milliseconds since 1970.

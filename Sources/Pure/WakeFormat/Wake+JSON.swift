@@ -15,6 +15,7 @@ extension Wake {
         if let work = self.work {
             work.writeMembers(to: &writer)
             self.terms.writeTaskMembers(to: &writer)
+            self.trace.writeMembers(to: &writer)
             work.writeTexts(to: &writer)
         } else {
             self.writePushMembers(to: &writer)

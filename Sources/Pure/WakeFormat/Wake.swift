@@ -12,6 +12,8 @@ package struct Wake {
     package let push: Push?
     /// What a wake is for that is no push's; nil for a push's.
     package let work: Work?
+    /// The trace that a background task's request belongs to; none of a push's wake.
+    private let taskTrace: WakeTrace
 
     /// What decided on the launch. Moments are in milliseconds since 1970.
     package struct Terms: BitwiseCopyable, Sendable {
@@ -112,15 +114,18 @@ package struct Wake {
     }
 
     /// A background task's wake, or a session's, which are of any kind but `push`.
+    ///
+    /// - `trace`: the one that the task's request belongs to.
     package init(
         _ id: WakeID,
         kind: WakeKind,
         device: DeviceToken,
         topic: ByteView,
         terms: Terms,
-        work: Work
+        work: Work,
+        trace: WakeTrace = WakeTrace()
     ) {
-        self.init(id, kind, device, topic, terms, push: nil, work: work)
+        self.init(id, kind, device, topic, terms, push: nil, work: work, trace: trace)
     }
 
     private init(
@@ -130,7 +135,8 @@ package struct Wake {
         _ topic: ByteView,
         _ terms: Terms,
         push: Push?,
-        work: Work?
+        work: Work?,
+        trace: WakeTrace = WakeTrace()
     ) {
         self.id = id
         self.kind = kind
@@ -139,7 +145,11 @@ package struct Wake {
         self.terms = terms
         self.push = push
         self.work = work
+        self.taskTrace = trace
     }
+
+    /// The traces that the wake belongs to.
+    package var trace: WakeTrace { self.push?.trace ?? self.taskTrace }
 }
 
 /// What a wake is for, as its event names it.
@@ -175,7 +185,7 @@ package struct WakeKind: Hashable, Sendable {
 
 /// The traces that a wake belongs to; most belong to none.
 package struct WakeTrace {
-    /// What the push's sender said; nil when it said nothing.
+    /// What the sender of the push or request said; nil when it said nothing.
     package let parent: TraceParent?
     /// The sender's `tracestate`; empty when there is none.
     package let state: ByteView

@@ -23,10 +23,19 @@ struct TaskWakeTests {
     private static func text(
         of work: Wake.Work,
         _ kind: WakeKind,
+        trace: WakeTrace = WakeTrace(),
         _ write: (Wake, inout JSONWriter) -> Void = { $0.write(to: &$1) }
     ) throws -> String {
         let topic = ByteView("com.example.news" as StaticString)
-        let wake = Wake(Self.id, kind: kind, device: try Self.token(), topic: topic, terms: Self.terms, work: work)
+        let wake = Wake(
+            Self.id,
+            kind: kind,
+            device: try Self.token(),
+            topic: topic,
+            terms: Self.terms,
+            work: work,
+            trace: trace
+        )
         var writer = JSONWriter()
         write(wake, &writer)
         return writer.buffer.view.string
@@ -41,6 +50,19 @@ struct TaskWakeTests {
         #expect(try Self.text(of: texts, kind) == begin + time + #","title":"a\"b","subtitle":"c"}"#)
         let subtitled = Wake.Work.task(ByteView("com.example.a"), subtitle: ByteView("c"))
         #expect(try Self.text(of: subtitled, kind) == begin + time + #","subtitle":"c"}"#)
+    }
+
+    @Test("A task's wake has the trace of its request")
+    func trace() throws {
+        let parent: StaticString = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        let trace = WakeTrace(parent: TraceParent(ByteView(parent)), state: ByteView("a=1"))
+        let written = try Self.text(of: .task(ByteView("a")), .processing, trace: trace)
+        #expect(written.hasSuffix(#","timeLeft":29999,"traceparent":"\#(parent)","tracestate":"a=1"}"#), "\(written)")
+        guard case .wake(.task(let read))? = StreamEvent(name: "wake", data: Array(written.utf8)) else {
+            Issue.record("it is not read as a task's: \(written)")
+            return
+        }
+        #expect(read.traceparent == "\(parent)" && read.tracestate == "a=1")
     }
 
     @Test("A continued task that is launched again says from what it goes on")

@@ -48,7 +48,7 @@ struct BackgroundTaskRunTests {
         let query = "task=com.a&task=com.export.*&session=photos&push=0&resource=gpu"
         #expect(try await gateway.request("/wakes").path == "/v1/topics/t/wakes?slots=4&name=n&\(query)")
 
-        try await gateway.wake("good", "appRefresh", #""task":"com.a""#)
+        try await gateway.wake("good", "appRefresh", #""task":"com.a","traceparent":"00-a-b-01""#)
         #expect(try await gateway.request("/v1/wakes/good").body == #"{"success":true}"#)
         try await gateway.wake("bad", "processing", #""task":"com.export.film""#)
         #expect(try await gateway.request("/v1/wakes/bad").body == #"{"success":false}"#)
@@ -59,6 +59,7 @@ struct BackgroundTaskRunTests {
         #expect(good.kind == .appRefresh && good.identifier == "com.a" && good.attempt == 2 && good.submittedAt == 7)
         #expect(good.deviceToken == String(repeating: "ab", count: 16) && good.expirationReason == nil)
         #expect(good.timeLeft > .seconds(1) && good.timeLeft <= .seconds(30))
+        #expect(good.traceparent == "00-a-b-01" && good.tracestate == nil && bad.traceparent == nil)
         #expect(bad.kind == .processing && bad.identifier == "com.export.film")
         #expect(contexts["done"]?.identifier == "photos" && contexts["done"]?.finishedTransferCount == 7)
         try await Self.end(worker, run, gateway)

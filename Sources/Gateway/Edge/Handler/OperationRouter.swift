@@ -19,6 +19,7 @@ final class OperationRouter {
     private let limits: StreamLimits
     private let workers: WorkerFeed
     private let live: LiveFeed
+    private var traces = PushTraceReader()
     /// What the request came to whose body was admitted last.
     private var lastMatch: (stream: StreamID, match: OperationMatch)?
 
@@ -78,6 +79,8 @@ final class OperationRouter {
                     secondParameter: path[place.second],
                     query: query,
                     body: request.body,
+                    // Of all that comes here submissions alone make wakes.
+                    trace: operation.rate == .submissions ? self.traces.read(request) : ByteView(),
                     services: self.shared.services
                 )
                 try self.carryOut(try operation.act(on: call), call, request.stream, admission)

@@ -2,7 +2,7 @@ package import Bytes
 import DeviceEngine
 package import HTTPTransport
 
-/// Reads the traces that pushes belong to from their heads.
+/// Reads the traces that pushes, and submissions of background tasks, belong to from their heads.
 package struct PushTraceReader: ~Copyable {
     /// What was read last.
     private var bytes = ByteBuffer()

@@ -1,6 +1,7 @@
 import Access
 import Answers
 import Bytes
+import DeviceEngine
 import EngineRoom
 
 extension Operation {
@@ -20,7 +21,8 @@ extension Operation {
         rate: .submissions,
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        let task = try TaskRequest(try RequestBody.object(call.body, reason: "BadTaskRequest"))
+        var task = try TaskRequest(try RequestBody.object(call.body, reason: "BadTaskRequest"))
+        task.details.trace = call.trace.array
         return .asked(.submitTask(try call.device(), task))
     }
 

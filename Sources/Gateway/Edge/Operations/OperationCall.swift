@@ -18,6 +18,8 @@ package struct OperationCall {
     package let secondParameter: ByteView
     package let query: ByteView
     package let body: ByteView
+    /// What `PushTrace` keeps of the trace that a submission belongs to; empty where there is none.
+    package let trace: ByteView
     package let services: GatewayServices
 
     package init(
@@ -28,6 +30,7 @@ package struct OperationCall {
         secondParameter: ByteView = ByteView(),
         query: ByteView,
         body: ByteView,
+        trace: ByteView = ByteView(),
         services: GatewayServices
     ) {
         self.caller = caller
@@ -37,6 +40,7 @@ package struct OperationCall {
         self.secondParameter = secondParameter
         self.query = query
         self.body = body
+        self.trace = trace
         self.services = services
     }
 

@@ -45,7 +45,7 @@ enum StagedPush {
 
 extension WakeTrace {
     /// What the bytes of a push's trace say.
-    fileprivate init(_ trace: PushTrace) {
+    init(_ trace: PushTrace) {
         self.init(
             parent: trace.parent,
             state: trace.state,

@@ -3,8 +3,8 @@ import DeviceEngine
 import LaunchPolicy
 import WakeFormat
 
-/// The task or session of a wake among the effects of a batch: behind a `Head` its name, title and subtitle, and title
-/// and subtitle of the progress that it goes on from.
+/// The task or session of a wake among the effects of a batch: behind a `Head` what `PushTrace` keeps of its request's
+/// trace, its name, title and subtitle, and title and subtitle of the progress that it goes on from.
 enum StagedTask {
     private struct Head: BitwiseCopyable {
         /// What the launch goes on from.
@@ -18,6 +18,7 @@ enum StagedTask {
         /// The wake is a session's, with so many finished transfers; nil for a task's.
         let transfers: UInt32?
         let resumption: Resumption
+        let traceCount: UInt16
         let nameCount: UInt16
         let titleCount: UInt16
         let subtitleCount: UInt16
@@ -33,6 +34,7 @@ enum StagedTask {
         let head = Head(
             transfers: task.kind == .urlSession ? UInt32(clamping: task.transfers) : nil,
             resumption: Self.resumption(launched),
+            traceCount: UInt16(clamping: launched.details.trace.count),
             nameCount: counts[0],
             titleCount: counts[1],
             subtitleCount: counts[2],
@@ -40,13 +42,20 @@ enum StagedTask {
             lastSubtitleCount: counts[4]
         )
         buffer.append(memoryOf: head)
+        buffer.append(launched.details.trace)
         for case let text? in texts { buffer.append(text) }
+    }
+
+    /// The trace of what was appended, whose views are of `bytes`.
+    static func trace(in bytes: ByteView) -> WakeTrace {
+        let count = Int(bytes.load(Head.self, at: 0).traceCount)
+        return PushTrace(bytes.slice(MemoryLayout<Head>.size, count: count)).map { WakeTrace($0) } ?? WakeTrace()
     }
 
     /// What was appended, whose views are of `bytes`.
     static func work(in bytes: ByteView) -> Wake.Work {
         let head = bytes.load(Head.self, at: 0)
-        var offset = MemoryLayout<Head>.size
+        var offset = MemoryLayout<Head>.size + Int(head.traceCount)
         func next(_ count: UInt16) -> ByteView {
             defer { offset += Int(count) }
             return bytes.slice(offset, count: Int(count))

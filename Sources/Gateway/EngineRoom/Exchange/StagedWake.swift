@@ -74,7 +74,8 @@ package struct StagedWake {
                 device: head.device,
                 topic: topic,
                 terms: head.terms,
-                work: StagedTask.work(in: rest)
+                work: StagedTask.work(in: rest),
+                trace: StagedTask.trace(in: rest)
             )
         }
         return Wake(

@@ -7,7 +7,7 @@ package struct TaskRequest: Hashable, Sendable {
     package let kind: TaskSubmission.Kind
     /// Not before, in milliseconds since 1970; nil is the moment of submission.
     package let earliestBegin: Int64?
-    package let details: TaskDetails
+    package var details: TaskDetails
 
     package init(
         identifier: String,

@@ -26,6 +26,11 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     public let submittedAt: Int64
     /// How many transfers of the session have finished; 0 for a task.
     public let finishedTransferCount: Int
+    /// The trace that the request belongs to, as the `traceparent` header of its submission said (W3C Trace Context);
+    /// nil when it had none.
+    public let traceparent: String?
+    /// What its `tracestate` header said; nil when there was none.
+    public let tracestate: String?
     /// What requests of the same device are submitted and cancelled with.
     public let scheduler: BackgroundTaskScheduler
     private let lease: WakeLease
@@ -59,6 +64,8 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.attempt = 1
         self.submittedAt = 0
         self.finishedTransferCount = finishedTransferCount
+        self.traceparent = nil
+        self.tracestate = nil
         self.scheduler = scheduler ?? BackgroundTaskScheduler(.none, caller: nil, registry: BackgroundTaskRegistry())
         self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
     }
@@ -80,6 +87,8 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.topic = message.topic
         self.attempt = message.attempt
         self.submittedAt = message.submittedAt
+        self.traceparent = message.traceparent
+        self.tracestate = message.tracestate
         self.scheduler = scheduler
         self.lease = lease
     }

@@ -81,6 +81,8 @@ extension TaskMessage {
             "WAKEGATE_TOPIC": self.topic, "WAKEGATE_ATTEMPT": String(self.attempt),
             "WAKEGATE_DEADLINE": String(self.deadline),
         ]
+        variables["TRACEPARENT"] = self.traceparent
+        variables["TRACESTATE"] = self.tracestate
         switch self.work {
         case .task(let identifier, let title, let subtitle):
             variables["WAKEGATE_TASK"] = identifier

@@ -61,7 +61,7 @@ extension CommandDefinition {
             """
             COMMAND finds the payload on standard input, and in its environment WAKEGATE_WAKE, WAKEGATE_DEVICE,
             WAKEGATE_TOPIC, WAKEGATE_ATTEMPT, WAKEGATE_COALESCED and WAKEGATE_DEADLINE (milliseconds since 1970);
-            TRACEPARENT and TRACESTATE as well when its push was sent with these headers, and not otherwise.
+            TRACEPARENT and TRACESTATE as well when its push or request was sent with these headers, and not otherwise.
             Exit status 0 means new data, 3 means no data, anything else that it failed. When its time is over it
             gets SIGTERM, and SIGKILL two seconds later.
             """,
