@@ -60,6 +60,10 @@ extension EmbeddedEngine {
         } lanes: {
             $0.unregistered(at: now, parameters)
         }
+        if let row = self.tasks[device], !row.eventIDs.isEmpty {
+            row.forgetEvents()
+            self.tasks.noteChange(device, row)
+        }
         self.devices[device].isRegistered = false
         self.devices[device].registrationChangedAt = self.now
         self.count(self.devices[device].topic) { $0.registered -= 1 }

@@ -21,7 +21,7 @@ extension EmbeddedEngine {
         let row = self.tasks.row(device)
         defer { if row.isBlank { self.letGo(device) } }
         let submission = TaskSubmission(
-            name: row.name(request.identifier),
+            name: row.nameToBe(request.identifier),
             kind: request.kind,
             earliestBegin: request.earliestBegin
         )
@@ -40,6 +40,7 @@ extension EmbeddedEngine {
         let replaced = action.replaced.map { TaskRow.bytes(row.text($0.name), row.details($0)) }
         let bytes = TaskRow.bytes(request.identifier, request.details) - (replaced ?? 0)
         if let limit = self.limitMet(bytes, count: replaced == nil ? 1 : 0, topic) { throw .bound(limit) }
+        row.keepName(request.identifier)
         self.changeLanes(device) { $0 = lanes }
         let answer = self.taken(request, action, device, lanes, parameters)
         self.reconcile(device)
@@ -101,7 +102,7 @@ extension EmbeddedEngine {
         let row = self.tasks.row(device)
         defer { if row.isBlank { self.letGo(device) } }
         if let id, row.hasEvent(id) { return }
-        let name = row.name(session)
+        let name = row.nameToBe(session)
         var lanes = self.lanes(device)
         switch lanes.transfersFinished(name, count: count, at: self.now) {
         case .refused:
@@ -112,6 +113,7 @@ extension EmbeddedEngine {
             if let limit = self.limitMet(bytes, count: 1, topic) { throw .bound(limit) }
         case .takenUp: break
         }
+        row.keepName(session)
         self.changeLanes(device) { $0 = lanes }
         if let id {
             row.keepEvent(id)

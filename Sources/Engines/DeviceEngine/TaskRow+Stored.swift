@@ -133,7 +133,7 @@ extension TaskRow {
         let text = reader.text()
         let isSession = kind == .urlSession
         let task = BackgroundTask(
-            name: self.name(text),
+            name: self.keepName(text),
             kind: kind,
             needs: needs,
             arrivedAt: reader.moment(),

@@ -56,14 +56,18 @@ final class TaskRow {
 // MARK: - Names
 
 extension TaskRow {
-    /// The name that stands for this identifier or session.
-    func name(_ text: String) -> TaskName {
+    /// The name that stands for this identifier or session, which something carries from here on.
+    @discardableResult
+    func keepName(_ text: String) -> TaskName {
         if let known = self.texts.first(where: { $0.text == text }) { return known.name }
         self.lastName += 1
         let name = TaskName(rawValue: self.lastName)
         self.texts.append((name, text))
         return name
     }
+
+    /// The name that stands for this identifier or session, or will once it is kept: what is refused leaves nothing.
+    func nameToBe(_ text: String) -> TaskName { self.find(text) ?? TaskName(rawValue: self.lastName + 1) }
 
     /// The name that stands for this identifier or session, if anything carries it.
     func find(_ text: String) -> TaskName? { self.texts.first { $0.text == text }?.name }
@@ -156,6 +160,9 @@ extension TaskRow {
         self.eventIDs.append(id)
         if self.eventIDs.count > Self.eventIDsMax { self.eventIDs.removeFirst() }
     }
+
+    /// The device starts afresh: an id that it had before says nothing of the events that come.
+    func forgetEvents() { self.eventIDs = [] }
 }
 
 /// What the books count of one device's requests and sessions, at one moment.

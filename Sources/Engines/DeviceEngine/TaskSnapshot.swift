@@ -68,7 +68,7 @@ extension EmbeddedEngine {
         var found: [TaskSnapshot] = []
         self.tasks.visit { device, row in
             if let topic = filter.topic, self.devices[device].topic != topic { return true }
-            guard !row.policy.waiting.isEmpty || !row.policy.inFlight.isEmpty else { return true }
+            guard filter.takesAny(of: row.policy) else { return true }
             found += self.snapshots(device, row).filter { filter.takes($0) }.prefix(countMax - found.count)
             return found.count < countMax
         }
@@ -123,6 +123,13 @@ extension EmbeddedEngine {
 }
 
 extension TaskFilter {
+    /// Whether it asks for anything of a device that has these; its topic is not looked at.
+    fileprivate func takesAny(of tasks: BackgroundTasks) -> Bool {
+        func takes(_ task: BackgroundTask) -> Bool { self.kind == nil || self.kind == task.kind }
+        if self.state != .running, tasks.waiting.contains(where: takes) { return true }
+        return self.state != .waiting && tasks.inFlight.contains { takes($0.task) }
+    }
+
     /// Whether it asks for this one; its topic is not looked at.
     fileprivate func takes(_ snapshot: TaskSnapshot) -> Bool {
         if let kind = self.kind, kind != snapshot.task.kind { return false }

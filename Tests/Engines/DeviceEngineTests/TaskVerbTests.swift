@@ -44,6 +44,14 @@ struct TaskVerbTests {
         #expect(self.rig.tasks(1).waiting == ["refresh"] && self.rig.isConserved)
     }
 
+    @Test("What is refused leaves no name in the row of a device that has others")
+    func refusedNames() throws {
+        let row = TaskRow()
+        let name = row.keepName("kept")
+        #expect(row.nameToBe("kept") == name && row.nameToBe("refused") != name && row.find("refused") == nil)
+        #expect(row.nameToBe("refused") == row.keepName("refused"))
+    }
+
     @Test("What waits longest goes first, a push too, and its slot decides")
     func order() throws {
         try self.rig.submit(1, "refresh", after: 30)
@@ -135,6 +143,20 @@ struct TaskVerbTests {
             return
         }
         #expect(launched.name == "s" && launched.task.transfers == 35)
+    }
+
+    @Test("A device that was removed starts afresh: an event counts whose id it had before, and no row is left")
+    func eventsOfRemoved() throws {
+        let device = try #require(self.rig.register(1).device)
+        let wake = try #require(try self.rig.submit(1, "a", .processing([]), hasSlot: true).wake)
+        try self.rig.engine.transfersFinished(session: "s", count: 2, id: "1", device: device)
+        self.rig.engine.unregister(device)
+        #expect(self.rig.engine.report(.task(.success), wake: wake) == .ended)
+        #expect(!self.rig.engine.hasTasks(device))
+        self.rig.register(1)
+        try self.rig.engine.transfersFinished(session: "s", count: 3, id: "1", device: device)
+        #expect(self.rig.tasks(1).waiting == ["s"] && self.rig.engine.totals.sessions.finished == 5)
+        #expect(self.rig.isConserved)
     }
 
     @Test("Limits count requests and bytes of a topic and of all; what takes another's place needs no room")

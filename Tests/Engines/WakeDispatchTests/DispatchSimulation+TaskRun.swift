@@ -95,7 +95,8 @@ extension DispatchSimulation {
         let count = self.draw { $0.pick([1, 1, 2, 100_000] as [UInt64]) }
         let id = self.draw { generator -> String? in
             guard generator.once(in: 2) else { return nil }
-            let known = self.models.tasks.eventIDs[self.tokens[device]] ?? []
+            let (models, token) = (self.models.tasks, self.tokens[device])
+            let known = (models.eventIDs[token] ?? []) + (models.formerEventIDs[token] ?? [])
             return known.isEmpty || generator.once(in: 2) ? "event-\(self.taskCount)" : generator.pick(known)
         }
         self.finish(device, session, count: count, id: id)

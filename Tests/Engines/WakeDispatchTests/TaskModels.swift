@@ -14,6 +14,8 @@ struct TaskModels {
     private var lastBefore: [WakeID: Instant?] = [:]
     /// The ids of session events of each device, the oldest first.
     private(set) var eventIDs: [DeviceToken: [String]] = [:]
+    /// Those that each device had before it started afresh, which count anew.
+    private(set) var formerEventIDs: [DeviceToken: [String]] = [:]
     private(set) var faults: [String] = []
 
     var allFaults: [String] { self.faults + self.ledger.faults }
@@ -50,7 +52,7 @@ extension TaskModels {
         self.conditions[token] = nil
         self.lastUses[token] = nil
         self.lastProcessing[token] = nil
-        self.eventIDs[token] = nil
+        if let former = self.eventIDs.removeValue(forKey: token) { self.formerEventIDs[token] = former }
         for flight in self.ledger[token].inFlight { self.lastBefore[flight.wake] = nil }
         let models = self
         self.ledger.unregistered(token) { models.holds($0, token, at: now, parameters) }
