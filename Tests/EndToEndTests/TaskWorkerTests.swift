@@ -173,6 +173,7 @@ struct TaskWorkerTests {
         let script = """
             trap 'exit 9' TERM; echo "progress 1/2" >&$WAKEGATE_PROGRESS_FD
             until [ $SECONDS -ge 6 ]; do read -t 0.2 <> <(:); done
+            exit 0
             """
         let worker = try self.worker(peer, script: script)
         let wake = #""kind":"continued","task":"com.example.a","timeLeft":4000"#
