@@ -71,14 +71,14 @@ extension EmbeddedEngine {
         _ = self.noteTaskEnd(device, wake, .lost, action)
     }
 
-    /// Ends the wake of an identifier's request, or of a session, as expired now.
+    /// Ends the wake of an identifier's request, or else of a session of that name, as expired now.
     ///
     /// - Returns: the wake that ended; nil when none is in flight.
     package func expireTaskForced(_ identifier: String, _ device: DeviceIndex) -> WakeID? {
         self.settle(device)
-        guard let row = self.tasks[device], let name = row.find(identifier),
-            let wake = row.policy.inFlight.first(where: { $0.task.name == name })
-        else { return nil }
+        guard let row = self.tasks[device], let name = row.find(identifier) else { return nil }
+        let wakes = row.policy.inFlight.filter { $0.task.name == name }
+        guard let wake = wakes.first(where: { $0.task.kind != .urlSession }) ?? wakes.first else { return nil }
         let parameters = self.parameters(of: device)
         let action = self.changeLanes(device) { $0.taskExpired(wake.task.arrival, parameters) }
         let id = self.noteTaskEnd(device, wake, .expired, action)

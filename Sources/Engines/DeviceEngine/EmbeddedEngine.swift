@@ -129,6 +129,9 @@ extension EmbeddedEngine {
     /// The bytes that requests and sessions may have for that.
     package var taskBytesMax: Int { self.configuration.taskBytesMax }
 
+    /// How many identifiers and sessions are kept by name for a device.
+    package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
+
     /// How many wakes are known by their ids, in flight or ended, and how many devices have ended ones.
     package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }
 

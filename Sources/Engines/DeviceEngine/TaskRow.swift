@@ -72,6 +72,9 @@ extension TaskRow {
     /// The name that stands for this identifier or session, if anything carries it.
     func find(_ text: String) -> TaskName? { self.texts.first { $0.text == text }?.name }
 
+    /// How many names are kept.
+    var nameCount: Int { self.texts.count }
+
     /// The identifier or session that a name of `policy` stands for.
     func text(_ name: TaskName) -> String {
         guard let known = self.texts.first(where: { $0.name == name }) else {

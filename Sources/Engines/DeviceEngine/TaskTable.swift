@@ -62,6 +62,9 @@ struct TaskTable: ~Copyable {
     /// Whether each row is of one of so many devices.
     func isOfDevices(below count: Int) -> Bool { self.rows.allSatisfy { Int($0?.device.rawValue ?? 0) < count } }
 
+    /// How many names are kept for the device's requests and sessions.
+    func nameCount(_ device: DeviceIndex) -> Int { self[device]?.nameCount ?? 0 }
+
     /// Hands over every row, until `body` says that it is enough.
     func visit(_ body: (DeviceIndex, TaskRow) -> Bool) {
         for case (let device, let row)? in self.rows where !body(device, row) { return }

@@ -44,12 +44,33 @@ struct TaskVerbTests {
         #expect(self.rig.tasks(1).waiting == ["refresh"] && self.rig.isConserved)
     }
 
-    @Test("What is refused leaves no name in the row of a device that has others")
+    @Test("What is refused leaves no name with a device that has others")
     func refusedNames() throws {
-        let row = TaskRow()
-        let name = row.keepName("kept")
-        #expect(row.nameToBe("kept") == name && row.nameToBe("refused") != name && row.find("refused") == nil)
-        #expect(row.nameToBe("refused") == row.keepName("refused"))
+        let device = try #require(self.rig.register(1).device)
+        try self.rig.submit(1, "refresh")
+        for number in 0..<8 {
+            try self.rig.engine.transfersFinished(session: "s\(number)", count: 1, id: nil, device: device)
+        }
+        for number in 0..<100 {
+            #expect(throws: TaskRejection.policy(.tooManyPendingTaskRequests)) {
+                try self.rig.submit(1, "other\(number)")
+            }
+            #expect(throws: TaskRejection.tooManySessions) {
+                try self.rig.engine.transfersFinished(session: "t\(number)", count: 1, id: nil, device: device)
+            }
+        }
+        #expect(self.rig.engine.taskNameCount(device) == 9)
+        #expect(try self.rig.submit(1, "refresh").disposition == .replaced)
+    }
+
+    @Test("An operator's expiration means the task, not the session of its name")
+    func expirationOfNamesakes() throws {
+        let device = try #require(self.rig.register(1).device)
+        let task = try #require(try self.rig.submit(1, "n", .processing([]), hasSlot: true).wake)
+        try self.rig.engine.transfersFinished(session: "n", count: 1, id: nil, device: device)
+        let session = try #require(self.rig.launchNext(1)).id
+        #expect(self.rig.engine.expireTaskForced("n", device) == task)
+        #expect(self.rig.engine.expireTaskForced("n", device) == session)
     }
 
     @Test("What waits longest goes first, a push too, and its slot decides")
