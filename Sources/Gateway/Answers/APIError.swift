@@ -270,11 +270,14 @@ extension APIError {
         return error
     }
 
-    package static func extensionLimitReached(_ deadline: Int64) -> APIError {
+    package static func extensionLimitReached(_ deadline: Int64, isContinued: Bool = false) -> APIError {
         var error = APIError(
             409,
             "ExtensionLimitReached",
-            "The wake has all the time that policy.maxExtension gives; finish by its deadline."
+            isContinued
+                ? "A continued task has time as long as it advances; report its progress with "
+                    + "POST /v1/wakes/<wake>/progress."
+                : "The wake has all the time that policy.maxExtension gives; finish by its deadline."
         )
         error.deadline = deadline
         return error
