@@ -49,7 +49,8 @@ extension Operation {
     ) { call throws(APIError) in
         // Whoever means one request is not to lose all of them.
         guard call.query.isEmpty else {
-            let message = "Every request is cancelled, and no parameter is taken; DELETE .../tasks/<identifier> cancels one."
+            let message =
+                "Every request is cancelled, and no parameter is taken; .../tasks/<identifier> cancels one."
             throw APIError(400, "BadQuery", message)
         }
         return .asked(.cancelTask(try call.device(), identifier: nil))
