@@ -104,15 +104,17 @@ extension EmbeddedEngine {
         if let id, row.hasEvent(id) { return }
         let name = row.nameToBe(session)
         var lanes = self.lanes(device)
+        var (bytes, wakes): (Int, Int64) = (id.map { row.bytesAdded(byEvent: $0) } ?? 0, 0)
         switch lanes.transfersFinished(name, count: count, at: self.now) {
         case .refused:
             self.count(topic) { $0.sessions.refused += Int64(clamping: count) }
             throw .tooManySessions
         case .waits:
-            let bytes = TaskRow.bytes(session, TaskDetails())
-            if let limit = self.limitMet(bytes, count: 1, topic) { throw .bound(limit) }
+            bytes += TaskRow.bytes(session, TaskDetails())
+            wakes = 1
         case .takenUp: break
         }
+        if let limit = self.limitMet(bytes, count: wakes, topic) { throw .bound(limit) }
         row.keepName(session)
         self.changeLanes(device) { $0 = lanes }
         if let id {

@@ -123,7 +123,7 @@ extension EmbeddedEngine {
     /// The bytes of pushes that may wait or be in flight.
     package var contentBytesMax: Int { self.configuration.pendingBytesMax }
 
-    /// The memory of what requests and sessions are named and entitled.
+    /// The memory of what requests and sessions are named and entitled, and of the ids of session events.
     package var taskBytes: Int { self.taskMemory.bytes }
 
     /// The bytes that requests and sessions may have for that.

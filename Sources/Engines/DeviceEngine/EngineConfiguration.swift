@@ -27,7 +27,7 @@ package struct EngineConfiguration: Sendable {
     package var taskRequestsMax = 20_000_000
     /// The most of them in one topic.
     package var taskRequestsPerTopicMax = 20_000_000
-    /// The most bytes of what those are named and entitled.
+    /// The most bytes of what those are named and entitled, and of the ids of session events.
     package var taskBytesMax = Int.max
     /// The most of these bytes in one topic.
     package var taskBytesPerTopicMax = Int.max

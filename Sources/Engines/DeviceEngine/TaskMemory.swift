@@ -1,4 +1,5 @@
-/// The memory of what requests and sessions are named and entitled, counted for each topic and in all.
+/// The memory of what requests and sessions are named and entitled, and of the ids of session events, counted for each
+/// topic and in all.
 struct TaskMemory: ~Copyable {
     /// The bytes of all topics together.
     private(set) var bytes = 0

@@ -178,7 +178,7 @@ struct TaskGauges: Hashable {
     /// Finished transfers.
     var transfersWaiting: Int64 = 0
     var transfersInFlight: Int64 = 0
-    /// The memory of what waits and is in flight.
+    /// The memory of what waits and is in flight, and of the ids of session events.
     var bytes = 0
 
     var sessionWakes: Int64 { self.waiting[.urlSession] + self.inFlight[.urlSession] }
@@ -194,9 +194,22 @@ extension TaskRow {
         return self.bytesOfTask + identifier.utf8.count + details.trace.count + texts.reduce(0) { $0 + $1.utf8.count }
     }
 
+    /// The memory that the id of a session event takes, besides its text.
+    private static let bytesOfEvent = 16
+
+    private static func bytes(event id: String) -> Int { Self.bytesOfEvent + id.utf8.count }
+
+    /// How much more memory the ids of session events take once this one is kept, in the place of the oldest if need
+    /// be.
+    func bytesAdded(byEvent id: String) -> Int {
+        let oldest = self.eventIDs.count < Self.eventIDsMax ? nil : self.eventIDs.first
+        return Self.bytes(event: id) - (oldest.map { Self.bytes(event: $0) } ?? 0)
+    }
+
     /// What is to be counted of the device at `now`.
     func gauges(_ lanes: DeviceLanes, at now: Instant, _ parameters: Parameters) -> TaskGauges {
         var gauges = TaskGauges()
+        gauges.bytes = self.eventIDs.reduce(0) { $0 + Self.bytes(event: $1) }
         for task in lanes.tasks.waiting {
             gauges.waiting[task.kind] += 1
             gauges.transfersWaiting += Int64(clamping: task.transfers)

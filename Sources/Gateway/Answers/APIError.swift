@@ -165,7 +165,8 @@ extension APIError {
     package static let wakeInFlight = APIError(
         409,
         "WakeInFlight",
-        "A wake of this device is in flight already; wait for its result, or end it with simulate-expiration."
+        "A wake of this device is in flight already; wait for its result, or end it: a push with simulate-expiration, a "
+            + "task or a session with .../tasks/<its name>/simulate-expiration."
     )
     package static let noWorker = APIError(
         409,
@@ -182,7 +183,11 @@ extension APIError {
         "NothingStored",
         "The gateway keeps its state in memory alone; start it with store: \"sqlite\" to have something to copy."
     )
-    package static let noWakeInFlight = APIError(409, "NoWakeInFlight", "No wake of this device is in flight.")
+    package static let noWakeInFlight = APIError(
+        409,
+        "NoWakeInFlight",
+        "No push of this device is in flight; a task or a session ends with .../tasks/<its name>/simulate-expiration."
+    )
 
     package static let noFaultsHere = APIError(
         403,
@@ -270,11 +275,14 @@ extension APIError {
         return error
     }
 
-    package static func extensionLimitReached(_ deadline: Int64) -> APIError {
+    package static func extensionLimitReached(_ deadline: Int64, isContinued: Bool = false) -> APIError {
         var error = APIError(
             409,
             "ExtensionLimitReached",
-            "The wake has all the time that policy.maxExtension gives; finish by its deadline."
+            isContinued
+                ? "A continued task has time as long as it advances; report its progress with "
+                    + "POST /v1/wakes/<wake>/progress."
+                : "The wake has all the time that policy.maxExtension gives; finish by its deadline."
         )
         error.deadline = deadline
         return error

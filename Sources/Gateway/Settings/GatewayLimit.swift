@@ -267,8 +267,8 @@ extension GatewayLimit {
             "bytes",
             0...1_099_511_627_776,
             \.taskBytesMax,
-            "of what background tasks and sessions that wait or run are named and entitled; 0 is an eighth of the "
-                + "memory that the machine, or the control group of the process, has."
+            "of what background tasks and sessions that wait or run are named and entitled, and of the ids of session "
+                + "events; 0 is an eighth of the memory that the machine, or the control group of the process, has."
         ),
         GatewayLimit(
             "taskTopicPercentMax",

@@ -166,6 +166,27 @@ struct TaskVerbTests {
         #expect(launched.name == "s" && launched.task.transfers == 35)
     }
 
+    @Test("The memory of event ids is counted and bounded; the oldest makes room for the next, a removal for all")
+    func eventMemory() throws {
+        var configuration = EngineRig.permitting()
+        configuration.taskBytesMax = 16 * 80 + 200
+        let rig = EngineRig(configuration)
+        let device = try #require(rig.register(1).device)
+        func finish(_ device: DeviceIndex, _ number: Int) throws(TaskRejection) {
+            let id = String(repeating: "e", count: 60) + String(1000 + number)
+            try rig.engine.transfersFinished(session: "s", count: 1, id: id, device: device)
+        }
+        for number in 0..<40 { try finish(device, number) }
+        #expect(rig.engine.taskBytes == 16 * 80 + 129)
+        let other = try #require(rig.register(2).device)
+        #expect(throws: TaskRejection.bound(.taskBytesMax)) { try finish(other, 0) }
+        #expect(rig.engine.totals.sessions.finished == 40 && !rig.engine.hasTasks(other))
+        rig.engine.unregister(device)
+        #expect(rig.engine.taskBytes == 0)
+        try finish(other, 0)
+        #expect(rig.isConserved)
+    }
+
     @Test("A device that was removed starts afresh: an event counts whose id it had before, and no row is left")
     func eventsOfRemoved() throws {
         let device = try #require(self.rig.register(1).device)

@@ -62,6 +62,15 @@ struct TaskOperationTests {
         )
     }
 
+    @Test("Whoever names one request in a query does not cancel all of them")
+    func cancelsAll() throws {
+        guard case .cancelTask(_, nil)? = try self.served("DELETE \(Self.device)/tasks").asked?.verb else {
+            Issue.record("every request was to be cancelled")
+            return
+        }
+        #expect(try self.served("DELETE \(Self.device)/tasks?identifier=a").asked == nil)
+    }
+
     @Test("Names and texts may be as long as they may, and no longer")
     func lengths() throws {
         func named(_ count: Int) -> String {

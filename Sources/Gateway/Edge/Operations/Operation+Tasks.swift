@@ -49,7 +49,13 @@ extension Operation {
         answers: [204, 400, 404, 410],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        .asked(.cancelTask(try call.device(), identifier: nil))
+        // Whoever means one request is not to lose all of them.
+        guard call.query.isEmpty else {
+            let message =
+                "Every request is cancelled, and no parameter is taken; .../tasks/<identifier> cancels one."
+            throw APIError(400, "BadQuery", message)
+        }
+        return .asked(.cancelTask(try call.device(), identifier: nil))
     }
 
     package static let cancelTask = Operation(

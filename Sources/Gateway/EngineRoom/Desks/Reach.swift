@@ -63,7 +63,9 @@ struct Reach {
         case .lasts(let deadline):
             let timeLeft = deadline.milliseconds - self.engine.now.milliseconds
             return .extended(wake, deadline: self.workspace.offset.wall(deadline), timeLeft: timeLeft)
-        case .limitReached(let deadline): throw .extensionLimitReached(self.workspace.offset.wall(deadline))
+        case .limitReached(let deadline):
+            let isContinued = self.engine.launchedWake(wake)?.kind == .continued
+            throw .extensionLimitReached(self.workspace.offset.wall(deadline), isContinued: isContinued)
         case .ended(let outcome): throw .wakeEnded(outcome.name)
         case .unknown: throw .unknownWake
         }

@@ -47,9 +47,9 @@ extension CommandDefinition {
             has asked does not start without one, unless it asks for certificates or unaskedWorkers is set.
             """,
             """
-            A worker's token is good for subscribing, results, registering, removing and conditions, in its topics; an
-            operator's for that and the admin API. An operator's token bound to topics shows nothing of others, and is
-            refused what is about all: totals and backups.
+            A worker's token is good for subscribing, results, registering, removing, conditions, background tasks and
+            finished sessions, in its topics; an operator's for that and the admin API. An operator's token bound to
+            topics shows nothing of others, and is refused what is about all: totals and backups.
             """,
         ],
         run: TokenCommands.issue

@@ -197,6 +197,7 @@ struct TaskContractTests {
             $0.lose(wake.id, on: 2, takingBackAttempt: false)
         }
         #expect(contract.answer(6) == "409 ExtensionLimitReached" && contract.answer(7) == "404 UnknownWake")
+        #expect(contract.text(6).contains("/progress"))
         let again = try contract.lastWake()
         #expect(again.text.contains(#""resumedFrom":{"completed":10,"total":100}"#) && again.attempt == 2)
         contract.pass(seconds: 61)
