@@ -21,11 +21,9 @@ extension Dispatcher {
         guard let stream = self.freeStream(identity.topic, identity.token) else { return }
         if stream.request.devices.isEmpty {
             self.launchLongest(for: stream)
-            guard stream.request.takesTasks, stream.isFree, self.engine.longestReady(identity.topic) != nil else {
-                return
-            }
-            // A task went before the push, and has left room for it.
-            self.freed.append(stream)
+            guard stream.request.takesTasks, self.engine.longestReady(identity.topic) != nil else { return }
+            // A task went before the push, and may have left room for it, here or on another stream.
+            if let next = self.streams.nextInRotation(identity.topic) { self.freed.append(next) }
         } else if self.engine.hasTasks(device) {
             self.launchNext(device)
         } else if let wake = self.engine.claim(device) {
@@ -36,15 +34,16 @@ extension Dispatcher {
 
     /// Launches a topic's longest waiting push on the stream whose turn it is, unless a free one names the device.
     ///
-    /// - Returns: false when no push waits.
-    @discardableResult
-    private func claimNext(_ topic: TopicIndex, for stream: Subscription) -> Bool {
+    /// - Returns: false when no push waits, or no stream is free for one.
+    private func claimNext(_ topic: TopicIndex) -> Bool {
         while let device = self.engine.longestReady(topic) {
             // By its policy something else of the device may have waited longer.
             if self.engine.hasTasks(device), self.launchNext(device) {
                 if self.engine.longestReady(topic) != device { return true }
                 continue
             }
+            // A wake of the device may just have expired, and its stream have stalled.
+            guard let stream = self.streams.nextInRotation(topic) else { return false }
             guard let wake = self.engine.claim(device) else { continue }
             self.workLeft -= 1
             self.hand(wake, to: self.streams.naming(topic, wake.token) ?? stream)
@@ -150,7 +149,7 @@ extension Dispatcher {
     /// - Returns: false when nothing waits for it, or no more may be looked at.
     @discardableResult
     func launchLongest(for stream: Subscription) -> Bool {
-        guard stream.request.takesTasks else { return self.claimNext(stream.topic, for: stream) }
+        guard stream.request.takesTasks else { return self.claimNext(stream.topic) }
         // A stream that is free again, and waits to be filled, may stand in the rotation for pushes alone.
         self.streams.rotate(stream)
         let pushSince = stream.isFreeForPush ? self.engine.longestReadySince(stream.topic) : nil
@@ -158,13 +157,14 @@ extension Dispatcher {
             if let pushSince, pushSince <= task.since { break }
             if self.isReady(task) {
                 if self.launchNext(task.device) { return true }
-                break
+                // What was due of its device was done first: the task may be held now, or the stream have stalled.
+                if self.isReady(task) { break }
             }
             self.workLeft -= 1
             self.streams.waitsNoLonger(task.device, task.target, task.topic)
         }
         guard pushSince != nil, self.workLeft > 0 else { return false }
-        return self.claimNext(stream.topic, for: self.streams.nextInRotation(stream.topic) ?? stream)
+        return self.claimNext(stream.topic)
     }
 
     /// A task came to wait for a slot: it is launched if a stream can take it, after what has waited for that stream.
@@ -180,7 +180,8 @@ extension Dispatcher {
             }
             let isForAny = stream.request.devices.isEmpty
             let isLaunched = isForAny ? self.launchLongest(for: stream) : self.launchNext(task.device)
-            guard isLaunched || self.workLeft <= 0 else { return }
+            // A stream that has stalled meanwhile leaves the task to others.
+            guard isLaunched || self.workLeft <= 0 || !stream.isFree else { return }
         }
     }
 

@@ -93,16 +93,15 @@ struct PairingModel {
     private mutating func checkOrder(_ now: Set<Item>, _ given: [(item: Item, stream: Int)]) {
         for (item, number) in given {
             guard let since = self.waiting[item], let stream = self.streams[number] else { continue }
-            // A stream that names the device asks for all of it, and its policy decides what goes, be it elsewhere.
-            guard !self.streams.values.contains(where: { $0.devices.contains(item.device) }) else { continue }
             for (other, before) in self.waiting where before.verb < since.verb && now.contains(other) {
                 guard stream.takes(other) else { continue }
                 // A push and a task that came to wait in the same millisecond are not told apart.
-                if item.isPush != other.isPush, before.moment == since.moment { continue }
+                func mayPrecede(_ one: Item, _ since: Since) -> Bool {
+                    since.verb <= before.verb || (one.isPush != other.isPush && since.moment == before.moment)
+                }
                 // By its device's policy it may have gone in the place of another one of that device.
                 let isInPlace = self.waiting.contains {
-                    $0.key.device == item.device && $0.key != item && $0.value.verb <= before.verb
-                        && stream.takes($0.key)
+                    $0.key.device == item.device && mayPrecede($0.key, $0.value) && stream.takes($0.key)
                 }
                 if !isInPlace { self.faults.append("verb \(self.verb): \(item) went before \(other) to \(number)") }
             }
