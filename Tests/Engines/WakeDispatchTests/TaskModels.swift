@@ -14,7 +14,7 @@ struct TaskModels {
     private var lastBefore: [WakeID: Instant?] = [:]
     /// The ids of session events of each device, the oldest first.
     private(set) var eventIDs: [DeviceToken: [String]] = [:]
-    /// Those that each device had before it started afresh, which count anew.
+    /// The ids that each device had before it started afresh, which count anew.
     private(set) var formerEventIDs: [DeviceToken: [String]] = [:]
     private(set) var faults: [String] = []
 
