@@ -165,8 +165,8 @@ extension APIError {
     package static let wakeInFlight = APIError(
         409,
         "WakeInFlight",
-        "A wake of this device is in flight already; wait for its result, or end it: a push with simulate-expiration, a "
-            + "task or a session with .../tasks/<its name>/simulate-expiration."
+        "A wake of this device is in flight already; wait for its result, or end it: a push with simulate-expiration, "
+            + "a task or a session with .../tasks/<its name>/simulate-expiration."
     )
     package static let noWorker = APIError(
         409,

@@ -32,7 +32,8 @@ package struct GatewayLimits: Sendable {
     package var pendingTopicPercentMax = 80
     /// The most requests of background tasks and sessions that wait or run.
     package var taskRequestsMax = EngineConfiguration().taskRequestsMax
-    /// The bytes of what those are named and entitled, and of the ids of session events; 0 for an eighth of the machine's memory.
+    /// The bytes of what those are named and entitled, and of the ids of session events; 0 for an eighth of the
+    /// machine's memory.
     package var taskBytesMax = 0
     /// How much of both one topic may have, in percent.
     package var taskTopicPercentMax = 80
