@@ -16,14 +16,14 @@ let swiftSettings: [SwiftSetting] = [
 /// The targets of each layer, which lie in `Sources/LAYER/TARGET`.
 let layers: [String: [String]] = [
     "Libraries": [
-        "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CProcess", "CSQLite", "CSystemBus",
+        "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CPostgreSQL", "CProcess", "CSQLite", "CSystemBus",
         "CSystemd", "CThreads", "CXXHash",
     ],
     "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "WakeFormat"],
-    "Engines": ["DeviceEngine", "WakeDispatch"],
+    "Engines": ["ClusterStore", "DeviceEngine", "WakeDispatch"],
     "Drivers": [
-        "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "Platform", "SQLite",
-        "ServiceManager",
+        "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "Platform", "PostgreSQL",
+        "PostgresStore", "SQLite", "ServiceManager",
     ],
     "Gateway": ["Access", "Answers", "Dashboard", "Edge", "EngineRoom", "EventLog", "Gateway", "Settings", "Webhooks"],
     "SDK": ["WakeWorker"],
@@ -41,7 +41,7 @@ let layersOfTests: [String: [String]] = [
     "Engines": ["DeviceEngineTests", "WakeDispatchTests"],
     "Drivers": [
         "DeviceJournalTests", "HTTPClientTests", "HTTPTransportTests", "HistoryTests", "LinuxConditionsTests",
-        "PlatformTests", "SQLiteTests", "ServiceManagerTests",
+        "PlatformTests", "PostgreSQLTests", "PostgresStoreTests", "SQLiteTests", "ServiceManagerTests",
     ],
     "Gateway": [
         "EdgeTests", "GatewayConfigurationTests", "GatewayCredentialTests", "GatewayEngineTests", "GatewayFaultTests",
@@ -94,6 +94,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
@@ -114,12 +115,24 @@ let package = Package(
         .target(name: "DeviceEngine", dependencies: ["Bytes", "LaunchPolicy"]),
         .target(name: "WakeDispatch", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy"]),
 
+        // MARK: What many gateways share, as a protocol; no I/O
+        .target(name: "ClusterStore", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy"]),
+
         .target(name: "Simulation", dependencies: ["Bytes", "LaunchPolicy", "Text"]),
 
         // MARK: Drivers: storage
         .target(name: "SQLite", dependencies: ["Bytes", "CSQLite"]),
         .target(name: "DeviceJournal", dependencies: ["Bytes", "CXXHash", "DeviceEngine", "Platform", "SQLite"]),
         .target(name: "History", dependencies: ["Bytes", "DeviceEngine", "LaunchPolicy", "Platform", "SQLite"]),
+
+        // MARK: Drivers: the database that many gateways share
+        .target(name: "PostgreSQL", dependencies: ["Bytes", "CLinux", "CPostgreSQL", "Platform"]),
+        .target(
+            name: "PostgresStore",
+            dependencies: [
+                "Bytes", "ClusterStore", "DeviceEngine", "History", "LaunchPolicy", "Platform", "PostgreSQL",
+            ]
+        ),
 
         // MARK: Drivers: what the system gives: files, clocks, random bits, and ways for threads to meet
         .target(name: "Platform", dependencies: ["Bytes", "CThreads"]),
@@ -166,8 +179,8 @@ let package = Package(
         .target(
             name: "EngineRoom",
             dependencies: [
-                "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "DeviceJournal", "EventLog",
-                "HTTPTransport", "History", "LaunchPolicy", "Platform", "Settings", "Simulation", "Text",
+                "APNSProtocol", "Access", "Answers", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal",
+                "EventLog", "HTTPTransport", "History", "LaunchPolicy", "Platform", "Settings", "Simulation", "Text",
                 "WakeDispatch", "WakeFormat",
             ]
         ),
@@ -194,9 +207,9 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "DeviceJournal", "Edge", "EngineRoom",
-                "EventLog", "HTTPClient", "HTTPTransport", "History", "Platform", "ServiceManager", "Settings", "Text",
-                "WakeDispatch", "Webhooks",
+                "APNSProtocol", "Access", "Answers", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal", "Edge",
+                "EngineRoom", "EventLog", "HTTPClient", "HTTPTransport", "History", "Platform", "PostgresStore",
+                "ServiceManager", "Settings", "Text", "WakeDispatch", "Webhooks",
             ]
         ),
         .target(
@@ -243,8 +256,8 @@ let package = Package(
         .target(
             name: "WakeGateTestKit",
             dependencies: [
-                "Bytes", "CSimulatedDisk", "CSystemFaults", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy",
-                "Platform", "SQLite", "WakeDispatch",
+                "Bytes", "CSimulatedDisk", "CSystemFaults", "ClusterStore", "DeviceEngine", "DeviceJournal", "History",
+                "LaunchPolicy", "Platform", "SQLite", "WakeDispatch",
             ]
         ),
         .testTarget(name: "TidyTests"),
@@ -262,9 +275,9 @@ let package = Package(
         .testTarget(
             name: "GatewayEngineTests",
             dependencies: [
-                "APNSProtocol", "Access", "Bytes", "DeviceEngine", "DeviceJournal", "Edge", "EngineRoom", "Gateway",
-                "HTTPTransport", "History", "LaunchPolicy", "Platform", "SQLite", "Settings", "WakeDispatch",
-                "WakeFormat", "WakeGateTestKit",
+                "APNSProtocol", "Access", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal", "Edge",
+                "EngineRoom", "Gateway", "HTTPTransport", "History", "LaunchPolicy", "Platform", "PostgresStore",
+                "SQLite", "Settings", "WakeDispatch", "WakeFormat", "WakeGateTestKit",
             ]
         ),
         .testTarget(
@@ -315,6 +328,14 @@ let package = Package(
             name: "WakeDispatchTests",
             dependencies: [
                 "Bytes", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy", "Simulation", "WakeDispatch",
+                "WakeGateTestKit",
+            ]
+        ),
+        .testTarget(name: "PostgreSQLTests", dependencies: ["Bytes", "Platform", "PostgreSQL", "WakeGateTestKit"]),
+        .testTarget(
+            name: "PostgresStoreTests",
+            dependencies: [
+                "Bytes", "ClusterStore", "DeviceEngine", "LaunchPolicy", "Platform", "PostgreSQL", "PostgresStore",
                 "WakeGateTestKit",
             ]
         ),

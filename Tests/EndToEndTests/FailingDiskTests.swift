@@ -50,7 +50,7 @@ struct FailingDiskTests {
         #expect(stats.integer("pushes", "rejected", "ServiceUnavailable") == 2)
         #expect(try gateway.admin("/v1/devices/\(Self.token(0))").status == 200)
         try gateway.eventually("a line in the log") { gateway.process.errors.contains("error storeFailed") }
-        #expect(try folder.end(gateway, SIGTERM).status == 0)
+        #expect(try folder.end(gateway, SIGTERM).status == 1)
 
         let next = try folder.start()
         for (token, id) in accepted {
@@ -62,6 +62,23 @@ struct FailingDiskTests {
         #expect((accepted.count...accepted.count + 1).contains(found))
         #expect(try next.admin("/readyz").status == 200)
         #expect(try next.push(Self.token(0), topic: self.topic).status == 200)
+    }
+
+    @Test("A shutdown does not wait for results that a failed store cannot take, and ends with 1")
+    func shutdown() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start(["--set", "drainTimeout=600"], under: Self.limited)
+        let worker = try gateway.curlWorker(topic: self.topic)
+        #expect(try gateway.push(Self.token(0), topic: self.topic).status == 200)
+        let wake = try #require(try worker.next()?.id)
+        var status = 200
+        for number in 1..<2000 where status == 200 {
+            status = try gateway.push(Self.token(number), topic: self.topic).status
+        }
+        #expect(status == 503, "the disk never failed")
+        #expect(try gateway.edge("/v1/wakes/\(wake)", "-d", #"{"result":"newData"}"#).status == 503)
+        #expect(try folder.end(gateway, SIGTERM).status == 1)
+        #expect(!gateway.process.errors.contains("drainTimedOut"))
     }
 
     @Test("Starting where nothing more can be written ends with 1, the file and the remedy, and loses nothing")

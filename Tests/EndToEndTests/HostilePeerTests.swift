@@ -15,7 +15,7 @@ struct HostilePeerTests {
         try worker.wait(for: "subscribed")
         try peer.request("/wakes")
         for (index, number) in Self.numbers.enumerated() {
-            try peer.process.write(#"extend {"timeLeft":\#(number)}"#)
+            try peer.answer("/extend", #"{"timeLeft":\#(number)}"#)
             let names = ["deadline", "priority", "attempt", "coalesced", "receivedAt", "firstReceivedAt"]
             // A deadline is a whole number, or the wake cannot be read.
             let whole = Int(number) ?? 1

@@ -16,21 +16,34 @@ final class ScriptedGateway {
         let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/scripted_gateway.py").path
         self.process = try ChildProcess("python3", [script] + files, isInputOpen: true)
         self.url = "https://127.0.0.1:\(try self.process.line() ?? "")"
+        try self.answer("/extend", "{}")
+        try self.answer("/progress", #"{"deadline":1}"#)
     }
 
     /// Sends a wake; `members` are added to those that every wake has.
     func wake(_ name: String, _ members: String, deadline: Int? = 1, payload: String = "{}") throws {
         let deadline = deadline.map { #","deadline":\#($0)"# } ?? ""
-        try self.process.write(
-            #"{"wake":"\#(name)","device":"ab","topic":"t"\#(deadline),\#(members),"payload":\#(payload)}"#
-        )
+        let data = #"{"wake":"\#(name)","device":"ab","topic":"t"\#(deadline),\#(members),"payload":\#(payload)}"#
+        try self.event("wake", data)
     }
 
-    /// Sends an event of another name.
-    func event(_ name: String, _ data: String) throws { try self.process.write("event \(name) \(data)") }
+    /// Sends an event.
+    func event(_ name: String, _ data: String) throws {
+        try self.command(["do": "event", "name": name, "data": data])
+    }
 
     /// Ends the connection of the stream that is open.
-    func endStream() throws { try self.process.write("") }
+    func endStream() throws { try self.command(["do": "end"]) }
+
+    /// Answers so from now on what is said of wakes on paths that end like this; all else is answered 204.
+    func answer(_ end: String, _ body: String) throws {
+        try self.command(["do": "answer", "method": "POST", "end": end, "status": 200, "body": body, "lasts": true])
+    }
+
+    private func command(_ command: [String: Any]) throws {
+        let data = try JSONSerialization.data(withJSONObject: command)
+        try self.process.write(String(decoding: data, as: UTF8.self))
+    }
 
     /// The next request whose path ends like this; its body.
     @discardableResult

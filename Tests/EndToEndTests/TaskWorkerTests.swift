@@ -169,7 +169,7 @@ struct TaskWorkerTests {
     func deadline() throws {
         let peer = try ScriptedGateway()
         // A minute after the deadline that wakes here have, which is 1.
-        try peer.process.write(#"progress {"deadline":60001}"#)
+        try peer.answer("/progress", #"{"deadline":60001}"#)
         let script = """
             trap 'exit 9' TERM; echo "progress 1/2" >&$WAKEGATE_PROGRESS_FD
             until [ $SECONDS -ge 6 ]; do read -t 0.2 <> <(:); done

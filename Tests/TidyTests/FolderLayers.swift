@@ -15,19 +15,22 @@ enum FolderLayers {
         ],
         "Dashboard": ["Page", "."],
         "Access": [".", "Credentials", "Certificates", "Callers", "Providers"],
-        "Settings": [".", "FaultRules"],
+        "Settings": ["Database", ".", "FaultRules"],
         "EngineRoom": [
-            "Answers", "Live", "WhatIf", "Exchange", "History", "Metrics", "Store", "World", "Commits", "Desks",
-            "Engine",
+            "Members", "Answers", "Live", "WhatIf", "Exchange", "History", "Metrics", "Store", "World", "Commits",
+            "Desks", "Engine", "Cluster", "Import",
         ],
         "Edge": ["OpenAPI", "Faults", "Routes", "Operations", "Handler"],
         "Gateway": ["Reload", "Process"],
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "CommandLineTool": [
-            "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Keys", "Token", "Client",
+            "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Size", "Keys", "Token",
+            "Client",
             "Tasks", "Faults", "Worker", "Stats", ".",
         ],
-        "WakeGateTestKit": [".", "Certificates", "Disk", "Faults", "Journal", "Traces"],
+        "WakeGateTestKit": [
+            ".", "Certificates", "Disk", "Faults", "Journal", "Traces", "Cluster", "PostgreSQL",
+        ],
     ]
 
     /// Folders that the order does not name, and those that it names and that are not there.

@@ -14,10 +14,15 @@ enum ModuleImports {
         "WakeDispatch": ["Bytes", "DeviceEngine", "LaunchPolicy"],
         "Platform": ["Bytes", "CThreads", "FoundationEssentials", "Glibc", "Synchronization"],
         "SQLite": ["Bytes", "CSQLite", "Glibc"],
+        "ClusterStore": ["Bytes", "DeviceEngine", "LaunchPolicy"],
+        "PostgreSQL": ["Bytes", "CPostgreSQL", "Glibc", "Platform"],
         "DeviceJournal": [
             "Bytes", "CXXHash", "DeviceEngine", "Foundation", "Glibc", "Platform", "SQLite", "Synchronization",
         ],
         "History": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "Platform", "SQLite"],
+        "PostgresStore": [
+            "Bytes", "ClusterStore", "DeviceEngine", "Glibc", "History", "LaunchPolicy", "Platform", "PostgreSQL",
+        ],
         "HTTPTransport": ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Glibc", "Platform", "Synchronization"],
         "LinuxConditions": ["CNetlink", "CSystemBus", "Glibc", "Platform"],
         "ServiceManager": ["CSystemd", "Glibc"],
@@ -38,9 +43,9 @@ enum ModuleImports {
             "WakeDispatch",
         ],
         "EngineRoom": [
-            "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "DeviceJournal", "Dispatch", "EventLog",
-            "Foundation", "Glibc", "HTTPTransport", "History", "LaunchPolicy", "Platform", "Settings", "Simulation",
-            "Synchronization", "Text", "WakeDispatch", "WakeFormat",
+            "APNSProtocol", "Access", "Answers", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal", "Dispatch",
+            "EventLog", "Foundation", "Glibc", "HTTPTransport", "History", "LaunchPolicy", "Platform", "Settings",
+            "Simulation", "Synchronization", "Text", "WakeDispatch", "WakeFormat",
         ],
         "Webhooks": [
             "Access", "Bytes", "DeviceEngine", "EngineRoom", "EventLog", "Foundation", "HTTPClient", "HTTPTransport",
@@ -52,9 +57,9 @@ enum ModuleImports {
             "Text", "WakeDispatch", "WakeFormat",
         ],
         "Gateway": [
-            "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "DeviceJournal", "Dispatch", "Edge",
-            "EngineRoom", "EventLog", "Foundation", "HTTPClient", "HTTPTransport", "History", "Platform",
-            "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
+            "APNSProtocol", "Access", "Answers", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal", "Dispatch",
+            "Edge", "EngineRoom", "EventLog", "Foundation", "HTTPClient", "HTTPTransport", "History", "Platform",
+            "PostgresStore", "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
         "CommandLineTool": [
             "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Foundation", "Gateway", "Glibc",
@@ -69,8 +74,8 @@ enum ModuleImports {
         "wakegate-memory": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "Platform"],
         "wakegate-workers": ["Dispatch", "Foundation", "HTTPClient", "Platform", "Synchronization", "WakeWorker"],
         "WakeGateTestKit": [
-            "Bytes", "CSimulatedDisk", "CSystemFaults", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc",
-            "History", "LaunchPolicy", "Platform", "SQLite", "Synchronization", "WakeDispatch",
+            "Bytes", "CSimulatedDisk", "CSystemFaults", "ClusterStore", "DeviceEngine", "DeviceJournal", "Foundation",
+            "Glibc", "History", "LaunchPolicy", "Platform", "SQLite", "Synchronization", "WakeDispatch",
         ],
     ]
 

@@ -1,7 +1,7 @@
 package import Bytes
 package import DeviceEngine
 import Glibc
-import LaunchPolicy
+package import LaunchPolicy
 import Platform
 import SQLite
 
@@ -11,7 +11,7 @@ import SQLite
 /// has, in one transaction: what a crash leaves of it tells by itself what is missing. Nothing here throws: what cannot
 /// be written is counted and told, and a file that cannot be used is set aside. It has one user at a time, on any
 /// thread.
-package final class HistoryFile {
+package final class HistoryFile: HistorySource {
     /// The most events an answer about one push has.
     package static let pushEventsMax = 1024
 
@@ -182,11 +182,7 @@ package final class HistoryFile {
         return self.store?.dropped ?? (0, 0)
     }
 
-    /// Calls `body` with the events of a device, parts of names too, the newest first, until it returns false.
-    ///
-    /// - `device`: as of `HistoryEvent.device(of:_:)`.
-    /// - `latest`: those that happened later are passed over.
-    func visit(device: UInt64, notAfter latest: Instant = .distantFuture, _ body: (HistoryEvent) -> Bool) {
+    package func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool) {
         for event in self.collected.events.reversed() where event.device == device && event.at <= latest {
             guard body(event) else { return }
         }
@@ -194,8 +190,6 @@ package final class HistoryFile {
         self.attempt { () throws(SQLiteError) in try store.visit(device, notAfter: latest, body) }
     }
 
-    /// What happened to a push, the oldest first, and to those it was coalesced with as far as the event names both;
-    /// of more than `pushEventsMax` events the last.
     package func push(_ apnsID: APNsID) -> [HistoryEvent] {
         let collected = self.collected.events.filter { $0.names(apnsID) }
         guard let store = self.store else { return collected.suffix(Self.pushEventsMax) }

@@ -1,5 +1,5 @@
-import Bytes
-import DeviceEngine
+package import Bytes
+package import DeviceEngine
 import LaunchPolicy
 import SQLite
 
@@ -56,7 +56,7 @@ extension RunStore {
 
 extension HistoryEvent {
     /// Whether it happened to this push, or to another that this one was coalesced with.
-    func names(_ apnsID: APNsID) -> Bool {
+    package func names(_ apnsID: APNsID) -> Bool {
         // The bytes of a name may be those of an identifier.
         (self.apnsID == apnsID || self.related == apnsID) && !self.isNamePart
     }

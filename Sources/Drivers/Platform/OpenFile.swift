@@ -103,6 +103,29 @@ package enum Descriptor {
     /// - Returns: false when nobody takes the rest.
     @discardableResult
     package static func writeAll(_ descriptor: Int32, _ bytes: ByteView) -> Bool {
+        do throws(SystemError) {
+            try self.writeWhole(descriptor, bytes)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Opens nothing to read, and nothing to write, in the place of each standard descriptor that is closed: a file or
+    /// a socket that is opened later would get its number, and what is written there.
+    package static func holdStandardOnes() {
+        while true {
+            let descriptor = unsafe open("/dev/null", O_RDONLY)
+            guard descriptor > STDERR_FILENO || descriptor < 0 else { continue }
+            if descriptor >= 0 { close(descriptor) }
+            return
+        }
+    }
+
+    /// Writes all of `bytes`, however long that takes.
+    ///
+    /// - Throws: `SystemError` when nobody takes the rest.
+    package static func writeWhole(_ descriptor: Int32, _ bytes: ByteView) throws(SystemError) {
         var rest = bytes
         while !rest.isEmpty {
             do throws(SystemError) {
@@ -112,11 +135,10 @@ package enum Descriptor {
                 case EINTR: continue
                 // Somebody made the terminal or the pipe, which is theirs as well, not wait.
                 case EAGAIN: self.wait(for: descriptor, .writable, milliseconds: -1)
-                case _: return false
+                case _: throw error
                 }
             }
         }
-        return true
     }
 
     /// What a descriptor is waited for.

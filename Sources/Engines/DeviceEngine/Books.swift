@@ -28,6 +28,8 @@ package struct Books: Hashable, Sendable {
     package var registered: Int64 = 0
     /// Devices with a pending push that is held, by the first hold that applies.
     package var held = PerCase<HoldCode>()
+    /// What gateways that share a store count besides.
+    package var stock = StockBooks()
 
     package init() {}
 
@@ -64,6 +66,32 @@ package struct Books: Hashable, Sendable {
         left.sessions += right.sessions
         left.registered &+= right.registered
         left.held += right.held
+        left.stock += right.stock
+    }
+
+    package static func -= (left: inout Books, right: Books) {
+        left.accepted &-= right.accepted
+        left.noWake &-= right.noWake
+        left.completed &-= right.completed
+        left.coalesced &-= right.coalesced
+        left.discarded -= right.discarded
+        left.pending &-= right.pending
+        left.inFlight &-= right.inFlight
+        left.launched &-= right.launched
+        left.results -= right.results
+        left.tasks -= right.tasks
+        left.requests -= right.requests
+        left.sessions -= right.sessions
+        left.registered &-= right.registered
+        left.held -= right.held
+        left.stock -= right.stock
+    }
+
+    /// What `left` has more than `right`.
+    package static func - (left: Books, right: Books) -> Books {
+        var difference = left
+        difference -= right
+        return difference
     }
 }
 
@@ -100,6 +128,11 @@ package struct TaskWakeBooks: Hashable, Sendable {
     package static func += (left: inout Self, right: Self) {
         left.launched += right.launched
         for kind in TaskKind.allCases { left[kind] += right[kind] }
+    }
+
+    package static func -= (left: inout Self, right: Self) {
+        left.launched -= right.launched
+        for kind in TaskKind.allCases { left[kind] -= right[kind] }
     }
 }
 

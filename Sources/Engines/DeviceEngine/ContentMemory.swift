@@ -35,6 +35,15 @@ package struct ContentMemory: ~Copyable {
         self.topicBytes[Int(topic.rawValue)] += byteCount
     }
 
+    /// The bytes of one topic.
+    package func bytes(_ topic: TopicIndex) -> Int { self.topicBytes[Int(topic.rawValue)] }
+
+    /// Goes on from so many bytes of one topic, which somebody else has counted.
+    package mutating func set(_ topic: TopicIndex, to bytes: Int) { self.topicBytes[Int(topic.rawValue)] = bytes }
+
+    /// Goes on from so many bytes of all topics together, which somebody else has counted.
+    package mutating func set(to bytes: Int) { self.bytes = bytes }
+
     /// Frees the content of a push of this topic, which nobody needs any more.
     package mutating func letGo(_ content: PushContent, _ topic: TopicIndex) {
         let byteCount = content.byteCount

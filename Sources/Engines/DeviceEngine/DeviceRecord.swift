@@ -28,13 +28,24 @@ package struct DeviceRecord {
     /// The pushes of that window.
     var rateWindowCount: UInt16 = 0
     /// When it came to wait in its topic's queue, in milliseconds of policy time without those above 32 bits.
-    private var readySince: UInt32 = 0
+    var readySince: UInt32 = 0
 
     /// A device that registered at `registeredAt` for the topic, and has no pushes.
     package init(token: DeviceToken, topic: TopicIndex, registeredAt: Instant) {
         self.token = StoredDeviceToken(token)
         self.topic = topic
         self.registrationChangedAt = registeredAt
+    }
+}
+
+extension DeviceRecord {
+    /// Frees what the record owns; whoever lets go of one calls it.
+    func deallocate() {
+        self.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
+        self.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
+        self.token.deallocate()
+        self.endedWakes.deallocate()
+        self.answeredPushes.deallocate()
     }
 }
 

@@ -18,7 +18,7 @@ package struct DeviceSnapshot: Sendable {
     package let held: [HoldCode]
     package let usage: Usage
     /// What waits, the longest waiting first, then what runs.
-    package let tasks: [TaskSnapshot]
+    package var tasks: [TaskSnapshot]
 }
 
 /// One topic, at one moment.

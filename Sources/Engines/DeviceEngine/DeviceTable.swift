@@ -67,11 +67,7 @@ package struct DeviceTable: ~Copyable {
     deinit {
         for number in 0..<self.count {
             let record = unsafe self.blocks[number >> Self.blockShift] + (number & (Self.blockCount - 1))
-            unsafe record.pointee.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
-            unsafe record.pointee.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
-            unsafe record.pointee.token.deallocate()
-            unsafe record.pointee.endedWakes.deallocate()
-            unsafe record.pointee.answeredPushes.deallocate()
+            unsafe record.pointee.deallocate()
         }
         for number in unsafe self.blocks.indices { unsafe self.blocks[number].deallocate() }
         unsafe self.cells.deallocate()
@@ -147,6 +143,14 @@ package struct DeviceTable: ~Copyable {
 
     /// Adds a device whose token is not there yet.
     package mutating func insert(_ record: DeviceRecord) -> DeviceIndex {
+        self.insert(record, hash: self.key.hash(record.token.token))
+    }
+
+    /// Adds a device whose token is not there yet.
+    ///
+    /// - `hash`: the token's, under the key of the table.
+    @inline(__always)
+    mutating func insert(_ record: DeviceRecord, hash: UInt64) -> DeviceIndex {
         if unsafe (self.count + 1) * 4 > self.cells.count * 3 { self.grow() }
         if unsafe self.count >> Self.blockShift == self.blocks.count {
             unsafe self.blocks.append(.allocate(capacity: Self.blockCount))
@@ -154,7 +158,7 @@ package struct DeviceTable: ~Copyable {
         let device = DeviceIndex(rawValue: UInt32(self.count))
         self.count += 1
         unsafe self.row(device).initialize(to: record)
-        self.link(device, hash: self.key.hash(record.token.token))
+        self.link(device, hash: hash)
         self.moveCells(Self.movesPerRow)
         if unsafe self.count * 8 > self.cells.count * 5 { self.clearNext(Self.clearsPerRow) }
         return device
@@ -188,6 +192,27 @@ package struct DeviceTable: ~Copyable {
         while (self.count + 1) * 4 > capacity * 3 { capacity *= 2 }
         self.makeIndex(capacity: capacity)
         return true
+    }
+
+    /// The most cells of an index that is kept when every device is forgotten: those of three thousand devices.
+    private static let cellsKeptMax = 4096
+
+    /// Forgets every device, and frees what the rows own; the rows' memory is kept, and an index of moderate size.
+    mutating func removeAll() {
+        for number in 0..<self.count {
+            unsafe self.row(DeviceIndex(rawValue: UInt32(number))).pointee.deallocate()
+        }
+        self.count = 0
+        self.changed.removeAll(keepingCapacity: true)
+        unsafe self.olderCells.deallocate()
+        unsafe self.olderCells = .init(start: nil, count: 0)
+        unsafe self.nextCells.deallocate()
+        unsafe self.nextCells = .init(start: nil, count: 0)
+        if unsafe self.cells.count > Self.cellsKeptMax {
+            self.makeIndex(capacity: 1024)
+        } else {
+            unsafe self.cells.update(repeating: Cell(row: 0, hash: 0))
+        }
     }
 
     private func row(_ device: DeviceIndex) -> UnsafeMutablePointer<DeviceRecord> {

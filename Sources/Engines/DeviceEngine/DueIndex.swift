@@ -57,6 +57,12 @@ package struct DueIndex {
         return DeviceIndex(rawValue: first.device)
     }
 
+    /// Nothing is due any more; memory for as many devices is kept.
+    package mutating func removeAll() {
+        for entry in self.heap { self.places[Int(entry.device)] = Self.nowhere }
+        self.heap.removeAll(keepingCapacity: true)
+    }
+
     private mutating func remove(_ place: Int) {
         self.places[Int(self.heap[place].device)] = Self.nowhere
         let last = self.heap.removeLast()

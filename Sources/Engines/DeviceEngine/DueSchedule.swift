@@ -40,6 +40,13 @@ package struct DueSchedule: ~Copyable {
     /// Whether devices are to be looked at.
     package var isJudging: Bool { self.firstUnjudged != nil }
 
+    /// No device has anything due, or is to be looked at, any more.
+    package mutating func removeAll() {
+        self.due.removeAll()
+        self.firstUnjudged = nil
+        self.momentBeingDone = nil
+    }
+
     /// Takes the devices that are to be looked at next, so many at most of all of them.
     package mutating func popUnjudged(devicesMax: Int, of deviceCount: Int) -> Range<Int> {
         guard let first = self.firstUnjudged else { return 0..<0 }

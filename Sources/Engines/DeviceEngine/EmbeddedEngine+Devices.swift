@@ -39,7 +39,7 @@ extension EmbeddedEngine {
             self.devices[device].topic = topic
         }
         self.devices[device].isRegistered = true
-        // It starts afresh, whatever was reported of it while it was removed; nothing is pending.
+        // The device starts afresh, whatever was reported of it while it was removed; nothing is pending.
         let (now, parameters) = (self.now, self.parameters(of: device))
         self.change(device) {
             _ = $0.unregistered()

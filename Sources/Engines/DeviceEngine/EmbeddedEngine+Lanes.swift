@@ -68,7 +68,7 @@ extension EmbeddedEngine {
         guard let row = self.tasks[device] else { preconditionFailure("a device with tasks has a row") }
         let record = self.devices[device]
         let parameters = self.parameters(record.topic)
-        let lanes = self.lanes(device)
+        let lanes = DeviceLanes(device: record.state, tasks: row.policy)
         self.deriveReadyTasks(device, row, lanes.launchableTasks(at: self.now, parameters))
         row.tidy()
         let gauges = row.gauges(lanes, at: self.now, parameters)

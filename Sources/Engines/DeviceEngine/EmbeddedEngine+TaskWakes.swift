@@ -14,7 +14,7 @@ extension EmbeddedEngine {
     func noteTaskLaunch(_ wake: TaskWake, _ device: DeviceIndex) -> WakeID {
         let row = self.tasks.row(device)
         let id = WakeID(random: self.random())
-        let resumedFrom = row.note(wake.task)?.progress
+        let resumedFrom = row.note(wake.task)?.resumption
         row.takeOff(TaskRow.Flight(arrival: wake.task.arrival, wake: id, resumedFrom: resumedFrom))
         self.tasks.noteChange(device, row)
         self.wakes.launched(id, device)
@@ -79,6 +79,18 @@ extension EmbeddedEngine {
         guard let row = self.tasks[device], let name = row.find(identifier) else { return nil }
         let wakes = row.policy.inFlight.filter { $0.task.name == name }
         guard let wake = wakes.first(where: { $0.task.kind != .urlSession }) ?? wakes.first else { return nil }
+        return self.expire(wake, device)
+    }
+
+    /// Ends the wake of a refresh or a session as expired now.
+    ///
+    /// - Returns: the wake that ended; nil when none is in flight.
+    func expireTaskOfShortLane(_ device: DeviceIndex) -> WakeID? {
+        let wake = self.tasks[device]?.policy.inFlight.first { $0.task.kind.lane == .short }
+        return wake.map { self.expire($0, device) }
+    }
+
+    private func expire(_ wake: TaskWake, _ device: DeviceIndex) -> WakeID {
         let parameters = self.parameters(of: device)
         let action = self.changeLanes(device) { $0.taskExpired(wake.task.arrival, parameters) }
         let id = self.noteTaskEnd(device, wake, .expired, action)
@@ -110,7 +122,7 @@ extension EmbeddedEngine {
             guard task.kind == .urlSession else { break }
             self.count(self.devices[device].topic) { $0.sessions.completed += Int64(clamping: task.transfers) }
         case .waits(_, let replaced):
-            row.keepProgress(of: flight)
+            if wake.task.kind == .continued { row.keepResumption(of: flight) }
             if let replaced { self.noteReplaced(replaced, device) }
         case .replaced(let task): self.noteReplaced(task, device)
         case .takenUp: break

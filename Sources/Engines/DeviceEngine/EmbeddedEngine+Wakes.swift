@@ -211,13 +211,13 @@ extension EmbeddedEngine {
         return .launched(wake)
     }
 
-    /// Ends the wake in flight as expired now.
+    /// Ends the wake in flight of the short lane as expired now, whatever it was launched for.
     ///
     /// - Returns: the wake that ended; nil when none is in flight.
     package func expireForced(_ device: DeviceIndex) -> WakeID? {
         self.settle(device)
         let record = self.devices[device]
-        guard record.state.inFlight != nil else { return nil }
+        guard record.state.inFlight != nil else { return self.expireTaskOfShortLane(device) }
         let (now, parameters) = (self.now, self.parameters(record.topic))
         let action = self.change(device) {
             $0.wakeExpired(at: now, parameters)

@@ -31,6 +31,8 @@ package final class EmbeddedEngine {
     var events: EventQueue
     /// How long launches were waited for, and wakes took.
     package var times = WakeTimes()
+    /// The step of a shared store; nil for an engine that has its store alone.
+    var shared: SharedStep?
 
     /// An engine without devices.
     ///
@@ -108,6 +110,7 @@ extension EmbeddedEngine {
     package func reconfigure(_ configuration: EngineConfiguration) {
         self.configuration = configuration
         if self.topics.reconfigure(configuration) { self.schedule.policyChanged() }
+        self.sharedPolicyChanged()
     }
 }
 

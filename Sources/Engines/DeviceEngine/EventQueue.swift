@@ -61,6 +61,9 @@ package struct EventQueue: ~Copyable {
         return self.lastNumbered.number
     }
 
+    /// Devices have other places from here on.
+    package mutating func forgetDevices() { self.lastNumbered = (.none, 0) }
+
     /// Appends to `events` what happened since the last call, in its order.
     package mutating func take(into events: inout [HistoryEvent]) {
         if events.isEmpty { swap(&events, &self.events) } else { events += self.events }

@@ -35,4 +35,11 @@ package struct FIFOQueue<Element> {
         self.firstIndex = 0
         return element
     }
+
+    /// Drops every element and keeps the memory.
+    @inlinable
+    package mutating func removeAll() {
+        self.elements.removeAll(keepingCapacity: true)
+        self.firstIndex = 0
+    }
 }

@@ -58,6 +58,14 @@ package struct TaskProgress: Hashable, Sendable {
     }
 }
 
+/// What a continued task that launched before goes on from.
+package enum TaskResumption: Hashable, Sendable {
+    /// No launch told of progress.
+    case nothingTold
+    /// The last that was told.
+    case progress(TaskProgress)
+}
+
 /// What a submission came to.
 package enum TaskDisposition: String, CaseIterable, Sendable {
     case launched, scheduled, replaced

@@ -43,10 +43,10 @@ package struct LaunchedTask: Hashable, Sendable {
     /// The task, its `attempts` counting this launch.
     package let task: BackgroundTask
     package let details: TaskDetails
-    /// The last progress that was told of a continued task before this launch.
-    package let resumedFrom: TaskProgress?
+    /// What a continued task goes on from that launched before; nil in the first launch, and for other kinds.
+    package let resumedFrom: TaskResumption?
 
-    package init(name: String, task: BackgroundTask, details: TaskDetails, resumedFrom: TaskProgress? = nil) {
+    package init(name: String, task: BackgroundTask, details: TaskDetails, resumedFrom: TaskResumption? = nil) {
         self.name = name
         self.task = task
         self.details = details

@@ -20,8 +20,8 @@ package struct PermittedTasks: Hashable, Sendable {
 
         init(_ patterns: [IdentifierPattern]) {
             self.patterns = patterns
-            self.identifiers = Set(patterns.filter { $0.beginning == nil }.map { $0.text[...] })
-            self.beginnings = Set(patterns.compactMap(\.beginning))
+            self.identifiers = Set(patterns.filter(\.isExact).map { $0.stem[...] })
+            self.beginnings = Set(patterns.filter { !$0.isExact }.map { $0.stem[...] })
         }
 
         func permits(_ identifier: String) -> Bool {

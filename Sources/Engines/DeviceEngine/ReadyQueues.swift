@@ -66,6 +66,12 @@ package struct ReadyQueues: ~Copyable {
         devices[device].isReady = false
     }
 
+    /// Empties the queue of this topic without a look at its devices, which are forgotten.
+    package mutating func removeAll(_ topic: TopicIndex) { self.queues[Int(topic.rawValue)] = Queue() }
+
+    /// No device came to wait: those that did are forgotten.
+    package mutating func removeNewcomers() { self.newcomers.removeAll() }
+
     /// Whether a device came to wait that was not taken by `popNewcomer` yet.
     package var hasNewcomer: Bool { !self.newcomers.isEmpty }
 

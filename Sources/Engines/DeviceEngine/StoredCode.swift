@@ -155,6 +155,23 @@ extension HoldCode: StoredCase {
     }
 }
 
+extension TaskHoldCode: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .forceQuit: 1
+        case .backgroundRefresh: 2
+        case .active: 3
+        case .network: 4
+        case .power: 5
+        case .lowPower: 6
+        case .thermal: 7
+        case .battery: 8
+        case .usage: 9
+        case .worker: 10
+        }
+    }
+}
+
 extension Conditions.AppState: StoredCase {
     var storedCode: UInt8 {
         switch self {

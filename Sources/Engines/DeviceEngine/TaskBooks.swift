@@ -33,6 +33,17 @@ package struct TaskBooks: Hashable, Sendable {
         left.inFlight += right.inFlight
         left.held += right.held
     }
+
+    package static func -= (left: inout Self, right: Self) {
+        left.submitted -= right.submitted
+        left.refused -= right.refused
+        left.replaced &-= right.replaced
+        left.cancelled &-= right.cancelled
+        left.discarded -= right.discarded
+        left.waiting -= right.waiting
+        left.inFlight -= right.inFlight
+        left.held -= right.held
+    }
 }
 
 /// What was counted of finished transfers, a wake standing for as many as it was launched for.
@@ -63,6 +74,16 @@ package struct SessionBooks: Hashable, Sendable {
         left.waiting &+= right.waiting
         left.inFlight &+= right.inFlight
         left.wakes &+= right.wakes
+    }
+
+    package static func -= (left: inout Self, right: Self) {
+        left.finished &-= right.finished
+        left.refused &-= right.refused
+        left.completed &-= right.completed
+        left.discarded -= right.discarded
+        left.waiting &-= right.waiting
+        left.inFlight &-= right.inFlight
+        left.wakes &-= right.wakes
     }
 }
 

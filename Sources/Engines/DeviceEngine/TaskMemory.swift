@@ -14,6 +14,12 @@ struct TaskMemory: ~Copyable {
     /// The bytes of one topic.
     func bytes(_ topic: TopicIndex) -> Int { self.topicBytes[Int(topic.rawValue)] }
 
+    /// Goes on from so many bytes of one topic, which somebody else has counted.
+    mutating func set(_ topic: TopicIndex, to bytes: Int) { self.topicBytes[Int(topic.rawValue)] = bytes }
+
+    /// Goes on from so many bytes of all topics together, which somebody else has counted.
+    mutating func set(to bytes: Int) { self.bytes = bytes }
+
     mutating func change(by bytes: Int, _ topic: TopicIndex) {
         self.bytes += bytes
         self.topicBytes[Int(topic.rawValue)] += bytes

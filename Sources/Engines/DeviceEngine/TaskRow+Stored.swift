@@ -91,7 +91,9 @@ extension TaskRow {
         static let resources = TaskFlags(rawValue: 1 << 2)
         static let progress = TaskFlags(rawValue: 1 << 3)
         static let trace = TaskFlags(rawValue: 1 << 4)
-        static let known = TaskFlags(rawValue: 1 << 5 - 1)
+        /// The task launched before, and no launch told of progress.
+        static let nothingTold = TaskFlags(rawValue: 1 << 5)
+        static let known = TaskFlags(rawValue: 1 << 6 - 1)
     }
 
     /// Kind and needs (1 each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4), flags (1), and
@@ -112,7 +114,11 @@ extension TaskRow {
         if details.title != nil { flags.insert(.title) }
         if details.subtitle != nil { flags.insert(.subtitle) }
         if !details.resources.isEmpty { flags.insert(.resources) }
-        if note?.progress != nil { flags.insert(.progress) }
+        switch note?.resumption {
+        case nil: break
+        case .nothingTold?: flags.insert(.nothingTold)
+        case .progress?: flags.insert(.progress)
+        }
         if !details.trace.isEmpty { flags.insert(.trace) }
         buffer.append(flags.rawValue)
         if let title = details.title { buffer.append(text: title) }
@@ -121,7 +127,7 @@ extension TaskRow {
             buffer.append(UInt8(details.resources.count))
             for resource in details.resources { buffer.append(text: resource) }
         }
-        if let progress = note?.progress { buffer.append(progress) }
+        if case .progress(let progress)? = note?.resumption { buffer.append(progress) }
         guard !details.trace.isEmpty else { return }
         buffer.appendLittleEndian(UInt16(details.trace.count))
         buffer.append(details.trace)
@@ -150,12 +156,14 @@ extension TaskRow {
         if flags.contains(.resources) {
             details.resources = (0..<reader.integer(1...UInt8.max)).map { _ in reader.text() }
         }
-        let progress = flags.contains(.progress) ? reader.progress() : nil
+        guard !flags.isSuperset(of: [.progress, .nothingTold]) else { return nil }
+        var resumption: TaskResumption? = flags.contains(.nothingTold) ? .nothingTold : nil
+        if flags.contains(.progress) { resumption = .progress(reader.progress()) }
         if flags.contains(.trace) {
             details.trace = reader.view(Int(reader.integer(UInt16.self))).array
             guard details.trace.withByteView({ PushTrace($0) != nil }) else { return nil }
         }
-        self.restore(Note(arrival: task.arrival, details: details, progress: progress))
+        self.restore(Note(arrival: task.arrival, details: details, resumption: resumption))
         return task
     }
 
@@ -189,7 +197,9 @@ extension TaskRow {
         static let processing = WakeFlags(rawValue: 1 << 3)
         static let resumedFrom = WakeFlags(rawValue: 1 << 4)
         static let progress = WakeFlags(rawValue: 1 << 5)
-        static let known = WakeFlags(rawValue: 1 << 6 - 1)
+        /// The task launched before, and no launch before this one told of progress.
+        static let resumedFromNothing = WakeFlags(rawValue: 1 << 6)
+        static let known = WakeFlags(rawValue: 1 << 7 - 1)
     }
 
     /// The task, then the wake's id (16 bytes), launchedAt, deadline, progress (8 each), tolerated holds (2), flags
@@ -213,7 +223,11 @@ extension TaskRow {
         case .short: flags.insert(.short)
         case .processing: flags.insert(.processing)
         }
-        if flight.resumedFrom != nil { flags.insert(.resumedFrom) }
+        switch flight.resumedFrom {
+        case nil: break
+        case .nothingTold?: flags.insert(.resumedFromNothing)
+        case .progress?: flags.insert(.resumedFrom)
+        }
         if flight.progress != nil { flags.insert(.progress) }
         buffer.append(flags.rawValue)
         switch wake.charge {
@@ -221,7 +235,7 @@ extension TaskRow {
         case .short(let before): DeviceRecord.store(before, to: &buffer)
         case .processing(let lastBefore): buffer.appendLittleEndian(lastBefore.milliseconds)
         }
-        if let progress = flight.resumedFrom { buffer.append(progress) }
+        if case .progress(let progress)? = flight.resumedFrom { buffer.append(progress) }
         if let progress = flight.progress { buffer.append(progress) }
     }
 
@@ -239,7 +253,9 @@ extension TaskRow {
         if flags.contains(.processing) {
             wake.charge = .processing(lastBefore: Instant(milliseconds: reader.integer()))
         }
-        let resumedFrom = flags.contains(.resumedFrom) ? reader.progress() : nil
+        guard !flags.isSuperset(of: [.resumedFrom, .resumedFromNothing]) else { return nil }
+        var resumedFrom: TaskResumption? = flags.contains(.resumedFromNothing) ? .nothingTold : nil
+        if flags.contains(.resumedFrom) { resumedFrom = .progress(reader.progress()) }
         let progress = flags.contains(.progress) ? reader.progress() : nil
         self.takeOff(Flight(arrival: task.arrival, wake: id, resumedFrom: resumedFrom, progress: progress))
         return wake

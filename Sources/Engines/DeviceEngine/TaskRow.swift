@@ -8,9 +8,9 @@ final class TaskRow {
         /// The task's, which names it among those in flight.
         let arrival: UInt64
         let wake: WakeID
-        /// The last progress that was told of the task before this launch.
-        let resumedFrom: TaskProgress?
-        /// The last that was told in this launch.
+        /// What a continued task goes on from in this launch; nil in its first.
+        let resumedFrom: TaskResumption?
+        /// The last progress that was told in this launch.
         var progress: TaskProgress?
     }
 
@@ -19,10 +19,10 @@ final class TaskRow {
         /// The request's.
         let arrival: UInt64
         var details: TaskDetails
-        /// The last progress that was told before the request came to wait again.
-        var progress: TaskProgress?
+        /// What a continued task is to go on from that waits again; nil before its first launch.
+        var resumption: TaskResumption?
 
-        var isBlank: Bool { self.details == TaskDetails() && self.progress == nil }
+        var isBlank: Bool { self.details == TaskDetails() && self.resumption == nil }
     }
 
     /// A task that waits for nothing but a slot, and since when.
@@ -110,13 +110,13 @@ extension TaskRow {
         task.kind == .urlSession ? nil : self.notes.first { $0.arrival == task.arrival }
     }
 
-    /// The request that a flight was of waits again, and knows how far it came.
-    func keepProgress(of flight: Flight) {
-        guard let progress = flight.progress ?? flight.resumedFrom else { return }
+    /// The continued task that a flight was of waits again, and knows that it launched and how far it came.
+    func keepResumption(of flight: Flight) {
+        let resumption = flight.progress.map { .progress($0) } ?? flight.resumedFrom ?? .nothingTold
         if let index = self.notes.firstIndex(where: { $0.arrival == flight.arrival }) {
-            self.notes[index].progress = progress
+            self.notes[index].resumption = resumption
         } else {
-            self.notes.append(Note(arrival: flight.arrival, details: TaskDetails(), progress: progress))
+            self.notes.append(Note(arrival: flight.arrival, details: TaskDetails(), resumption: resumption))
         }
     }
 }

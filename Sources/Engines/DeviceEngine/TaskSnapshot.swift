@@ -3,7 +3,7 @@ package import LaunchPolicy
 
 /// A request, or the finished transfers of a session, that waits or runs, at one moment.
 package struct TaskSnapshot: Sendable {
-    package enum State: Sendable {
+    package enum State: Hashable, Sendable {
         /// - `eligibleAt`: the first moment at which interval, budget, earliest beginning and habits allow its launch;
         ///   nil when they do now.
         /// - `held`: every hold that applies, the deciding one first; `worker` when it waits for nothing else.
@@ -20,6 +20,8 @@ package struct TaskSnapshot: Sendable {
     package let task: BackgroundTask
     package let details: TaskDetails
     package let state: State
+    /// Whether a stream takes it, free or not, as far as it waits for one; whoever knows the streams says so.
+    package var isTaken = false
 
     package init(
         device: DeviceToken,
@@ -44,12 +46,12 @@ package struct TaskFilter: Sendable {
         case waiting, running
     }
 
-    package var topic: TopicIndex?
+    package var topics: Set<TopicIndex>?
     package var kind: TaskKind?
     package var state: State?
 
-    package init(topic: TopicIndex? = nil, kind: TaskKind? = nil, state: State? = nil) {
-        self.topic = topic
+    package init(topics: Set<TopicIndex>? = nil, kind: TaskKind? = nil, state: State? = nil) {
+        self.topics = topics
         self.kind = kind
         self.state = state
     }
@@ -66,8 +68,9 @@ extension EmbeddedEngine {
     /// The requests and sessions of all devices, `countMax` of them at most.
     package func tasks(_ filter: TaskFilter, countMax: Int) -> [TaskSnapshot] {
         var found: [TaskSnapshot] = []
+        guard filter.topics?.isEmpty != true else { return found }
         self.tasks.visit { device, row in
-            if let topic = filter.topic, self.devices[device].topic != topic { return true }
+            if let topics = filter.topics, !topics.contains(self.devices[device].topic) { return true }
             guard filter.takesAny(of: row.policy) else { return true }
             found += self.snapshots(device, row).filter { filter.takes($0) }.prefix(countMax - found.count)
             return found.count < countMax
@@ -123,14 +126,14 @@ extension EmbeddedEngine {
 }
 
 extension TaskFilter {
-    /// Whether it asks for anything of a device that has these; its topic is not looked at.
+    /// Whether it asks for anything of a device that has these; topics are not looked at.
     fileprivate func takesAny(of tasks: BackgroundTasks) -> Bool {
         func takes(_ task: BackgroundTask) -> Bool { self.kind == nil || self.kind == task.kind }
         if self.state != .running, tasks.waiting.contains(where: takes) { return true }
         return self.state != .waiting && tasks.inFlight.contains { takes($0.task) }
     }
 
-    /// Whether it asks for this one; its topic is not looked at.
+    /// Whether it asks for this one; topics are not looked at.
     fileprivate func takes(_ snapshot: TaskSnapshot) -> Bool {
         if let kind = self.kind, kind != snapshot.task.kind { return false }
         switch (self.state, snapshot.state) {

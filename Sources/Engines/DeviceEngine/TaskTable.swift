@@ -59,6 +59,15 @@ struct TaskTable: ~Copyable {
         return true
     }
 
+    /// Forgets every row and every change.
+    mutating func removeAll() {
+        for case (let device, _)? in self.rows { self.shards[Self.shard(device)][device] = nil }
+        self.rows.removeAll(keepingCapacity: true)
+        self.unused.removeAll(keepingCapacity: true)
+        self.changed.removeAll(keepingCapacity: true)
+        if !self.gone.isEmpty { self.gone.removeAll() }
+    }
+
     /// Whether each row is of one of so many devices.
     func isOfDevices(below count: Int) -> Bool { self.rows.allSatisfy { Int($0?.device.rawValue ?? 0) < count } }
 

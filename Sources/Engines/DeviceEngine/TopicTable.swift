@@ -83,6 +83,15 @@ package struct TopicTable: ~Copyable {
         self.topics[Int(topic.rawValue)].deviceCount += change
     }
 
+    /// Goes on from books of a topic that somebody else has kept. No change that a store has to keep.
+    mutating func set(_ topic: TopicIndex, to books: Books) {
+        self.topics[Int(topic.rawValue)].books = books
+        self.topics[Int(topic.rawValue)].deviceCount = Int(books.stock.devices)
+    }
+
+    /// Goes on from books of all topics together that somebody else has kept.
+    mutating func set(to totals: Books) { self.totals = totals }
+
     /// Goes on with the policies of another configuration.
     ///
     /// - Returns: whether a topic's is another than before.

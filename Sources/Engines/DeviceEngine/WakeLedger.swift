@@ -98,6 +98,22 @@ package struct WakeLedger: ~Copyable {
         return true
     }
 
+    /// Forgets the wakes of a device, which is forgotten itself; `removeAll` forgets the rest.
+    ///
+    /// - `inFlight`: its wakes in flight.
+    mutating func remove(_ device: borrowing DeviceRecord, inFlight: [WakeID]) {
+        for wake in inFlight { self.devices[wake] = nil }
+        guard let ended = device.endedWakes.value else { return }
+        for wake in ended.elements { self.devices[wake.id] = nil }
+    }
+
+    /// Forgets when ended wakes are forgotten, and which ones expired; the devices of all wakes are forgotten before.
+    mutating func removeAll() {
+        precondition(self.devices.count == 0, "every wake was one of a device")
+        self.forgetting.removeAll()
+        self.expired.removeAll()
+    }
+
     private mutating func noteWhenForgotten(_ device: DeviceIndex, in devices: borrowing DeviceTable) {
         let oldest = devices[device].endedWakes.value?.first
         self.forgetting.set(device, to: oldest.map { $0.at + Self.endedWakeMemory })

@@ -51,6 +51,12 @@ struct ConditionsLog {
     /// Whether nobody has anything to hear that could be told now.
     var isDone: Bool { self.streamsLeft == 0 && self.naming.isEmpty }
 
+    /// How often a stream that names devices has one of them to hear of.
+    private(set) var untoldCount = 0
+
+    /// Whether every stream has heard everything.
+    var isEmpty: Bool { self.log.isEmpty && self.untoldCount == 0 }
+
     /// How many entries are kept.
     var entryCount: Int { self.log.count }
 
@@ -68,6 +74,8 @@ struct ConditionsLog {
     /// Takes out a stream that has ended.
     mutating func remove(_ stream: Subscription) {
         self.streamCount -= 1
+        self.untoldCount -= stream.hearing.untold.count
+        stream.hearing.untold = []
         guard let place = stream.hearing.place else { return }
         stream.hearing.place = nil
         let last = self.streams.removeLast()
@@ -106,7 +114,10 @@ struct ConditionsLog {
 
     /// A device has changed that this stream names.
     mutating func append(_ device: DeviceIndex, for stream: Subscription) {
-        if !stream.hearing.untold.contains(device) { stream.hearing.untold.append(device) }
+        if !stream.hearing.untold.contains(device) {
+            stream.hearing.untold.append(device)
+            self.untoldCount += 1
+        }
         self.queue(stream)
     }
 
@@ -135,6 +146,7 @@ extension ConditionsLog {
     private mutating func nextNaming() -> (stream: Subscription, device: DeviceIndex)? {
         guard let stream = self.naming.first else { return nil }
         if !stream.hasEnded, !stream.isPaused, !stream.hearing.untold.isEmpty {
+            self.untoldCount -= 1
             return (stream, stream.hearing.untold.removeFirst())
         }
         stream.hearing.isQueued = false

@@ -19,7 +19,7 @@ package protocol DispatchOutput: AnyObject {
 
     /// Conditions of a device have changed, of which the stream hears: all of them as they are now. What changed
     /// several times before it could be told is told once.
-    func conditionsChanged(_ token: DeviceToken, topic: String, _ conditions: Conditions, on stream: StreamAddress)
+    func conditionsChanged(_ token: DeviceToken, _ conditions: Conditions, on stream: StreamAddress)
 }
 
 /// Where a worker's stream, or a request that waits for its answer, is found.

@@ -52,7 +52,7 @@ extension Dispatcher {
         }
     }
 
-    /// Ends the wake in flight as expired.
+    /// Ends the wake in flight of the short lane as expired, whatever it was launched for.
     ///
     /// - Returns: false when none is in flight.
     package func simulateExpiration(_ device: DeviceIndex) -> Bool {

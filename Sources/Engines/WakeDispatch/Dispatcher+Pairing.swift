@@ -60,7 +60,7 @@ extension Dispatcher {
         guard subscription.request.devices.isEmpty else { return self.fillNaming(subscription) }
         self.streams.rotate(subscription)
         guard self.fillWithTasks(subscription) else { return false }
-        guard subscription.request.kinds.contains(.push) else { return true }
+        guard subscription.request.takesPushes else { return true }
         while let stream = self.streams.nextInRotation(subscription.topic) {
             guard self.workLeft > 0 else { return false }
             guard self.launchLongest(for: stream) else { return self.workLeft > 0 }
@@ -132,8 +132,7 @@ extension Dispatcher {
 
     func hand(_ wake: borrowing LaunchedWake, to subscription: Subscription) {
         let kind = wake.kind
-        let isTaken =
-            kind == .push ? subscription.request.kinds.contains(.push) : subscription.request.takes(wake.target)
+        let isTaken = kind == .push ? subscription.request.takesPushes : subscription.request.takes(wake.target)
         precondition(isTaken, "a stream is sent what it asked for")
         self.streams.give(wake.id, kind, bytes: wake.byteCount, to: subscription, at: self.engine.now)
         self.output.deliver(wake, to: subscription.address)

@@ -68,7 +68,10 @@ extension Dispatcher {
 
     /// A wake ended without its worker's doing: the stream that holds it is told.
     func wakeExpired(_ wake: WakeID, _ reason: ExpirationReason) {
-        guard let subscription = self.streams.holder(of: wake) else { return }
+        guard let subscription = self.streams.holder(of: wake) else {
+            self.streams.shared?.noteEndedElsewhere(wake, reason)
+            return
+        }
         let kind = self.streams.kind(of: wake, subscription)
         self.output.expire(wake, on: subscription.address, reason: reason)
         _ = self.release(wake, subscription)
@@ -93,7 +96,9 @@ extension Dispatcher {
     }
 
     func endIfDrained(_ subscription: Subscription) {
-        guard subscription.isDraining, subscription.wakes.isEmpty, !subscription.hasEnded else { return }
+        guard subscription.isDraining, subscription.wakes.isEmpty, !subscription.hasEnded,
+            subscription.releasesInDoubt == 0
+        else { return }
         self.streams.remove(subscription)
         self.output.drained(subscription.address)
     }

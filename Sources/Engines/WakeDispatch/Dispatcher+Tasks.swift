@@ -51,12 +51,6 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// The requests and sessions of a device: what waits, the longest waiting first, then what runs.
-    package func tasks(of device: DeviceIndex) -> [TaskSnapshot] {
-        self.catchUp(device)
-        return self.engine.tasks(of: device)
-    }
-
     /// What an operator's wish to launch a request came to.
     package enum SimulatedTaskLaunch: Hashable, Sendable {
         case launched
@@ -123,16 +117,12 @@ extension Dispatcher {
 
     /// Tells streams of conditions that have changed, as many as may be told now.
     func tellConditions() {
+        guard self.streams.shared == nil else { return self.tellConditionsShared() }
         while let (stream, device) = self.streams.nextToHear(&self.looksLeft) {
             let identity = self.engine.identity(device)
             // A device may have been registered anew, for another topic.
             guard identity.topic == stream.topic else { continue }
-            self.output.conditionsChanged(
-                identity.token,
-                topic: self.engine.topicName(stream.topic),
-                self.engine.conditions(of: device),
-                on: stream.address
-            )
+            self.output.conditionsChanged(identity.token, self.engine.conditions(of: device), on: stream.address)
         }
     }
 }

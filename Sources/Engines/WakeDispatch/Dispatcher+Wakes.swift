@@ -11,7 +11,7 @@ extension Dispatcher {
         guard let subscription = self.streams[address], subscription.holds(wake) else { return }
         let isTask = self.streams.kind(of: wake, subscription) != .push
         self.engine.lose(wake, takingBackAttempt: takingBackAttempt)
-        // Its deadline may have passed unseen until now: then it expired first, and was not lost.
+        // The wake's deadline may have passed unseen until now: then it expired first, and was not lost.
         self.takeExpiredWakes()
         if isTask, !takingBackAttempt, subscription.holds(wake) {
             self.output.expire(wake, on: subscription.address, reason: .lost)
@@ -23,7 +23,7 @@ extension Dispatcher {
     /// A worker reported how a wake ended.
     package func report(_ report: WakeReport, wake: WakeID) -> ReportOutcome {
         let outcome = self.engine.report(report, wake: wake)
-        // Its deadline may have passed unseen until now: then it expired first, and this is a late answer.
+        // The wake's deadline may have passed unseen until now: then it expired first, and this is a late answer.
         self.takeExpiredWakes()
         // What is said of a wake of another kind ends nothing, and answers nothing.
         if outcome != .otherKind, let subscription = self.streams.holder(of: wake) {
@@ -31,6 +31,8 @@ extension Dispatcher {
             _ = self.release(wake, subscription)
             self.streams.answered(subscription)
             self.slotFreed(subscription)
+        } else if outcome != .otherKind, outcome != .unknown {
+            self.streams.shared?.noteEndedElsewhere(wake, nil)
         }
         self.flow()
         return outcome

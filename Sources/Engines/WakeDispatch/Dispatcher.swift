@@ -17,7 +17,7 @@ package final class Dispatcher {
     /// Streams that may have a free slot again.
     var freed = FIFOQueue<Subscription>()
     /// The most wakes that are launched from queues, or lost with their streams, between two calls of `advance`.
-    private let workPerStepMax: Int
+    let workPerStepMax: Int
     /// How many of them are left.
     var workLeft: Int
     /// How many streams and changes may still be looked at before the next call of `advance` for what streams are to
@@ -144,11 +144,27 @@ extension Dispatcher {
     /// Everything that is known of a device, once what is due of it is done.
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         self.catchUp(device)
-        return self.engine.snapshot(device)
+        var snapshot = self.engine.snapshot(device)
+        for index in snapshot.tasks.indices { self.noteTakers(of: &snapshot.tasks[index], device) }
+        return snapshot
+    }
+
+    /// Says of a task of this device that waits for a slot whether any stream takes it.
+    package func noteTakers(of task: inout TaskSnapshot, _ device: DeviceIndex) {
+        guard case .waiting(_, let held, _) = task.state, held.first == .worker else { return }
+        let target = LaunchTarget(
+            kind: LaunchKind(task.task.kind),
+            name: task.name,
+            resources: task.details.resources
+        )
+        task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, target)
     }
 
     /// How many tasks of a topic are kept as waiting for a slot; some may have ceased to, never most of them.
     package func waitingTaskCount(_ topic: TopicIndex) -> Int { self.streams.waitingCount(topic) }
+
+    /// How many streams of a topic were looked at one by one, for tasks that need several resources.
+    package func searchedStreamCount(_ topic: TopicIndex) -> Int64 { self.streams.searchedCount(topic) }
 
     /// How many streams are open.
     package var streamCount: Int { self.streams.count }

@@ -75,6 +75,12 @@ struct NamingStreams {
         return best?.subscription
     }
 
+    /// Whether any stream that names this device, free or not, takes such a task.
+    func isTaken(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
+        guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return false }
+        return self.queues[queue].listeners.contains { $0.subscription.request.takes(target) }
+    }
+
     /// Calls `body` with each stream that names this device and hears of conditions, in the order in which they came.
     func forEachHearing(_ token: borrowing DeviceToken, _ body: (Subscription) -> Void) {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return }

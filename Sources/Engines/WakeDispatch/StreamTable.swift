@@ -8,14 +8,16 @@ package import LaunchPolicy
 package struct StreamTable: ~Copyable {
     private var streams: [StreamAddress: Subscription] = [:]
     /// By topic number.
-    private var workers: [TopicWorkers] = []
+    var workers: [TopicWorkers] = []
     /// Who holds which wake, and who let which one expire; of streams that ended until their wakes are lost, too.
-    private var holders = WakeTable<Subscription>()
+    var holders = WakeTable<Subscription>()
     private let bounds: StreamBounds
     /// Topics whose streams are to hear of conditions.
     private var topicsToTell = FIFOQueue<TopicIndex>()
     /// How often a stream got no more wakes because of its bytes.
-    package private(set) var timesFull: Int64 = 0
+    package internal(set) var timesFull: Int64 = 0
+    /// What is kept besides where the store of devices is shared.
+    var shared: SharedStreams?
 
     /// No streams.
     ///
@@ -100,6 +102,7 @@ extension StreamTable {
     package mutating func resizeAll(wakeBytesMax: Int) {
         // A stream that was full gets its next wake when one of its wakes ends, as it would have.
         self.bounds.wakeBytesMax = wakeBytesMax
+        for stream in self.streams.values where stream.request.devices.isEmpty { self.changed(stream) }
     }
 }
 
@@ -142,8 +145,8 @@ extension StreamTable {
     }
 
     /// The stream holds more or fewer wakes, or can take one that could not, or no more.
-    private mutating func changed(_ stream: Subscription) {
-        guard !stream.request.devices.isEmpty else { return }
+    mutating func changed(_ stream: Subscription) {
+        guard !stream.request.devices.isEmpty || stream.request.resources.count > 1 else { return }
         self.workers[Int(stream.topic.rawValue)].changed(stream)
     }
 }
@@ -156,6 +159,7 @@ extension StreamTable {
     /// - `isReady`: whether a task waits still.
     mutating func wait(_ task: ReadyTask, isReady: (ReadyTask) -> Bool) {
         self.grow(task.topic)
+        self.shared?.topicsWaiting.append(task.topic)
         self.workers[Int(task.topic.rawValue)].waiting.append(task, isReady: isReady)
     }
 
@@ -179,9 +183,20 @@ extension StreamTable {
         while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
     }
 
+    /// Whether any stream, free or not, takes such a task of this device.
+    func isTaken(_ topic: TopicIndex, _ device: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
+        guard Int(topic.rawValue) < self.workers.count else { return false }
+        return self.workers[Int(topic.rawValue)].isTaken(device, target)
+    }
+
     /// What the streams of a topic offer, in the order of their names.
     package func resources(_ topic: TopicIndex) -> [String] {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].resources : []
+    }
+
+    /// How many streams of a topic were looked at one by one, for tasks that need several resources.
+    package func searchedCount(_ topic: TopicIndex) -> Int64 {
+        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].searched : 0
     }
 }
 
@@ -197,6 +212,7 @@ extension StreamTable {
     /// Conditions of a device have changed.
     mutating func conditionsChanged(_ topic: TopicIndex, _ device: DeviceIndex, _ token: borrowing DeviceToken) {
         guard self.isHeard(topic) else { return }
+        let device = self.shared?.heard.index(token, topic) ?? device
         self.workers[Int(topic.rawValue)].conditionsChanged(device, token)
         self.tell(topic)
     }
@@ -250,6 +266,7 @@ extension StreamTable {
         at now: Instant
     ) {
         let place = Int(stream.topic.rawValue)
+        let turn = self.shared == nil ? nil : self.turn(stream, kind)
         stream.add(wake, kind, bytes: bytes, at: now)
         if stream.isFull { self.timesFull += 1 }
         self.holders[wake] = stream
@@ -260,12 +277,14 @@ extension StreamTable {
             self.workers[place].taskTurnEnded(stream)
         }
         self.changed(stream)
+        if let turn { self.noteGiven(wake, stream, turn) }
     }
 
     /// The stream no longer holds a wake.
     ///
     /// - Returns: false when it did not hold it.
     package mutating func release(_ wake: WakeID, _ stream: Subscription) -> Bool {
+        if self.shared != nil { self.noteReleased(wake, stream) }
         guard stream.remove(wake) else { return false }
         self.holders[wake] = nil
         self.workers[Int(stream.topic.rawValue)].busy -= 1
@@ -278,6 +297,7 @@ extension StreamTable {
 
     /// A wake that the stream held expired unanswered; a late answer to it is an answer still.
     package mutating func expired(_ wake: WakeID, _ stream: Subscription) {
+        self.shared?.note(.expired(wake, stream))
         stream.expiredInARow.append(wake)
         self.holders[wake] = stream
         self.changed(stream)
@@ -286,6 +306,7 @@ extension StreamTable {
     /// The stream answered a wake: what expired before is forgotten.
     package mutating func answered(_ stream: Subscription) {
         guard !stream.expiredInARow.isEmpty else { return }
+        self.shared?.note(.answered(stream.expiredInARow, stream))
         for expired in stream.expiredInARow { self.holders[expired] = nil }
         stream.expiredInARow.removeAll()
         self.changed(stream)

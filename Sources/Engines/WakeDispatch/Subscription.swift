@@ -11,12 +11,11 @@ package struct SubscriptionRequest: Sendable {
 
     /// How many unanswered wakes the stream may hold.
     package let slots: Int
-    /// Whether it takes pushes: no other kind counts, as tasks and sessions are taken by their names.
-    package let kinds: LaunchKinds
+    package let takesPushes: Bool
     /// The identifiers of the tasks that it takes.
-    package let tasks: [NamePattern]
+    package let tasks: [IdentifierPattern]
     /// The names of the sessions that it takes.
-    package let sessions: [NamePattern]
+    package let sessions: [IdentifierPattern]
     /// What a task may need that goes to it: in the order of their names, each once.
     package let resources: [String]
     /// Whether it is told when conditions of its devices change.
@@ -30,9 +29,9 @@ package struct SubscriptionRequest: Sendable {
 
     package init(
         slots: Int,
-        kinds: LaunchKinds = .push,
-        tasks: [NamePattern] = [],
-        sessions: [NamePattern] = [],
+        takesPushes: Bool = true,
+        tasks: [IdentifierPattern] = [],
+        sessions: [IdentifierPattern] = [],
         resources: [String] = [],
         reportsConditions: Bool = false,
         devices: [DeviceToken],
@@ -40,7 +39,7 @@ package struct SubscriptionRequest: Sendable {
         label: String = ""
     ) {
         self.slots = slots
-        self.kinds = kinds
+        self.takesPushes = takesPushes
         self.tasks = tasks
         self.sessions = sessions
         self.resources = ResourceNames.sorted(resources)
@@ -56,7 +55,7 @@ package struct SubscriptionRequest: Sendable {
     /// Whether it asked for wakes of this kind with this name, and offers what they need.
     package func takes(_ target: LaunchTarget) -> Bool {
         switch target.kind {
-        case .push: self.kinds.contains(.push)
+        case .push: self.takesPushes
         case .urlSession: self.sessions.contains { $0.matches(target.name) }
         case .appRefresh, .processing, .continued:
             ResourceNames.isSatisfied(target.resources, by: self.resources)
@@ -112,6 +111,8 @@ package final class Subscription {
     var taskPlacesOut = 0
     /// The stream's last turn among the streams that take tasks; the one whose turn was first is next.
     var lastTurn: UInt64 = 0
+    /// Whether the stream was free when `TaskRotations` last heard of a change; kept of those with several resources.
+    var wasFree = false
     /// What it has heard of conditions; `ConditionsLog` keeps it.
     var hearing = ConditionsLog.Hearing()
     /// The wakes that expired since one was last answered; a late answer to one of them counts as an answer.
@@ -123,6 +124,10 @@ package final class Subscription {
     var hasEnded = false
     /// Whether the worker stops: the stream gets no new wake, and ends after its last.
     var isDraining = false
+    /// How many of its wakes were released by steps of a shared store that may yet turn out not to have happened.
+    var releasesInDoubt = 0
+    /// How many of these steps that were taken have released: until one is durable, its slots are no other step's.
+    var releasesOfOpenSteps = 0
     /// The place in `request.devices` of the device that is next.
     private var deviceInTurn = 0
 
@@ -145,12 +150,13 @@ package final class Subscription {
 
     /// Whether the stream can take one more wake.
     package var isFree: Bool {
-        !self.hasEnded && !self.isDraining && !self.isPaused && !self.isStalled && self.wakes.count < self.slots
+        !self.hasEnded && !self.isDraining && !self.isPaused && !self.isStalled
+            && self.wakes.count + self.releasesOfOpenSteps < self.slots
             && !self.isFull
     }
 
     /// Whether the stream can take one more wake of a push, and asked for such.
-    var isFreeForPush: Bool { self.request.kinds.contains(.push) && self.isFree }
+    var isFreeForPush: Bool { self.request.takesPushes && self.isFree }
 
     /// The wakes it holds are as large as they may be.
     var isFull: Bool { self.bytes >= self.bounds.wakeBytesMax }
@@ -172,5 +178,20 @@ package final class Subscription {
         guard let held = self.wakes.removeValue(forKey: wake) else { return false }
         self.bytes -= Int(held.bytes)
         return true
+    }
+
+    /// A wake was never given.
+    ///
+    /// - Returns: whether the stream held it.
+    func takeBack(_ wake: WakeID) -> Bool {
+        guard self.remove(wake) else { return false }
+        self.wakesGiven -= 1
+        return true
+    }
+
+    /// A wake has not ended after all.
+    func hold(_ wake: WakeID, _ held: HeldWake) {
+        self.wakes[wake] = held
+        self.bytes += Int(held.bytes)
     }
 }

@@ -5,7 +5,8 @@ import LaunchPolicy
 ///
 /// Each pattern that some stream registered has a rotation, and one more for each resource that streams with it offer:
 /// who is next is found by a look-up for the name and for each of its beginnings that some stream registered, however
-/// many streams there are. For a task that needs several resources all streams are looked at that offer the scarcest.
+/// many streams there are. For a task that needs several resources all streams are looked at that offer the scarcest,
+/// once: needs that none of them satisfies are remembered until a stream comes or comes free.
 struct TaskRotations {
     /// Where a stream stands for one of its patterns, or for one of them and a resource that it offers.
     struct Place {
@@ -24,6 +25,15 @@ struct TaskRotations {
         func offering(_ resource: String) -> Key {
             Key(isSession: self.isSession, isExact: self.isExact, stem: self.stem, resource: resource)
         }
+    }
+
+    /// What streams with one pattern are to offer.
+    private struct Unmet: Hashable {
+        /// The most that are remembered; more would only cost memory.
+        static let countMax = 256
+
+        let key: Key
+        let needs: [String]
     }
 
     private struct Entry {
@@ -49,6 +59,12 @@ struct TaskRotations {
     /// How many rotations there are of beginnings with so many bytes, of requests and of sessions.
     private var stemLengths: [[Int]] = [[], []]
     private var lastTurn: UInt64 = 0
+    /// The streams that offer several resources, free or not.
+    private var versatile: [StreamAddress: Subscription] = [:]
+    /// Needs that no free stream satisfies.
+    private var unmet: Set<Unmet> = []
+    /// How many streams were looked at one by one, for tasks that need several resources.
+    private(set) var searched: Int64 = 0
 
     /// No streams.
     init() {}
@@ -66,6 +82,7 @@ struct TaskRotations {
             self.join(Key(isSession: true, isExact: pattern.isExact, stem: pattern.stem, resource: ""), stream)
         }
         stream.taskPlacesOut = stream.taskPlaces.count
+        if stream.request.resources.count > 1 { self.versatile[stream.address] = stream }
         self.rotate(stream)
     }
 
@@ -82,14 +99,24 @@ struct TaskRotations {
         }
         stream.taskPlaces = []
         stream.taskPlacesOut = 0
+        if stream.request.resources.count > 1 { self.versatile[stream.address] = nil }
     }
 
     /// Puts a free stream at the end of those of its rotations in which it does not stand.
     mutating func rotate(_ stream: Subscription) {
         guard stream.taskPlacesOut > 0, stream.isFree else { return }
+        self.mayMeetNeeds(stream)
         for place in stream.taskPlaces.indices where !stream.taskPlaces[place].isInTurn {
             self.append(stream, place)
         }
+    }
+
+    /// A stream can take one more wake that could not, or no more.
+    mutating func changed(_ stream: Subscription) {
+        guard stream.request.resources.count > 1 else { return }
+        let isFree = stream.isFree
+        if isFree, !stream.wasFree { self.mayMeetNeeds(stream) }
+        stream.wasFree = isFree
     }
 
     /// A stream got a task: where it was next, it goes to the end.
@@ -104,6 +131,46 @@ struct TaskRotations {
         }
     }
 
+    /// In which of its places a stream is next.
+    func placesNext(_ stream: Subscription) -> [Int] {
+        stream.taskPlaces.indices.filter { place in
+            guard stream.taskPlaces[place].isInTurn else { return false }
+            let rotation = self.rotations[stream.taskPlaces[place].rotation]
+            return rotation.entries[rotation.first].stream === stream
+        }
+    }
+
+    /// A stream that was next in these of its places did not get its task after all: it is next again.
+    mutating func turnTakenBack(_ stream: Subscription, _ places: [Int]) {
+        self.mayMeetNeeds(stream)
+        for place in places where stream.taskPlaces.indices.contains(place) {
+            let rotation = stream.taskPlaces[place].rotation
+            let (first, count) = (self.rotations[rotation].first, self.rotations[rotation].entries.count)
+            let last = self.rotations[rotation].entries.last
+            if count - first > 1, let last, last.stream === stream, last.place == place {
+                self.rotations[rotation].entries.removeLast()
+                stream.taskPlaces[place].isInTurn = false
+                stream.taskPlacesOut += 1
+            }
+            guard stream.isFree, !stream.taskPlaces[place].isInTurn else { continue }
+            let entry = Entry(stream: stream, place: place)
+            if first > 0 {
+                self.rotations[rotation].first -= 1
+                self.rotations[rotation].entries[first - 1] = entry
+            } else {
+                self.rotations[rotation].entries.insert(entry, at: 0)
+            }
+            stream.taskPlaces[place].isInTurn = true
+            stream.taskPlacesOut -= 1
+        }
+    }
+
+    /// A free stream offers what it offers: nothing is known any more of needs that it may satisfy.
+    private mutating func mayMeetNeeds(_ stream: Subscription) {
+        guard stream.request.resources.count > 1, !self.unmet.isEmpty else { return }
+        self.unmet.removeAll(keepingCapacity: true)
+    }
+
     private mutating func noteTurn(_ stream: Subscription) {
         self.lastTurn += 1
         stream.lastTurn = self.lastTurn
@@ -116,19 +183,36 @@ extension TaskRotations {
     /// The free stream that takes such a task, and got its last one before all others that do.
     mutating func next(_ target: LaunchTarget) -> Subscription? {
         guard !self.numbers.isEmpty else { return nil }
+        var best: Subscription?
+        for key in self.keys(of: target) {
+            guard let stream = self.next(key, target.resources) else { continue }
+            if best.map({ stream.lastTurn < $0.lastTurn }) ?? true { best = stream }
+        }
+        return best
+    }
+
+    /// Whether any stream, free or not, takes such a task.
+    func isTaken(_ target: LaunchTarget) -> Bool {
+        guard !self.numbers.isEmpty else { return false }
+        guard target.resources.count > 1 else {
+            let resource = target.resources.first ?? ""
+            return self.keys(of: target).contains { self.numbers[$0.offering(resource)] != nil }
+        }
+        return self.versatile.values.contains { $0.request.takes(target) }
+    }
+
+    /// The patterns that match the name, of those that some stream may have registered.
+    private func keys(of target: LaunchTarget) -> [Key] {
         let isSession = target.kind == .urlSession
-        let exact = Key(isSession: isSession, isExact: true, stem: target.name, resource: "")
-        var best = self.next(exact, target.resources)
+        var keys = [Key(isSession: isSession, isExact: true, stem: target.name, resource: "")]
         let lengths = self.stemLengths[isSession ? 1 : 0]
         let name = target.name.utf8
         for (place, byte) in name.enumerated() where byte == UInt8(ascii: ".") && place + 1 < name.count {
             guard place + 1 < lengths.count, lengths[place + 1] > 0 else { continue }
             let stem = String(target.name.utf8.prefix(place + 1)) ?? ""
-            let key = Key(isSession: isSession, isExact: false, stem: stem, resource: "")
-            guard let stream = self.next(key, target.resources) else { continue }
-            if best.map({ stream.lastTurn < $0.lastTurn }) ?? true { best = stream }
+            keys.append(Key(isSession: isSession, isExact: false, stem: stem, resource: ""))
         }
-        return best
+        return keys
     }
 
     /// The next of the streams with one pattern that offer what is needed.
@@ -139,12 +223,24 @@ extension TaskRotations {
             guard let number = self.numbers[key.offering(need)] else { return nil }
             if place == 0 || self.rotations[number].count < self.rotations[rotation].count { rotation = number }
         }
-        guard let first = self.first(rotation), needs.count > 1 else { return self.first(rotation) }
+        guard needs.count > 1 else { return self.first(rotation) }
+        return self.search(rotation, Unmet(key: key, needs: needs))
+    }
+
+    /// The next of the streams in a rotation that offer all that is needed.
+    private mutating func search(_ rotation: Int, _ wanted: Unmet) -> Subscription? {
+        guard let first = self.first(rotation), !self.unmet.contains(wanted) else { return nil }
         var best: Subscription?
-        for entry in self.rotations[rotation].entries[self.rotations[rotation].first...]
-        where entry.stream.isFree && ResourceNames.isSatisfied(needs, by: entry.stream.request.resources) {
+        for entry in self.rotations[rotation].entries[self.rotations[rotation].first...] {
+            self.searched += 1
+            guard entry.stream.isFree, ResourceNames.isSatisfied(wanted.needs, by: entry.stream.request.resources)
+            else { continue }
             if entry.stream === first { return first }
             if best.map({ entry.stream.lastTurn < $0.lastTurn }) ?? true { best = entry.stream }
+        }
+        if best == nil {
+            if self.unmet.count == Unmet.countMax { self.unmet.removeAll(keepingCapacity: true) }
+            self.unmet.insert(wanted)
         }
         return best
     }

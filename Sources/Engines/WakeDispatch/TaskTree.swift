@@ -82,29 +82,23 @@ extension TaskTree {
         guard top != Self.none else { return nil }
         var best = top
         func consider(_ node: Node) { if node != Self.none, self.isBefore(node, best) { best = node } }
+        /// - `inner`: the side towards the top.
+        func look(_ start: Node, inner: (Place) -> Node, outer: (Place) -> Node) {
+            var node = start
+            while node != Self.none {
+                let place = self.places[Int(node)]
+                guard side(place.task.target.name) == .within else {
+                    node = inner(place)
+                    continue
+                }
+                consider(node)
+                consider(self.earliest(inner(place)))
+                node = outer(place)
+            }
+        }
         // To the left of the top nothing is after, to its right nothing is before.
-        var node = self.places[Int(top)].left
-        while node != Self.none {
-            let place = self.places[Int(node)]
-            guard side(place.task.target.name) == .within else {
-                node = place.right
-                continue
-            }
-            consider(node)
-            consider(self.earliest(place.right))
-            node = place.left
-        }
-        node = self.places[Int(top)].right
-        while node != Self.none {
-            let place = self.places[Int(node)]
-            guard side(place.task.target.name) == .within else {
-                node = place.left
-                continue
-            }
-            consider(node)
-            consider(self.earliest(place.left))
-            node = place.right
-        }
+        look(self.places[Int(top)].left, inner: { $0.right }, outer: { $0.left })
+        look(self.places[Int(top)].right, inner: { $0.left }, outer: { $0.right })
         return best
     }
 

@@ -56,12 +56,50 @@ struct TopicWorkers {
         self.rotateForPushes(subscription)
     }
 
+    /// Whether the stream is the next to get a push's wake.
+    func isNext(_ subscription: Subscription) -> Bool {
+        self.firstInRotation < self.rotation.count && self.rotation[self.firstInRotation] === subscription
+    }
+
+    /// A stream that was next did not get its wake after all: it is next again.
+    mutating func turnTakenBack(_ subscription: Subscription) {
+        if subscription.isInRotation, self.rotation.count - self.firstInRotation > 1,
+            self.rotation.last === subscription
+        {
+            self.rotation.removeLast()
+            subscription.isInRotation = false
+        }
+        guard subscription.isFreeForPush, !subscription.isInRotation else { return }
+        subscription.isInRotation = true
+        if self.firstInRotation > 0 {
+            self.firstInRotation -= 1
+            self.rotation[self.firstInRotation] = subscription
+        } else {
+            self.rotation.insert(subscription, at: 0)
+        }
+    }
+
+    /// In which of its places the stream is the next to get a task.
+    func taskPlacesNext(_ subscription: Subscription) -> [Int] { self.rotations.placesNext(subscription) }
+
+    /// A stream did not get its task after all: it is next again where it was.
+    ///
+    /// - `places`: in which of its places it was.
+    mutating func taskTurnTakenBack(_ subscription: Subscription, _ places: [Int]) {
+        self.rotations.turnTakenBack(subscription, places)
+    }
+
     /// The stream got a task.
     mutating func taskTurnEnded(_ subscription: Subscription) { self.rotations.turnEnded(subscription) }
 
     /// The stream that a task of this device goes to: a free one that names it, or else the one whose turn it is.
     mutating func free(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
         self.naming.first(token, target) ?? self.rotations.next(target)
+    }
+
+    /// Whether any stream, free or not, takes such a task of this device.
+    func isTaken(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
+        self.naming.isTaken(token, target) || self.rotations.isTaken(target)
     }
 
     /// What the streams offer, in the order of their names.
@@ -81,8 +119,17 @@ struct TopicWorkers {
     /// How many streams name this device, free or not.
     func countNaming(_ token: DeviceToken) -> Int { self.naming.count(token) }
 
-    /// A stream that names devices holds more or fewer wakes, or can take one that could not, or no more.
-    mutating func changed(_ subscription: Subscription) { self.naming.changed(subscription) }
+    /// A stream holds more or fewer wakes, or can take one that could not, or no more.
+    mutating func changed(_ subscription: Subscription) {
+        if subscription.request.devices.isEmpty {
+            self.rotations.changed(subscription)
+        } else {
+            self.naming.changed(subscription)
+        }
+    }
+
+    /// How many streams were looked at one by one, for tasks that need several resources.
+    var searched: Int64 { self.rotations.searched }
 
     mutating func insert(_ subscription: Subscription) {
         self.connected += 1

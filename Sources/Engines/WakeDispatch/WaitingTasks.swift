@@ -76,7 +76,7 @@ struct WaitingTasks {
     func first(for request: SubscriptionRequest) -> ReadyTask? {
         guard !self.places.isEmpty else { return nil }
         var best: TaskTree.Node?
-        func consider(_ root: TaskTree.Node, _ patterns: [NamePattern]) {
+        func consider(_ root: TaskTree.Node, _ patterns: [IdentifierPattern]) {
             for pattern in patterns {
                 guard let node = self.tree.earliest(in: root, { pattern.side($0) }) else { continue }
                 if best.map({ self.tree.isBefore(node, $0) }) ?? true { best = node }

@@ -165,8 +165,8 @@ extension APIError {
     package static let wakeInFlight = APIError(
         409,
         "WakeInFlight",
-        "A wake of this device is in flight already; wait for its result, or end it: a push with simulate-expiration, "
-            + "a task or a session with .../tasks/<its name>/simulate-expiration."
+        "A push, a refresh or a session's wake of this device is in flight already; wait for its result, or end it "
+            + "with simulate-expiration."
     )
     package static let noWorker = APIError(
         409,
@@ -183,10 +183,19 @@ extension APIError {
         "NothingStored",
         "The gateway keeps its state in memory alone; start it with store: \"sqlite\" to have something to copy."
     )
+    package static let storedInDatabase = APIError(
+        409,
+        "StoredInDatabase",
+        """
+        The gateway keeps its state in PostgreSQL, whose own tools copy it: pg_basebackup, with WAL archiving for what \
+        comes later. Copy token.key of the state folder besides.
+        """
+    )
     package static let noWakeInFlight = APIError(
         409,
         "NoWakeInFlight",
-        "No push of this device is in flight; a task or a session ends with .../tasks/<its name>/simulate-expiration."
+        "No push, refresh or session's wake of this device is in flight; a processing or continued task ends with "
+            + ".../tasks/<its identifier>/simulate-expiration."
     )
 
     package static let noFaultsHere = APIError(
@@ -312,6 +321,15 @@ extension APIError {
 
     package static func backupFailed(_ cause: StoreError) -> APIError {
         APIError(500, "BackupFailed", cause.message)
+    }
+
+    /// Nothing can be stored for now, for this cause.
+    package static func storeUnavailable(_ cause: StoreError) -> APIError {
+        APIError(
+            503,
+            "ServiceUnavailable",
+            "The gateway cannot store anything for now; send this again. \(cause.message)"
+        )
     }
 
     /// Nothing can be stored any more, for this cause.

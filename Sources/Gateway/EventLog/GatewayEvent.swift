@@ -7,17 +7,21 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case historyEventsDropped
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
+    case storeAttached, storeDetached, configurationsDiffer, configurationsAgree
     case logLinesLost
 
     /// How much it matters, always the same.
     package var level: LogLevel {
         switch self {
-        case .ready, .draining, .stopped, .reloaded, .configurationChanged, .journalTakenOver, .webhookRecovered: .info
+        case .ready, .draining, .stopped, .reloaded, .configurationChanged, .journalTakenOver, .webhookRecovered,
+            .storeAttached, .configurationsAgree:
+            .info
         case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .clientTrust, .clientCertificate, .clockJumped,
             .journalLossAccepted, .history, .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused,
-            .logLinesLost:
+            .configurationsDiffer, .logLinesLost:
             .warning
-        case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed: .error
+        case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached:
+            .error
         case .handshakeFailed, .routineLimitMet: .debug
         }
     }
@@ -31,7 +35,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
             false
         case .providerKeys, .tokensUnreadable, .clientTrust, .clientCertificate, .handshakeFailed, .storeFailed,
             .checkpointFailed, .history, .historyEventsDropped, .limitMet, .routineLimitMet, .webhookResting,
-            .webhookRecovered, .webhookRefused, .logLinesLost:
+            .webhookRecovered, .webhookRefused, .storeAttached, .storeDetached, .configurationsDiffer,
+            .configurationsAgree, .logLinesLost:
             true
         }
     }
@@ -46,7 +51,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,
             .handshakeFailed, .clockJumped, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
-            .journalLossAccepted, .journalTakenOver, .logLinesLost:
+            .journalLossAccepted, .journalTakenOver, .storeAttached, .storeDetached, .configurationsDiffer,
+            .configurationsAgree, .logLinesLost:
             nil
         }
     }

@@ -1,3 +1,4 @@
+import Answers
 import LaunchPolicy
 import Text
 
@@ -15,14 +16,17 @@ package struct ConfigurationKey: Sendable {
     let assign: @Sendable (inout GatewayConfiguration, JSONValue) -> Bool
     /// The value that a configuration has, as `assign` takes it.
     let value: @Sendable (GatewayConfiguration) -> JSONValue
+    /// What is wrong with a value that `assign` does not take, where `requirement` does not say it, or the value must
+    /// not be shown; nil where it does.
+    var fault: @Sendable (JSONValue) -> ConfigurationFault? = { _ in nil }
 
     /// Whether another value is in force only after a restart.
     package var needsRestart: Bool { Self.namesThatNeedRestart.contains(self.name) }
 
     /// What the sockets, the files and the agreements with peers that are connected were made with.
     private static let namesThatNeedRestart: Set<String> = [
-        "edge", "admin", "plain", "insecure", "state", "store", "environment", "appleStreamLimit",
-        "unaskedWorkers", "clockJumpMax",
+        "edge", "admin", "plain", "insecure", "state", "store", "databaseConnections", "databaseInsecure",
+        "environment", "appleStreamLimit", "unaskedWorkers", "clockJumpMax",
         "limits.streamsPerConnectionMax", "limits.headerListBytesMax", "limits.frameBytesMax",
         "limits.streamWindowBytes", "limits.connectionWindowBytes", "limits.continuationFramesMax",
         "limits.readBytesPerTurn",
@@ -35,8 +39,8 @@ extension ConfigurationKey {
 
     /// Every key but those of the section `topics`.
     package static let all: [ConfigurationKey] =
-        ConfigurationKey.listeners + ConfigurationKey.behaviour + ConfigurationKey.files + ConfigurationKey.logging
-        + ConfigurationKey.parameters.map { ConfigurationKey(parameter: $0) }
+        ConfigurationKey.listeners + ConfigurationKey.places + ConfigurationKey.behaviour + ConfigurationKey.files
+        + ConfigurationKey.logging + ConfigurationKey.parameters.map { ConfigurationKey(parameter: $0) }
         + GatewayLimit.all.map { ConfigurationKey(limit: $0) }
 
     private static let listeners = [
@@ -46,9 +50,10 @@ extension ConfigurationKey {
         ConfigurationKey(flag: "insecure", \.isInsecure, "allow cleartext on addresses other than loopback"),
     ]
 
+    private static let places =
+        [ConfigurationKey(text: "state", \.stateFolder, "a folder's path", "the state folder")] + ConfigurationKey.store
+
     private static let behaviour = [
-        ConfigurationKey(text: "state", \.stateFolder, "a folder's path", "the state folder"),
-        ConfigurationKey(choice: "store", \.store, "where devices and pushes are kept"),
         ConfigurationKey(
             flag: "unaskedWorkers",
             \.mayWorkersGoUnasked,
@@ -113,7 +118,7 @@ extension ConfigurationKey {
         ConfigurationKey(choice: "log.format", \.logFormat, "how log lines are written"),
     ]
 
-    private typealias Field<Value> = WritableKeyPath<GatewayConfiguration, Value> & Sendable
+    typealias Field<Value> = WritableKeyPath<GatewayConfiguration, Value> & Sendable
 
     private init(listen name: String, _ field: any Field<ListenSetting>, _ summary: String) {
         self.init(
@@ -130,7 +135,7 @@ extension ConfigurationKey {
         )
     }
 
-    private init(flag name: String, _ field: any Field<Bool>, _ summary: String) {
+    init(flag name: String, _ field: any Field<Bool>, _ summary: String) {
         self.init(
             name: name,
             requirement: "true or false",

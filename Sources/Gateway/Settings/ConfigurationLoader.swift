@@ -158,9 +158,9 @@ extension ConfigurationLoader {
         }
         guard let key = Self.keys[assignment.name] else { return self.unknown(assignment.path) }
         let value = self.textual(assignment, isText: key.isText)
-        if !key.assign(&self.configuration, value) {
-            self.fault(key.name, "is \(value.described)", "write \(key.requirement)")
-        }
+        guard !key.assign(&self.configuration, value) else { return }
+        if let fault = key.fault(value) { return self.faults.append(fault) }
+        self.fault(key.name, "is \(value.described)", "write \(key.requirement)")
     }
 
     /// The value; for a key of text as it was written on the command line, whatever else it could be.

@@ -9,7 +9,7 @@ extension GatewayConfiguration {
     /// No listener may be reached from other machines whose callers cannot all be asked for proof.
     package func faults() -> [ConfigurationFault] {
         self.addressFaults() + self.tlsFaults() + self.clientTrustFaults() + self.providerKeyFaults()
-            + self.webhookFaults()
+            + self.webhookFaults() + self.databaseFaults()
     }
 
     private func addressFaults() -> [ConfigurationFault] {

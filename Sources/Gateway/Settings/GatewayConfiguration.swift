@@ -32,6 +32,10 @@ package struct GatewayConfiguration: Sendable {
     /// The state folder, mode 0700.
     package var stateFolder = "/var/lib/wakegate"
     package var store = Store.sqlite
+    /// How many connections a gateway on PostgreSQL commits over.
+    package var databaseConnections = 8
+    /// Whether a database on another machine may be one that has not proved who it is.
+    package var isDatabaseInsecure = false
     package var registration = Registration.explicit
     /// Whether a background push of priority 10 is refused, as real APNs does.
     package var strictBackgroundPriority = false
@@ -94,11 +98,13 @@ extension GatewayConfiguration {
 
 extension GatewayConfiguration {
     /// Where devices and pushes are kept.
-    package enum Store: String, CaseIterable, Sendable {
+    package enum Store: Hashable, Sendable {
         /// A journal in the state folder.
         case sqlite
         /// Memory alone: nothing survives.
         case memory
+        /// A database of PostgreSQL, which other gateways may share.
+        case postgresql(DatabaseAddress)
     }
 
     /// How a device token becomes known.

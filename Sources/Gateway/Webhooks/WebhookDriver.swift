@@ -104,8 +104,8 @@ final class WebhookDriver {
     private func subscribe(_ hook: Int) {
         let request = SubscriptionRequest(
             slots: self.hooks[hook].slots,
-            tasks: self.hooks[hook].configuration.tasks.map { NamePattern($0.text) },
-            sessions: self.hooks[hook].configuration.sessions.map { NamePattern($0.text) },
+            tasks: self.hooks[hook].configuration.tasks,
+            sessions: self.hooks[hook].configuration.sessions,
             devices: [],
             stallsWhenSilent: false,
             label: "webhook"

@@ -28,31 +28,6 @@ package enum LaunchKind: String, BitwiseCopyable, Sendable, CaseIterable {
     package var lane: Lane { self.task?.lane ?? .short }
 }
 
-/// Some kinds of wakes.
-package struct LaunchKinds: OptionSet, Hashable, Sendable {
-    package let rawValue: UInt8
-
-    package init(rawValue: UInt8) {
-        self.rawValue = rawValue
-    }
-
-    package static let push = LaunchKinds(.push)
-
-    /// One kind alone.
-    package init(_ kind: LaunchKind) {
-        self.rawValue =
-            switch kind {
-            case .push: 1 << 0
-            case .appRefresh: 1 << 1
-            case .processing: 1 << 2
-            case .continued: 1 << 3
-            case .urlSession: 1 << 4
-            }
-    }
-
-    package func contains(_ kind: LaunchKind) -> Bool { self.contains(LaunchKinds(kind)) }
-}
-
 /// How a wake ended, by what it was launched for.
 package enum LaunchOutcome: Hashable, Sendable {
     case push(WakeOutcome)

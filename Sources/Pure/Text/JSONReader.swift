@@ -67,10 +67,19 @@ package struct JSONReader {
             guard self.next() == UInt8(ascii: "\"") else { throw self.fault("a name in quotes should be here") }
             let name = try self.string()
             guard self.consume(UInt8(ascii: ":")) else { throw self.fault("a colon should be here") }
-            members.append(JSONMember(name: name, value: try self.value(depth: depth + 1)))
+            members.append(JSONMember(name: name, value: try self.value(of: name, depth: depth + 1)))
         } while self.consume(UInt8(ascii: ","))
         guard self.consume(UInt8(ascii: "}")) else { throw self.fault("a comma or } should be here") }
         return .object(members)
+    }
+
+    /// Reads the value of a member, whose name a fault in it tells.
+    private mutating func value(of name: String, depth: Int) throws(JSONFault) -> JSONValue {
+        do throws(JSONFault) {
+            return try self.value(depth: depth)
+        } catch {
+            throw JSONFault(column: error.column, what: error.what, member: name)
+        }
     }
 
     private mutating func array(depth: Int) throws(JSONFault) -> JSONValue {
@@ -187,4 +196,6 @@ package struct JSONFault: Error, Hashable {
     /// The byte at which reading stopped, from 1.
     package let column: Int
     package let what: String
+    /// The member of the outermost object whose value could not be read; nil when the fault is in none.
+    package var member: String?
 }

@@ -2,22 +2,14 @@ package import Bytes
 
 /// The events of a worker's stream besides wakes, as a gateway writes them. The writer is to be empty.
 extension Wake {
-    /// Writes the event that says that a wake's time is over.
-    ///
-    /// - `reason`: why; nil when it is not told.
-    package static func writeExpiredEvent(
-        _ wake: WakeID,
-        reason: ExpirationReason? = nil,
-        to writer: inout JSONWriter
-    ) {
+    /// Writes the event that says that a wake's time is over, and why.
+    package static func writeExpiredEvent(_ wake: WakeID, reason: ExpirationReason, to writer: inout JSONWriter) {
         writer.buffer.append("event: expired\ndata: ")
         writer.beginObject()
         writer.key("wake")
         writer.hex { wake.write(to: &$0) }
-        if let reason {
-            writer.key("reason")
-            writer.string(reason.rawValue)
-        }
+        writer.key("reason")
+        writer.string(reason.rawValue)
         writer.endObject()
         writer.buffer.append("\n\n")
     }

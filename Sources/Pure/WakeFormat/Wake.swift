@@ -102,40 +102,17 @@ package struct Wake {
         case progress(completed: UInt64, total: UInt64, title: ByteView, subtitle: ByteView)
     }
 
+    /// - `push`: nil for a wake without a push, and for one that is for `work`.
+    /// - `work`: nil for a wake of the kind `push`, and for no other.
+    /// - `trace`: the one that a task's request belongs to; a push has its own.
     package init(
         _ id: WakeID,
         kind: WakeKind,
         device: DeviceToken,
         topic: ByteView,
         terms: Terms,
-        push: Push?
-    ) {
-        self.init(id, kind, device, topic, terms, push: push, work: nil)
-    }
-
-    /// A background task's wake, or a session's, which are of any kind but `push`.
-    ///
-    /// - `trace`: the one that the task's request belongs to.
-    package init(
-        _ id: WakeID,
-        kind: WakeKind,
-        device: DeviceToken,
-        topic: ByteView,
-        terms: Terms,
-        work: Work,
-        trace: WakeTrace = WakeTrace()
-    ) {
-        self.init(id, kind, device, topic, terms, push: nil, work: work, trace: trace)
-    }
-
-    private init(
-        _ id: WakeID,
-        _ kind: WakeKind,
-        _ device: DeviceToken,
-        _ topic: ByteView,
-        _ terms: Terms,
-        push: Push?,
-        work: Work?,
+        push: Push? = nil,
+        work: Work? = nil,
         trace: WakeTrace = WakeTrace()
     ) {
         self.id = id

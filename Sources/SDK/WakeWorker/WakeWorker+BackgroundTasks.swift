@@ -41,8 +41,8 @@ extension WakeWorker {
     /// ```
     public var scheduler: BackgroundTaskScheduler {
         let devices = self.request.devices
-        let device = devices.count == 1 ? BackgroundTaskScheduler.Device.token(devices[0]) : .several(devices.count)
-        return BackgroundTaskScheduler(device, caller: self.caller, registry: self.registry)
+        if devices.count == 1 { return self.scheduler(for: devices[0]) }
+        return BackgroundTaskScheduler(.several(devices.count), registry: self.registry)
     }
 
     /// Submits and cancels requests of background tasks for a device.
@@ -54,7 +54,7 @@ extension WakeWorker {
     /// try await worker.scheduler(for: token).cancelAll()
     /// ```
     public func scheduler(for deviceToken: String) -> BackgroundTaskScheduler {
-        BackgroundTaskScheduler(.token(deviceToken), caller: self.caller, registry: self.registry)
+        BackgroundTaskScheduler(.token(deviceToken, self.caller), registry: self.registry)
     }
 
     /// The conditions of the worker's devices, or of any of its topic, whenever they change: the counterpart of iOS's

@@ -63,7 +63,7 @@ package final class DispatchRig {
         _ stream: Int,
         topic: Int = 0,
         slots: Int = 1,
-        kinds: LaunchKinds = .push,
+        kinds: [LaunchKind] = [.push],
         tasks: [String] = [],
         sessions: [String] = [],
         resources: [String] = [],
@@ -72,9 +72,9 @@ package final class DispatchRig {
     ) -> Bool {
         let request = SubscriptionRequest(
             slots: slots,
-            kinds: kinds,
-            tasks: tasks.map { NamePattern($0) },
-            sessions: sessions.map { NamePattern($0) },
+            takesPushes: kinds.contains(.push),
+            tasks: tasks.map { IdentifierPattern($0) },
+            sessions: sessions.map { IdentifierPattern($0) },
             resources: resources,
             reportsConditions: reportsConditions,
             devices: devices.map { EngineRig.token($0) }

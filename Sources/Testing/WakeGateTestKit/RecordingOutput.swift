@@ -10,8 +10,8 @@ package final class RecordingOutput: DispatchOutput {
         case expired(WakeID, StreamAddress, ExpirationReason)
         case released(WakeID, StreamAddress)
         case drained(StreamAddress)
-        /// Conditions of a device have changed: the topic and what they are.
-        case conditions(DeviceToken, String, Conditions, StreamAddress)
+        /// Conditions of a device have changed: what they are.
+        case conditions(DeviceToken, Conditions, StreamAddress)
     }
 
     package private(set) var events: [Event] = []
@@ -51,13 +51,8 @@ package final class RecordingOutput: DispatchOutput {
         self.events.append(.drained(stream))
     }
 
-    package func conditionsChanged(
-        _ token: DeviceToken,
-        topic: String,
-        _ conditions: Conditions,
-        on stream: StreamAddress
-    ) {
-        self.events.append(.conditions(token, topic, conditions, stream))
+    package func conditionsChanged(_ token: DeviceToken, _ conditions: Conditions, on stream: StreamAddress) {
+        self.events.append(.conditions(token, conditions, stream))
     }
 
     /// Takes the events since the last call.

@@ -1,26 +1,40 @@
 """A peer on a free loopback port, which it prints, that takes workers as a gateway does but never ends a stream.
 
-Arguments: the server's certificate and its key. Each line of standard input is the data of a `wake` event for the
-stream that is open; an empty line ends its connection, and `event NAME DATA` is an event of another name. It prints
-each request as `METHOD PATH BODY`; a wish for more time is answered with the JSON of the last line that began with
-`extend `, progress with that of the last one that began with `progress `, a result with 204.
+Arguments: the server's certificate, and its key unless it is in the same file. It prints each request as
+`METHOD PATH BODY`. Each line of standard input is a command, a JSON object:
+
+- `{"do": "event", "name", "data"}` sends an event on the stream that is open, and `{"do": "end"}` ends its connection;
+- `{"do": "answer", "method", "end", "status", "body", "headers"}` is the answer to requests of this method whose path
+  without its query ends so: to the next one that has no such answer yet, or, with `"lasts": true`, to all that have no
+  other, until there is a newer one.
+
+What nothing is said of is answered 204. A command with `"told": true` is followed by a line `done`.
 """
 
 import http.server
+import json
 import ssl
 import sys
 import threading
 
-extension = "{}"
-progress = '{"deadline":1}'
+answers = []
 streams = []
 writing = threading.Lock()
 
 
 def show(line):
     with writing:
-        sys.stdout.write(line)
+        sys.stdout.write(line + "\n")
         sys.stdout.flush()
+
+
+def take_answer(method, path):
+    fitting = [answer for answer in answers if answer["method"] == method and path.endswith(answer["end"])]
+    for answer in fitting:
+        if not answer.get("lasts"):
+            answers.remove(answer)
+            return answer
+    return fitting[-1] if fitting else {"status": 204}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -33,7 +47,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.request.settimeout(None)
         super().setup()
 
-    def do_GET(self):
+    def stream(self):
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("wakegate-stream", "a-stream")
@@ -42,23 +56,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b": hello\n\n")
         ended = threading.Event()
         streams.append((self, ended))
-        show(f"GET {self.path} \n")
+        show(f"GET {self.path} ")
         # A word each quarter of a second: it is alive, and never done.
         while not ended.wait(0.25):
             with writing:
                 self.wfile.write(b": alive\n\n")
         self.close_connection = True
 
-    def do_POST(self):
+    def answer(self):
+        path = self.path.split("?")[0]
+        if path.endswith("/wakes"):
+            return self.stream()
         body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
-        show(f"POST {self.path} {body}\n")
-        answer = extension.encode() if self.path.endswith("/extend") else b""
-        answer = progress.encode() if self.path.endswith("/progress") else answer
-        self.send_response(200 if answer else 204)
-        if answer:
-            self.send_header("content-length", str(len(answer)))
+        answer = take_answer(self.command, path)
+        show(f"{self.command} {self.path} {body}")
+        content = answer.get("body", "").encode()
+        self.send_response(answer["status"])
+        for name, value in answer.get("headers", {}).items():
+            self.send_header(name, value)
+        if answer["status"] != 204:
+            self.send_header("content-length", str(len(content)))
         self.end_headers()
-        self.wfile.write(answer)
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = answer
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -68,24 +89,18 @@ class Server(http.server.ThreadingHTTPServer):
 
 server = Server(("127.0.0.1", 0), Handler)
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(sys.argv[1], sys.argv[2])
+context.load_cert_chain(*sys.argv[1:])
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-print(server.server_port, flush=True)
+show(str(server.server_port))
 threading.Thread(target=server.serve_forever, daemon=True).start()
 for line in sys.stdin:
-    line = line.rstrip("\n")
-    if line.startswith("extend "):
-        extension = line.removeprefix("extend ")
-        continue
-    if line.startswith("progress "):
-        progress = line.removeprefix("progress ")
-        continue
-    worker, ended = streams[-1]
-    if line:
-        name, data = "wake", line
-        if line.startswith("event "):
-            _, name, data = line.split(" ", 2)
-        with writing:
-            worker.wfile.write(f"event: {name}\ndata: {data}\n\n".encode())
+    command = json.loads(line)
+    if command["do"] == "answer":
+        answers.append(command)
+    elif command["do"] == "end":
+        streams[-1][1].set()
     else:
-        ended.set()
+        with writing:
+            streams[-1][0].wfile.write(f"event: {command['name']}\ndata: {command['data']}\n\n".encode())
+    if command.get("told"):
+        show("done")

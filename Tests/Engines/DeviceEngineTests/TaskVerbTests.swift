@@ -141,7 +141,7 @@ struct TaskVerbTests {
             Issue.record("a task was to launch")
             return
         }
-        #expect(launched.resumedFrom == told && launched.details == details && launched.task.attempts == 2)
+        #expect(launched.resumedFrom == .progress(told) && launched.details == details && launched.task.attempts == 2)
         let push = try #require(self.rig.push(2, workerIsFree: true)?.wake)
         #expect(self.rig.engine.progress(told, wake: push) == .notContinued)
         #expect(self.rig.engine.progress(told, wake: wake) == .ended(.task(.continued, .lost)))

@@ -10,19 +10,27 @@ extension DispatchSimulation {
     /// - Parameters:
     ///   - deadStep: the step at which the gateway dies for certain.
     ///   - death: how it then dies.
+    ///   - drainStep: the step at which it begins to shut down; what never dies ends with that.
     /// - Returns: the first fault that was found, and the step at which it was.
-    func run(steps: Int, dyingAt deadStep: Int? = nil, _ death: SimulatedDeath = .kill) -> String? {
+    func run(
+        steps: Int,
+        dyingAt deadStep: Int? = nil,
+        _ death: SimulatedDeath = .kill,
+        drainingAt drainStep: Int? = nil
+    ) -> String? {
         for step in 0..<steps {
             if step == deadStep { self.die(death) }
+            if step == drainStep { self.drain() }
             self.pass(self.someTime())
             self.answer()
             for _ in 0..<self.generator.number(in: 1...3) { self.act() }
-            if self.repeats.once(in: 2) { self.repeatPush() }
+            if self.repeats.once(in: 2), !self.isDraining { self.repeatPush() }
             if self.webhooks.once(in: 4) { self.actAsWebhook() }
             self.actOnTasks()
             if let fault = self.fault { return "step \(step): \(fault)" }
         }
-        self.calm()
+        if drainStep != nil { self.endDrain() }
+        if drainStep == nil || self.lives != nil { self.calm() }
         self.coverage.add(self.rig.engine.totals)
         self.coverage.stalls += self.models.checker.stalls
         self.coverage.exactLaunches += self.models.spacing.exact
@@ -47,7 +55,7 @@ extension DispatchSimulation {
         }
         let device = self.generator.number(below: self.deviceCount)
         switch self.generator.number(below: 44) {
-        case 0..<18: self.pushSomething(device)
+        case 0..<18: if !self.isDraining { self.pushSomething(device) }
         case 18..<23: self.subscribeSomebody()
         case 23..<26: if let stream = self.someStream() { self.endStream(stream) }
         case 26..<28:
@@ -91,7 +99,7 @@ extension DispatchSimulation {
     }
 
     private func subscribeSomebody() {
-        guard self.workers.count < 6 else { return }
+        guard self.workers.count < 6, !self.isDraining else { return }
         let topic = self.generator.number(below: self.topicCount)
         let worker = self.generator.pick(SimulatedWorker.allCases)
         let named = (0..<self.deviceCount).filter { self.topic(of: $0) == topic && $0 % 2 == 0 }

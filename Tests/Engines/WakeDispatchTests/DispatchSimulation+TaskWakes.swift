@@ -90,7 +90,7 @@ extension DispatchSimulation {
             }
         }
         self.taskCoverage.note("launched \(delivery.kind)")
-        if task.resumedFrom != nil { self.taskCoverage.note("resumed") }
+        if case .progress? = task.resumedFrom { self.taskCoverage.note("resumed") }
         self.pass(delivery)
     }
 
@@ -134,30 +134,23 @@ extension DispatchSimulation {
         if after.appState == .forceQuit, former.appState != .forceQuit { self.quitting = token }
         guard after != former else { return }
         // Whoever hears of conditions and reads is told at once.
-        self.unheard = Set(
-            self.models.checker.streams.filter { _, stream in
-                let isMeant = stream.devices.isEmpty || stream.devices.contains(token)
-                return stream.takes.hearsConditions && isMeant && !stream.isPaused
-                    && stream.topic == self.topicName(of: token)
-            }.keys
-        )
+        self.unheard = Set(self.models.checker.streams.filter { self.hears($1, of: token) }.keys)
     }
 
-    private func topicName(of token: DeviceToken) -> String {
-        EngineRig.topicName(self.tokens.firstIndex(of: token).map { self.topic(of: $0) } ?? 0)
+    private func hears(_ stream: WakeChecker.Stream, of token: DeviceToken) -> Bool {
+        let topic = EngineRig.topicName(self.tokens.firstIndex(of: token).map { self.topic(of: $0) } ?? 0)
+        let isMeant = stream.devices.isEmpty || stream.devices.contains(token)
+        return stream.takes.hearsConditions && isMeant && !stream.isPaused && stream.topic == topic
     }
 
     /// A stream was told of conditions.
-    func heard(_ token: DeviceToken, _ topic: String, _ conditions: Conditions, _ address: StreamAddress) {
+    func heard(_ token: DeviceToken, _ conditions: Conditions, _ address: StreamAddress) {
         self.unheard.remove(address)
         self.taskCoverage.note("conditions heard")
         guard let stream = self.models.checker.streams[address] else {
             return self.fail("a stream that has ended was told of conditions")
         }
-        let isMeant = stream.devices.isEmpty || stream.devices.contains(token)
-        if !stream.takes.hearsConditions || !isMeant || stream.topic != topic || stream.isPaused {
-            self.fail("a stream was told of conditions, and did not ask")
-        }
+        if !self.hears(stream, of: token) { self.fail("a stream was told of conditions, and did not ask") }
         let mine = self.models.tasks.conditions[token] ?? Conditions()
         if conditions != mine { self.fail("a stream was told \(conditions), and they are \(mine)") }
     }

@@ -21,7 +21,9 @@ extension DispatchSimulation {
 
     func submit(_ device: Int, _ request: IncomingTask) {
         let token = self.tokens[device]
-        guard let index = self.rig.rig.find(device), !self.models.removed.contains(token) else { return }
+        guard !self.isDraining, let index = self.rig.rig.find(device), !self.models.removed.contains(token) else {
+            return
+        }
         var item = RequestLedger.Item(
             number: self.taskCount + 1,
             name: request.identifier,
@@ -69,7 +71,9 @@ extension DispatchSimulation {
     /// - Parameter id: the event's; one that came before changes nothing.
     func finish(_ device: Int, _ session: String, count: UInt64, id: String?) {
         let token = self.tokens[device]
-        guard let index = self.rig.rig.find(device), !self.models.removed.contains(token) else { return }
+        guard !self.isDraining, let index = self.rig.rig.find(device), !self.models.removed.contains(token) else {
+            return
+        }
         let sessions = self.models.tasks.ledger[token].waiting.filter(\.isSession)
         let isKnown = id.map { self.models.tasks.eventIDs[token]?.contains($0) ?? false } ?? false
         let isRefused = !isKnown && sessions.count >= 8 && !sessions.contains { $0.name == session }

@@ -177,7 +177,7 @@ extension DispatchSimulation {
             self.streamCount,
             topic: topic,
             slots: slots,
-            kinds: takes.isForPushes ? .push : [],
+            kinds: takes.isForPushes ? [.push] : [],
             tasks: takes.tasks,
             sessions: takes.sessions,
             resources: takes.resources.sorted(),
@@ -326,7 +326,7 @@ extension DispatchSimulation {
 
     func simulateExpiration(_ device: Int) {
         guard let index = self.rig.rig.find(device) else { return }
-        let isInFlight = self.models.checker.wakeInFlight(self.tokens[device]) != nil
+        let isInFlight = self.models.checker.count(self.tokens[device], .short) > 0
         let happened = self.rig.dispatcher.simulateExpiration(index)
         if happened != isInFlight { self.fail("simulate-expiration answered \(happened)") }
         if happened { self.coverage.simulatedExpirations += 1 }
@@ -378,9 +378,8 @@ extension DispatchSimulation {
                 self.workers[stream] = nil
                 self.coverage.drainedStreams += 1
                 self.models.checker.drained(stream)
-            case .conditions(let token, let topic, let conditions, let stream):
-                self.heard(token, topic, conditions, stream)
-            // It was lost before this was told.
+            case .conditions(let token, let conditions, let stream): self.heard(token, conditions, stream)
+            // A wake is lost before its stream is told so.
             case .expired(let wake, _, .lost): if self.models.checker.open[wake] != nil { self.fail("a loss is early") }
             case .expired(let wake, let stream, let reason):
                 self.expires(wake, reason)
@@ -395,7 +394,7 @@ extension DispatchSimulation {
     private func delivered(_ delivery: Delivery) {
         let token = delivery.token
         let laneMax = delivery.kind == .continued ? Int(self.parameters(token).tasks.continuedMax) : 1
-        self.models.checker.delivered(delivery, at: self.now, isDraining: false, laneMax: laneMax)
+        self.models.checker.delivered(delivery, at: self.now, laneMax: laneMax)
         guard let push = delivery.push else { return self.taskDelivered(delivery) }
         self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
         if delivery.apnsID == nil { self.coverage.emptyWakes += 1 }
@@ -474,6 +473,9 @@ extension DispatchSimulation {
             self.verifyTasks(token, snapshot)
             guard snapshot.held.contains(.worker) else { continue }
             self.coverage.waits += 1
+            if self.isDraining, self.models.checker.hasFreeTaker(token, topic: snapshot.topic) {
+                self.coverage.heldBackByDrain += 1
+            }
             if self.models.checker.couldTake(token, topic: snapshot.topic) {
                 self.fail("device \(device) waits for nothing")
             }

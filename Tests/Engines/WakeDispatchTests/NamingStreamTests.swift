@@ -34,6 +34,20 @@ struct NamingStreamTests {
         for stream in 64..<200 { #expect(rig.subscribe(stream, devices: [1])) }
     }
 
+    @Test("A task is known to be taken by a busy stream that names its device, and by none of others' devices")
+    func takers() {
+        let rig = DispatchRig(EngineRig.openToTasks([]))
+        rig.subscribe(1, kinds: [], tasks: ["a", "b"], devices: [1, 2])
+        for device in 1...3 { rig.submit(device, device == 1 ? "b" : "a") }
+        rig.submit(1, "c", .processing([]))
+        func isTaken(_ device: Int) -> Bool? {
+            rig.dispatcher.snapshot(rig.rig.index(device)).tasks.first { $0.name != "b" }?.isTaken
+        }
+        #expect([1, 2, 3].map(isTaken) == [false, true, false])
+        rig.endStream(1)
+        #expect([1, 2, 3].map(isTaken) == [false, false, false])
+    }
+
     /// What the dispatcher is asked, done by searching all streams.
     private struct Model {
         struct Stream {

@@ -21,16 +21,8 @@ struct PairingModel {
         func takes(_ item: Item) -> Bool {
             guard self.devices.isEmpty || self.devices.contains(item.device) else { return false }
             guard let name = item.name else { return self.takesPushes }
-            if item.isSession { return Self.isMatch(self.sessions, name) }
-            return self.resources.isSuperset(of: item.resources) && Self.isMatch(self.tasks, name)
-        }
-
-        private static func isMatch(_ patterns: [String], _ name: String) -> Bool {
-            patterns.contains { pattern in
-                guard pattern.hasSuffix(".*") else { return pattern == name }
-                let beginning = pattern.dropLast()
-                return name.hasPrefix(beginning) && name.count > beginning.count
-            }
+            if item.isSession { return StreamTakes.matches(self.sessions, name) }
+            return self.resources.isSuperset(of: item.resources) && StreamTakes.matches(self.tasks, name)
         }
     }
 

@@ -5,8 +5,8 @@ import WakeGateTestKit
 
 /// Follows from outside what becomes of every request and of every finished transfer, device by device.
 ///
-/// It knows the answers to submissions, the wakes that were delivered and how they ended, and works out for itself what
-/// was replaced, retried and dropped.
+/// The ledger knows the answers to submissions, the wakes that were delivered and how they ended, and works out for
+/// itself what was replaced, retried and dropped.
 struct RequestLedger {
     /// A request, or the finished transfers of a session.
     struct Item {

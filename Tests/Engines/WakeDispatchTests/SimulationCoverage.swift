@@ -23,6 +23,10 @@ struct SimulationCoverage {
     var extensions = 0
     var refusedExtensions = 0
     var drainedStreams = 0
+    /// Wakes in flight when the gateway began to shut down.
+    var openAtDrain = 0
+    /// Looks at a device whose push a free stream would have got, but for the shutdown.
+    var heldBackByDrain = 0
     var simulatedExpirations = 0
     var removals = 0
     /// Looks at a device that waited for a worker when no stream could take it.

@@ -22,7 +22,8 @@ struct StreamTakes {
         }
     }
 
-    private static func matches(_ patterns: [String], _ name: String) -> Bool {
+    /// Whether one of some patterns stands for a name.
+    static func matches(_ patterns: [String], _ name: String) -> Bool {
         patterns.contains { pattern in
             guard pattern.hasSuffix(".*") else { return pattern == name }
             let beginning = pattern.dropLast()

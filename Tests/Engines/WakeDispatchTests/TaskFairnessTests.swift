@@ -107,6 +107,50 @@ struct TaskFairnessTests {
         #expect(TaskDispatchTests.given(rig).map { $0[1] } == [0, 1, 2, 7, 107])
     }
 
+    @Test("Needs that nobody satisfies cost one search of the streams, until one comes or comes free that may")
+    func unmetNeeds() throws {
+        let rig = TaskDispatchTests.rig()
+        for stream in 0..<50 {
+            rig.subscribe(stream, kinds: [], tasks: ["a"], resources: stream < 20 ? ["gpu", "disk"] : ["npu", "disk"])
+        }
+        let topic = try #require(EngineRig.topicName(0).withByteView { rig.engine.findTopic($0) })
+        for device in 0..<100 {
+            rig.rig.register(device)
+            rig.conditions(device) { $0.appState = .active }
+        }
+        for device in 0..<100 { rig.submit(device, "a", .continued(.queue), resources: ["gpu", "npu"]) }
+        #expect(rig.dispatcher.searchedStreamCount(topic) == 20)
+        #expect(rig.takeDeliveries().isEmpty)
+        rig.subscribe(50, kinds: [], tasks: ["a"], resources: ["npu", "gpu", "disk"])
+        let first = try #require(rig.takeDeliveries().first)
+        #expect(first.token == EngineRig.token(0) && first.stream == DispatchRig.address(50))
+        rig.submit(0, "a", .continued(.queue), resources: ["gpu", "npu"])
+        let searched = rig.dispatcher.searchedStreamCount(topic)
+        for device in 1..<100 { rig.submit(device, "a", .continued(.queue), resources: ["gpu", "npu"]) }
+        #expect(rig.dispatcher.searchedStreamCount(topic) == searched)
+        rig.report(TaskResult.success, first.wake)
+        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(50)])
+    }
+
+    @Test("A stream that is free once more bytes may be held, or fewer, takes what needs several resources")
+    func unmetByBytes() throws {
+        let rig = TaskDispatchTests.rig()
+        rig.rig.register(1)
+        rig.conditions(1) { $0.appState = .active }
+        rig.subscribe(2, kinds: [], tasks: ["a"], resources: ["gpu", "disk"])
+        rig.subscribe(3, kinds: [], tasks: ["a"], resources: ["npu", "disk"])
+        rig.subscribe(1, slots: 2, kinds: [], tasks: ["a", "b"], resources: ["gpu", "npu"])
+        rig.submit(1, "b", .continued(.queue), resources: ["gpu", "npu"])
+        let held = try #require(rig.takeDeliveries().first)
+        rig.dispatcher.wakeBytesPerStreamChanged(to: 1)
+        rig.rig.register(2)
+        rig.conditions(2) { $0.appState = .active }
+        rig.submit(2, "a", .continued(.queue), resources: ["gpu", "npu"])
+        #expect(rig.takeDeliveries().isEmpty)
+        rig.report(TaskResult.success, held.wake)
+        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(2)])
+    }
+
     @Test("A crowd of tasks is launched in steps, in the order in which it came")
     func crowd() {
         let rig = TaskDispatchTests.rig(workPerStepMax: 16)

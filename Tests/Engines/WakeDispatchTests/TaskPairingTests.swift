@@ -132,9 +132,9 @@ private struct PairingRun {
         self.model.streams[self.nextStream] = stream
         let request = SubscriptionRequest(
             slots: stream.slots,
-            kinds: stream.takesPushes ? .push : [],
-            tasks: stream.tasks.map { NamePattern($0) },
-            sessions: stream.sessions.map { NamePattern($0) },
+            takesPushes: stream.takesPushes,
+            tasks: stream.tasks.map { IdentifierPattern($0) },
+            sessions: stream.sessions.map { IdentifierPattern($0) },
             resources: stream.resources.sorted(),
             devices: devices.map { EngineRig.token($0) },
             stallsWhenSilent: false

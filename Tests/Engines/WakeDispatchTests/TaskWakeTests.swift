@@ -144,7 +144,7 @@ struct TaskWakeTests {
         #expect(rig.takeDeliveries().map(\.task?.name) == ["a"])
         #expect(rig.dispatcher.simulateTaskLaunch("a", device) == .notWaiting)
         #expect(rig.dispatcher.simulateTaskLaunch("b", device) == .laneIsFull)
-        #expect(rig.dispatcher.tasks(of: device).map(\.name) == ["b", "a"])
+        #expect(rig.dispatcher.snapshot(device).tasks.map(\.name) == ["b", "a"])
     }
 
     @Test("Extension goes on for tasks of the short lane and of minutes, and ends for a continued one")

@@ -106,8 +106,8 @@ extension TraceDriver {
         self.streams[device] = self.streamCount
         let request = SubscriptionRequest(
             slots: SubscriptionRequest.slotsMax,
-            tasks: self.taskNames.tasks.map { NamePattern($0) },
-            sessions: self.taskNames.sessions.map { NamePattern($0) },
+            tasks: self.taskNames.tasks.map { IdentifierPattern($0) },
+            sessions: self.taskNames.sessions.map { IdentifierPattern($0) },
             devices: [EngineRig.token(device)]
         )
         _ = EngineRig.topicName(0).withByteView { topic in

@@ -41,6 +41,8 @@ struct WakeChecker {
     private var byDevice: [DeviceToken: WakeID] = [:]
     private(set) var faults: [String] = []
     private(set) var stalls = 0
+    /// The gateway shuts down: nothing is launched any more.
+    var isDraining = false
 
     mutating func subscribed(_ address: StreamAddress, _ stream: Stream) { self.streams[address] = stream }
 
@@ -147,6 +149,7 @@ struct WakeChecker {
     ///
     /// - Returns: the wakes that were in flight, as they were launched.
     mutating func restarted() -> [Delivery] {
+        self.isDraining = false
         let places = self.places
         return self.streams.keys.sorted { $0.number < $1.number }.flatMap { self.ended($0) }.sorted { left, right in
             (places[left.wake] ?? 0) < (places[right.wake] ?? 0)
@@ -154,10 +157,10 @@ struct WakeChecker {
     }
 
     /// - Parameter laneMax: how many of its lane may be in flight on its device.
-    mutating func delivered(_ delivery: Delivery, at now: Instant, isDraining: Bool, laneMax: Int = 1) {
+    mutating func delivered(_ delivery: Delivery, at now: Instant, laneMax: Int = 1) {
         let name = "wake \(delivery.wake)"
         if !self.seen.insert(delivery.wake).inserted { self.faults.append("\(name) was delivered twice") }
-        if isDraining { self.faults.append("\(name) was launched while draining") }
+        if self.isDraining { self.faults.append("\(name) was launched while draining") }
         if self.count(delivery.token, delivery.kind.lane) >= laneMax {
             self.faults.append("\(name) is one too many in flight in its lane")
         }
@@ -231,8 +234,13 @@ struct WakeChecker {
         }
     }
 
-    /// Whether a free stream could take what waits of the device.
+    /// Whether what waits of the device is to be launched: a free stream could take it, and nothing shuts down.
     func couldTake(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
+        !self.isDraining && self.hasFreeTaker(token, topic: topic, target)
+    }
+
+    /// Whether a free stream could take what waits of the device, were something launched.
+    func hasFreeTaker(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
         self.streams.values.contains { $0.isFree && $0.takes(token, topic: topic, target) }
     }
 

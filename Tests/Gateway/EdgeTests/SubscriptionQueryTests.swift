@@ -26,7 +26,7 @@ struct SubscriptionQueryTests {
     @Test("Without a query it is one slot for pushes alone")
     func defaults() throws {
         let request = try self.request("")
-        #expect(request.slots == 1 && request.kinds == .push && !request.takesTasks && !request.reportsConditions)
+        #expect(request.slots == 1 && request.takesPushes && !request.takesTasks && !request.reportsConditions)
         #expect(request.devices.isEmpty && request.resources.isEmpty && request.label.isEmpty)
     }
 
@@ -35,11 +35,11 @@ struct SubscriptionQueryTests {
         let request = try self.request(
             "task=a.b&task=a.%2A&session=s&resource=npu&resource=gpu&push=0&conditions=1&slots=3&name=my%20worker"
         )
-        #expect(request.tasks == [NamePattern("a.b"), NamePattern("a.*")])
-        #expect(request.sessions == [NamePattern("s")])
+        #expect(request.tasks == [IdentifierPattern("a.b"), IdentifierPattern("a.*")])
+        #expect(request.sessions == [IdentifierPattern("s")])
         #expect(request.resources == ["gpu", "npu"])
-        #expect(request.kinds == [] && request.reportsConditions && request.slots == 3 && request.label == "my worker")
-        #expect(try self.request("push=1&conditions=0").kinds == .push)
+        #expect(!request.takesPushes && request.reportsConditions && request.slots == 3 && request.label == "my worker")
+        #expect(try self.request("push=1&conditions=0").takesPushes)
         #expect(try self.request("push=0&conditions=1").takesTasks == false)
     }
 

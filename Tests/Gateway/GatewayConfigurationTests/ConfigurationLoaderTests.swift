@@ -101,7 +101,12 @@ struct ConfigurationLoaderTests {
             ("{plain: {}}", "plain: is an object; write \(ListenSetting.requirement)"),
             ("{insecure: 1}", "insecure: is 1; write true or false"),
             ("{state: \"\"}", "state: is \"\"; write a folder's path"),
-            ("{store: \"redis\"}", "store: is \"redis\"; write \"sqlite\" or \"memory\""),
+            ("{store: \"redis\"}", "store: is \"redis\"; write \(stores)"),
+            ("{store: 1}", "store: is 1; write \(stores)"),
+            ("{databaseConnections: 0}", "databaseConnections: is 0; write a whole number from 1 to 100"),
+            ("{databaseConnections: 101}", "databaseConnections: is 101; write a whole number from 1 to 100"),
+            ("{databaseConnections: 2.5}", "databaseConnections: is 2.5; write a whole number from 1 to 100"),
+            ("{databaseInsecure: 0}", "databaseInsecure: is 0; write true or false"),
             ("{registration: null}", "registration: is null; write \"explicit\" or \"open\""),
             ("{strictBackgroundPriority: \"yes\"}", "strictBackgroundPriority: is \"yes\"; write true or false"),
             ("{environment: \"sandbox\"}", "environment: is \"sandbox\"; write \(environments)"),
@@ -129,6 +134,7 @@ struct ConfigurationLoaderTests {
         #expect(self.faults(text) == [message])
     }
 
+    private static let stores = "\"sqlite\", \"memory\", or \"postgresql://HOST,HOST/DATABASE\""
     private static let environments = "\"development\" or \"production\", or null"
     private static let levels = "\"debug\" or \"info\" or \"warning\" or \"error\""
     private static let seconds = Parameters.Name.launchInterval.requirement

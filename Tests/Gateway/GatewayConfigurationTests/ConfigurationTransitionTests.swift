@@ -10,7 +10,8 @@ struct ConfigurationTransitionTests {
     private static let others: [String: String] = {
         var others = [
             "edge": #""127.0.0.1:1""#, "admin": #""127.0.0.1:2""#, "plain": #"["127.0.0.1:3"]"#, "insecure": "true",
-            "state": #""/elsewhere""#, "store": #""memory""#, "registration": #""open""#,
+            "state": #""/elsewhere""#, "store": #""postgresql:///other""#, "databaseConnections": "3",
+            "databaseInsecure": "true", "registration": #""open""#,
             "strictBackgroundPriority": "true", "environment": #""production""#, "appleStreamLimit": "true",
             "drainTimeout": "2.5", "tls.certificate": #""/c.pem""#, "tls.key": #""/k.pem""#,
             "tls.clientCA": #""/a.pem""#, "tls.clientCRL": #""/r.pem""#, "providerKeys": #""/keys""#,
@@ -60,7 +61,8 @@ struct ConfigurationTransitionTests {
         let waiting = try Self.others.keys.sorted().filter { try needs($0) }
         #expect(
             waiting == [
-                "admin", "appleStreamLimit", "clockJumpMax", "edge", "environment", "insecure",
+                "admin", "appleStreamLimit", "clockJumpMax", "databaseConnections", "databaseInsecure", "edge",
+                "environment", "insecure",
                 "limits.connectionWindowBytes", "limits.continuationFramesMax", "limits.frameBytesMax",
                 "limits.headerListBytesMax",
                 "limits.readBytesPerTurn", "limits.streamWindowBytes", "limits.streamsPerConnectionMax", "plain",

@@ -6,7 +6,7 @@ import Testing
 @Suite("Where a gateway keeps what it keeps")
 struct GatewayStoreTests {
     @Test("The history has the configured bounds on a disk, and those of memory in memory")
-    func historyLimits() {
+    func historyLimits() throws {
         var configuration = GatewayConfiguration()
         configuration.limits.historyBytesMax = 100 << 20
         configuration.limits.historySeconds = 60
@@ -15,5 +15,7 @@ struct GatewayStoreTests {
         #expect(GatewayStore(configuration).historyLimits == configured)
         configuration.store = .memory
         #expect(GatewayStore(configuration).historyLimits == .inMemory)
+        configuration.store = .postgresql(try DatabaseAddress("postgresql:///wakegate"))
+        #expect(GatewayStore(configuration).historyLimits == configured)
     }
 }

@@ -23,9 +23,9 @@ extension Requests {
     ) {
         let subscription = SubscriptionRequest(
             slots: slots,
-            kinds: takesPushes ? .push : [],
-            tasks: tasks.map { NamePattern($0) },
-            sessions: sessions.map { NamePattern($0) },
+            takesPushes: takesPushes,
+            tasks: tasks.map { IdentifierPattern($0) },
+            sessions: sessions.map { IdentifierPattern($0) },
             resources: resources,
             reportsConditions: reportsConditions,
             devices: []

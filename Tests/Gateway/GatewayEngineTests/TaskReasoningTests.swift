@@ -46,6 +46,27 @@ struct TaskReasoningTests {
         return text
     }
 
+    /// What is listed of all devices.
+    private func listed(
+        _ rig: DeskRig,
+        _ question: TaskQuestion,
+        _ caller: Caller = .gateway
+    ) throws -> [JSONValue] {
+        _ = rig.heard()
+        rig.perform {
+            $0.caller = caller
+            $0.allTasks(9, question)
+        }
+        rig.requests.writeNextLongList(rig.workspace())
+        for case .answer(_, let outcome) in rig.heard() {
+            var writer = JSONWriter()
+            outcome.write(to: &writer)
+            guard case .array(let tasks)? = try JSONReader.read(writer.buffer.view.string)["tasks"] else { break }
+            return tasks
+        }
+        throw RigFailure("nothing was answered")
+    }
+
     @Test(
         "What holds a task is named with what ends the hold",
         arguments: [
@@ -124,8 +145,8 @@ struct TaskReasoningTests {
         #expect(try self.member(rig, "held") == "worker")
         #expect(
             try self.member(rig, "why")
-                == "The processing task is due, but no stream of \(EngineRig.topicName(0)) that subscribed with "
-                + "task=clean has a free slot for this device: start a worker that does, or give it more slots."
+                == "The processing task is due, but no stream of \(EngineRig.topicName(0)) takes task=clean of this "
+                + "device: start a worker that subscribes with it."
         )
         rig.perform {
             $0.subscribe(3, tasks: ["clean"])
@@ -144,6 +165,47 @@ struct TaskReasoningTests {
         let why = try self.member(rig, "why", 1)
         #expect(why.hasPrefix("The continued task waits until fewer than 1 continued tasks of the device are running"))
         #expect(why.hasSuffix("now those are export."), "\(why)")
+    }
+
+    @Test(
+        "What no connected worker takes says so, and what those are too busy for that take it says that",
+        arguments: [
+            Wait(tasks: "a.*", offers: [], name: "a.b", needs: [], isTaken: true),
+            Wait(tasks: "a.*", offers: [], name: "a", needs: [], isTaken: false),
+            Wait(tasks: "a", offers: ["gpu"], name: "a", needs: ["gpu"], isTaken: true),
+            Wait(tasks: "a", offers: [], name: "a", needs: ["gpu"], isTaken: false),
+            Wait(tasks: "a", offers: ["disk", "gpu", "npu"], name: "a", needs: ["npu", "gpu"], isTaken: true),
+            Wait(tasks: "a", offers: ["disk", "gpu"], name: "a", needs: ["npu", "gpu"], isTaken: false),
+        ]
+    )
+    func takers(wait: Wait) throws {
+        let rig = try self.rig()
+        rig.perform {
+            $0.register(2, 2)
+            $0.subscribe(3, slots: 1, tasks: [wait.tasks, "busy"], resources: wait.offers, takesPushes: false)
+            $0.submit(4, 2, "busy", .processing([]))
+            $0.conditions(5, 1) { $0.appState = .active }
+            $0.submit(6, 1, wait.name, .continued(.queue), details: TaskDetails(resources: wait.needs))
+        }
+        let what = (["task=\(wait.name)"] + wait.needs.map { "resource=\($0)" }).joined(separator: " and ")
+        let start = "The continued task is due, but no stream of \(EngineRig.topicName(0)) "
+        let why =
+            wait.isTaken
+            ? "\(start)that takes \(what) of this device has a free slot: it launches once one has; start another "
+                + "worker, or give one more slots."
+            : "\(start)takes \(what) of this device: start a worker that subscribes with it."
+        #expect(try self.member(rig, "why") == why)
+        #expect(try self.member(rig, "held") == "worker")
+        #expect(try self.listed(rig, TaskQuestion(state: .waiting)).map { $0["why"] } == [.string(why)])
+    }
+
+    struct Wait: Sendable {
+        /// What the only stream takes.
+        let tasks: String
+        let offers: [String]
+        let name: String
+        let needs: [String]
+        let isTaken: Bool
     }
 
     @Test("Each kind shows what it was submitted with")
@@ -181,19 +243,9 @@ struct TaskReasoningTests {
             $0.submit(4, 2, "b", .processing([]))
         }
         func names(_ question: TaskQuestion, _ caller: Caller = .gateway) throws -> [String] {
-            _ = rig.heard()
-            rig.perform {
-                $0.caller = caller
-                $0.allTasks(9, question)
-            }
-            rig.requests.writeNextLongList(rig.workspace())
-            for case .answer(_, let outcome) in rig.heard() {
-                var writer = JSONWriter()
-                outcome.write(to: &writer)
-                guard case .array(let tasks)? = try JSONReader.read(writer.buffer.view.string)["tasks"] else { break }
-                return tasks.map { "\($0["identifier"]?.described ?? "") \($0["state"]?.described ?? "")" }.sorted()
-            }
-            throw RigFailure("nothing was answered")
+            try self.listed(rig, question, caller).map {
+                "\($0["identifier"]?.described ?? "") \($0["state"]?.described ?? "")"
+            }.sorted()
         }
         let (one, other) = (#""a" "waiting""#, #""b" "waiting""#)
         #expect(try names(TaskQuestion()) == [one, other])
@@ -204,5 +256,25 @@ struct TaskReasoningTests {
         let scoped = try Caller.ofTopics([1])
         #expect(try names(TaskQuestion(), scoped) == [other])
         #expect(try names(TaskQuestion(topic: EngineRig.topicName(0)), scoped) == [])
+        // A topic that the gateway has never seen stands for none, not for all.
+        #expect(try names(TaskQuestion(topic: "never.seen"), scoped) == [])
+        let stranger = try Caller.ofTopics([7])
+        #expect(try names(TaskQuestion(), stranger) == [])
+        #expect(try names(TaskQuestion(topic: EngineRig.topicName(7)), stranger) == [])
+        #expect(try names(TaskQuestion(), Caller.ofTopics([1, 7])) == [other])
+    }
+
+    @Test("An operator of some topics finds tasks in the order in which whoever reaches all of them does")
+    func order() throws {
+        let rig = try self.rig()
+        rig.perform {
+            for device in 2...7 { $0.register(device, device, topic: device % 2) }
+            for device in 2...7 { $0.submit(10 + device, device, "a\(device)") }
+        }
+        func names(_ caller: Caller) throws -> [String] {
+            try self.listed(rig, TaskQuestion(), caller).map { $0["identifier"]?.described ?? "" }
+        }
+        #expect(try names(.gateway) == (2...7).map { "\"a\($0)\"" })
+        #expect(try names(Caller.ofTopics([0, 1])) == names(.gateway))
     }
 }

@@ -14,13 +14,16 @@ struct IdentifierPatternTests {
         #expect(IdentifierPattern("com.a").matches("com.a"))
         #expect(!IdentifierPattern("com.a").matches("com.a.b"))
         #expect(!IdentifierPattern("com.a*").matches("com.ab"))
+        #expect(!IdentifierPattern("K").matches("\u{212A}"))
     }
 
     @Test("What a pattern that stands for several begins with ends in its dot")
     func beginnings() {
-        #expect(IdentifierPattern("com.a.*").beginning == "com.a.")
-        #expect(IdentifierPattern("com.a").beginning == nil)
-        #expect(IdentifierPattern("com.a*").beginning == nil)
+        let all = IdentifierPattern("com.a.*")
+        #expect(all.stem == "com.a." && !all.isExact)
+        for text in ["com.a", "com.a*"] {
+            #expect(IdentifierPattern(text).stem == text && IdentifierPattern(text).isExact)
+        }
     }
 
     @Test("An identifier has 1 to 255 characters of the alphabet")

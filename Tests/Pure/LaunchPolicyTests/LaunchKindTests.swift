@@ -12,16 +12,6 @@ struct LaunchKindTests {
         #expect(LaunchKind.allCases.map(\.lane) == [.short, .short, .processing, .continued, .short])
     }
 
-    @Test("A set of kinds holds those that were put into it")
-    func sets() {
-        let some: LaunchKinds = [.push, LaunchKinds(.continued)]
-        #expect(LaunchKind.allCases.filter { some.contains($0) } == [.push, .continued])
-        #expect(LaunchKind.allCases.allSatisfy { !LaunchKinds().contains($0) })
-        for kind in LaunchKind.allCases {
-            #expect(LaunchKind.allCases.filter { LaunchKinds(kind).contains($0) } == [kind])
-        }
-    }
-
     @Test("An outcome knows what its wake was launched for, and its name")
     func outcomes() {
         #expect(LaunchOutcome.push(.newData).kind == .push && LaunchOutcome.push(.newData).name == "newData")

@@ -86,13 +86,6 @@ struct WakeTests {
         #expect(event == "event: wake\nid: \(Self.idText)\ndata: \(object)\n\n")
     }
 
-    @Test("The event of a wake that has expired carries its id")
-    func expired() {
-        var writer = JSONWriter()
-        Wake.writeExpiredEvent(Self.id, to: &writer)
-        #expect(writer.buffer.view.string == "event: expired\ndata: {\"wake\":\"\(Self.idText)\"}\n\n")
-    }
-
     @Test("A worker reads what a gateway writes", arguments: [false, true])
     func roundTrip(hasPush: Bool) throws {
         let parent = try Self.trace()

@@ -6,37 +6,10 @@ import WakeWorker
 struct BackgroundTaskRunTests {
     private struct Fault: Error {}
 
-    private static func worker(
-        of gateway: TaskGateway,
-        resources: BackgroundTaskResources = []
-    ) throws -> WakeWorker {
-        let credentials = GatewayCredentials.none.trusting(certificateAuthority: gateway.certificateAuthority)
-        return try WakeWorker(
-            gateway: gateway.url,
-            topic: "t",
-            credentials: credentials,
-            slots: 4,
-            resources: resources,
-            name: "n"
-        )
-    }
-
-    /// Ends a worker once the gateway heard that it wants no more, and waits for it.
-    private static func end(
-        _ worker: WakeWorker,
-        _ run: Task<Void, any Error>,
-        _ gateway: TaskGateway
-    ) async throws {
-        worker.stop()
-        try await gateway.request("/v1/streams/a-stream/drain")
-        try await gateway.endStream()
-        try await run.value
-    }
-
     @Test("The subscription names what is registered, and each wake finds its handler and has its outcome")
     func outcomes() async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway, resources: .gpu)
+        let worker = try gateway.worker(resources: .gpu)
         let seen = Mutex<[String: BackgroundTaskContext]>([:])
         for task in [BackgroundTask.appRefresh("com.a"), .processing("com.export.*"), .urlSession("photos")] {
             try worker.backgroundTask(task) { context in
@@ -62,13 +35,13 @@ struct BackgroundTaskRunTests {
         #expect(good.traceparent == "00-a-b-01" && good.tracestate == nil && bad.traceparent == nil)
         #expect(bad.kind == .processing && bad.identifier == "com.export.film")
         #expect(contexts["done"]?.identifier == "photos" && contexts["done"]?.finishedTransferCount == 7)
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 
     @Test("Pushes and tasks come on one stream, each with its answer; what has no handler is left alone")
     func both() async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway)
+        let worker = try gateway.worker()
         try worker.backgroundTask(.appRefresh("com.a")) { _ in }
         let run = Task { try await worker.run { _ in .noData } }
         #expect(try await gateway.request("/wakes").path.hasSuffix("&task=com.a"))
@@ -78,7 +51,7 @@ struct BackgroundTaskRunTests {
         #expect(try await gateway.request("/v1/wakes/push").body == #"{"result":"noData"}"#)
         try await gateway.wake("task", "appRefresh", #""task":"com.a""#)
         #expect(try await gateway.request("/v1/wakes/task").body == #"{"success":true}"#)
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
         worker.endEvents()
         var (refused, delivered): ([String], [String]) = ([], [])
         for await event in worker.events {
@@ -100,7 +73,7 @@ struct BackgroundTaskRunTests {
     )
     func expiration(member: String, reason: BackgroundTaskExpiration?) async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway)
+        let worker = try gateway.worker()
         let (reasons, source) = AsyncStream<BackgroundTaskExpiration?>.makeStream()
         try worker.backgroundTask(.processing("com.a")) { context in
             let (never, _) = AsyncStream<Void>.makeStream()
@@ -117,13 +90,13 @@ struct BackgroundTaskRunTests {
         for await found in reasons { #expect(found == reason) }
         // A stream that answers late is not taken for a dead one; a lost wake is left to others.
         if reason != .lost { #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":false}"#) }
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 
     @Test("A task that is asked to, goes on for longer")
     func extended() async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway)
+        let worker = try gateway.worker()
         let left = Mutex<Duration?>(nil)
         try worker.backgroundTask(.processing("com.a")) { context in
             let granted = try await context.extend(by: .seconds(90))
@@ -137,13 +110,13 @@ struct BackgroundTaskRunTests {
         #expect(try await gateway.request("/w/extend").body == #"{"seconds":90}"#)
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
         #expect(left.withLock { $0 } == .seconds(90))
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 
     @Test("A stream that breaks takes its tasks with it, and the next one says the same of its worker")
     func reconnect() async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway)
+        let worker = try gateway.worker()
         let (reasons, source) = AsyncStream<BackgroundTaskExpiration?>.makeStream()
         try worker.backgroundTask(.processing("com.a")) { context in
             guard context.id == "lost" else { return }
@@ -162,13 +135,13 @@ struct BackgroundTaskRunTests {
         #expect(try await gateway.request("/wakes").path == first.path)
         try await gateway.wake("again", "processing", #""task":"com.a""#)
         #expect(try await gateway.request("/v1/wakes/again").body == #"{"success":true}"#)
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 
     @Test("A handler submits the next of its kind for its wake's device")
     func resubmission() async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway)
+        let worker = try gateway.worker()
         try worker.backgroundTask(.appRefresh("com.a")) { context in
             try await context.scheduler.submit(.appRefresh(context.identifier))
         }
@@ -180,13 +153,13 @@ struct BackgroundTaskRunTests {
         let submitted = try await gateway.request("/tasks")
         #expect(submitted.path == "/v1/devices/\(String(repeating: "ab", count: 16))/tasks")
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 
     @Test("Handlers with callbacks complete their tasks, or fail by silence")
     func callbacks() async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway)
+        let worker = try gateway.worker()
         let (expirations, source) = AsyncStream<Void>.makeStream()
         let held = Mutex<[ScheduledTask]>([])
         try worker.scheduler.register(forTaskWithIdentifier: "com.*") { task in
@@ -214,13 +187,13 @@ struct BackgroundTaskRunTests {
         try await gateway.send("expired", #"{"wake":"late","reason":"deadline"}"#)
         for await _ in expirations {}
         #expect(try await gateway.request("/v1/wakes/late").body == #"{"success":false}"#)
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 
     @Test("A worker that is stopped finishes the task that runs, and loses nothing")
     func drain() async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway)
+        let worker = try gateway.worker()
         let (goes, source) = AsyncStream<Void>.makeStream()
         try worker.backgroundTask(.processing("com.a")) { _ in for await _ in goes {} }
         let run = Task { try await worker.run() }
@@ -238,7 +211,7 @@ struct BackgroundTaskRunTests {
     @Test("Conditions that change are told to who asked for them")
     func conditions() async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway)
+        let worker = try gateway.worker()
         let changes = worker.conditionsChanges
         let run = Task { try await worker.run { _ in .noData } }
         #expect(try await gateway.request("/wakes").path.hasSuffix("&name=n&conditions=1"))
@@ -249,6 +222,6 @@ struct BackgroundTaskRunTests {
             #expect(change.conditions.batteryLevel == 0.5 && change.conditions.thermalState == .fair)
             break
         }
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 }

@@ -6,15 +6,10 @@ import WakeWorker
 struct BackgroundTaskSchedulerTests {
     private static let token = String(repeating: "ab", count: 16)
 
-    private static func worker(of gateway: TaskGateway) throws -> WakeWorker {
-        let credentials = GatewayCredentials.none.trusting(certificateAuthority: gateway.certificateAuthority)
-        return try WakeWorker(gateway: gateway.url, topic: "t", credentials: credentials, devices: [Self.token])
-    }
-
     @Test("Requests are submitted, listed and cancelled for the worker's device, or for one that is named")
     func requests() async throws {
         let gateway = try await TaskGateway()
-        let worker = try Self.worker(of: gateway)
+        let worker = try gateway.worker(devices: [Self.token])
         let answer =
             #"{"identifier":"a.b","kind":"appRefresh","disposition":"scheduled","eligibleAt":5000,"held":null}"#
         try await gateway.answer("POST", "/tasks", 201, answer)
@@ -52,7 +47,7 @@ struct BackgroundTaskSchedulerTests {
     func refusals(status: Int, reason: String, code: BackgroundTaskError.Code) async throws {
         let gateway = try await TaskGateway()
         try await gateway.answer("POST", "/tasks", status, #"{"reason":"\#(reason)","message":"Do otherwise."}"#)
-        let scheduler = try Self.worker(of: gateway).scheduler
+        let scheduler = try gateway.worker(devices: [Self.token]).scheduler
         do throws(BackgroundTaskError) {
             try await scheduler.submit(.processing("a"))
             Issue.record("it was taken")
@@ -65,7 +60,7 @@ struct BackgroundTaskSchedulerTests {
     @Test("A limit that is reached says when to try again; one that passes soon is waited for")
     func limits() async throws {
         let gateway = try await TaskGateway()
-        let scheduler = try Self.worker(of: gateway).scheduler
+        let scheduler = try gateway.worker(devices: [Self.token]).scheduler
         let body = #"{"reason":"TooManyRequests","message":"Wait."}"#
         try await gateway.answer("DELETE", "/tasks", 429, body, headers: ["retry-after": "60"])
         do throws(BackgroundTaskError) {
@@ -83,7 +78,7 @@ struct BackgroundTaskSchedulerTests {
     @Test("Finished transfers are told with an id, the same one when they are told again")
     func transfers() async throws {
         let gateway = try await TaskGateway()
-        let scheduler = try Self.worker(of: gateway).scheduler
+        let scheduler = try gateway.worker(devices: [Self.token]).scheduler
         try await gateway.answer("POST", "/sessions/photos", 503, #"{"reason":"Shutdown","message":"Wait."}"#)
         try await scheduler.transfersFinished(session: "photos", count: 3)
         let (first, second) = (

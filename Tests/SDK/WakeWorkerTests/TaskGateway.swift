@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import WakeGateTestKit
+import WakeWorker
 
 /// A peer on a free loopback port that takes workers as a gateway does, sends what a test writes, and answers as it is
 /// told, with 204 otherwise.
@@ -25,9 +26,10 @@ final class TaskGateway {
         let extensions = "subjectAltName = IP:127.0.0.1\nextendedKeyUsage = serverAuth"
         let certificate = try self.authority.issue("/CN=127.0.0.1", extensions: extensions)
         self.certificateAuthority = self.authority.certificate
+        let script = Checkout.root.appendingPathComponent("Tests/EndToEndTests/Clients/scripted_gateway.py")
         let output = Pipe()
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        self.process.arguments = ["python3", "-c", Self.script, certificate]
+        self.process.arguments = ["python3", script.path, certificate]
         self.process.standardInput = self.input
         self.process.standardOutput = output
         let (lines, source) = AsyncStream<String>.makeStream()
@@ -80,6 +82,27 @@ final class TaskGateway {
     /// Ends the stream that is open.
     func endStream() async throws { try await self.command(["do": "end"]) }
 
+    /// A worker of the topic `t` with four slots, which is called `n`.
+    func worker(devices: [String] = [], resources: BackgroundTaskResources = []) throws -> WakeWorker {
+        try WakeWorker(
+            gateway: self.url,
+            topic: "t",
+            credentials: GatewayCredentials.none.trusting(certificateAuthority: self.certificateAuthority),
+            slots: 4,
+            devices: devices,
+            resources: resources,
+            name: "n"
+        )
+    }
+
+    /// Ends a worker once it was heard to want no more, and waits for it.
+    func end(_ worker: WakeWorker, _ run: Task<Void, any Error>) async throws {
+        worker.stop()
+        try await self.request("/v1/streams/a-stream/drain")
+        try await self.endStream()
+        try await run.value
+    }
+
     /// The next request whose path without its query ends like this.
     @discardableResult
     func request(_ end: String) async throws -> Request {
@@ -92,7 +115,7 @@ final class TaskGateway {
     }
 
     private func command(_ command: [String: Any]) async throws {
-        let data = try JSONSerialization.data(withJSONObject: command)
+        let data = try JSONSerialization.data(withJSONObject: command.merging(["told": true]) { $1 })
         try self.input.fileHandleForWriting.write(contentsOf: data + Data("\n".utf8))
         _ = try await self.line { $0 == "done" }
     }
@@ -109,61 +132,4 @@ final class TaskGateway {
     struct Ended: Error {
         let unclaimed: [String]
     }
-
-    private static let script = #"""
-        import http.server, json, ssl, sys, threading
-        streams, answers, writing = [], [], threading.Lock()
-        def show(line):
-            with writing:
-                sys.stdout.write(line + "\n"); sys.stdout.flush()
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            def log_message(self, *arguments): pass
-            def setup(self):
-                self.request.settimeout(None)
-                super().setup()
-            def stream(self):
-                self.send_response(200)
-                self.send_header("content-type", "text/event-stream")
-                self.send_header("wakegate-stream", "a-stream")
-                self.send_header("connection", "close")
-                self.end_headers()
-                self.wfile.write(b": hello\n\n")
-                ended = threading.Event()
-                streams.append((self, ended))
-                show(f"GET {self.path} ")
-                while not ended.wait(5):
-                    with writing: self.wfile.write(b": alive\n\n")
-                self.close_connection = True
-            def answer(self):
-                body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
-                path = self.path.split("?")[0]
-                if path.endswith("/wakes"): return self.stream()
-                found = next((a for a in answers if a["method"] == self.command and path.endswith(a["end"])), None)
-                if found: answers.remove(found)
-                show(f"{self.command} {self.path} {body}")
-                text = found["body"].encode() if found else b""
-                self.send_response(found["status"] if found else 204)
-                for name, value in (found["headers"] if found else {}).items(): self.send_header(name, value)
-                if found: self.send_header("content-length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-            do_GET = do_POST = do_PATCH = do_DELETE = answer
-        class Server(http.server.ThreadingHTTPServer):
-            def handle_error(self, request, client_address): pass
-        server = Server(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(sys.argv[1])
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        show(str(server.server_port))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        for line in sys.stdin:
-            command = json.loads(line)
-            if command["do"] == "answer": answers.append(command)
-            if command["do"] == "end": streams[-1][1].set()
-            if command["do"] == "event":
-                with writing:
-                    streams[-1][0].wfile.write(f"event: {command['name']}\ndata: {command['data']}\n\n".encode())
-            show("done")
-        """#
 }

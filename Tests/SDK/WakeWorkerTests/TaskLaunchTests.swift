@@ -12,21 +12,9 @@ struct TaskLaunchTests {
         of gateway: TaskGateway,
         _ action: @escaping @Sendable (TaskLaunch) async throws -> Void
     ) throws -> WakeWorker {
-        let credentials = GatewayCredentials.none.trusting(certificateAuthority: gateway.certificateAuthority)
-        let worker = try WakeWorker(gateway: gateway.url, topic: "t", credentials: credentials, slots: 4, name: "n")
+        let worker = try gateway.worker()
         try worker.backgroundTask(BackgroundTaskName("com.*", isSession: false), launched: action)
         return worker
-    }
-
-    private static func end(
-        _ worker: WakeWorker,
-        _ run: Task<Void, any Error>,
-        _ gateway: TaskGateway
-    ) async throws {
-        worker.stop()
-        try await gateway.request("/v1/streams/a-stream/drain")
-        try await gateway.endStream()
-        try await run.value
     }
 
     @Test("Every kind is handed on, and its outcome told", arguments: ["appRefresh", "processing", "continued"])
@@ -42,7 +30,7 @@ struct TaskLaunchTests {
         #expect(try await gateway.request("/v1/wakes/good").body == #"{"success":true}"#)
         try await gateway.wake("bad", kind, #""task":"com.a","title":"Export""#)
         #expect(try await gateway.request("/v1/wakes/bad").body == #"{"success":false}"#)
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 
     @Test("Progress is told, and the deadline that it moves is kept by the gateway's clock")
@@ -67,7 +55,7 @@ struct TaskLaunchTests {
         try #require(found.count == 2)
         let moved = (found[1] - found[0]).components.seconds
         #expect((599...601).contains(moved), "\(moved) s")
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 
     @Test(
@@ -91,6 +79,6 @@ struct TaskLaunchTests {
         try await gateway.wake("w", "continued", #""task":"com.a""#)
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
         #expect(codes.withLock { $0 } == [status == 409 ? .refused : status == 404 ? .wakeEnded : .badAnswer])
-        try await Self.end(worker, run, gateway)
+        try await gateway.end(worker, run)
     }
 }

@@ -120,6 +120,23 @@ struct ClientTextTests {
         #expect(text.contains("1.75"))
     }
 
+    @Test("Gateways on one database are listed, with what is not the same in all of them")
+    func gateways() throws {
+        let json = """
+            {"gateways": [
+            {"number": 3, "name": "gw1:2197", "version": "1.0", "since": "2026-11-23T20:00:00Z", "workers": 2,
+            "slots": 8, "busy": 1, "wakes": 1, "lag": 250, "draining": true, "own": true}],
+            "configurationDifferences": ["policy.launchInterval", "topics.a.tasks"]}
+            """
+        let text = StatsText.totals(try JSONReader.read(json))
+        #expect(text.contains("gateways                  1\n"))
+        #expect(text.contains("  gw1:2197                number 3, 1.0, workers 2, slots busy 1 of 8, wakes 1, "))
+        #expect(text.contains(", lag 250 ms, since 2026-11-23T20:00:00Z, stopping"))
+        #expect(text.contains(", stopping, this one\n"))
+        #expect(text.contains("  unlike configurations   policy.launchInterval, topics.a.tasks\n"))
+        #expect(!StatsText.totals(try JSONReader.read("{}")).contains("gateways"))
+    }
+
     @Test("A topic's webhook is shown below it, with why it rests")
     func webhooks() throws {
         let json = """

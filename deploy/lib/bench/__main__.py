@@ -16,6 +16,7 @@ from bench import (
     auth_load,
     beside,
     chosen_tokens,
+    cluster_load,
     durable_load,
     growth,
     http2_load,
@@ -160,6 +161,13 @@ PARTS = {
         lambda options, folder: [wakes.measure(options.products, folder, store) for store in ("memory", "sqlite")],
         tables.end_to_end,
     ),
+    "cluster": Part(
+        "one, two and three gateways on one PostgreSQL beside the bare transaction",
+        lambda options, folder: cluster_load.measure(
+            options.products, folder, options.runs, options.requests, options.samples, options.devices, options.minutes
+        ),
+        tables.cluster,
+    ),
 }  # fmt: skip
 
 
@@ -185,6 +193,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=200_000, help="requests a run, where they are counted")
     parser.add_argument("--samples", type=int, default=1000, help="samples of the latency of wakes")
     parser.add_argument("--streams", type=int, default=streams.STREAMS, help="idle workers")
+    parser.add_argument("--devices", type=int, default=100_000, help="devices of the cluster")
+    parser.add_argument("--minutes", type=float, default=1, help="how long the cluster's devices are pushed to")
     parser.add_argument("--beside", metavar="DIR", help="a folder with another build's wakegate, for the part beside")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--only", choices=list(PARTS), metavar="PART", help="measure this part alone")

@@ -298,3 +298,42 @@ def end_to_end(result: list[dict]) -> list[Table]:
     ]
     title = f"Push, wake and result with {wakes.WORKERS} workers; target: {wakes.WAKES_A_SECOND:,} a second"
     return [Table(title, ["store", "a second", "gateway, CPU us", ""], rows)]
+
+
+def cluster(result: dict) -> list[Table]:
+    rows = [
+        [
+            name, f"{row['perSecond']:,.0f}", f"{row['ofBare']:.2f}",
+            f"{row.get('gatewayMicroseconds', row.get('clientMicroseconds')):.1f}", f"{row['postgresMicroseconds']:.1f}",
+        ]
+        for name, row in result["rows"].items()
+    ]  # fmt: skip
+    note = f"best of the gateways: {result['ratio']:.2f} of the bare transaction; target: {result['target']:g} or more"
+    columns = ["", "a second", "of bare", "client or gateway, CPU us", "PostgreSQL, CPU us"]
+    title = f"Durable pushes on one PostgreSQL, fsync on, {result['devices']:,} devices"
+    shown = [Table(title, columns, rows, [f"{note}  {verdict(result['passed'])}"])]
+    wakes, claims = result["wakes"], result["claims"]
+    rows = [
+        ["push at one gateway, wake at another: p50", f"{wakes['p50']:.2f} ms", verdict(wakes["passed"])],
+        ["the same, p99", f"{wakes['p99']:.2f} ms", ""],
+        ["claims of what waits for a worker", f"{claims['perSecond']:,} a second", verdict(claims["passed"])],
+        ["a claim, its wake and its result, gateways", f"{claims['gatewayMicroseconds']:.1f} CPU us", ""],
+        ["the same, PostgreSQL", f"{claims['postgresMicroseconds']:.1f} CPU us", ""],
+    ]
+    shown.append(Table("Wakes across gateways", ["", "", ""], rows, [f"target: a p50 under {wakes['target']} ms"]))
+    large = result["large"]
+    rows = [
+        [
+            each["table"], f"{each['megabytes']:,.1f}", f"{each['indexMegabytes']:,.1f}", f"{each['rows']:,}",
+            f"{each['dead']:,}", str(each["vacuums"]), "" if each["hot"] is None else f"{each['hot']:.0%}",
+        ]
+        for each in large["tables"]
+    ]  # fmt: skip
+    columns = ["", "MB", "indexes, MB", "rows", "dead", "vacuumed", "HOT"]
+    notes = [
+        f"{large['rate']:,} pushes a second for {large['minutes']:g} minutes: p50 {microseconds(large['p50'])}, "
+        f"p99 {microseconds(large['p99'])}; log: {large['walMegabytes']:,} MB",
+        f"filled in {large['filledSeconds']:.0f} s",
+    ]
+    shown.append(Table(f"The database with {large['devices']:,} devices", columns, rows, notes))
+    return shown

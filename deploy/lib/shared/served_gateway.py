@@ -25,6 +25,7 @@ class Addresses:
     edge: str
     admin: str
     ca: str
+    plain: str = ""
 
 
 def make_certificates(program: str, folder: str) -> None:
@@ -98,6 +99,7 @@ class ServedGateway:
         took = time.monotonic() - started
         answer = json.loads(line)
         self.addresses.edge, self.addresses.admin = answer["edge"], answer["admin"]
+        self.addresses.plain = answer.get("plain") or ""
         return took
 
     def end(self, with_signal: signal.Signals) -> int:

@@ -7,7 +7,7 @@ import sys
 import time
 
 from crash import driver
-from soak import attacks, damage, full, load, power, reload, sdk, sync, taken, workers
+from soak import attacks, cluster, damage, full, load, power, reload, sdk, sync, taken, workers
 
 KINDS = {
     "crash": driver.soak,
@@ -21,6 +21,7 @@ KINDS = {
     "workers": workers.soak,
     "reload": reload.soak,
     "attacks": attacks.soak,
+    "cluster": cluster.soak,
 }
 
 
@@ -38,12 +39,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="deploy/soak", allow_abbrev=False)
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--only", type=kinds, default=list(KINDS), help="one of them, or several with commas between")
-    parser.add_argument("--kills", type=int, default=60, help="of the crash test")
+    parser.add_argument("--kills", type=int, default=60, help="of the crash test, and of gateways of the cluster")
     parser.add_argument("--losses", type=int, default=20, help="of power, half of them on ext4 and half on xfs")
     parser.add_argument("--starts", type=int, default=2000, help="of the damage test")
     parser.add_argument("--first", type=int, default=0, help="the number of its first damage, to repeat one")
     parser.add_argument("--minutes", type=float, default=3, help="of the load test")
     parser.add_argument("--rate", type=int, default=4000, help="pushes a second of the load test")
+    parser.add_argument("--promotions", type=int, default=20, help="of standbys of the cluster, each primary killed")
+    parser.add_argument("--others", type=int, default=2, help="how often the cluster meets each other fault")
+    parser.add_argument("--acknowledged", type=int, default=200_000, help="pushes of the cluster, at least")
+    parser.add_argument("--pushes-a-second", type=int, default=600, help="of the cluster")
+    parser.add_argument("--devices", type=int, default=1000, help="of the cluster")
+    parser.add_argument("--ways", type=int, default=20_000, help="pushes of the cluster whose way is asked for")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     options = parser.parse_args()
     all_passed = True

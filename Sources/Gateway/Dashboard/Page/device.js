@@ -2,7 +2,7 @@
 
 import { Refusal, request } from "./api.js";
 import { DeviceTasks } from "./devicetasks.js";
-import { badge, el, empty, setText } from "./dom.js";
+import { badge, el, empty, fact, setText } from "./dom.js";
 import { clock, count, day, duration, moment } from "./format.js";
 import { pushState } from "./push.js";
 import { strip } from "./strip.js";
@@ -20,8 +20,6 @@ function conditionText(name, value) {
   if (name === "batteryLevel") return `${Math.round(value * 100)} %`;
   return typeof value === "boolean" ? (value ? "yes" : "no") : String(value);
 }
-
-const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
 
 export class DevicePanel {
   constructor(token, close, onPush) {

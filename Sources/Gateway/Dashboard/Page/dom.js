@@ -28,6 +28,9 @@ export const empty = (...children) => el("p", { class: "empty" }, ...children);
 
 export const badge = (text, ink) => el("span", { class: `badge ink-${ink}` }, text);
 
+// One of a list of facts: a name, and what there is of it.
+export const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
+
 // A bar whose filled part is `share` (0 to 1).
 export function track(share, ink) {
   const filled = el("span");

@@ -5,6 +5,9 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignific
 
 export const count = (number) => (Math.abs(number) < 100000 ? whole.format(number) : short.format(number));
 
+// The sum of the numbers of an object, or of an array.
+export const sum = (object) => Object.values(object).reduce((total, number) => total + number, 0);
+
 // A rate or a ratio: three digits that say something.
 export function rate(number) {
   if (number === null || !Number.isFinite(number)) return "–";

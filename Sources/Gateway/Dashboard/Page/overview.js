@@ -2,7 +2,7 @@
 
 import { Chart, Sparkline } from "./chart.js";
 import { byID, el, setText } from "./dom.js";
-import { count, percent, rate } from "./format.js";
+import { count, percent, rate, sum } from "./format.js";
 import { hasTasks, kinds } from "./task.js";
 
 class Tile {
@@ -103,7 +103,7 @@ function updateTaskTiles({ tasks }, series) {
 
 export function updateTiles(stats, series) {
   const { pushes, wakes, workers } = stats;
-  const refused = Object.values(pushes.rejected).reduce((total, number) => total + number, 0);
+  const refused = sum(pushes.rejected);
   const rates = (field) => series.rate(field, smooth);
   const [accepted, launched, rejected] = [rates("accepted"), rates("launched"), rates("rejected")];
   tiles.pushes.update(rate(latest(accepted)), `${count(pushes.accepted)} in all`, accepted);

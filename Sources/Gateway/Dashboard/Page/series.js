@@ -1,6 +1,6 @@
 // The samples that charts are made of, as GET /v1/samples gives them and the live stream goes on.
 
-const sum = (object) => Object.values(object).reduce((total, number) => total + number, 0);
+import { sum } from "./format.js";
 
 // What an event has at a path such as tasks.waiting.appRefresh.
 const at = (event, path) => path.split(".").reduce((part, name) => part?.[name], event);

@@ -1,7 +1,7 @@
-// Topics, workers, and the gateway itself.
+// Topics, workers, gateways on the same database, and the gateway itself.
 
-import { badge, byID, el, empty, track } from "./dom.js";
-import { bytes, count, duration, percent, rate } from "./format.js";
+import { badge, byID, el, empty, fact, setText, track } from "./dom.js";
+import { bytes, count, duration, moment, percent, rate, sum } from "./format.js";
 
 const states = {
   free: ["free", "good"], busy: ["busy", "warn"], full: ["full", "warn"], paused: ["not reading", "bad"],
@@ -9,6 +9,8 @@ const states = {
 };
 // A wake that has run for longer than this share of the execution window catches the eye.
 const lateShare = 0.5;
+// A gateway says each second how it is; one that was silent for so many milliseconds catches the eye.
+const lateLag = 3000;
 
 // - starts: columns of text, besides the first.
 export function table(host, label, columns, rows, starts = ["Topic"]) {
@@ -110,14 +112,37 @@ export function more(host, number, what) {
   if (number > 0) host.append(el("p", { class: "hint" }, `and ${count(number)} ${what}`));
 }
 
+function memberState(member) {
+  if (member.draining) return badge("stopping", "idle");
+  return member.lag > lateLag ? badge("silent", "bad") : badge("alive", "good");
+}
+
+function updateMembers({ stats }) {
+  const { gateways, configurationDifferences } = stats;
+  byID("members").hidden = !gateways;
+  if (!gateways) return;
+  table(byID("members-table"), "Table of gateways",
+    ["Gateway", "Number", "Version", "Since", "Workers", "Slots busy", "Wakes", "Lag", "State"],
+    gateways.map((member) => el("tr", {},
+      el("th", { scope: "row", class: "start" }, member.name,
+        member.own ? el("span", { class: "muted" }, " this one") : null),
+      cell(String(member.number)), cell(member.version, { class: "start" }),
+      cell(moment(Date.parse(member.since)), { class: "start" }), cell(count(member.workers)),
+      slots(member.busy, member.slots), cell(count(member.wakes)),
+      cell(duration(member.lag), member.lag > lateLag ? { class: "late" } : {}), el("td", {}, memberState(member)))),
+    ["Version", "Since"]);
+  const notice = byID("members-notice");
+  notice.hidden = configurationDifferences.length === 0;
+  setText(notice, notice.hidden ? ""
+    : `Not the same in all of them, although they decide by it: ${configurationDifferences.join(", ")}.`);
+}
+
 function updateHealth(event) {
   const { gateway, stats } = event;
   const { pushes } = stats;
-  const discarded = Object.values(pushes.discarded).reduce((total, number) => total + number, 0);
-  const found = pushes.completed + pushes.coalesced + discarded + pushes.pending + pushes.inFlight;
+  const found = pushes.completed + pushes.coalesced + sum(pushes.discarded) + pushes.pending + pushes.inFlight;
   const cpu = gatewayRates.update("cpu", event.at, [gateway.cpu])?.[0];
   const limits = Object.entries(stats.limits ?? {});
-  const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
   byID("health").replaceChildren(el("dl", { class: "facts" },
     fact("State", badge(gateway.state, { ready: "good", draining: "warn" }[gateway.state] ?? "bad")),
     fact("Running for", duration(gateway.uptime * 1000)),
@@ -136,5 +161,6 @@ function updateHealth(event) {
 export function updateTables(event) {
   updateTopics(event);
   updateWorkers(event);
+  updateMembers(event);
   updateHealth(event);
 }

@@ -1,7 +1,7 @@
 // What a background task is called, how far it is, and its state, wherever the page shows one.
 
 import { badge, el, track } from "./dom.js";
-import { count, percent } from "./format.js";
+import { count, percent, sum } from "./format.js";
 
 export const kinds = {
   appRefresh: "App refresh", processing: "Processing", continued: "Continued", urlSession: "Session",
@@ -18,8 +18,6 @@ export const taskName = (task) => task.identifier ?? task.session;
 export const isRunning = (task) => Boolean(task.wake);
 
 export const holdName = (code) => holds[code] ?? code;
-
-const sum = (object) => Object.values(object).reduce((total, number) => total + number, 0);
 
 // Whether anything of background tasks was ever asked of the gateway.
 export const hasTasks = ({ tasks, sessions }) =>

@@ -1,8 +1,8 @@
 // Background tasks over all devices: what waits and what runs, as far as filters let it through, and what was counted.
 
 import { Refusal, request } from "./api.js";
-import { badge, byID, el, empty } from "./dom.js";
-import { count, moment } from "./format.js";
+import { badge, byID, el, empty, fact } from "./dom.js";
+import { count, moment, sum } from "./format.js";
 import { open } from "./inspector.js";
 import { cell, more, table } from "./tables.js";
 import { hasTasks, holdName, kinds, progressBar, taskName, taskState, taskTexts } from "./task.js";
@@ -87,13 +87,9 @@ function row(task) {
     el("td", { class: "start why-cell" }, texts ? el("p", {}, texts) : null, task.why));
 }
 
-const sum = (object) => Object.values(object).reduce((total, number) => total + number, 0);
-
 // Counters of one name each, as a list of those that are not 0.
 const named = (counters, name = (key) => key) => Object.entries(counters).filter(([, number]) => number > 0)
   .map(([key, number]) => `${name(key)} ${count(number)}`).join(", ") || "none";
-
-const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
 
 const accounted = (all, found, what) =>
   fact("Accounted for", all === found ? `every ${what}` : badge(`${count(all - found)} amiss`, "bad"));

@@ -1,7 +1,6 @@
 package import Answers
 package import Bytes
 package import EngineRoom
-import Text
 
 /// The query of a question about what happened to a device: `kind=task&limit=100&before=<place>`.
 package struct EventQuery {
@@ -12,28 +11,16 @@ package struct EventQuery {
 
     /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
     package init(_ query: ByteView) throws(APIError) {
-        var names: Set<String> = []
-        for part in query.string.split(separator: "&") {
-            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let value = pair.count == 2 ? pair[1] : ""
-            guard names.insert(pair[0]).inserted else {
-                throw APIError(400, "BadQuery", "\(pair[0]) may come only once.")
-            }
-            switch pair[0] {
-            case "kind": self.selection.kind = try Self.kind(value)
-            case "limit": self.selection.limit = try Self.limit(value)
+        try QueryParameter.forEach(of: query) { parameter throws(APIError) in
+            switch parameter.name {
+            case "kind": self.selection.kind = try Self.kind(parameter.value)
+            case "limit": self.selection.limit = try parameter.integer(1...EventSelection.limitMax)
             case "before":
-                guard let place = EventPlace(value) else {
+                guard let place = EventPlace(parameter.value) else {
                     throw APIError(400, "BadQuery", "before is the next of the answer that is gone on with.")
                 }
                 self.selection.before = place
-            default:
-                let nearest = NearestMatch.find(pair[0], in: Self.parameters).map { " (\($0)?)" } ?? ""
-                throw APIError(
-                    400,
-                    "BadQuery",
-                    "\(pair[0]) is not a parameter\(nearest); events take kind, limit and before."
-                )
+            default: throw parameter.unknown(among: Self.parameters, "events take kind, limit and before")
             }
         }
     }
@@ -43,16 +30,5 @@ package struct EventQuery {
             throw APIError(400, "BadQuery", "kind is push, task or conditions, not \"\(text)\".")
         }
         return kind
-    }
-
-    private static func limit(_ text: String) throws(APIError) -> Int {
-        guard let limit = text.withByteView({ $0.decimal }), limit >= 1, limit <= UInt64(EventSelection.limitMax) else {
-            throw APIError(
-                400,
-                "BadQuery",
-                "limit is a whole number from 1 to \(EventSelection.limitMax), not \"\(text)\"."
-            )
-        }
-        return Int(limit)
     }
 }

@@ -43,8 +43,8 @@ extension RequestBody {
         return TaskProgress(
             completed: try self.units("completed", of: object),
             total: try self.units("total", of: object),
-            title: try self.text("title", of: object),
-            subtitle: try self.text("subtitle", of: object)
+            title: try self.text("title", of: object, reason: "BadProgress"),
+            subtitle: try self.text("subtitle", of: object, reason: "BadProgress")
         )
     }
 
@@ -59,17 +59,20 @@ extension RequestBody {
         return units
     }
 
-    private static func text(_ field: String, of object: JSONValue) throws(APIError) -> String? {
+    /// The text of a task's field; nil when there is none.
+    ///
+    /// - Parameter reason: the code to answer with when it is no text, or too long.
+    static func text(_ field: String, of object: JSONValue, reason: String) throws(APIError) -> String? {
         guard let value = object[field] else { return nil }
-        guard case .string(let text) = value, text.utf8.count <= TaskRequestReader.textBytesMax else {
-            let message =
-                "\(field) is \(value.described); it takes a text of at most "
-                + "\(TaskRequestReader.textBytesMax) bytes."
-            throw APIError(400, "BadProgress", message)
+        guard case .string(let text) = value, text.utf8.count <= Self.textBytesMax else {
+            let message = "\(field) is \(value.described); it takes a text of at most \(Self.textBytesMax) bytes."
+            throw APIError(400, reason, message)
         }
         return text
     }
 
+    /// The most bytes of a title or a subtitle.
+    private static let textBytesMax = 256
     /// The largest count: the last whole number that every JSON reader keeps.
     private static let unitsMax: UInt64 = 1 << 53 - 1
 }

@@ -18,10 +18,12 @@ enum RequestBody {
             throw APIError(400, reason, "The body is not a JSON object (RFC 8259); send one, as {\"key\": \"value\"}.")
         case .wakes, .doesNotWake: break
         }
-        guard let value = try? JSONReader.read(body.string), case .object = value else {
-            throw APIError(400, reason, "The body is a JSON object that cannot be read; send simpler values.")
+        do throws(JSONFault) {
+            return try JSONReader.read(body.string)
+        } catch {
+            let subject = error.member ?? "The body"
+            throw APIError(400, reason, "\(subject) cannot be read: \(error.what); send a simpler value.")
         }
-        return value
     }
 
     /// How much longer a worker wants a wake to last, in milliseconds from now; nil when it leaves that open.

@@ -7,8 +7,6 @@ import WakeDispatch
 
 /// Reads the request for a background task, field by field.
 struct TaskRequestReader {
-    /// The most bytes of a title or a subtitle.
-    static let textBytesMax = 256
     /// The most resources that a request names.
     static let resourcesMax = SubscriptionRequest.resourcesMax
     static let resourceRequirement = "1 to 64 characters out of A-Z, a-z, 0-9, '.', '-' and '_'"
@@ -98,11 +96,7 @@ struct TaskRequestReader {
     private static let momentMax: Int64 = 253_402_300_799_999
 
     private func text(_ field: String) throws(APIError) -> String? {
-        guard let value = self.object[field] else { return nil }
-        guard case .string(let text) = value, text.utf8.count <= Self.textBytesMax else {
-            throw self.fault(field, "a text of at most \(Self.textBytesMax) bytes")
-        }
-        return text
+        try RequestBody.text(field, of: self.object, reason: "BadTaskRequest")
     }
 
     private func resources() throws(APIError) -> [String] {

@@ -18,6 +18,8 @@ package struct Statistics: Sendable {
     var limits: [(name: String, count: Int64)]?
     /// What the gateway started without; nil for a topic, and when nothing was missing.
     var acceptedLoss: StoreLoss?
+    /// The gateways on the same store; nil for a topic, and where there can be but one.
+    var cluster: ClusterStatus?
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
@@ -56,6 +58,7 @@ package struct Statistics: Sendable {
             writer.key("acceptedLoss")
             Self.write(loss, to: &writer)
         }
+        self.cluster?.writeMembers(to: &writer)
         writer.key("since")
         writer.string(WallTime.text(self.since))
         writer.endObject()

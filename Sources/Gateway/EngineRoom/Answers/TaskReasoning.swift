@@ -136,9 +136,13 @@ struct TaskReasoning {
     private var worker: String {
         let key = self.task.task.kind == .urlSession ? "session" : "task"
         let resources = self.task.details.resources.map { " and resource=\($0)" }.joined()
-        return "\(self.subject) is due, but no stream of \(self.device.topic) that subscribed with "
-            + "\(key)=\(self.task.name)\(resources) has a free slot for this device: start a worker that does, or give "
-            + "it more slots."
+        let what = "\(key)=\(self.task.name)\(resources)"
+        guard self.task.isTaken else {
+            return "\(self.subject) is due, but no stream of \(self.device.topic) takes \(what) of this device: start "
+                + "a worker that subscribes with it."
+        }
+        return "\(self.subject) is due, but no stream of \(self.device.topic) that takes \(what) of this device has a "
+            + "free slot: it launches once one has; start another worker, or give one more slots."
     }
 
     private func time(_ instant: Instant) -> String { WallTime.text(self.offset.wall(instant)) }

@@ -49,12 +49,7 @@ package final class EffectStage: DispatchOutput {
         self.group.effects[stream].appendExpired(wake, reason, on: stream)
     }
 
-    package func conditionsChanged(
-        _ token: DeviceToken,
-        topic _: String,
-        _ conditions: Conditions,
-        on stream: StreamAddress
-    ) {
+    package func conditionsChanged(_ token: DeviceToken, _ conditions: Conditions, on stream: StreamAddress) {
         self.group.effects[stream].append(conditions, of: token, to: stream)
     }
 

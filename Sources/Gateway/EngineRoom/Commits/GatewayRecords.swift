@@ -8,12 +8,14 @@ package final class GatewayRecords {
     private static let rejectionsInterval: Int64 = 1000
 
     /// When the counters began, in milliseconds since 1970.
-    package let countingSince: Int64
+    package internal(set) var countingSince: Int64
     /// What this start gave up of what was once committed, which is not kept; nil when nothing was missing.
     let acceptedLoss: StoreLoss?
-    package private(set) var rejections: Rejections
+    package internal(set) var rejections: Rejections
+    /// What all gateways on a shared store have refused, as of their last count; nil where there is but one.
+    var rejectionsOfAll: Rejections?
     /// Which launch policies were in force when.
-    package private(set) var policies: PolicyVersions
+    package internal(set) var policies: PolicyVersions
     private var arePoliciesChanged = false
     /// The state says, or is about to say, that workers were asked who they are.
     private var wereWorkersAsked: Bool
@@ -33,6 +35,9 @@ package final class GatewayRecords {
         self.policies = policies
         self.wereWorkersAsked = wereWorkersAsked
     }
+
+    /// The refused pushes that are shown.
+    var rejectionsShown: Rejections { self.rejectionsOfAll ?? self.rejections }
 
     /// A push was refused.
     ///

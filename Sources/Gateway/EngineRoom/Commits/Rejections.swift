@@ -34,6 +34,42 @@ package struct Rejections {
         self.changed.insert(topic.rawValue)
     }
 
+    /// What was counted since `earlier`, which these were once.
+    func since(_ earlier: Rejections) -> Rejections {
+        guard self.total != earlier.total else { return Rejections() }
+        var difference = self
+        difference.subtract(earlier)
+        return difference
+    }
+
+    /// Counts what others counted, too.
+    mutating func add(_ others: Rejections) { self.change(by: others, &+) }
+
+    /// What was counted for nothing is counted no more.
+    mutating func subtract(_ others: Rejections) { self.change(by: others, &-) }
+
+    private mutating func change(by others: Rejections, _ change: (Int64, Int64) -> Int64) {
+        func combined(_ left: [Int64], _ right: [Int64]) -> [Int64] { zip(left, right).map { change($0, $1) } }
+        guard others.total.contains(where: { $0 != 0 }) else { return }
+        self.total = combined(self.total, others.total)
+        self.changed.insert(RecordKey.everyTopic)
+        for (topic, counts) in others.byTopic where counts.contains(where: { $0 != 0 }) {
+            self.byTopic[topic] = combined(self.byTopic[topic] ?? Self.none, counts)
+            self.changed.insert(topic)
+        }
+    }
+
+    /// Counts what one record says, of one topic or of all together.
+    mutating func addRow(_ row: Rejections) {
+        for (reason, count) in row.total.enumerated() where count != 0 { self.total[reason] &+= count }
+        for (topic, counts) in row.byTopic {
+            self.byTopic[topic] = zip(self.byTopic[topic] ?? Self.none, counts).map { $0 &+ $1 }
+        }
+    }
+
+    /// What was taken as records was not kept.
+    mutating func wereNotKept(_ indices: some Sequence<UInt32>) { self.changed.formUnion(indices) }
+
     /// Takes the changes since the last call as records.
     package mutating func takeChanges(into batch: inout RecordBatch) {
         for index in self.changed.sorted() {

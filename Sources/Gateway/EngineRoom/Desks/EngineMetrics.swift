@@ -37,7 +37,7 @@ struct EngineMetrics {
 
     private func writePushes(to text: inout MetricsText) {
         let books = self.engine.totals
-        let rejected = self.records.rejections.total
+        let rejected = self.records.rejectionsShown.total
         text.value(.pushesAccepted, books.accepted)
         text.value(.pushesNoWake, books.noWake)
         text.values(.pushesRejected, APNSReason.allCases.map { ($0.rawValue, rejected[$0.index]) })
@@ -62,7 +62,7 @@ struct EngineMetrics {
             WakeOutcome.allCases.map { ($0.rawValue, times[$0]) },
             unitsPerBase: 1000
         )
-        text.fraction(.oldestDue, Double(self.engine.oldestDueMilliseconds) / 1000)
+        text.fraction(.oldestDue, Double(self.workspace.oldestDueMilliseconds) / 1000)
     }
 
     private func writeDevices(to text: inout MetricsText) {
@@ -81,7 +81,7 @@ struct EngineMetrics {
     private var devicesWithoutWorker: Int64 {
         (0..<UInt32(self.engine.topicCount)).reduce(into: 0) { sum, number in
             let topic = TopicIndex(rawValue: number)
-            let count = self.engine.readyCount(topic)
+            let count = self.workspace.readyCount(topic)
             if count > 0, self.workspace.workerCounts(topic).connected == 0 { sum += Int64(count) }
         }
     }
@@ -117,14 +117,27 @@ struct EngineMetrics {
         text.histogram(.commitDuration, times.commits, unitsPerBase: 1_000_000)
         text.histogram(.commitPushes, times.pushes, unitsPerBase: 1)
         text.histogram(.admitToDurable, times.admitToDurable, unitsPerBase: 1_000_000)
-        text.value(.storeFailed, self.workspace.failure == nil ? 0 : 1)
+        text.value(.storeFailed, self.workspace.failure.map { $0.isPassing ? 0 : 1 } ?? 0)
         text.value(.lossAccepted, self.records.acceptedLoss == nil ? 0 : 1)
+        self.writeCluster(to: &text)
         text.values(.limitsMet, self.limits.all(self.workspace.dispatcher).map { ($0.name, $0.count) })
         text.values(.connections, figures.connections.map { ("\($0.role)", Int64($0.count)) })
         text.value(.draining, self.isDraining ? 1 : 0)
         if let expiry = figures.certificateExpiry { text.value(.certificateExpiry, expiry) }
         text.value(.countingSince, self.records.countingSince / 1000)
         text.values(.buildInfo, [(wakeGateVersion, 1)])
+    }
+}
+
+extension EngineMetrics {
+    /// The gateways on the same store: one, attached and like itself, where the store is its own.
+    private func writeCluster(to text: inout MetricsText) {
+        let status = self.workspace.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
+        let isAttached = self.workspace.failure.map { !$0.isPassing } ?? true
+        text.value(.clusterAttached, isAttached ? 1 : 0)
+        text.value(.clusterGateways, status.map { Int64($0.gateways.count) } ?? 1)
+        text.fraction(.clusterLag, Double(status?.lag ?? 0) / 1000)
+        text.value(.clusterDiffers, Int64(status?.differences.count ?? 0))
     }
 }
 

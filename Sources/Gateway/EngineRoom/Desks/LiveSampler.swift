@@ -26,7 +26,7 @@ package final class LiveSampler {
         let next = self.nextAt + Self.interval
         self.nextAt = next > now.milliseconds ? next : now.milliseconds + Self.interval
         let at = workspace.offset.wall(now)
-        let rejected = self.records.rejections.total.reduce(0, +)
+        let rejected = self.records.rejectionsShown.total.reduce(0, +)
         let workers = workspace.workerCounts(nil)
         let sample = LiveSample(at: at, workspace.engine.totals, rejected: rejected, workers)
         guard self.desk.isWatched else { return self.desk.take(sample, nil) }

@@ -43,8 +43,8 @@ struct LongLists {
             self.first = 0
         }
         stage.group.hasLongList = true
-        if let error = workspace.failure?.durableError {
-            stage.answer(entry.reply, .refused(.storeFailed(error)))
+        if let failure = workspace.failure, let error = failure.durableError {
+            stage.answer(entry.reply, .refused(failure.refusal(error)))
         } else {
             stage.answer(entry.reply, Self.list(entry, workspace, webhooks))
         }

@@ -28,7 +28,7 @@ package final class PushDesk {
         guard !self.isDraining else { return self.refuse(push, .shutdown, topic, workspace) }
         let collapseIDEnd = Int(push.topicCount) + Int(push.collapseIDCount)
         let payloadEnd = collapseIDEnd + Int(push.payloadCount)
-        let incoming = IncomingPush(
+        var incoming = IncomingPush(
             apnsID: push.apnsID,
             isNamedByClient: push.isNamedByClient,
             priority: Priority(rawValue: push.priority) ?? .immediate,
@@ -38,6 +38,9 @@ package final class PushDesk {
             wakes: push.wakes,
             trace: bytes.dropFirst(payloadEnd)
         )
+        if workspace.remote != nil {
+            incoming = workspace.dispatcher.reachingElsewhere(incoming, token: push.token, topic: topic)
+        }
         switch workspace.dispatcher.push(incoming, token: push.token, topic: topic, isDryRun: push.isDryRun) {
         case .refused(let refusal): return self.refuse(push, refusal, topic, workspace)
         case .answered(let answer):

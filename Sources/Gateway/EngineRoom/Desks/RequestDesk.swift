@@ -64,8 +64,8 @@ package final class RequestDesk {
         case .answeredFromDurableState: error = workspace.failure?.durableError
         case .answered: error = nil
         }
-        guard let error else { return self.perform(request, workspace) }
-        self.stage.answer(request.reply, .refused(.storeFailed(error)))
+        guard let error, let failure = workspace.failure else { return self.perform(request, workspace) }
+        self.stage.answer(request.reply, .refused(failure.refusal(error)))
     }
 
     /// Launches nothing more, and has the outlets say goodbye.
@@ -151,7 +151,7 @@ package final class RequestDesk {
     }
 
     private func readiness(_ workspace: Workspace) throws(APIError) -> Outcome {
-        if let failure = workspace.failure { throw .storeFailed(failure.error) }
+        if let failure = workspace.failure { throw failure.refusal(failure.error) }
         guard !self.isDraining else { throw .shutdown }
         return .ready
     }

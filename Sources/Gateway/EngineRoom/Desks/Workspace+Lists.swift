@@ -34,33 +34,33 @@ extension Workspace {
     /// Appends an array of what waits and runs on the devices that a caller reaches.
     func writeTasks(_ question: TaskQuestion, for caller: Caller, to writer: inout JSONWriter) {
         writer.beginArray()
-        var left = Self.tasksMax
-        for topic in self.topics(question.topic, for: caller) {
-            let filter = TaskFilter(topic: topic, kind: question.kind, state: question.state)
-            let tasks = self.engine.tasks(filter, countMax: left)
-            left -= tasks.count
-            var list: TaskList?
-            for task in tasks {
-                if list?.device.token != task.device {
-                    list = self.engine.find(task.device).map { TaskList(self.engine.snapshot($0), self.offset) }
-                }
-                list?.write(task, to: &writer)
-            }
-            guard left > 0 else { break }
+        let topics = self.topics(question.topic, for: caller)
+        let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
+        var list: TaskList?
+        for var task in self.engine.tasks(filter, countMax: Self.tasksMax) {
+            guard let device = self.engine.find(task.device) else { continue }
+            if list?.device.token != task.device { list = TaskList(self.engine.snapshot(device), self.offset) }
+            self.dispatcher.noteTakers(of: &task, device)
+            list?.write(task, to: &writer)
         }
         writer.endArray()
     }
 
-    /// The topics that a question is about, nil standing for all of them.
-    private func topics(_ name: String?, for caller: Caller) -> [TopicIndex?] {
-        let names: [String]
+    /// The devices of the tasks that a question is about, as far as they are in memory: each once for each task.
+    func devices(of question: TaskQuestion, for caller: Caller) -> [DeviceToken] {
+        let topics = self.topics(question.topic, for: caller)
+        let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
+        return self.engine.tasks(filter, countMax: Self.tasksMax).map(\.device)
+    }
+
+    /// The topics that a question is about, without those that are unknown; nil stands for all of them.
+    private func topics(_ name: String?, for caller: Caller) -> Set<TopicIndex>? {
+        let names: Set<String>
         switch (name, caller.topics) {
-        case (nil, .all): return [nil]
-        case (nil, .only(let own)): names = own.sorted()
+        case (nil, .all): return nil
+        case (nil, .only(let own)): names = Set(own)
         case (let name?, _): names = caller.reaches(name) ? [name] : []
         }
-        // Typed, so that a topic that is unknown is left out and never stands for all of them.
-        let found: [TopicIndex] = names.compactMap { name in name.withByteView { self.engine.findTopic($0) } }
-        return found
+        return Set(names.compactMap { name in name.withByteView { self.engine.findTopic($0) } })
     }
 }

@@ -1,3 +1,4 @@
+import Answers
 package import DeviceEngine
 package import WakeDispatch
 
@@ -11,28 +12,49 @@ package struct Workspace {
     let offset: WallOffset
     /// Why nothing is taken any more; nil as long as everything can be stored.
     let failure: StoreFailure?
+    /// The workers of other gateways on the same store; nil where there is but one.
+    let remote: RemoteWorkers?
 
-    package init(engine: EmbeddedEngine, dispatcher: Dispatcher, offset: WallOffset, failure: StoreFailure? = nil) {
+    package init(
+        engine: EmbeddedEngine,
+        dispatcher: Dispatcher,
+        offset: WallOffset,
+        failure: StoreFailure? = nil,
+        remote: RemoteWorkers? = nil
+    ) {
         self.engine = engine
         self.dispatcher = dispatcher
         self.offset = offset
         self.failure = failure
+        self.remote = remote
     }
 
     /// Workers of one topic, or of all; after a failure those there were.
     func workerCounts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
-        self.failure?.workers[topic] ?? self.dispatcher.workerCounts(topic)
+        var counts = self.failure?.workers[topic] ?? self.dispatcher.workerCounts(topic)
+        self.remote?.add(topic, to: &counts)
+        return counts
     }
+
+    /// How many devices wait for a worker of this topic.
+    func readyCount(_ topic: TopicIndex) -> Int {
+        guard self.remote != nil else { return self.engine.readyCount(topic) }
+        return Int(clamping: self.engine.snapshot(topic).books.held[.worker])
+    }
+
+    /// How long the device has waited that waits longest for a worker, or for an engine, in milliseconds.
+    var oldestDueMilliseconds: Int64 { self.remote?.oldestDueMilliseconds ?? self.engine.oldestDueMilliseconds }
 
     /// The counters of all topics together.
     func statistics(_ records: GatewayRecords, _ limits: LimitCounts) -> Statistics {
         Statistics(
             books: self.engine.totals,
-            rejected: records.rejections.total,
+            rejected: records.rejectionsShown.total,
             workers: self.workerCounts(nil),
             since: records.countingSince,
             limits: limits.met(self.dispatcher),
-            acceptedLoss: records.acceptedLoss
+            acceptedLoss: records.acceptedLoss,
+            cluster: self.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
         )
     }
 
@@ -40,24 +62,32 @@ package struct Workspace {
     func statistics(_ topic: TopicIndex, _ records: GatewayRecords) -> Statistics {
         Statistics(
             books: self.engine.snapshot(topic).books,
-            rejected: records.rejections[topic],
+            rejected: records.rejectionsShown[topic],
             workers: self.workerCounts(topic),
             since: records.countingSince
         )
     }
 }
 
-/// Nothing can be stored any more: why, and what is still known.
+/// Nothing can be stored, any more or for now: why, and what is still known.
 package final class StoreFailure {
     let error: StoreError
     let workers: WorkersAtFailure
     /// Why the last durable state could not be read either; nil when it was.
     let durableError: StoreError?
+    /// Whether it passes, as a connection to a database comes again.
+    let isPassing: Bool
 
-    package init(error: StoreError, workers: WorkersAtFailure, durableError: StoreError?) {
+    package init(error: StoreError, workers: WorkersAtFailure, durableError: StoreError?, isPassing: Bool = false) {
         self.error = error
         self.workers = workers
         self.durableError = durableError
+        self.isPassing = isPassing
+    }
+
+    /// What somebody is answered whose request this is the cause for not doing.
+    func refusal(_ cause: StoreError) -> APIError {
+        self.isPassing ? .storeUnavailable(cause) : .storeFailed(cause)
     }
 }
 

@@ -81,7 +81,12 @@ struct StoredGateway {
     /// - Throws: when they may not.
     private func check(_ workers: WorkersAsked) throws(StoreError) {
         guard self.wereWorkersAsked, case .notAsked(let folder) = workers else { return }
-        throw StoreError(
+        throw Self.workersWereAsked(folder)
+    }
+
+    /// Workers may not go unasked, though there is no `token.key` in this folder.
+    static func workersWereAsked(_ folder: String) -> StoreError {
+        StoreError(
             message: "The workers of this state had to show who they are, and nobody would be asked: \(folder) has no "
                 + "token.key, and tls.clientCA is not set. Put back the token.key that was there, have "
                 + "`wakegate token issue` make another one, or set unaskedWorkers: true if nobody is to be asked."

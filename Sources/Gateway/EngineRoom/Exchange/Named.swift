@@ -11,6 +11,10 @@ package struct Named<Name: Sendable>: Sendable {
     package init(_ name: Name) {
         self.name = name
     }
+
+    /// The row that a store is asked for, before `find` can say whether it is there for a caller: nothing is done to a
+    /// row for its having been read.
+    var rowName: Name { self.name }
 }
 
 /// A device that a caller reaches.

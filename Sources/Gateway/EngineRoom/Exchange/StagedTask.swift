@@ -28,7 +28,7 @@ enum StagedTask {
 
     static func append(_ launched: LaunchedTask, to buffer: inout ByteBuffer) {
         let task = launched.task
-        let last = launched.resumedFrom
+        let last = launched.resumedFrom?.progress
         let texts = [launched.name, launched.details.title, launched.details.subtitle, last?.title, last?.subtitle]
         let counts = texts.map { UInt16(clamping: $0?.utf8.count ?? 0) }
         let head = Head(
@@ -75,8 +75,16 @@ enum StagedTask {
     }
 
     private static func resumption(_ launched: LaunchedTask) -> Head.Resumption {
-        guard launched.task.kind == .continued else { return .none }
-        guard let last = launched.resumedFrom else { return launched.task.attempts > 1 ? .nothingTold : .none }
-        return .progress(completed: last.completed, total: last.total)
+        switch launched.resumedFrom {
+        case nil: .none
+        case .nothingTold?: .nothingTold
+        case .progress(let last)?: .progress(completed: last.completed, total: last.total)
+        }
+    }
+}
+
+extension TaskResumption {
+    fileprivate var progress: TaskProgress? {
+        if case .progress(let progress) = self { progress } else { nil }
     }
 }

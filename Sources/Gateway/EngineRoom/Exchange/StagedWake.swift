@@ -67,24 +67,16 @@ package struct StagedWake {
         let topicStart = MemoryLayout<Head>.size
         let topic = self.bytes.slice(topicStart, count: Int(head.topicCount))
         let rest = self.bytes.dropFirst(topicStart + Int(head.topicCount))
-        guard head.kind == .push else {
-            return Wake(
-                head.id,
-                kind: WakeKind(head.kind),
-                device: head.device,
-                topic: topic,
-                terms: head.terms,
-                work: StagedTask.work(in: rest),
-                trace: StagedTask.trace(in: rest)
-            )
-        }
+        let isPush = head.kind == .push
         return Wake(
             head.id,
-            kind: .push,
+            kind: WakeKind(head.kind),
             device: head.device,
             topic: topic,
             terms: head.terms,
-            push: StagedPush.push(in: rest)
+            push: isPush ? StagedPush.push(in: rest) : nil,
+            work: isPush ? nil : StagedTask.work(in: rest),
+            trace: isPush ? WakeTrace() : StagedTask.trace(in: rest)
         )
     }
 }

@@ -42,14 +42,16 @@ package struct HistoryQuestion {
         self.policies = policies
     }
 
-    /// Answers from the file.
-    package func answer(from file: HistoryFile, _ mailboxes: PerOutlet<LoopMailbox>) {
+    /// Answers from what the history has.
+    package func answer(from source: any HistorySource, _ mailboxes: PerOutlet<LoopMailbox>) {
         var effects = EffectBatch()
-        effects.append(self.outcome(from: file), to: self.reply)
+        let outcome = self.outcome(from: source)
+        let failure = source.takeFailure()
+        effects.append(failure.map { .refused(.storeFailed($0)) } ?? outcome, to: self.reply)
         mailboxes[self.reply].deliver(&effects)
     }
 
-    private func outcome(from file: HistoryFile) -> Outcome {
+    private func outcome(from source: any HistorySource) -> Outcome {
         var writer = JSONWriter()
         switch self.subject {
         case .explanation(let explanation):
@@ -58,7 +60,7 @@ package struct HistoryQuestion {
             writer.key("recent")
             writer.beginArray()
             let device = self.number(of: explanation.device.token)
-            for entry in file.entries(device: device, count: Explanation.recentMax) {
+            for entry in source.entries(device: device, count: Explanation.recentMax) {
                 entry.write(to: &writer, self.offset, self.policies)
             }
             writer.endArray()
@@ -68,19 +70,19 @@ package struct HistoryQuestion {
             writer.key("token")
             writer.hex { device.writeHex(to: &$0) }
             writer.key("pushes")
-            PushList(recent: self.pushEvents(device, file)).write(to: &writer, self.offset)
+            PushList(recent: self.pushEvents(device, source)).write(to: &writer, self.offset)
             writer.endObject()
         case .events(let device, let selection):
             writer.beginObject()
             writer.key("token")
             writer.hex { device.writeHex(to: &$0) }
-            self.page(device, selection, file).writeMembers(to: &writer, self.offset, self.policies)
+            self.page(device, selection, source).writeMembers(to: &writer, self.offset, self.policies)
             writer.endObject()
         case .whatIf(let replay):
-            let recent = file.recent(device: self.number(of: replay.token), count: PolicyReplay.eventsMax)
+            let recent = source.recent(device: self.number(of: replay.token), count: PolicyReplay.eventsMax)
             do throws(APIError) { try replay.write(recent, to: &writer, self.offset) } catch { return .refused(error) }
         case .push(let apnsID, let device):
-            guard let way = Self.way(apnsID, device.map { self.number(of: $0) }, file) else {
+            guard let way = Self.way(apnsID, device.map { self.number(of: $0) }, source) else {
                 return .refused(.unknownPush)
             }
             way.write(to: &writer, self.offset)
@@ -88,8 +90,8 @@ package struct HistoryQuestion {
         return .json(writer)
     }
 
-    private func pushEvents(_ device: DeviceToken, _ file: HistoryFile) -> [HistoryEvent] {
-        file.recent(
+    private func pushEvents(_ device: DeviceToken, _ source: any HistorySource) -> [HistoryEvent] {
+        source.recent(
             device: self.number(of: device),
             count: PushList.eventsMax,
             examinedMax: PushList.examinedMax,
@@ -97,8 +99,8 @@ package struct HistoryQuestion {
         )
     }
 
-    private func page(_ device: DeviceToken, _ selection: EventSelection, _ file: HistoryFile) -> HistoryPage {
-        file.page(
+    private func page(_ device: DeviceToken, _ selection: EventSelection, _ source: any HistorySource) -> HistoryPage {
+        source.page(
             device: self.number(of: device),
             before: selection.before?.place,
             countMax: selection.limit,
@@ -109,8 +111,8 @@ package struct HistoryQuestion {
 
     private func number(of token: DeviceToken) -> UInt64 { HistoryEvent.device(of: token, self.key) }
 
-    private static func way(_ apnsID: APNsID, _ device: UInt64?, _ file: HistoryFile) -> PushWay? {
-        let events = file.push(apnsID)
+    private static func way(_ apnsID: APNsID, _ device: UInt64?, _ source: any HistorySource) -> PushWay? {
+        let events = source.push(apnsID)
         guard let device = device ?? events.last?.device else { return nil }
         var way = PushWay(apnsID)
         for event in events where event.device == device { way.append(event) }

@@ -219,6 +219,31 @@ extension Metric {
     static let buildInfo = Metric("wakegate_build_info", .gauge, by: ["version"], "Always 1; its label is the version.")
 }
 
+// MARK: - The gateways on the same database
+
+extension Metric {
+    static let clusterAttached = Metric(
+        "wakegate_cluster_attached",
+        .gauge,
+        "1 while the gateway can use its store, 0 while it waits for its database."
+    )
+    static let clusterGateways = Metric(
+        "wakegate_cluster_gateways",
+        .gauge,
+        "Gateways that live on the same database, this one included; 1 where the store is its own."
+    )
+    static let clusterLag = Metric(
+        "wakegate_cluster_lag_seconds",
+        .gauge,
+        "For how long the one of them that was silent for longest had not said how it is."
+    )
+    static let clusterDiffers = Metric(
+        "wakegate_cluster_configuration_differs",
+        .gauge,
+        "Keys of the configuration that are not the same in all of them, although gateways decide by them."
+    )
+}
+
 // MARK: - The process
 
 extension Metric {
@@ -257,7 +282,7 @@ extension Metric {
         devicesRegistered, devicesHeld, devicesWithoutWorker, workersConnected,
         workerSlots, workerSlotsBusy, webhooks, topics, topicPushesAccepted, topicWakesLaunched, topicPushesPending,
         topicWorkersConnected, commitDuration, commitPushes, admitToDurable, storeFailed, lossAccepted,
-        limitsMet, connections, draining,
+        clusterAttached, clusterGateways, clusterLag, clusterDiffers, limitsMet, connections, draining,
         certificateExpiry, countingSince, buildInfo, residentMemory, openDescriptors, maxDescriptors, processorTime,
         startTime,
     ]

@@ -38,7 +38,11 @@ package final class BackupService: Sendable {
     ///
     /// - Throws: `APIError` when `name` is no name for a folder.
     package func start(_ name: String, reply: StreamAddress) throws(APIError) {
-        guard self.store.kind == .sqlite else { throw .nothingStored }
+        switch self.store.kind {
+        case .sqlite: break
+        case .memory: throw .nothingStored
+        case .postgresql: throw .storedInDatabase
+        }
         guard Self.isName(name) else { throw .badName }
         self.queue.async {
             let outcome: Outcome

@@ -6,7 +6,7 @@ package import EventLog
 package import History
 package import Settings
 
-/// The files a gateway keeps in its state folder.
+/// The files a gateway keeps in its state folder: beside a database the credentials alone.
 package struct GatewayStore: Sendable {
     let folder: String
     let kind: GatewayConfiguration.Store
@@ -21,7 +21,7 @@ package struct GatewayStore: Sendable {
         self.historyLimits =
             switch configuration.store {
             case .memory: .inMemory
-            case .sqlite:
+            case .sqlite, .postgresql:
                 HistoryLimits(
                     bytesMax: configuration.limits.historyBytesMax,
                     ageMillisecondsMax: Int64(configuration.limits.historySeconds) * 1000
@@ -36,7 +36,7 @@ package struct GatewayStore: Sendable {
     private var historyPath: String { "\(self.folder)/history.sqlite" }
 
     /// Opens the journal, with a thread beside it that makes its checkpoints and lives as long as the process; nil
-    /// when nothing is kept.
+    /// when nothing is kept in a file.
     ///
     /// - Parameters:
     ///   - retention: what the history has made durable, and the journal need not keep any more.
@@ -57,7 +57,12 @@ package struct GatewayStore: Sendable {
         return journal
     }
 
-    /// Reads from the journal what the history was without; nil when nothing is kept.
+    /// The journal, for somebody who reads it and writes nothing.
+    func journalToRead() throws(StoreError) -> Journal {
+        try Journal(path: self.journalPath, follower: self.historyPath, acceptsLoss: self.acceptsLoss)
+    }
+
+    /// Reads from the journal what the history was without; nil when nothing is kept in a file.
     package var journalEvents: JournalEvents? { self.kind == .sqlite ? JournalEvents(path: self.journalPath) : nil }
 
     /// What a start would refuse of the journal, found without reading all of it; nil when there is nothing.
@@ -65,7 +70,8 @@ package struct GatewayStore: Sendable {
         self.kind == .sqlite ? Journal.fault(path: self.journalPath, follower: self.historyPath)?.message : nil
     }
 
-    /// What the history numbers devices and pushes with; `save` makes the file that keeps it, where there is none.
+    /// What the history numbers devices and pushes with; `save` makes the file that keeps it, where there is none. On
+    /// a shared database the engine has the key of all gateways, and this one is for nothing.
     ///
     /// - Throws: when the file cannot be used.
     package func historyKey() throws(CredentialError) -> (key: HashKey, save: @Sendable () throws(StoreError) -> Void) {
@@ -87,11 +93,11 @@ package struct GatewayStore: Sendable {
         } catch { return error.message }
     }
 
-    /// Opens the history, in memory when nothing is kept.
+    /// Opens the history, in memory when nothing is kept in a file.
     package func openHistory(key: HashKey, onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
         let path: String? =
             switch self.kind {
-            case .memory: nil
+            case .memory, .postgresql: nil
             case .sqlite: self.historyPath
             }
         return HistoryFile(path: path, key: key, limits: self.historyLimits, onTrouble: onTrouble)

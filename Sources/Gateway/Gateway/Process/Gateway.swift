@@ -20,7 +20,7 @@ package final class Gateway: Sendable {
     package let addresses: BoundAddresses
     private let server: HTTPServer
     private let engine: EngineThread
-    private let history: HistoryThread
+    private let history: any HistoryService
     private let shared: SharedParts
     private let reloads: ReloadService
     private let webhooks: WebhookService
@@ -32,6 +32,7 @@ package final class Gateway: Sendable {
     /// - `source`: where a reload reads the configuration again; nil when it cannot.
     /// - `log`: hears of what an operator would act on.
     /// - `status`: hears how it is.
+    /// - `onStoreFailed`: called once, when nothing can be stored any more.
     /// - `onIdle`: called from a loop, during a shutdown, when the last connection has ended.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
     ///   `CredentialError` that name the file; `ConfigurationError` that names the key; `HTTPClientError` when
@@ -41,6 +42,7 @@ package final class Gateway: Sendable {
         source: ConfigurationSource? = nil,
         log: GatewayLog,
         status: ServiceStatus = ServiceStatus(),
+        onStoreFailed: @escaping @Sendable () -> Void = {},
         onIdle: @escaping @Sendable () -> Void
     ) throws {
         let certificate = try ServerCertificate(configuration)
@@ -77,19 +79,18 @@ package final class Gateway: Sendable {
         self.hooks = try WebhookService.webhooks(configuration)
         try self.webhooks.prepare(self.hooks)
         let store = GatewayStore(configuration)
-        let historyKey = try store.historyKey()
-        self.history = try Self.history(store, historyKey.key, shared, prepare: historyKey.save)
-        let engine = Self.engine(
+        let (history, make) = try Self.engine(
             configuration,
             shared,
             store,
-            historyKey.key,
             workers: tokens.workersAsked,
-            self.history,
-            tallies: self.server.tallies,
-            status
+            tallies: server.tallies,
+            status,
+            name: MemberName.name(of: self.addresses),
+            onStoreFailed
         )
-        self.engine = try EngineThread(mailbox: shared.engine, pulse: shared.enginePulse, make: engine)
+        self.history = history
+        self.engine = try EngineThread(mailbox: shared.engine, pulse: shared.enginePulse, make: make)
         self.attachReloads(certificate, watches)
         shared.services.backups.removeLeftovers()
         isReady = true
@@ -131,8 +132,52 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Makes the engine: the embedded one, which has the state folder to itself.
+    /// The history, and what makes the engine on its thread: with a journal of this gateway's own, or with the database
+    /// that gateways share.
     private static func engine(
+        _ configuration: GatewayConfiguration,
+        _ shared: SharedParts,
+        _ store: GatewayStore,
+        workers: WorkersAsked,
+        tallies: [LimitTally<TransportLimit>],
+        _ status: ServiceStatus,
+        name: String,
+        _ onStoreFailed: @escaping @Sendable () -> Void
+    ) throws -> (history: any HistoryService, make: @Sendable () throws(StoreError) -> any GatewayEngine) {
+        let log = shared.log
+        let historyKey = try store.historyKey()
+        if configuration.database == nil {
+            let history = try Self.history(store, historyKey.key, shared, prepare: historyKey.save)
+            let make = Self.embeddedEngine(
+                configuration,
+                shared,
+                store,
+                historyKey.key,
+                workers: workers,
+                history,
+                tallies: tallies
+            ) { error in
+                log.write(.storeFailed, ["cause": error.message])
+                status.storeFailed(error.message)
+                onStoreFailed()
+            }
+            return (history, make)
+        } else {
+            let engine = DatabaseEngine(
+                configuration: configuration,
+                shared: shared,
+                workers: workers,
+                history: try DatabaseEngine.history(configuration, shared, store.historyLimits),
+                meter: LimitMeter(loops: tallies, gateway: shared.tally),
+                status: status,
+                name: name
+            )
+            return (engine.history, { () throws(StoreError) in try engine.make() })
+        }
+    }
+
+    /// Makes the engine that has the state folder to itself.
+    private static func embeddedEngine(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
         _ store: GatewayStore,
@@ -140,7 +185,7 @@ package final class Gateway: Sendable {
         workers: WorkersAsked,
         _ history: HistoryThread,
         tallies: [LimitTally<TransportLimit>],
-        _ status: ServiceStatus
+        onFailure: @escaping @Sendable (StoreError) -> Void
     ) -> @Sendable () throws(StoreError) -> any GatewayEngine {
         let log = shared.log
         return { () throws(StoreError) in
@@ -157,10 +202,7 @@ package final class Gateway: Sendable {
                 limitWatch: LimitWatch(log),
                 ring: { shared.engine.ring() },
                 onLossAccepted: { Self.tell($0, log) },
-                onFailure: { error in
-                    log.write(.storeFailed, ["cause": error.message])
-                    status.storeFailed(error.message)
-                }
+                onFailure: onFailure
             )
         }
     }

@@ -9,16 +9,17 @@ package import Settings
 /// Runs a gateway in this process.
 package enum GatewayProcess {
     private enum Event: Sendable {
-        case signalled, hungUp, idle, timedOut
+        case signalled, hungUp, idle, timedOut, storeFailed
     }
 
     /// Serves until SIGTERM or SIGINT, then drains: nothing new is launched, results are still taken, and every
     /// connection is ended once it carries no wake in flight, or after `drainTimeout`. A second signal ends at once.
-    /// SIGHUP reads the configuration again, where `source` says so.
+    /// SIGHUP reads the configuration again, where `source` says so. Once the store has failed no result can be taken,
+    /// and nothing is waited for.
     ///
     /// - `source`: where the configuration is read again.
     /// - `onReady`: called once, when the gateway accepts.
-    /// - Returns: the exit status.
+    /// - Returns: the exit status: 1 when the store has failed.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
     ///   file.
     package static func run(
@@ -39,15 +40,27 @@ package enum GatewayProcess {
         }
 
         let status = ServiceStatus()
-        let gateway = try self.start(configuration, source, log, status) { happened.yield(.idle) }
+        let gateway = try self.start(
+            configuration,
+            source,
+            log,
+            status,
+            onStoreFailed: { happened.yield(.storeFailed) },
+            onIdle: { happened.yield(.idle) }
+        )
         onReady(gateway.addresses)
         let watchdog = try Systemd.watchdogMicroseconds.map { microseconds in
             try Watchdog(microseconds: microseconds, gateway.watched) { Systemd.notify(.alive) }
         }
         log.write(.ready, ["edge": gateway.addresses.edge.text, "admin": gateway.addresses.admin.text])
 
+        var exitStatus: Int32 = 0
         for await event in events {
             switch (event, gateway.isDraining) {
+            case (.storeFailed, let isDraining):
+                exitStatus = 1
+                if isDraining { happened.finish() }
+            case (.signalled, false) where exitStatus != 0: happened.finish()
             case (.signalled, false):
                 let milliseconds = gateway.drainTimeoutMilliseconds
                 log.write(.draining, ["drainTimeoutMilliseconds": "\(milliseconds)"])
@@ -66,7 +79,7 @@ package enum GatewayProcess {
         watchdog?.stop()
         gateway.stop()
         log.write(.stopped)
-        return 0
+        return exitStatus
     }
 
     /// A gateway that accepts; the service manager hears of it, or of why there is none.
@@ -75,6 +88,7 @@ package enum GatewayProcess {
         _ source: ConfigurationSource,
         _ log: GatewayLog,
         _ status: ServiceStatus,
+        onStoreFailed: @escaping @Sendable () -> Void,
         onIdle: @escaping @Sendable () -> Void
     ) throws -> Gateway {
         do {
@@ -83,6 +97,7 @@ package enum GatewayProcess {
                 source: source,
                 log: log,
                 status: status,
+                onStoreFailed: onStoreFailed,
                 onIdle: onIdle
             )
             try gateway.start()

@@ -12,9 +12,13 @@ package final class ServiceStatus: Sendable {
         var reload = ""
         /// Why nothing can be stored any more.
         var failure: String?
+        /// Why nothing can be stored for now.
+        var absence: String?
 
         var words: String {
-            self.failure.map { "Takes nothing more until it is started again: \($0)" } ?? self.places + self.reload
+            if let failure = self.failure { return "Takes nothing more until it is started again: \(failure)" }
+            if let absence = self.absence { return "Takes nothing until the database is there again: \(absence)" }
+            return self.places + self.reload
         }
     }
 
@@ -50,6 +54,15 @@ package final class ServiceStatus: Sendable {
             return facts.words
         }
         Systemd.notify(.status(words))
+    }
+
+    /// The database cannot be used for now, for this cause; nil when it can again.
+    func storeAbsent(_ message: String?) {
+        let words = self.facts.withLock { facts in
+            facts.absence = message
+            return facts.words
+        }
+        if !words.isEmpty { Systemd.notify(.status(words)) }
     }
 
     func stopping(drainTimeoutMilliseconds milliseconds: Int64) {

@@ -21,7 +21,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
     /// What a reload reaches into.
     struct Target: Sendable {
         let server: HTTPServer
-        let history: HistoryThread
+        let history: any HistoryService
         let webhooks: WebhookService
         let certificate: ServerCertificate?
         let watches: CredentialWatches

@@ -44,8 +44,7 @@ struct WorkerHandlers: Sendable {
         case .context(let action):
             // Continued tasks live by their progress, of which such a handler has no way to tell.
             guard let kind = BackgroundTaskKind(rawValue: message.kind.name), kind != .continued else { return nil }
-            let device = BackgroundTaskScheduler.Device.token(message.device)
-            let scheduler = BackgroundTaskScheduler(device, caller: self.caller, registry: self.registry)
+            let scheduler = BackgroundTaskScheduler(.token(message.device, self.caller), registry: self.registry)
             return { lease in
                 let context = BackgroundTaskContext(message, kind, lease, scheduler)
                 return {

@@ -4,16 +4,32 @@ import WakeFormat
 extension WorkerSession: WakeExtender {
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
         let milliseconds = Self.milliseconds(duration)
+        return try await self.timeLeft(of: wake) { self.extend(wake, milliseconds: milliseconds, $0, on: $1) }
+    }
+
+    /// Asks the gateway something about a wake that is being handled.
+    ///
+    /// - `ask`: asks it on the session's thread.
+    /// - Returns: the time that the wake has left by the answer.
+    func timeLeft(
+        of wake: String,
+        _ ask: @escaping @Sendable (ExtensionWish, HTTPLoop) -> Void
+    ) async throws(WakeWorkerError) -> Duration {
         let wish = ExtensionWish()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 self.thread.submit { loop in
                     wish.awaited(by: continuation)
-                    self.extensionRequested(wake, milliseconds, wish, on: loop)
+                    guard self.wakes[wake]?.machine.isRunning == true else {
+                        return wish.answer(.failure(Self.noSuchWake))
+                    }
+                    guard !wish.isAnswered else { return }
+                    ask(wish, loop)
+                    self.settle(on: loop)
                 }
             }
         } onCancel: {
-            // The gateway may give the time all the same; nobody is left to use it.
+            // The gateway may do it all the same; nobody is left to use it.
             self.thread.submit { _ in wish.answer(.failure(Self.cancelled)) }
         }
         return try result.get()
@@ -34,18 +50,6 @@ extension WorkerSession: WakeExtender {
             self.schedule(wake)
             self.settle(on: loop)
         }
-    }
-
-    private func extensionRequested(
-        _ id: String,
-        _ milliseconds: Int64,
-        _ wish: ExtensionWish,
-        on loop: HTTPLoop
-    ) {
-        guard self.wakes[id]?.machine.isRunning == true else { return wish.answer(.failure(Self.noSuchWake)) }
-        guard !wish.isAnswered else { return }
-        self.extend(id, milliseconds: milliseconds, wish, on: loop)
-        self.settle(on: loop)
     }
 
     func extend(_ id: String, milliseconds: Int64, _ wish: ExtensionWish?, on loop: HTTPLoop) {

@@ -4,30 +4,14 @@ import WakeFormat
 
 extension WorkerSession {
     func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError) {
-        let wish = ExtensionWish()
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                self.thread.submit { loop in
-                    wish.awaited(by: continuation)
-                    self.progressReported(wake, progress, wish, on: loop)
-                }
+        _ = try await self.timeLeft(of: wake) { wish, loop in
+            do throws(WakeWorkerError) {
+                let request = try self.request.progress(progress, wake: wake)
+                self.purposes[try self.start(request, on: loop)] = .progress(wake: wake, wish)
+            } catch {
+                wish.answer(.failure(error))
             }
-        } onCancel: {
-            self.thread.submit { _ in wish.answer(.failure(Self.cancelled)) }
         }
-        _ = try result.get()
-    }
-
-    private func progressReported(_ id: String, _ progress: TaskProgress, _ wish: ExtensionWish, on loop: HTTPLoop) {
-        guard self.wakes[id]?.machine.isRunning == true else { return wish.answer(.failure(Self.noSuchWake)) }
-        guard !wish.isAnswered else { return }
-        do throws(WakeWorkerError) {
-            let request = try self.request.progress(progress, wake: id)
-            self.purposes[try self.start(request, on: loop)] = .progress(wake: id, wish)
-        } catch {
-            wish.answer(.failure(error))
-        }
-        self.settle(on: loop)
     }
 
     func progressAnswered(

@@ -198,7 +198,11 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         loop.setMoment(nil, for: self)
         for (id, purpose) in self.purposes {
             loop.cancel(id)
-            if case .extend(_, let wish?) = purpose { wish.answer(.failure(Self.noSuchWake)) }
+            switch purpose {
+            case .extend(_, let wish): wish?.answer(.failure(Self.noSuchWake))
+            case .progress(_, let wish): wish.answer(.failure(Self.noSuchWake))
+            case .result, .drain: break
+            }
         }
         self.purposes = [:]
         self.ending?.resume(returning: self.failure)

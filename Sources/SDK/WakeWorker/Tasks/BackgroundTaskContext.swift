@@ -66,7 +66,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.finishedTransferCount = finishedTransferCount
         self.traceparent = nil
         self.tracestate = nil
-        self.scheduler = scheduler ?? BackgroundTaskScheduler(.none, caller: nil, registry: BackgroundTaskRegistry())
+        self.scheduler = scheduler ?? BackgroundTaskScheduler(.none, registry: BackgroundTaskRegistry())
         self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
     }
 

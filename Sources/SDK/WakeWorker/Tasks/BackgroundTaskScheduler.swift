@@ -13,7 +13,7 @@ import Text
 public struct BackgroundTaskScheduler: Sendable {
     /// Whom it stands for.
     enum Device: Sendable {
-        case token(String)
+        case token(String, GatewayCaller)
         /// So many devices, which is not one.
         case several(Int)
         /// Nobody, as in a test.
@@ -21,13 +21,10 @@ public struct BackgroundTaskScheduler: Sendable {
     }
 
     private let device: Device
-    /// Nil where there is no gateway.
-    private let caller: GatewayCaller?
     private let registry: BackgroundTaskRegistry
 
-    init(_ device: Device, caller: GatewayCaller?, registry: BackgroundTaskRegistry) {
+    init(_ device: Device, registry: BackgroundTaskRegistry) {
         self.device = device
-        self.caller = caller
         self.registry = registry
     }
 
@@ -146,22 +143,20 @@ public struct BackgroundTaskScheduler: Sendable {
         _ body: [UInt8]?,
         countsOnce: Bool? = nil
     ) async throws(BackgroundTaskError) -> HTTPResponse {
-        let token: String
         switch self.device {
-        case .token(let ofOne): token = ofOne
+        case .token(let token, let caller):
+            do throws(WakeWorkerError) {
+                let device = "/v1/devices/\(try GatewayCaller.hexadecimal(token))"
+                return try await caller.answer(method, device + path, body, countsOnce: countsOnce)
+            } catch {
+                throw BackgroundTaskError(error)
+            }
         case .several(let count):
             throw BackgroundTaskError(
                 .noDevice,
                 "this worker names \(count) devices; name one to it, or take worker.scheduler(for: token)"
             )
         case .none: throw BackgroundTaskError(.noDevice, "no gateway sent this task; give its context a scheduler")
-        }
-        guard let caller = self.caller else { throw BackgroundTaskError(.noDevice, "there is no gateway to ask") }
-        do throws(WakeWorkerError) {
-            let device = "/v1/devices/\(try GatewayCaller.hexadecimal(token))"
-            return try await caller.answer(method, device + path, body, countsOnce: countsOnce)
-        } catch {
-            throw BackgroundTaskError(error)
         }
     }
 

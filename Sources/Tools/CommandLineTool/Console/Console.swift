@@ -1,11 +1,24 @@
 import Bytes
 import Glibc
-import Platform
+package import Platform
+import Synchronization
 
 /// The program's standard output and standard error.
 package enum Console {
-    /// Writes `text` to standard output, whole.
-    package static func out(_ text: String) { self.write(text, to: STDOUT_FILENO) }
+    /// The number of the error that standard output failed with; 0 as long as it takes everything.
+    private static let failure = Atomic<Int32>(0)
+
+    /// Why standard output did not take all that was written to it; nil when it did, or its reader went away.
+    package static var outputError: SystemError? {
+        let number = self.failure.load(ordering: .relaxed)
+        return number == 0 ? nil : SystemError(number)
+    }
+
+    /// Writes `text` to standard output, whole; `outputError` tells when that failed.
+    package static func out(_ text: String) {
+        guard let error = self.write(text, to: STDOUT_FILENO), error.number != EPIPE else { return }
+        self.failure.store(error.number, ordering: .relaxed)
+    }
 
     /// Writes `text` to standard output, whole, unless a byte that `isEnd` holds for comes on the pipe `signals` while
     /// nobody reads.
@@ -33,13 +46,20 @@ package enum Console {
     }
 
     /// Writes `line` and a line feed to standard error.
-    package static func error(_ line: String) { self.write(line + "\n", to: STDERR_FILENO) }
+    package static func error(_ line: String) { _ = self.write(line + "\n", to: STDERR_FILENO) }
 
     /// Whether standard output is a terminal.
     package static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    private static func write(_ text: String, to descriptor: Int32) {
-        // A reader that went away is not ours to report.
-        text.withByteView { _ = Descriptor.writeAll(descriptor, $0) }
+    /// - Returns: why the text was not taken; nil when it was.
+    private static func write(_ text: String, to descriptor: Int32) -> SystemError? {
+        text.withByteView { bytes in
+            do throws(SystemError) {
+                try Descriptor.writeWhole(descriptor, bytes)
+                return nil
+            } catch {
+                return error
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 import Answers
 import EngineRoom
+import Gateway
 import Glibc
 import HTTPTransport
 import ServiceManager
@@ -32,7 +33,8 @@ extension CommandDefinition {
             """
             SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it. SIGHUP, as
             `wakegate reload`, reads FILE again and goes on with it, all of it or nothing; --set and the options of the
-            command line still win. --check finds what a start or a reload would find, and touches nothing.
+            command line still win. --check finds what a start or a reload would find, in the database of store as
+            well, and touches nothing.
             """,
             """
             As a service of systemd (Type=notify) it tells when it is ready, what it does and that it is alive
@@ -53,7 +55,7 @@ package enum ServeCommand {
         configuration.acceptsLoss = parsed.isSet("--accept-loss")
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
-            try self.check(configuration, and: self.startFaults(configuration))
+            try self.check(configuration, and: self.startFaults(configuration) + GatewayDatabase.faults(configuration))
             Console.error("wakegate: the configuration is good")
             return 0
         }

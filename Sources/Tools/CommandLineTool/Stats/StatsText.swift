@@ -33,7 +33,31 @@ package enum StatsText {
         if let loss = stats["acceptedLoss"] {
             rows.append(("started without", "\(loss["file"]?.text ?? "-"): \(loss["cause"]?.text ?? "-")"))
         }
+        rows += self.gateways(stats)
         return rows.map { "\(self.padded($0.0, to: 26))\($0.1)\n" }.joined()
+    }
+
+    /// The gateways on the same database; nothing where there is none.
+    private static func gateways(_ stats: JSONValue) -> [(String, String)] {
+        guard let gateways = stats["gateways"]?.elements else { return [] }
+        var rows = [("gateways", "\(gateways.count)")]
+        for gateway in gateways {
+            var words = [
+                "number \(self.number(gateway["number"]))", gateway["version"]?.text ?? "-",
+                "workers \(self.number(gateway["workers"]))",
+                "slots busy \(self.number(gateway["busy"])) of \(self.number(gateway["slots"]))",
+                "wakes \(self.number(gateway["wakes"]))", "lag \(self.number(gateway["lag"])) ms",
+                "since \(gateway["since"]?.text ?? "-")",
+            ]
+            if gateway["draining"] == .bool(true) { words.append("stopping") }
+            if gateway["own"] == .bool(true) { words.append("this one") }
+            rows.append(("  \(gateway["name"]?.text ?? "-")", words.joined(separator: ", ")))
+        }
+        let differences = stats["configurationDifferences"]?.elements ?? []
+        if !differences.isEmpty {
+            rows.append(("  unlike configurations", differences.compactMap(\.text).joined(separator: ", ")))
+        }
+        return rows
     }
 
     /// Background tasks; nothing before the first.

@@ -60,22 +60,13 @@ package enum TaskCommands {
         return 0
     }
 
-    static func launch(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
-        _ = try self.answer(parsed, "POST", "\(self.taskPath(parsed))/simulate-launch", [])
-        Console.error("wakegate: the task is launched")
-        return 0
-    }
-
-    static func expire(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
-        _ = try self.answer(parsed, "POST", "\(self.taskPath(parsed))/simulate-expiration", [])
-        Console.error("wakegate: the task has expired")
-        return 0
+    /// Has a task go through what an operator makes up: `launch` or `expiration`.
+    static func simulate(_ event: String, saying message: String) -> CommandDefinition.Run {
+        { parsed, _ throws(CommandFailure) in
+            _ = try self.answer(parsed, "POST", "\(self.taskPath(parsed))/simulate-\(event)", [])
+            Console.error("wakegate: \(message)")
+            return 0
+        }
     }
 
     static func finished(

@@ -84,7 +84,7 @@ extension CommandDefinition {
         arguments: [device, identifier],
         options: OptionDefinition.client,
         example: "wakegate task launch \(exampleToken) com.example.app.refresh",
-        run: TaskCommands.launch
+        run: TaskCommands.simulate("launch", saying: "the task is launched")
     )
 
     package static let taskExpire = CommandDefinition(
@@ -93,7 +93,7 @@ extension CommandDefinition {
         arguments: [device, identifier],
         options: OptionDefinition.client,
         example: "wakegate task expire \(exampleToken) com.example.app.refresh",
-        run: TaskCommands.expire
+        run: TaskCommands.simulate("expiration", saying: "the task has expired")
     )
 
     package static let taskFinished = CommandDefinition(

@@ -66,7 +66,7 @@ extension WakeNotification {
             "WAKEGATE_TOPIC": self.topic, "WAKEGATE_ATTEMPT": String(self.attempt),
             "WAKEGATE_COALESCED": String(self.coalescedCount), "WAKEGATE_DEADLINE": String(self.firstDeadline),
         ]
-        // Those that tracing libraries and tools look for.
+        // Variables that tracing libraries and tools look for.
         variables["TRACEPARENT"] = self.traceparent
         variables["TRACESTATE"] = self.tracestate
         return variables

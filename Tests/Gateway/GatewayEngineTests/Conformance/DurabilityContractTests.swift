@@ -10,7 +10,7 @@ import WakeGateTestKit
 struct DurabilityContractTests {
     @Test(
         "After a failed commit everybody who waits is refused once, and nothing goes on",
-        arguments: EngineKind.keeping
+        arguments: EngineKind.keepingAlone
     )
     func failedCommit(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
@@ -51,6 +51,39 @@ struct DurabilityContractTests {
         #expect((books.accepted, books.inFlight, books.completed) == (1, 1, 0) && books.accepted == books.accountedFor)
         #expect(statistics.rejected[APNSReason.serviceUnavailable.index] == 3)
         #expect(statistics.workers.connected == 1, "the workers there were")
+    }
+
+    @Test(
+        "A commit that a shared store refuses is refused once to everybody in it, and others go on",
+        arguments: EngineKind.sharing
+    )
+    func refusedCommit(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1, slots: 2) }
+        contract.ask { $0.push(2, 1) }
+        let wake = try contract.lastWake()
+        contract.failNextCommit()
+        contract.ask {
+            $0.push(3, 2)
+            $0.report(4, wake.id, .newData)
+            $0.register(5, 3)
+        }
+        #expect(contract.word(3) == "ServiceUnavailable")
+        for request in [4, 5] { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
+        #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "what was not durable has not happened")
+        contract.ask {
+            $0.push(6, 2)
+            $0.report(7, wake.id, .newData)
+            $0.register(8, 3)
+            $0.readiness(9)
+        }
+        #expect(contract.word(6) == "launched" && contract.answer(7) == "204")
+        #expect(contract.answer(8) == "201" && contract.answer(9) == "200")
+        #expect(contract.wakes.count == 2 && contract.released(1) == [wake.id])
+        for request in 1...9 { #expect(contract.answerCount(request) == 1, "request \(request)") }
+        let statistics = try contract.statistics()
+        #expect((statistics.books.accepted, statistics.books.inFlight, statistics.books.completed) == (2, 1, 1))
+        #expect(statistics.rejected[APNSReason.serviceUnavailable.index] == 1)
     }
 
     @Test(

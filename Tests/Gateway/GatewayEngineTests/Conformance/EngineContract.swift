@@ -49,11 +49,12 @@ final class EngineContract {
 
     /// Commits and steps until nothing more comes.
     func settle() {
-        for _ in 0..<3 {
+        for round in 0..<200 where round < 3 || !self.under.isIdle {
             self.commit()
             self.step()
         }
         self.commit()
+        #expect(self.under.isIdle, "everything comes to an end")
     }
 
     /// What is asked goes to the engine in one batch, and is answered.

@@ -29,6 +29,9 @@ protocol EngineUnderTest: AnyObject {
     /// test says so commits here.
     func commit()
 
+    /// Nothing of what it was asked for is under way.
+    var isIdle: Bool { get }
+
     /// Nothing of the next commit becomes durable, and the engine learns that it failed.
     func failNextCommit()
 
@@ -38,6 +41,11 @@ protocol EngineUnderTest: AnyObject {
     func restart() throws
 }
 
+extension EngineUnderTest {
+    /// What an engine that has its store to itself was asked for is under way no longer than one commit and one step.
+    var isIdle: Bool { true }
+}
+
 /// One way to set up an engine.
 struct EngineKind: CustomTestStringConvertible, Sendable {
     let testDescription: String
@@ -45,6 +53,8 @@ struct EngineKind: CustomTestStringConvertible, Sendable {
     let keeps: Bool
     /// Nothing becomes durable between two calls of `commit`.
     let commitsOnCommand: Bool
+    /// Others may have the store, too: a commit that fails is one of many, each with its own answers.
+    var sharesStore = false
     let make: @Sendable (EngineSetting) throws -> any EngineUnderTest
 
     static let all = [
@@ -57,8 +67,22 @@ struct EngineKind: CustomTestStringConvertible, Sendable {
         EngineKind(testDescription: "embedded, on a slow store", keeps: true, commitsOnCommand: true) {
             try EmbeddedUnderTest(.slow, $0)
         },
+        EngineKind(testDescription: "on a shared store", keeps: true, commitsOnCommand: false, sharesStore: true) {
+            SharedUnderTest($0, transactionsMax: 4, commitsOnCommand: false)
+        },
+        EngineKind(
+            testDescription: "on a shared store, one transaction at a time",
+            keeps: true,
+            commitsOnCommand: true,
+            sharesStore: true
+        ) {
+            SharedUnderTest($0, transactionsMax: 1, commitsOnCommand: true)
+        },
     ]
 
     static let keeping = EngineKind.all.filter(\.keeps)
+    static let alone = EngineKind.all.filter { !$0.sharesStore }
+    static let keepingAlone = EngineKind.keeping.filter { !$0.sharesStore }
+    static let sharing = EngineKind.all.filter(\.sharesStore)
     static let onCommand = EngineKind.all.filter(\.commitsOnCommand)
 }

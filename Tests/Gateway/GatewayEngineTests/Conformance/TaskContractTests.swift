@@ -223,8 +223,9 @@ struct TaskContractTests {
     @Test("A processing task ends when its conditions do, and asks for the time it had", arguments: EngineKind.all)
     func interrupted(kind: EngineKind) throws {
         let contract = try taskContract(kind)
+        // Answered before the stream begins, which hears of nothing then.
+        contract.ask { $0.conditions(1, 1) { $0.charging = true } }
         contract.ask {
-            $0.conditions(1, 1) { $0.charging = true }
             $0.subscribe(2, tasks: ["clean"], reportsConditions: true)
             $0.submit(3, 1, "clean", .processing(.externalPower))
         }
@@ -270,6 +271,31 @@ struct TaskContractTests {
         }
         #expect(contract.answer(8) == "409 WakeInFlight" && contract.answer(9) == "202")
         #expect(contract.expirations(5) == [.operator])
+    }
+
+    @Test("Whatever is in flight in the short lane ends without its name, and nothing else", arguments: EngineKind.all)
+    func simulatedOfDevice(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask {
+            $0.subscribe(1, tasks: ["refresh", "clean"], sessions: ["uploads"])
+            $0.submit(2, 1, "clean", .processing([]))
+            $0.simulateExpiration(3, 1)
+        }
+        #expect(contract.answer(3) == "409 NoWakeInFlight" && contract.expired(1).isEmpty)
+        contract.ask { $0.submit(4, 1, "refresh") }
+        let refresh = try contract.lastWake()
+        contract.ask {
+            $0.simulateLaunch(5, 1)
+            $0.simulateExpiration(6, 1)
+        }
+        #expect(contract.answer(5) == "409 WakeInFlight" && contract.answer(6) == "202")
+        #expect(contract.expired(1) == [refresh.id] && contract.expirations(1) == [.operator])
+        contract.ask { $0.finish(7, 1, "uploads") }
+        contract.pass(seconds: 600)
+        let session = try contract.lastWake()
+        #expect(session.name == "uploads")
+        contract.ask { $0.simulateExpiration(8, 1) }
+        #expect(contract.answer(8) == "202" && contract.expired(1).last == session.id)
     }
 
     @Test("A gateway that shuts down takes no request, and lists and cancels what there is", arguments: EngineKind.all)

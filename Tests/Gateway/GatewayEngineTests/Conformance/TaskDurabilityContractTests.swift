@@ -73,7 +73,31 @@ struct TaskDurabilityContractTests {
         #expect(again.text.contains(#""title":"Export","resumedFrom":{"completed":40,"total":100}"#), "\(again.text)")
     }
 
-    @Test("After a failed commit requests are refused, and lists show what is durable", arguments: EngineKind.keeping)
+    @Test("A continued task that told nothing launches again after restarts from null", arguments: EngineKind.keeping)
+    func resumedFromNothing(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask {
+            $0.conditions(1, 1) { $0.appState = .active }
+            $0.subscribe(2, tasks: ["export"])
+            $0.submit(3, 1, "export", .continued(.queue))
+        }
+        let first = try contract.lastWake()
+        #expect(!first.text.contains("resumedFrom"))
+        var ids = [first.id]
+        for request in 4...5 {
+            try contract.restart()
+            contract.ask { $0.subscribe(request, tasks: ["export"]) }
+            let again = try contract.lastWake()
+            #expect(again.attempt == 1 && again.text.contains(#""resumedFrom":null"#), "\(again.text)")
+            ids.append(again.id)
+        }
+        #expect(Set(ids).count == 3)
+    }
+
+    @Test(
+        "After a failed commit requests are refused, and lists show what is durable",
+        arguments: EngineKind.keepingAlone
+    )
     func failedCommit(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.submit(1, 1, "a") }

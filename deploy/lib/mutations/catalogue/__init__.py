@@ -1,6 +1,6 @@
 """Every fault there is, part by part."""
 
-from mutations.catalogue import dispatch, edge, engine, journal, peers, policy, room, tasks
+from mutations.catalogue import cluster, dispatch, edge, engine, journal, peers, policy, room, tasks
 from mutations.mutation import Mutation
 
 MUTATIONS: list[Mutation] = [
@@ -9,6 +9,7 @@ MUTATIONS: list[Mutation] = [
     *engine.MUTATIONS,
     *dispatch.MUTATIONS,
     *room.MUTATIONS,
+    *cluster.MUTATIONS,
     *edge.MUTATIONS,
     *journal.MUTATIONS,
     *peers.MUTATIONS,

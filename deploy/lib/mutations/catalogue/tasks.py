@@ -370,8 +370,8 @@ MUTATIONS = [
         "tasks.permission",
         "a pattern stands for more than its beginning",
         PATTERN,
-        "identifier.utf8.count > beginning.utf8.count",
-        "identifier.utf8.count >= beginning.utf8.count",
+        "identifier.utf8.count > self.stem.utf8.count",
+        "identifier.utf8.count >= self.stem.utf8.count",
         RULES,
     ),
 ]

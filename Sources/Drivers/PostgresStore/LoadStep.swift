@@ -1,0 +1,169 @@
+import Bytes
+import ClusterStore
+import DeviceEngine
+import LaunchPolicy
+import PostgreSQL
+
+/// The statements of a plan, and how their results are read.
+struct LoadStep {
+    /// What a statement's rows are.
+    private enum Part {
+        case devices
+        /// Rows that were selected, of which there may be more than these.
+        case selected(countMax: Int)
+        case heldWakes
+        case clock
+    }
+
+    private var parts: [Part] = []
+    let isReadOnly: Bool
+
+    /// Sends the statements of a plan.
+    ///
+    /// - Parameter floor: the latest moment of policy time that is known here.
+    init(_ plan: LoadPlan, floor: Instant, _ sender: SessionSender) {
+        self.isReadOnly = plan.isReadOnly
+        if !plan.isReadOnly { sender.run(.begin) }
+        self.appendNamed(plan, sender)
+        self.appendSelection(plan, floor, sender)
+        sender.run(CommitStatement.clock)
+        self.parts.append(.clock)
+    }
+
+    private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender) {
+        guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
+        var parameters = PostgresParameters()
+        parameters.append(plan.tokens)
+        guard !plan.wakes.isEmpty else {
+            sender.run(plan.isReadOnly ? .readTokens : .lockTokens, parameters)
+            self.parts.append(.devices)
+            return
+        }
+        var wakes = PostgresArray(.uuid)
+        for wake in plan.wakes { wakes.append(wake) }
+        parameters.append(wakes)
+        sender.run(plan.isReadOnly ? .readTokensAndWakes : .lockTokensAndWakes, parameters)
+        self.parts.append(.devices)
+    }
+
+    private mutating func appendSelection(_ plan: LoadPlan, _ floor: Instant, _ sender: SessionSender) {
+        var parameters = PostgresParameters()
+        switch plan.selection {
+        case .none: ()
+        case .due(let countMax):
+            parameters.append(floor.milliseconds)
+            parameters.append(Int32(clamping: countMax))
+            sender.run(plan.isReadOnly ? .readDue : .lockDue, parameters)
+            self.parts.append(.selected(countMax: countMax))
+        case .ready(let ready): self.append(ready, isReadOnly: plan.isReadOnly, sender)
+        case .wakes(let gateway, let countMax):
+            parameters.append(gateway.rawValue)
+            parameters.append(Int32(clamping: countMax))
+            sender.run(plan.isReadOnly ? .readHolder : .lockHolder, parameters)
+            self.parts.append(.selected(countMax: countMax))
+            sender.run(.wakesOfHolder, parameters)
+            self.parts.append(.heldWakes)
+        case .withTasks(let topic, let after, let countMax):
+            if let topic { parameters.append(Int32(bitPattern: topic.rawValue)) } else { parameters.appendNull() }
+            if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
+            parameters.append(Int32(clamping: countMax))
+            sender.run(plan.isReadOnly ? .readTasks : .lockTasks, parameters)
+            self.parts.append(.selected(countMax: countMax))
+        }
+    }
+
+    private mutating func append(_ plan: ReadyPlan, isReadOnly: Bool, _ sender: SessionSender) {
+        let (tasks, sessions) = (NamePatterns(plan.tasks), NamePatterns(plan.sessions))
+        var parameters = PostgresParameters()
+        parameters.append(Int32(bitPattern: plan.topic.rawValue))
+        parameters.append(plan.takesPushes)
+        parameters.append(tasks.names)
+        parameters.append(tasks.beginnings)
+        parameters.append(sessions.names)
+        parameters.append(sessions.beginnings)
+        parameters.append(plan.resources)
+        parameters.append(Int32(clamping: plan.countMax))
+        let part = Part.selected(countMax: plan.countMax)
+        guard !plan.devices.isEmpty else {
+            sender.run(isReadOnly ? .readReady : .lockReady, parameters)
+            self.parts.append(part)
+            return
+        }
+        parameters.append(plan.devices)
+        sender.run(isReadOnly ? .readReadyDevices : .lockReadyDevices, parameters)
+        self.parts.append(part)
+    }
+
+    /// The rows as they were read.
+    struct Loaded {
+        var devices: [SharedDevice] = []
+        /// By token; what a write of the row has to find there.
+        var versions: [DeviceToken: Int64] = [:]
+        var heldWakes: [WakeID] = []
+        var hasMore = false
+        /// The latest moment at which one of them was written.
+        var writtenAt: Int64 = 0
+        var wall: Int64 = 0
+        var shift: Int64 = 0
+    }
+
+    /// Reads the results of the calls; nil when they are not what the calls give.
+    func read(_ results: [PostgresRows]) -> Loaded? {
+        let results = results.dropFirst(self.isReadOnly ? 0 : 1)
+        guard results.count == self.parts.count else { return nil }
+        var loaded = Loaded()
+        for (part, rows) in zip(self.parts, results) {
+            switch part {
+            case .devices: Self.read(rows, into: &loaded)
+            case .selected(let countMax):
+                Self.read(rows, into: &loaded)
+                loaded.hasMore = rows.count >= countMax
+            case .heldWakes:
+                for row in 0..<rows.count {
+                    guard let wake = rows.wake(row, 0), let token = DeviceToken(bytes: rows.bytes(row, 1)),
+                        loaded.versions[token] != nil
+                    else { continue }
+                    loaded.heldWakes.append(wake)
+                }
+            case .clock:
+                guard rows.count == 1 else { return nil }
+                loaded.wall = rows.int64(0, 0)
+                loaded.shift = rows.int64(0, 1)
+            }
+        }
+        return loaded
+    }
+
+    private static func read(_ rows: PostgresRows, into loaded: inout Loaded) {
+        loaded.devices.reserveCapacity(loaded.devices.count + rows.count)
+        for row in 0..<rows.count {
+            guard let token = DeviceToken(bytes: rows.bytes(row, 0)),
+                loaded.versions.updateValue(rows.int64(row, 1), forKey: token) == nil
+            else { continue }
+            loaded.writtenAt = max(loaded.writtenAt, rows.int64(row, 2))
+            let device = SharedDevice(
+                token: token,
+                record: rows.bytes(row, 3).array,
+                tasks: rows.bytes(row, 4).array,
+                derived: rows.bytes(row, 5).array
+            )
+            loaded.devices.append(device)
+        }
+    }
+}
+
+/// Patterns of names apart: names, and beginnings of at least one character less than a name.
+private struct NamePatterns {
+    var names: [String] = []
+    var beginnings: [String] = []
+
+    init(_ patterns: [String]) {
+        for pattern in patterns {
+            if pattern.hasSuffix(".*") {
+                self.beginnings.append(String(pattern.dropLast()))
+            } else {
+                self.names.append(pattern)
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import DeviceEngine
+import PostgreSQL
+
+extension PostgresError {
+    /// The code with which `wakegate.mark` refuses.
+    static let fencedState = "WG001"
+
+    /// The gateway is dead to others, or its connection was given up.
+    static let fenced = PostgresError(state: Self.fencedState, message: "the gateway's number is dead")
+    static let odd = PostgresError(kind: .client, message: "an answer that no statement of WakeGate has")
+
+    /// Whether the same transaction may succeed when it begins anew at once.
+    var isConflict: Bool {
+        switch self.kind {
+        case .uniqueViolation, .deadlock, .serialization, .lockNotAvailable, .idleTimeout: true
+        case .invalidAddress, .insecure, .unreachable, .connectionLost, .notAllowed, .noDatabase, .readOnly,
+            .adminShutdown, .cancelled, .diskFull, .outOfMemory, .tooManyConnections, .wrongSchema,
+            .insufficientPrivilege, .corrupt, .client, .other, .untrusted:
+            false
+        }
+    }
+}
+
+extension StoreError {
+    static let unknown = StoreError(message: "The connection to PostgreSQL was lost.")
+
+    /// What the server refused, and what to do about it.
+    init(_ error: PostgresError) {
+        guard error.state == PostgresError.fencedState else {
+            self.init(message: error.description)
+            return
+        }
+        self.init(
+            message: "PostgreSQL: other gateways took this one for dead, as it said nothing for three seconds. It "
+                + "begins anew; see what made it stand still."
+        )
+    }
+
+    /// - Parameters:
+    ///   - server: host and port.
+    ///   - found: the version of the tables, which is newer than what this program works with.
+    init(server: String, newerSchema found: Int32) {
+        self.init(
+            message: "PostgreSQL at \(server) has schema version \(found) of WakeGate, and this program works with "
+                + "version \(Schema.version). Start the newer WakeGate that made it."
+        )
+    }
+
+    /// - Parameter version: such as 140005.
+    init(server: String, oldServer version: Int) {
+        self.init(
+            message: "PostgreSQL at \(server) is version \(version / 10_000), and WakeGate needs 15 or later. "
+                + "Upgrade the server, or name another one in `store`."
+        )
+    }
+
+    /// The server takes no writes.
+    init(readOnlyServer server: String) {
+        self.init(
+            message: "PostgreSQL at \(server) is read-only: it is a standby, or its default_transaction_read_only is "
+                + "on. Name every node in `store`, add target_session_attrs=read-write, and see that one of them is "
+                + "the primary."
+        )
+    }
+
+    /// - Parameter tables: those that the role may not read or write.
+    init(server: String, role: String, withoutRightsOn tables: String) {
+        self.init(
+            message: "PostgreSQL at \(server): the role \(role) may not read and write \(tables) of schema wakegate. "
+                + "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA wakegate TO it, and USAGE ON ALL "
+                + "SEQUENCES and on the schema."
+        )
+    }
+
+    /// - Parameter seconds: how long nothing was answered.
+    init(silentServer server: String, seconds: Int64) {
+        self.init(
+            message: "PostgreSQL at \(server) answered nothing for \(seconds) s. See that the server runs and can be "
+                + "reached."
+        )
+    }
+}

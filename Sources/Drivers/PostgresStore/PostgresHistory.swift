@@ -1,0 +1,180 @@
+package import Bytes
+package import DeviceEngine
+package import History
+package import LaunchPolicy
+package import PostgreSQL
+
+/// What happened to devices and pushes, as the transactions of all gateways have written it to `EventTables`.
+///
+/// It has one user at a time, on any thread, who waits for every answer. A connection that was lost is made anew with
+/// the next question.
+package final class PostgresHistory: HistorySource {
+    /// Rows that are read at a time: of most devices that is all there is.
+    private static let rowsPerPage: Int64 = 64
+    /// How long an answer is waited for, in milliseconds: nobody who asks why a device was not woken waits longer.
+    private static let answerMilliseconds: Int64 = 10_000
+    /// The most rows that one piece of tidying deletes.
+    private static let deletedMax: Int64 = 5_000
+
+    private let address: PostgresAddress
+    private var limits: HistoryLimits
+    private var client: PostgresClient?
+    private var failure: StoreError?
+
+    /// - Parameters:
+    ///   - address: where the database is.
+    ///   - limits: how old events may become, and how much room they may take.
+    package init(_ address: PostgresAddress, limits: HistoryLimits) {
+        self.address = address
+        self.limits = limits
+    }
+
+    /// Keeps to other bounds from now on.
+    package func setLimits(_ limits: HistoryLimits) { self.limits = limits }
+
+    package func takeFailure() -> StoreError? {
+        defer { self.failure = nil }
+        return self.failure
+    }
+
+    package func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool) {
+        var last = Int64.max
+        while true {
+            var parameters = PostgresParameters()
+            parameters.append(Int64(bitPattern: device))
+            parameters.append(last)
+            parameters.append(latest.milliseconds)
+            parameters.append(Self.rowsPerPage)
+            guard let rows = self.query(Self.newestFirst, parameters) else { return }
+            for row in 0..<rows.count {
+                last = rows.int64(row, 0)
+                for event in Self.events(rows.bytes(row, 1)).reversed() where event.at <= latest {
+                    guard body(event) else { return }
+                }
+            }
+            guard rows.count == Self.rowsPerPage else { return }
+        }
+    }
+
+    package func push(_ apnsID: APNsID) -> [HistoryEvent] {
+        var parameters = PostgresParameters()
+        parameters.append(uuid: (apnsID.first.byteSwapped, apnsID.second.byteSwapped))
+        parameters.append(Int64(HistoryFile.pushEventsMax))
+        guard let rows = self.query(Self.wayOfPush, parameters) else { return [] }
+        var events: [HistoryEvent] = []
+        for row in 0..<rows.count {
+            events += Self.events(rows.bytes(row, 0)).filter { !$0.isNamePart && $0.names(apnsID) }
+        }
+        let ordered = events.enumerated().sorted {
+            ($0.element.at, $0.offset) < ($1.element.at, $1.offset)
+        }
+        return ordered.suffix(HistoryFile.pushEventsMax).map(\.element)
+    }
+
+    /// Deletes one piece of what is too old, or of the oldest when all takes too much room. Several gateways may do so
+    /// at a time, each another piece.
+    ///
+    /// - Returns: whether there may be more to delete.
+    package func tidy() -> Bool {
+        var parameters = PostgresParameters()
+        parameters.append(self.limits.ageMillisecondsMax)
+        parameters.append(Self.deletedMax)
+        var deleted = self.query(Self.deleteOldEvents, parameters)?.affectedCount ?? 0
+        deleted += self.query(Self.deleteOldPushes, parameters)?.affectedCount ?? 0
+        if deleted == 0, let rows = self.query(Self.bytes, PostgresParameters()), rows.count == 1,
+            rows.int64(0, 0) > Int64(self.limits.bytesMax)
+        {
+            var most = PostgresParameters()
+            most.append(Self.deletedMax)
+            deleted = self.query(Self.deleteOldest, most)?.affectedCount ?? 0
+            if deleted > 0 { _ = self.query(Self.deletePushesOfNothing, PostgresParameters()) }
+        }
+        // What could not be done is tried again later, and nobody waits for it.
+        if self.takeFailure() != nil { return false }
+        return deleted > 0
+    }
+
+    private func query(_ sql: String, _ parameters: borrowing PostgresParameters) -> PostgresRows? {
+        let wasConnected = self.client != nil
+        do throws(PostgresError) {
+            do throws(PostgresError) {
+                return try self.connected().query(sql, parameters)
+            } catch {
+                // The connection stood unused while the server was replaced: nobody need hear of that.
+                guard wasConnected, error.kind == .connectionLost else { throw error }
+                self.client = nil
+                return try self.connected().query(sql, parameters)
+            }
+        } catch {
+            self.client = nil
+            self.failure = StoreError(message: error.description)
+            return nil
+        }
+    }
+
+    private func connected() throws(PostgresError) -> PostgresClient {
+        if let client = self.client { return client }
+        let client = try PostgresClient(
+            self.address,
+            application: "wakegate history",
+            answerMilliseconds: Self.answerMilliseconds
+        )
+        self.client = client
+        return client
+    }
+
+    /// The events of one row; those that cannot be read are left out.
+    private static func events(_ body: ByteView) -> [HistoryEvent] {
+        var events: [HistoryEvent] = []
+        do throws(EventRecord.Fault) {
+            try EventRecord(body).read { events.append($0) }
+        } catch { return events }
+        return events
+    }
+}
+
+// MARK: - Statements
+
+extension PostgresHistory {
+    /// One device's rows have the order of their transactions, as each locks the device's row.
+    private static let newestFirst = """
+        SELECT id, body FROM wakegate.event WHERE device = $1::bigint AND id < $2::bigint AND at <= $3::bigint
+        ORDER BY id DESC LIMIT $4::bigint
+        """
+
+    /// What happened to a push's devices from its arrival on; it had gone before as many rows were written behind it.
+    private static let wayOfPush = """
+        SELECT e.body
+        FROM (SELECT device, min(at) AS at FROM wakegate.push WHERE apns = $1::uuid GROUP BY device) p
+        CROSS JOIN LATERAL (
+            SELECT id, body FROM wakegate.event WHERE device = p.device AND at >= p.at ORDER BY id LIMIT $2::bigint
+        ) e ORDER BY e.id
+        """
+
+    private static let deleteOldEvents = """
+        DELETE FROM wakegate.event WHERE ctid IN (
+            SELECT ctid FROM wakegate.event
+            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
+            LIMIT $2::bigint FOR UPDATE SKIP LOCKED)
+        """
+
+    private static let deleteOldPushes = """
+        DELETE FROM wakegate.push WHERE ctid IN (
+            SELECT ctid FROM wakegate.push
+            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
+            LIMIT $2::bigint FOR UPDATE SKIP LOCKED)
+        """
+
+    private static let deleteOldest = """
+        DELETE FROM wakegate.event WHERE ctid IN (
+            SELECT ctid FROM wakegate.event ORDER BY at LIMIT $1::bigint FOR UPDATE SKIP LOCKED)
+        """
+
+    private static let deletePushesOfNothing = """
+        DELETE FROM wakegate.push WHERE at < (SELECT min(at) FROM wakegate.event)
+        """
+
+    private static let bytes = """
+        SELECT pg_total_relation_size('wakegate.event') + pg_total_relation_size('wakegate.push')
+        """
+}

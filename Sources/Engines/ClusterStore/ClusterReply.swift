@@ -1,0 +1,108 @@
+package import Bytes
+package import DeviceEngine
+package import LaunchPolicy
+
+/// What a shared store answers, or tells unasked.
+package enum ClusterReply {
+    /// The store is attached under a new number: wakes that were held under another are lost.
+    case attached(Attachment)
+    /// The store is no longer attached: nothing commits until it is attached again, which it tries by itself.
+    ///
+    /// - Parameter error: why, with the server and the remedy.
+    case detached(StoreError)
+    case loaded(TransactionNumber, LoadedDevices)
+    /// The commit is durable.
+    ///
+    /// - Parameter endedElsewhere: the wakes that it ended whose holder is another gateway.
+    case committed(TransactionNumber, endedElsewhere: [HeldElsewhere])
+    case failed(TransactionNumber, ClusterFailure)
+    case counts(TransactionNumber, ClusterCounts)
+    /// Every topic there is, by number: after `addTopics`, and when another gateway has made one.
+    case topics([String])
+    case view(ClusterView)
+    case told(ClusterNotice)
+    /// What is kept under a name is this: kept by this gateway, or by another one.
+    case value(name: String, [UInt8])
+}
+
+/// A wake that another gateway holds.
+package struct HeldElsewhere: Hashable, Sendable {
+    package let wake: WakeID
+    package let holder: GatewayNumber
+
+    package init(wake: WakeID, holder: GatewayNumber) {
+        self.wake = wake
+        self.holder = holder
+    }
+}
+
+/// What a gateway begins with under a new number.
+package struct Attachment {
+    package let number: GatewayNumber
+    /// Every topic, by number.
+    package let topics: [String]
+    /// What all gateways share under names.
+    package let values: [String: [UInt8]]
+    /// Policy time, and the primary's clock in milliseconds since 1970.
+    package let now: Instant
+    package let wall: Int64
+
+    package init(number: GatewayNumber, topics: [String], values: [String: [UInt8]], now: Instant, wall: Int64) {
+        self.number = number
+        self.topics = topics
+        self.values = values
+        self.now = now
+        self.wall = wall
+    }
+}
+
+/// Why a transaction has changed nothing.
+package enum ClusterFailure: Error {
+    /// Somebody else was faster, or two waited for one another: the same again, from its beginning, may succeed.
+    case conflict
+    /// The database does not take it: its answer is a refusal. What is tried again later may succeed.
+    case refused(StoreError)
+}
+
+/// The rows that a transaction has read.
+package struct LoadedDevices {
+    /// Policy time, which never goes back from one transaction that saw a row to the next.
+    package let now: Instant
+    /// The primary's clock, in milliseconds since 1970.
+    package let wall: Int64
+    package var devices: [SharedDevice]
+    /// There may be more of what was selected.
+    package var hasMore: Bool
+    /// Of a selection of wakes of a gateway: those of its wakes in flight that these devices have. A device may have
+    /// wakes of other gateways besides.
+    package var heldWakes: [WakeID]
+
+    package init(
+        now: Instant,
+        wall: Int64,
+        devices: [SharedDevice],
+        hasMore: Bool,
+        heldWakes: [WakeID] = []
+    ) {
+        self.now = now
+        self.wall = wall
+        self.devices = devices
+        self.hasMore = hasMore
+        self.heldWakes = heldWakes
+    }
+}
+
+/// What is counted.
+package struct ClusterCounts {
+    package let total: Books
+    package let byTopic: [TopicIndex: Books]
+    /// Refused pushes as `Rejections` keeps them, the total under `RecordKey.everyTopic`, one for each gateway that
+    /// counted some.
+    package let rejections: [(topic: UInt32, content: [UInt8])]
+
+    package init(total: Books, byTopic: [TopicIndex: Books], rejections: [(topic: UInt32, content: [UInt8])]) {
+        self.total = total
+        self.byTopic = byTopic
+        self.rejections = rejections
+    }
+}

@@ -1,0 +1,104 @@
+import Bytes
+import ClusterStore
+import DeviceEngine
+import LaunchPolicy
+import WakeDispatch
+
+/// A transaction of a shared store, from what it is for to what it may let out once it is durable.
+final class ClusterTransaction {
+    /// What it does besides its commands, of which only `commands` has any.
+    enum Purpose {
+        case commands
+        /// What is due is done.
+        case due
+        /// Free slots are filled with what waits for them.
+        case claim(Claims.Shape)
+        /// The wakes of a dead gateway are lost.
+        case burial(GatewayNumber)
+        /// Streams hear of conditions that have changed, some of them through other gateways.
+        case conditions(changedElsewhere: [DeviceToken])
+        /// Wakes that streams hold are looked for: they may have ended elsewhere.
+        case heldWakes([WakeID])
+        /// Pushes that were refused are counted.
+        case refusals
+    }
+
+    /// How often the same is tried that others are faster with.
+    static let triesMax = 8
+
+    let purpose: Purpose
+    let commands: [QueuedCommand]
+    let plan: LoadPlan
+    /// What it lets out once it is durable.
+    let group: StepGroup
+    var number: TransactionNumber
+    var conflicts = 0
+    /// What it has done, until it is known whether that is durable.
+    var step = Step()
+
+    /// What one try of a transaction has done.
+    struct Step {
+        var streams = StreamChanges()
+        /// Wakes that were given to streams here, their devices and deadlines.
+        var launched: [(wake: WakeID, device: DeviceToken, deadline: Instant)] = []
+        var ended: [WakeID] = []
+        /// Topics of which wakes have ended.
+        var freed: Set<TopicIndex> = []
+        /// Topics of which something came to wait for a slot.
+        var ready: Set<TopicIndex> = []
+        /// Moments at which something will be due.
+        var due: [Instant] = []
+        /// Devices whose conditions are others than before, and their topics.
+        var conditions: [(device: DeviceToken, topic: TopicIndex)] = []
+        /// Pushes that were refused in this try.
+        var refused = Rejections()
+        /// The topics whose counts of refused pushes it writes.
+        var rejectionsWritten: [UInt32] = []
+        /// How many rows were read, and whether there may be more.
+        var rowCount = 0
+        var hasMore = false
+        /// All refused pushes of this gateway as they were counted then, of a transaction that stores them.
+        var rejections = Rejections()
+        /// When it was performed, in policy time.
+        var moment: Instant?
+        /// Wakes of a dead gateway were lost.
+        var hasLost = false
+        /// Wakes that were given in it, and have ended at other gateways before it was known to be durable.
+        var endedSince: [(wake: WakeID, reason: ExpirationReason?)] = []
+        /// When the commit was handed over, by the monotonic clock in microseconds.
+        var committedFrom: Int64 = 0
+        /// Whether the try was performed: effects lie in the group.
+        var isPerformed = false
+    }
+
+    /// Whether a worker says in it how a wake ended.
+    var hasReports: Bool {
+        self.commands.contains { command in
+            guard case .request(let request) = command.work, case .report = request.verb else { return false }
+            return true
+        }
+    }
+
+    /// Whether it is tried again after a conflict; what is due and what waits for slots others have seen to.
+    var isRepeated: Bool {
+        guard self.conflicts + 1 < Self.triesMax else { return false }
+        switch self.purpose {
+        case .commands, .burial, .conditions, .refusals: return true
+        case .due, .claim, .heldWakes: return false
+        }
+    }
+
+    init(
+        _ purpose: Purpose,
+        _ number: TransactionNumber,
+        commands: [QueuedCommand] = [],
+        plan: LoadPlan,
+        group: StepGroup
+    ) {
+        self.purpose = purpose
+        self.number = number
+        self.commands = commands
+        self.plan = plan
+        self.group = group
+    }
+}

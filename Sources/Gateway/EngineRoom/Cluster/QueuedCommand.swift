@@ -1,0 +1,22 @@
+import Bytes
+import WakeDispatch
+
+/// Something that is to be done with the row of one device, and its place in the order in which all came.
+struct QueuedCommand {
+    enum Work {
+        /// A push; the bytes are its topic, collapse id, payload and trace.
+        case push(PushCommand, [UInt8])
+        case request(EngineRequest)
+        /// A wake is lost, as the stream that held it has ended.
+        case lose(WakeID)
+        /// A wake is lost, while the stream that holds it goes on.
+        case loseOn(StreamAddress, WakeID, takingBackAttempt: Bool)
+    }
+
+    /// From 1; one that came later has a higher one.
+    let number: UInt64
+    /// When a push left its loop, by the monotonic clock in microseconds; 0 for everything else.
+    let leftAt: Int64
+    let row: RequestedRow
+    let work: Work
+}

@@ -1,0 +1,135 @@
+import Answers
+import Bytes
+import ClusterStore
+import DeviceEngine
+import WakeDispatch
+
+/// What is answered from the counts of all gateways, and from the rows of all devices.
+extension SharedGatewayEngine {
+    /// Asks for a count, if somebody waits for one whose turn it is. What this gateway has refused is counted first.
+    func beginCount() {
+        guard self.questions.isReady(self.queue, boot: self.clock.boot) else { return }
+        if self.records.rejections.hasChanges, self.questions.needRefusals(self.queue, boot: self.clock.boot) {
+            self.areRefusalsDue = true
+            return
+        }
+        guard !self.areRefusalsOpen else { return }
+        let number = self.nextNumber()
+        var topics: [TopicIndex]? = []
+        for question in self.questions.begin(number, self.queue, boot: self.clock.boot) {
+            switch question.topics {
+            case .none: break
+            case .every: topics = nil
+            case .one(let name):
+                guard let topic = name.withByteView({ self.engine.findTopic($0) }) else { continue }
+                topics?.append(topic)
+            }
+        }
+        self.store.submit(.count(number, topics: topics))
+    }
+
+    private var areRefusalsOpen: Bool {
+        self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
+    }
+
+    /// What all gateways have counted has come.
+    func counted(_ number: TransactionNumber, _ counts: ClusterCounts) {
+        guard let questions = self.questions.ended(number) else { return }
+        self.engine.show(counts.total, byTopic: counts.byTopic)
+        self.records.showRejections(counts.rejections)
+        for question in questions {
+            if let request = question.request { self.answer(request) } else { self.takeSample() }
+        }
+    }
+
+    /// Nothing is counted, for this cause.
+    func countFailed(_ questions: [ClusterQuestions.Question], _ failure: StoreFailure) {
+        for question in questions {
+            guard let request = question.request else { continue }
+            self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
+        }
+    }
+
+    /// Performs a request that needs no row, with its list if it has one.
+    private func answer(_ request: EngineRequest) {
+        self.requests.perform(request, self.workspace)
+        while self.requests.isLongListNext {
+            self.requests.writeNextLongList(self.workspace)
+            self.letOut()
+        }
+    }
+
+    // MARK: Lists of tasks
+
+    /// Reads the next piece of the list that is first.
+    ///
+    /// - Returns: false when none is to be read.
+    func beginListing() -> Bool {
+        guard let listing = self.listings.first, listing.number == nil,
+            self.queue.hasEnded(upTo: listing.behind) || self.clock.boot >= listing.until
+        else { return false }
+        var topic: TopicIndex?
+        if let name = listing.question.topic {
+            topic = name.withByteView { self.engine.findTopic($0) }
+            guard topic != nil else {
+                self.listings.removeFirst()
+                self.answer(listing.request)
+                return true
+            }
+        }
+        let number = self.nextNumber()
+        self.listings[0].number = number
+        self.store.submit(.load(number, listing.plan(topic)))
+        return true
+    }
+
+    /// A piece of a list has come.
+    ///
+    /// - Returns: false when it is of none.
+    func listed(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
+        guard let listing = self.listings.first, listing.number == number else { return false }
+        self.store.submit(.abandon(number))
+        do throws(StoreError) {
+            let request = listing.request
+            let devices = try self.inMemory(loaded.devices, loaded) {
+                self.workspace.devices(of: listing.question, for: request.caller)
+            }
+            guard self.listings[0].take(loaded, devices) else { return true }
+            let rows = self.listings.removeFirst().rows
+            try self.inMemory(rows, loaded) { self.answer(request) }
+        } catch {
+            if self.listings.first?.number == number { self.listings.removeFirst() }
+            self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
+        }
+        return true
+    }
+
+    /// A list cannot be read.
+    ///
+    /// - Returns: false when this is of none.
+    func listingFailed(_ number: TransactionNumber, _ error: StoreError) -> Bool {
+        guard let listing = self.listings.first, listing.number == number else { return false }
+        self.listings.removeFirst()
+        self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
+        return true
+    }
+
+    /// Has rows in memory for `body`, which changes nothing: what is due of them is done in memory alone.
+    private func inMemory<Result>(
+        _ rows: [SharedDevice],
+        _ loaded: LoadedDevices,
+        _ body: () -> Result
+    ) throws(StoreError) -> Result {
+        defer {
+            self.engine.evict()
+            self.dispatcher.forgetDevices()
+        }
+        for row in rows { _ = try self.engine.take(row) }
+        self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
+        for row in rows { if let device = self.engine.find(row.token) { _ = self.engine.catchUp(device) } }
+        let result = body()
+        var unheard: [HistoryEvent] = []
+        self.engine.takeEvents(into: &unheard)
+        return result
+    }
+}

@@ -1,0 +1,332 @@
+import Access
+import Bytes
+import ClusterStore
+import DeviceEngine
+import LaunchPolicy
+import Platform
+import WakeDispatch
+
+/// What the store says.
+extension SharedGatewayEngine {
+    /// - Returns: whether anything has come.
+    @discardableResult
+    func takeReplies() -> Bool {
+        var replies = self.replies
+        self.replies = []
+        replies.removeAll(keepingCapacity: true)
+        self.store.takeReplies(into: &replies)
+        for reply in replies { self.take(reply) }
+        let hasCome = !replies.isEmpty
+        self.replies = replies
+        self.attachIfOver()
+        return hasCome
+    }
+
+    private func take(_ reply: ClusterReply) {
+        switch reply {
+        case .attached(let attachment): self.attachment = attachment
+        case .detached(let error): self.detach(error)
+        case .loaded(let number, let loaded): self.loaded(number, loaded)
+        case .committed(let number, let elsewhere):
+            guard let transaction = self.open.removeValue(forKey: number) else { return }
+            self.done(transaction, endedElsewhere: elsewhere)
+        case .failed(let number, let failure): self.failed(number, failure)
+        case .counts(let number, let counts): self.counted(number, counts)
+        case .topics(let names): self.topics(names)
+        case .view(let view): self.viewed(view)
+        case .told(let notice): self.told(notice)
+        case .value(let name, let content): self.kept(name, content)
+        }
+    }
+
+    // MARK: Attachment
+
+    /// Goes on under another number, once every transaction of the one before has ended.
+    private func attachIfOver() {
+        guard let attachment = self.attachment, self.open.isEmpty, self.orphans.isEmpty else { return }
+        self.attachment = nil
+        if self.members.number != nil { self.beginAnew() }
+        self.clock.heard(attachment.now, wall: attachment.wall)
+        self.stage.offset = self.clock.offset
+        do throws(StoreError) {
+            if attachment.values[SharedValues.workersAsked] != nil, case .notAsked(let folder) = self.workers {
+                throw StoredGateway.workersWereAsked(folder)
+            }
+            try self.engine.appendTopics(attachment.topics)
+        } catch {
+            return self.unattached(error)
+        }
+        self.members.attached(attachment.number)
+        self.status = .attached
+        self.adopt(attachment)
+        self.onStatus(nil)
+    }
+
+    /// Whatever streams held under the number before is lost.
+    private func beginAnew() {
+        self.dispatcher.expireEveryWake()
+        self.letOut()
+        self.held.removeAll()
+        self.claims = Claims()
+        self.due = DueDriver()
+        self.losses = []
+        self.overdueWakes = []
+        self.records.rejections = self.records.rejections.since(self.rejectionsStored)
+        self.rejectionsStored = Rejections()
+    }
+
+    private func adopt(_ attachment: Attachment) {
+        for (name, content) in attachment.values { self.kept(name, content) }
+        if attachment.values[SharedValues.countingSince] == nil {
+            self.records.countingSince = attachment.wall
+            self.keep(SharedValues.countingSince, SharedValues.written(moment: attachment.wall))
+        }
+        if self.workers == .asked, attachment.values[SharedValues.workersAsked] == nil {
+            self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
+        }
+        self.beginPolicies()
+    }
+
+    private func kept(_ name: String, _ content: [UInt8]) {
+        switch name {
+        case SharedValues.policies:
+            if let policies = SharedValues.policies(content) { self.records.policies = policies }
+        case SharedValues.countingSince:
+            if let moment = SharedValues.moment(content) { self.records.countingSince = moment }
+        default: break
+        }
+    }
+
+    private func detach(_ error: StoreError) {
+        self.attachment = nil
+        self.unattached(error)
+    }
+
+    /// Nothing can be stored for now: everybody who waits for something that has not begun is refused.
+    private func unattached(_ error: StoreError) {
+        let failure = Self.failure(error, self.engine, self.dispatcher)
+        self.status = .unattached(failure)
+        self.remote.status = self.remote.status?.detached
+        let workspace = self.workspace
+        self.desk.refuse(self.queue.takeAll(), workspace)
+        let waiting = self.waitingForRoom + self.waitingForTopics
+        self.waitingForTopics = []
+        self.waitingForRoom = []
+        for transaction in waiting { self.refuse(transaction, error) }
+        for request in self.subscriptions { self.stage.answer(request.reply, .refused(failure.refusal(error))) }
+        self.subscriptions = []
+        self.countFailed(self.questions.takeAll(), failure)
+        for listing in self.listings { self.stage.answer(listing.request.reply, .refused(failure.refusal(error))) }
+        self.orphans.formUnion(self.listings.compactMap(\.number))
+        self.listings = []
+        self.conditionsChanged = []
+        self.areRefusalsDue = false
+        self.onStatus(error)
+    }
+
+    // MARK: Transactions
+
+    private func loaded(_ number: TransactionNumber, _ loaded: LoadedDevices) {
+        self.clock.heard(loaded.now, wall: loaded.wall)
+        self.orphans.remove(number)
+        guard !self.listed(number, loaded) else { return }
+        guard let transaction = self.open[number] else { return self.store.submit(.abandon(number)) }
+        guard case .attached = self.status else {
+            self.store.submit(.abandon(number))
+            self.open[number] = nil
+            return self.refuse(transaction, self.failureError)
+        }
+        let performed = self.desk.perform(
+            transaction,
+            loaded,
+            self.workspace,
+            deviceCount: self.members.deviceCount,
+            self.configuration
+        )
+        switch performed {
+        case .unchanged:
+            self.store.submit(.abandon(number))
+            self.open[number] = nil
+            self.done(transaction, endedElsewhere: [], at: loaded.now)
+        case .changed(let writes):
+            transaction.step.moment = loaded.now
+            transaction.step.committedFrom = SystemClock.monotonicMicroseconds
+            for wake in transaction.step.launched {
+                self.held.insert(wake.wake, of: wake.device, deadline: wake.deadline)
+            }
+            self.store.submit(.commit(number, writes))
+        case .needsTopics(let names):
+            self.store.submit(.abandon(number))
+            self.open[number] = nil
+            self.waitingForTopics.append(transaction)
+            self.store.submit(.addTopics(names))
+        case .unreadable(let error):
+            self.store.submit(.abandon(number))
+            self.open[number] = nil
+            self.refuse(transaction, error)
+        }
+    }
+
+    private var failureError: StoreError {
+        guard case .unattached(let failure) = self.status else {
+            return StoreError(message: "The database does not take it.")
+        }
+        return failure.error
+    }
+
+    /// What a transaction has done is durable, or it has changed nothing.
+    private func done(
+        _ transaction: ClusterTransaction,
+        endedElsewhere: [HeldElsewhere],
+        at moment: Instant? = nil
+    ) {
+        let step = transaction.step
+        self.letOut(transaction)
+        self.dispatcher.committed(step.streams)
+        self.letOut()
+        for wake in step.ended { self.held.remove(wake) }
+        for topic in step.ready { self.claims.heard(topic) }
+        for topic in step.freed { self.claims.slotsFreed(topic) }
+        // A late answer ends nothing, and may have its stream take wakes again.
+        if step.ended.isEmpty, transaction.hasReports { self.claims.lookAgain() }
+        for moment in step.due { self.due.note(moment) }
+        for (wake, reason) in step.endedSince { self.endedElsewhere(wake, reason) }
+        if case .refusals = transaction.purpose { self.rejectionsStored = step.rejections }
+        self.tell(step, endedElsewhere)
+        self.ended(transaction, at: moment ?? step.moment)
+    }
+
+    private func failed(_ number: TransactionNumber, _ failure: ClusterFailure) {
+        self.orphans.remove(number)
+        let error: StoreError
+        switch failure {
+        case .conflict: error = StoreError(message: "Others were faster with the same devices, time and again.")
+        case .refused(let cause): error = cause
+        }
+        if let questions = self.questions.ended(number) {
+            return self.countFailed(questions, Self.failure(error, self.engine, self.dispatcher))
+        }
+        guard !self.listingFailed(number, error), let transaction = self.open.removeValue(forKey: number) else {
+            return
+        }
+        for wake in transaction.step.launched { self.held.remove(wake.wake) }
+        let lost = self.desk.undo(transaction)
+        defer { for wake in lost { self.lose(wake) } }
+        guard case .conflict = failure, transaction.isRepeated, self.isAttached else {
+            return self.refuse(transaction, error)
+        }
+        transaction.conflicts += 1
+        self.beginAgain(transaction)
+    }
+
+    /// A transaction has come to nothing: everybody who waits for it is refused.
+    private func refuse(_ transaction: ClusterTransaction, _ error: StoreError) {
+        let workspace = Workspace(
+            engine: self.engine,
+            dispatcher: self.dispatcher,
+            offset: self.clock.offset,
+            failure: Self.failure(error, self.engine, self.dispatcher),
+            remote: self.remote
+        )
+        self.desk.refuse(transaction.commands, workspace)
+        for command in transaction.commands where self.isAttached {
+            switch command.work {
+            case .lose, .loseOn: self.losses.append((command.work, command.row))
+            case .push, .request: break
+            }
+        }
+        self.ended(transaction, at: nil)
+    }
+
+    /// A transaction has ended, with what it was to do at `moment`, or without.
+    private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
+        let step = transaction.step
+        switch transaction.purpose {
+        case .commands, .conditions, .heldWakes, .refusals: break
+        case .due: self.due.ended(at: moment, hasMore: step.hasMore && step.rowCount > 0)
+        case .claim(let shape):
+            if moment == nil {
+                self.claims.failed(shape)
+            } else {
+                self.claims.ended(shape, again: step.hasMore && !step.launched.isEmpty)
+            }
+        case .burial(let number):
+            let isOver = moment != nil && step.rowCount == 0
+            if isOver { self.store.submit(.bury(number)) }
+            self.members.buried(number, hasMore: moment != nil && step.rowCount > 0 && step.hasLost)
+        }
+        self.queue.ended(transaction.commands)
+        self.giveBack(transaction.group)
+    }
+
+    // MARK: Other gateways
+
+    /// Tells others what concerns them of a transaction that is durable.
+    private func tell(_ step: ClusterTransaction.Step, _ endedElsewhere: [HeldElsewhere]) {
+        var notices: [ClusterNotice] = []
+        for topic in step.ready.sorted(by: { $0.rawValue < $1.rawValue }) where self.remote.hasStreams(topic) {
+            notices.append(.ready(topic))
+        }
+        for (device, topic) in step.conditions where self.remote.hearsConditions(topic) {
+            notices.append(.conditions(device, topic))
+        }
+        if !endedElsewhere.isEmpty {
+            let reasons = Dictionary(step.streams.endedElsewhere.map { ($0.wake, $0.reason) }) { first, _ in first }
+            for ended in endedElsewhere where ended.holder != self.members.number {
+                notices.append(.ended(holder: ended.holder, ended.wake, reason: reasons[ended.wake] ?? nil))
+            }
+        }
+        if !notices.isEmpty { self.store.submit(.tell(notices)) }
+    }
+
+    private func told(_ notice: ClusterNotice) {
+        switch notice {
+        case .ready(let topic): self.claims.heard(topic)
+        case .ended(let holder, let wake, let reason):
+            guard holder == self.members.number else { return }
+            // The delivery of a wake that was given just now comes first, and may not be let out yet.
+            if let giver = self.open.values.first(where: { $0.step.launched.contains { $0.wake == wake } }) {
+                giver.step.endedSince.append((wake, reason))
+            } else {
+                self.endedElsewhere(wake, reason)
+            }
+        case .conditions(let device, let topic):
+            if self.isAttached, self.dispatcher.hearsConditions(topic) { self.conditionsMayDiffer(device) }
+        }
+    }
+
+    /// Streams here are to hear of a device's conditions; of more than may wait the last are not heard.
+    private func conditionsMayDiffer(_ device: DeviceToken) {
+        guard self.conditionsChanged.count < 16 * Claims.countMax, !self.conditionsChanged.contains(device) else {
+            return
+        }
+        self.conditionsChanged.append(device)
+    }
+
+    private func endedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
+        self.dispatcher.wakeEndedElsewhere(wake, reason)
+        self.held.remove(wake)
+        self.claims.lookAgain()
+    }
+
+    private func viewed(_ view: ClusterView) {
+        self.clock.heard(view.now, wall: view.wall)
+        let unlike = self.members.unlike
+        self.members.viewed(view, self.remote)
+        for (topic, _) in view.ready { self.claims.heard(topic) }
+        if let moment = view.nextDue { self.due.note(moment) }
+        if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }
+    }
+
+    private func topics(_ names: [String]) {
+        do throws(StoreError) { try self.engine.appendTopics(names) } catch { return self.unattached(error) }
+        self.waitingForRoom += self.waitingForTopics
+        self.waitingForTopics = []
+        let requests = self.subscriptions
+        self.subscriptions = []
+        for request in requests {
+            guard case .topic(let name) = request.needs else { continue }
+            self.subscribe(request, name)
+        }
+    }
+}

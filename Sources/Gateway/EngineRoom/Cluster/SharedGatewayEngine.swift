@@ -1,0 +1,344 @@
+package import Access
+package import Bytes
+package import ClusterStore
+package import DeviceEngine
+import LaunchPolicy
+import Platform
+import Settings
+import WakeDispatch
+
+/// The engine of a gateway that shares its store with others: devices are rows there, and here in memory only while a
+/// transaction is performed on them.
+///
+/// A step takes what the store has answered, queues what has come, and begins as many transactions as may be open: of
+/// commands, of what is due, of claims for free slots. Each is performed by the desks of the embedded engine, in one
+/// call, when its rows have come; what it has to tell is let out when it is durable. The engine waits for nothing.
+package final class SharedGatewayEngine: GatewayEngine {
+    /// How long a stop waits for what is not durable yet, in milliseconds.
+    private static let finishMax: Int64 = 5000
+    /// How often a step looks for replies before others have their turn.
+    private static let turnsMax = 64
+
+    /// Whether transactions can be begun.
+    enum Status {
+        case attached
+        /// Not, for this cause.
+        case unattached(StoreFailure)
+    }
+
+    let store: any ClusterStore
+    let desk: TransactionDesk
+    let stage: EffectStage
+    let outlet: GroupOutlet
+    let records: GatewayRecords
+    let pushes: PushDesk
+    let requests: RequestDesk
+    let remote: RemoteWorkers
+    let workers: WorkersAsked
+    private let limits: LimitCounts
+    private let sampler: LiveSampler
+    private let live: LiveDesk
+    private let world: EngineWorld
+    private let times: SharedCommitTimes
+    private let waitForStore: @Sendable (Int64) -> Void
+    /// Called with why nothing can be stored for now, and with nil when it can again.
+    let onStatus: @Sendable (StoreError?) -> Void
+    /// Called with the keys that gateways do not have alike, when they are others than before.
+    let onUnlike: @Sendable ([String]) -> Void
+
+    var configuration: EngineConfiguration
+    var clock: ClusterClock
+    var status: Status
+    /// A number that was given while transactions of the one before were open.
+    var attachment: Attachment?
+    var queue = CommandQueue()
+    var claims = Claims()
+    var due = DueDriver()
+    var members: Membership
+    var held = HeldWakes()
+    var questions = ClusterQuestions()
+    var listings: [TaskListing] = []
+    /// Transactions that have begun and not ended.
+    var open: [TransactionNumber: ClusterTransaction] = [:]
+    /// Transactions that wait for topics, those whose topics are there and that wait for room, and streams that wait
+    /// for topics.
+    var waitingForTopics: [ClusterTransaction] = []
+    var waitingForRoom: [ClusterTransaction] = []
+    /// Pieces of lists that nobody waits for any more, and that the store has not answered yet.
+    var orphans: Set<TransactionNumber> = []
+    var subscriptions: [EngineRequest] = []
+    /// Wakes that are to be lost, which failed; they are tried again each second.
+    var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
+    /// Devices whose conditions others have changed, which streams here are to hear of.
+    var conditionsChanged: [DeviceToken] = []
+    var overdueWakes: [WakeID] = []
+    /// Pushes that were refused before they got here, and are not counted yet.
+    var rejected: [RejectedPush] = []
+    var areRefusalsDue = false
+    /// The refused pushes of this gateway as they were stored last.
+    var rejectionsStored = Rejections()
+    /// Whether commands go before everything else, the next time a transaction may begin.
+    var isTurnOfCommands = true
+    var replies: [ClusterReply] = []
+    private var lastNumber: UInt64 = 0
+    private var spareGroups: [StepGroup] = []
+    /// When the next second begins, in milliseconds since the machine started.
+    private var tickAt: Int64
+
+    /// An engine that takes nothing until its store is attached.
+    ///
+    /// - `historyKey`: makes the numbers by which events name devices; all gateways have the same.
+    /// - `workers`: whether workers are asked who they are.
+    /// - `report`: what it says of itself to the others, but for its workers and what must be equal in all.
+    /// - `world`: its clocks, and chance.
+    /// - `store`: rings the engine's thread when it has replies.
+    /// - `waitForStore`: waits until the store has rung, for so many milliseconds at most: when a stop waits for what
+    ///   is not durable yet.
+    /// - `outlet`: where it leaves what it has for the loops, and where the history is asked.
+    /// - `onStatus`: called with why nothing can be stored for now, and with nil when it can again.
+    /// - `onUnlike`: called with the keys that gateways do not have alike, when they are others than before.
+    package init(
+        configuration: EngineConfiguration,
+        historyKey: HashKey,
+        workers: WorkersAsked = .unrecorded,
+        report: GatewayReport,
+        world: EngineWorld = .system,
+        wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
+        store: any ClusterStore,
+        waitForStore: @escaping @Sendable (Int64) -> Void,
+        outlet: GroupOutlet,
+        meter: LimitMeter = LimitMeter(),
+        live: LiveDesk = LiveDesk(),
+        limitWatch: LimitWatch = LimitWatch(),
+        onStatus: @escaping @Sendable (StoreError?) -> Void = { _ in },
+        onUnlike: @escaping @Sendable ([String]) -> Void = { _ in }
+    ) {
+        let clock = ClusterClock(world)
+        let engine = EmbeddedEngine(
+            configuration: configuration,
+            now: clock.now,
+            historyKey: historyKey,
+            random: world.makeRandom()
+        )
+        engine.share()
+        let stage = EffectStage(group: outlet.makeGroup(), offset: clock.offset)
+        let dispatcher = Dispatcher(engine: engine, output: stage, wakeBytesPerStreamMax: wakeBytesPerStreamMax)
+        let remote = RemoteWorkers()
+        dispatcher.share { remote.hasFreeSlot($0) }
+        let records = GatewayRecords(countingSince: world.wall())
+        let limits = LimitCounts(meter, limitWatch)
+        let times = SharedCommitTimes()
+        self.store = store
+        self.stage = stage
+        self.outlet = outlet
+        self.records = records
+        self.limits = limits
+        self.times = times
+        self.remote = remote
+        self.workers = workers
+        self.pushes = PushDesk(records, limits)
+        self.requests = RequestDesk(stage, records, limits, commitTimes: { times.value })
+        self.desk = TransactionDesk(engine, dispatcher, stage, self.pushes, self.requests, records)
+        self.sampler = LiveSampler(live, records, limits)
+        self.live = live
+        self.world = world
+        self.waitForStore = waitForStore
+        self.onStatus = onStatus
+        self.onUnlike = onUnlike
+        self.configuration = configuration
+        self.clock = clock
+        self.members = Membership(report)
+        self.members.configured(configuration)
+        self.tickAt = clock.boot
+        self.status = .unattached(
+            Self.failure(StoreError(message: "The database has not been reached yet."), engine, dispatcher)
+        )
+    }
+
+    var engine: EmbeddedEngine { self.desk.engine }
+    var dispatcher: Dispatcher { self.desk.dispatcher }
+
+    /// What the desks work on. Devices are there in a transaction alone.
+    var workspace: Workspace {
+        var failure: StoreFailure?
+        if case .unattached(let cause) = self.status { failure = cause }
+        return Workspace(
+            engine: self.engine,
+            dispatcher: self.dispatcher,
+            offset: self.clock.offset,
+            failure: failure,
+            remote: self.remote
+        )
+    }
+
+    var isAttached: Bool {
+        if case .attached = self.status { true } else { false }
+    }
+
+    /// Nothing waits, and nothing is under way, but for what each second brings.
+    package var isIdle: Bool {
+        self.queue.count == 0 && self.open.isEmpty && self.waitingForTopics.isEmpty && self.waitingForRoom.isEmpty
+            && self.subscriptions.isEmpty && self.questions.isEmpty && self.listings.isEmpty
+            && self.conditionsChanged.isEmpty
+            && self.rejected.isEmpty && !self.areRefusalsDue
+    }
+
+    static func failure(_ error: StoreError, _ engine: EmbeddedEngine, _ dispatcher: Dispatcher) -> StoreFailure {
+        StoreFailure(
+            error: error,
+            workers: WorkersAtFailure(dispatcher, engine),
+            durableError: error,
+            isPassing: true
+        )
+    }
+}
+
+// MARK: - Steps
+
+extension SharedGatewayEngine {
+    package func step(_ batch: CommandBatch) -> Int64 {
+        self.clock.step()
+        self.stage.offset = self.clock.offset
+        self.takeReplies()
+        self.enqueue(batch)
+        self.tick()
+        let isDone = self.turn()
+        self.limits.look(self.clock.now, self.dispatcher)
+        self.letOut()
+        return isDone ? self.milliseconds : 0
+    }
+
+    package func finish() {
+        self.countRejected(all: true)
+        self.areRefusalsDue = self.isAttached && self.records.rejections.hasChanges
+        let end = self.world.monotonic() + Self.finishMax
+        // A clock that stands still must not keep a process from its end.
+        for _ in 0..<Self.finishMax where !self.isIdle && self.isAttached && self.world.monotonic() < end {
+            self.clock.step()
+            self.takeReplies()
+            _ = self.turn()
+            self.letOut()
+            if !self.isIdle { self.waitForStore(50) }
+        }
+        self.letOut()
+        self.store.stop()
+    }
+
+    /// Begins what may begin, and takes what is answered at once, until nothing more comes.
+    ///
+    /// - Returns: false when there is more than a step may.
+    private func turn() -> Bool {
+        for _ in 0..<Self.turnsMax {
+            self.countRejected()
+            self.beginTransactions()
+            guard self.takeReplies() else { return true }
+        }
+        return false
+    }
+
+    /// What each second brings.
+    private func tick() {
+        self.sample()
+        guard self.clock.boot >= self.tickAt else { return }
+        self.tickAt = self.clock.boot + 1000
+        guard self.isAttached else { return }
+        self.store.submit(
+            .report(
+                self.members.report(
+                    self.dispatcher,
+                    topicCount: self.engine.topicCount,
+                    isDraining: self.requests.isDraining
+                )
+            )
+        )
+        self.due.isForced = true
+        self.areRefusalsDue = self.areRefusalsDue || self.records.rejections.hasChanges
+        self.overdueWakes = self.held.overdue(at: self.clock.now, countMax: Claims.countMax)
+        let losses = self.losses
+        self.losses = []
+        for loss in losses { self.queue.append(loss.work, loss.row) }
+    }
+
+    /// Has the sample of this second taken, if it is due: once it is known what all gateways have counted.
+    private func sample() {
+        guard self.sampler.nextAt <= self.clock.now.milliseconds else { return }
+        guard self.isAttached else { return self.takeSample() }
+        guard !self.questions.hasSample else { return }
+        self.ask(nil, self.live.isWatched ? .every : .none)
+    }
+
+    func takeSample() {
+        self.sampler.look(
+            self.clock.now,
+            self.workspace,
+            self.requests,
+            loopCount: self.outlet.mailboxes.loops.count
+        )
+    }
+
+    /// How many milliseconds may pass until the next step, if nothing comes before.
+    private var milliseconds: Int64 {
+        let now = self.clock.now.milliseconds
+        var next = min(self.tickAt - self.clock.boot, 1000)
+        if self.isAttached, !self.due.isOpen, let moment = self.due.next { next = min(next, moment.milliseconds - now) }
+        if !self.questions.hasSample { next = min(next, self.sampler.nextAt - now) }
+        if let moment = self.questions.nextAt { next = min(next, moment - self.clock.boot) }
+        // What could not be done though it is its time waits for a reply of the store, which rings.
+        return next > 0 ? next : 1
+    }
+}
+
+// MARK: - Transactions
+
+extension SharedGatewayEngine {
+    /// Whether another transaction may be open.
+    var hasRoom: Bool {
+        self.open.count + self.orphans.count + self.listings.count { $0.number != nil } < self.store.transactionsMax
+    }
+
+    func nextNumber() -> TransactionNumber {
+        self.lastNumber += 1
+        return TransactionNumber(rawValue: self.lastNumber)
+    }
+
+    /// Begins a transaction: its rows are asked for.
+    func begin(_ purpose: ClusterTransaction.Purpose, commands: [QueuedCommand] = [], _ plan: LoadPlan = LoadPlan()) {
+        let group = self.spareGroups.popLast() ?? self.outlet.makeGroup()
+        let transaction = ClusterTransaction(
+            purpose,
+            self.nextNumber(),
+            commands: commands,
+            plan: plan,
+            group: group
+        )
+        self.open[transaction.number] = transaction
+        self.store.submit(.load(transaction.number, plan))
+    }
+
+    /// Begins a transaction again from its beginning.
+    func beginAgain(_ transaction: ClusterTransaction) {
+        transaction.number = self.nextNumber()
+        self.open[transaction.number] = transaction
+        self.store.submit(.load(transaction.number, transaction.plan))
+    }
+
+    /// Lets out what waits for no transaction.
+    func letOut() { self.outlet.release(self.stage.group) }
+
+    /// Lets out what a transaction has to tell, which is durable, or changes nothing.
+    func letOut(_ transaction: ClusterTransaction) {
+        if transaction.step.committedFrom > 0 {
+            let end = SystemClock.monotonicMicroseconds
+            self.times.value.committed(transaction.group.arrivals, from: transaction.step.committedFrom, to: end)
+        }
+        // A stream begins before its first wake.
+        self.letOut()
+        self.outlet.release(transaction.group)
+    }
+
+    /// A group that nobody uses any more.
+    func giveBack(_ group: StepGroup) {
+        group.discard()
+        if self.spareGroups.count < 64 { self.spareGroups.append(group) }
+    }
+}

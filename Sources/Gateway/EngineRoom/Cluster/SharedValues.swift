@@ -1,0 +1,34 @@
+import Bytes
+import DeviceEngine
+import LaunchPolicy
+
+/// The names under which gateways keep what all share, and how it is written.
+enum SharedValues {
+    /// Which launch policies were in force when: `PolicyVersions`.
+    static let policies = "policies"
+    /// There once workers were asked who they are.
+    static let workersAsked = "workersAsked"
+    /// When the counters began, in milliseconds since 1970: 8 bytes, little-endian.
+    static let countingSince = "countingSince"
+
+    static func written(_ policies: PolicyVersions) -> [UInt8] {
+        var buffer = ByteBuffer()
+        policies.store(to: &buffer)
+        return buffer.view.array
+    }
+
+    static func policies(_ content: [UInt8]) -> PolicyVersions? {
+        content.withByteView { PolicyVersions(stored: $0) }
+    }
+
+    static func written(moment: Int64) -> [UInt8] {
+        var buffer = ByteBuffer()
+        buffer.append(memoryOf: moment.littleEndian)
+        return buffer.view.array
+    }
+
+    static func moment(_ content: [UInt8]) -> Int64? {
+        guard content.count == 8 else { return nil }
+        return content.withByteView { Int64(littleEndian: $0.load(Int64.self, at: 0)) }
+    }
+}

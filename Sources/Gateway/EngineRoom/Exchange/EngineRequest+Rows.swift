@@ -1,0 +1,61 @@
+import Bytes
+import DeviceEngine
+
+/// The row of a shared store that a request is about.
+enum RequestedRow: Hashable, Sendable {
+    case device(DeviceToken)
+    /// The device of a wake.
+    case wake(WakeID)
+}
+
+/// What a request needs, so that it can be performed on rows of a shared store.
+enum RequestNeeds {
+    /// Nothing but what this gateway knows by itself.
+    case nothing
+    /// A topic of this name, to be made where there is none; nothing else.
+    case topic([UInt8])
+    case row(RequestedRow)
+    /// What all gateways have counted: of all topics, of one, or of all together alone.
+    case counts(CountedTopics)
+    /// The rows of all devices with tasks.
+    case tasks(TaskQuestion)
+}
+
+/// The topics of which counts are needed, besides those of all together.
+enum CountedTopics {
+    case none, every
+    case one([UInt8])
+}
+
+extension EngineRequest {
+    /// Whether streams may have to hear of other conditions of a device.
+    var mayChangeConditions: Bool {
+        switch self.verb {
+        case .conditions, .register: true
+        case .subscribe, .report, .progress, .extend, .drainStream, .unregister, .submitTask, .cancelTask,
+            .transfersFinished, .listTasks, .tasks, .resources, .simulateTaskLaunch, .simulateTaskExpiration,
+            .simulateLaunch, .simulateExpiration, .explain, .devicePushes, .deviceEvents, .whatIf, .push,
+            .statistics, .topicStatistics, .topics, .readiness, .metrics:
+            false
+        }
+    }
+
+    var needs: RequestNeeds {
+        switch self.verb {
+        case .subscribe(let topic, _): .topic(topic)
+        case .drainStream, .resources, .push, .readiness: .nothing
+        case .report(let wake, _), .progress(let wake, _), .extend(let wake, _): .row(.wake(wake.rowName))
+        case .register(let token, _): .row(.device(token))
+        case .unregister(let device), .conditions(let device, _), .submitTask(let device, _),
+            .cancelTask(let device, _), .transfersFinished(let device, _), .listTasks(let device),
+            .simulateTaskLaunch(let device, _), .simulateTaskExpiration(let device, _),
+            .simulateLaunch(let device), .simulateExpiration(let device), .explain(let device),
+            .devicePushes(let device), .deviceEvents(let device, _), .whatIf(let device, _):
+            .row(.device(device.rowName))
+        case .tasks(let question): .tasks(question)
+        case .statistics: .counts(.none)
+        case .topicStatistics(let topic): .counts(.one(topic))
+        case .topics, .metrics: .counts(.every)
+        }
+    }
+}

@@ -1,0 +1,187 @@
+/// Where a database of PostgreSQL is, and how it is connected to, as a URI says it; a password is never part of it.
+///
+/// What the URI means is libpq's, which reads it again; what is read here is what a configuration can be faulty at
+/// before anybody connects.
+package struct DatabaseAddress: Hashable, Sendable {
+    /// What is wrong with a URI, in words that hold nothing of it but the names of parameters.
+    package struct Fault: Error, Hashable, Sendable {
+        package let problem: String
+        package let remedy: String
+
+        package init(problem: String, remedy: String) {
+            self.problem = problem
+            self.remedy = remedy
+        }
+    }
+
+    /// The beginnings of URIs that name a database.
+    package static let schemes = ["postgresql://", "postgres://"]
+    /// What the value of a key must be that takes one.
+    package static let requirement = "\"postgresql://HOST,HOST/DATABASE\""
+
+    /// The URI, as it was written.
+    package let text: String
+    /// The hosts, each a name, an address without brackets, or the folder of a socket; none when libpq is to know.
+    package let hosts: [String]
+    /// The parameters behind `?`, by their names.
+    private let parameters: [String: String]
+
+    /// - Throws: `Fault` when it is no URI of a database, holds a password, or asks for what a gateway cannot use.
+    package init(_ text: String) throws(Fault) {
+        guard let scheme = Self.schemes.first(where: { text.hasPrefix($0) }) else { throw .noURI }
+        let parts = text.dropFirst(scheme.count).split(
+            separator: "?",
+            maxSplits: 1,
+            omittingEmptySubsequences: false
+        )
+        let place = parts[0]
+        // Even where `/` or `@` stand in it unescaped, which libpq would read otherwise.
+        if let at = place.lastIndex(of: "@"), place[..<at].contains(":") { throw .password }
+        let parameters = try Self.parameters(parts.count > 1 ? parts[1] : "")
+        guard place.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .noURI }
+        let authority = place.prefix { $0 != "/" }
+        let listed = authority.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false).last ?? ""
+        var hosts: [String] = []
+        for host in listed.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let name = Self.host(host) else { throw .noURI }
+            hosts.append(name)
+        }
+        if hosts == [""] { hosts = [] }
+        for name in ["host", "hostaddr"] {
+            hosts += parameters[name]?.split(separator: ",").map { String($0) } ?? []
+        }
+        self.text = text
+        self.hosts = hosts
+        self.parameters = parameters
+    }
+
+    /// Whether everybody who could answer is this machine, as far as the URI says it: over a socket file, or over
+    /// loopback. A service's hosts stand in a file that is not read here.
+    package var isLocal: Bool {
+        self.parameters["service"] == nil && self.hosts.allSatisfy { Self.isLocal($0) }
+    }
+
+    /// The value of a parameter of the URI; nil when it has none of that name.
+    package subscript(parameter: String) -> String? { self.parameters[parameter] }
+
+    /// What libpq connects with: the URI, and what it does not say itself and a gateway needs.
+    ///
+    /// - Parameter isInsecure: servers on other machines need not prove who they are.
+    package func connectionString(isInsecure: Bool) -> String {
+        var added: [String] = []
+        // Without hosts PGHOST may name some; where none is named it is a socket file, of which libpq asks no proof.
+        let isCertain = self.isLocal && !self.hosts.isEmpty
+        if !isCertain, !isInsecure, self["sslmode"] == nil { added.append("sslmode=verify-full") }
+        if self["target_session_attrs"] == nil { added.append("target_session_attrs=read-write") }
+        if self["application_name"] == nil { added.append("fallback_application_name=wakegate") }
+        guard !added.isEmpty else { return self.text }
+        let separator = !self.text.contains("?") ? "?" : self.text.hasSuffix("?") || self.text.hasSuffix("&") ? "" : "&"
+        return self.text + separator + added.joined(separator: "&")
+    }
+}
+
+extension DatabaseAddress {
+    /// What libpq 15 takes behind `?`, but for what would put a password there and what makes no ordinary session.
+    private static let known: Set<String> = [
+        "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname",
+        "fallback_application_name", "gssencmode", "gsslib", "host", "hostaddr", "keepalives", "keepalives_count",
+        "keepalives_idle", "keepalives_interval", "krbsrvname", "load_balance_hosts", "options", "passfile", "port",
+        "require_auth", "requirepeer", "service", "ssl_max_protocol_version", "ssl_min_protocol_version", "sslcert",
+        "sslcertmode", "sslcompression", "sslcrl", "sslcrldir", "sslkey", "sslmode", "sslrootcert", "sslsni",
+        "target_session_attrs", "tcp_user_timeout", "user",
+    ]
+
+    /// The kinds of session that lead to a server that takes what is written.
+    private static let writableSessions: Set<String> = ["primary", "read-write"]
+
+    private static func parameters(_ text: Substring) throws(Fault) -> [String: String] {
+        var parameters: [String: String] = [:]
+        for pair in text.split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = String(parts[0])
+            if name == "password" || name == "sslpassword" { throw .password }
+            guard parts.count == 2, let value = Self.decoded(parts[1]) else { throw .noURI }
+            guard Self.known.contains(name) else { throw .unknown(name) }
+            parameters[name] = value
+        }
+        if let session = parameters["target_session_attrs"], !self.writableSessions.contains(session) {
+            throw .readOnlySession
+        }
+        return parameters
+    }
+
+    /// The host of `HOST`, `HOST:PORT` or `[IPv6]:PORT`; nil when it is neither.
+    private static func host(_ text: Substring) -> String? {
+        var rest = text
+        var host = text
+        if text.hasPrefix("[") {
+            guard let end = text.firstIndex(of: "]") else { return nil }
+            host = text[text.index(after: text.startIndex)..<end]
+            rest = text[text.index(after: end)...]
+        } else {
+            host = text.prefix { $0 != ":" }
+            rest = text.dropFirst(host.count)
+        }
+        guard rest.isEmpty || rest.first == ":" else { return nil }
+        let port = rest.dropFirst()
+        guard port.utf8.allSatisfy({ $0 &- 0x30 <= 9 }), port.isEmpty || UInt16(port) != nil else { return nil }
+        return self.decoded(host)
+    }
+
+    /// What a text stands for in which bytes may be written as `%` and two digits; nil when one is not.
+    private static func decoded(_ text: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let first = rest.popFirst(), let second = rest.popFirst(),
+                let value = UInt8(String(decoding: [first, second], as: UTF8.self), radix: 16), value != 0
+            else { return nil }
+            bytes.append(value)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func isLocal(_ host: String) -> Bool {
+        // A folder of sockets, on the disk or in the abstract namespace.
+        if host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") { return true }
+        if host == "localhost" || host == "::1" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    }
+}
+
+extension DatabaseAddress.Fault {
+    /// Nothing of it is shown: what cannot be read may hold a password anywhere.
+    fileprivate static let noURI = Self(
+        problem: "is no address of a database",
+        remedy: "write \(DatabaseAddress.requirement), with % and two digits for what a URI does not take"
+    )
+
+    fileprivate static let password = Self(
+        problem: "holds a password",
+        remedy: "leave it out, and have libpq find it: in ~/.pgpass, in the file that ?passfile=/FILE names, or in a "
+            + "service file (?service=NAME)"
+    )
+
+    fileprivate static let readOnlySession = Self(
+        problem: "asks for a server that takes no writes with target_session_attrs",
+        remedy: "write target_session_attrs=read-write, or leave it out"
+    )
+
+    fileprivate static func unknown(_ name: String) -> Self {
+        // What is no name may be the rest of something that was not escaped.
+        let isName = name.utf8.allSatisfy { byte in
+            byte == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+        }
+        return Self(
+            problem: isName && name.utf8.count <= 32
+                ? "has a parameter that libpq does not know, or a gateway cannot use: \(name)"
+                : "has a parameter that libpq does not know",
+            remedy: "leave it out"
+        )
+    }
+}

@@ -1,0 +1,7 @@
+import ClusterStore
+
+/// How a transaction of a simulated database ended.
+enum DatabaseEnd {
+    case committed
+    case failed(ClusterFailure)
+}

@@ -1,0 +1,164 @@
+import ClusterStore
+import DeviceEngine
+
+// MARK: - Gateways come and go
+
+extension SimulatedDatabase {
+    /// A gateway comes under a new number.
+    func attach(_ store: SimulatedClusterStore) {
+        guard !self.isDown else { return store.attachAgain() }
+        self.findDead()
+        self.lastNumber += 1
+        let number = GatewayNumber(rawValue: self.lastNumber)
+        let session = DatabaseSession(number, of: store, since: self.wall, heardAt: self.now)
+        session.topicCount = self.rows.topics.count
+        session.values = self.rows.values.mapValues(\.version)
+        self.sessions[number] = session
+        self.log.note(.attached)
+        self.listen(session)
+        let attachment = Attachment(
+            number: number,
+            topics: self.rows.topics,
+            values: self.rows.values.mapValues(\.content),
+            now: self.policyNow,
+            wall: self.wall
+        )
+        store.attached(attachment, session)
+    }
+
+    /// Ends the session of a gateway that is not heard of in time.
+    private func listen(_ session: DatabaseSession) {
+        guard !self.isImmediate else { return }
+        self.plan(after: Int(Self.silenceMax)) {
+            guard session.isConnected, session.heardAt + Self.silenceMax <= self.now else { return }
+            self.log.note(.timeout)
+            self.disconnect(session, "The gateway was not heard of in time.")
+        }
+    }
+
+    /// A session ends, and its gateway learns of it when it listens.
+    func disconnect(_ session: DatabaseSession, _ reason: String) {
+        guard session.isConnected else { return }
+        session.isConnected = false
+        session.store.disconnected(session, StoreError(message: reason))
+    }
+
+    /// Nobody's session stands under these numbers: nothing is committed under them any more.
+    ///
+    /// What such a gateway has written and is not acknowledged is waited for, by looking again later.
+    func findDead() {
+        for number in self.sessions.keys.sorted() {
+            guard let session = self.sessions[number], session.isAlive, !session.isConnected,
+                !self.replicating.contains(where: { $0.gateway == number })
+            else { continue }
+            session.isAlive = false
+            self.log.deaths[number] = self.now
+            self.log.note(.death)
+        }
+    }
+}
+
+// MARK: - What gateways say
+
+extension SimulatedDatabase {
+    func report(_ report: GatewayReport, of session: DatabaseSession) {
+        guard session.isConnected, !self.isDown else { return }
+        session.heardAt = self.now
+        session.report = (report, self.wall)
+        self.listen(session)
+        self.findDead()
+        self.tellNews(to: session)
+        session.store.reply(.view(self.view), to: session)
+    }
+
+    /// What there is, as of now.
+    private var view: ClusterView {
+        let numbers = self.sessions.keys.sorted()
+        let members = numbers.compactMap { number -> ClusterView.Member? in
+            guard let session = self.sessions[number], session.isAlive, session.isConnected,
+                let (report, moment) = session.report
+            else { return nil }
+            return ClusterView.Member(number: number, since: session.since, reportedAt: moment, report: report)
+        }
+        return ClusterView(
+            now: self.policyNow,
+            wall: self.wall,
+            members: members,
+            dead: numbers.filter { self.sessions[$0].map { !$0.isAlive && !$0.isBuried } ?? false },
+            ready: self.rows.readyTopics,
+            nextDue: self.rows.due.values.min(),
+            deviceCount: self.rows.devices.count
+        )
+    }
+
+    /// Tells a gateway of topics and values that it does not know yet.
+    private func tellNews(to session: DatabaseSession) {
+        if session.topicCount < self.rows.topics.count {
+            session.topicCount = self.rows.topics.count
+            session.store.reply(.topics(self.rows.topics), to: session)
+        }
+        for (name, value) in self.rows.values.sorted(by: { $0.key < $1.key })
+        where session.values[name] != value.version {
+            session.values[name] = value.version
+            session.store.reply(.value(name: name, value.content), to: session)
+        }
+    }
+
+    /// Tells all others of something they may not hear of at once.
+    private func tellNewsToOthers(than session: DatabaseSession) {
+        for other in self.others(than: session) where !self.happens(onceIn: self.faults.lostNotices) {
+            self.tellNews(to: other)
+        }
+    }
+
+    private func others(than session: DatabaseSession) -> [DatabaseSession] {
+        self.sessions.values.filter { $0 !== session && $0.isConnected }.sorted { $0.number < $1.number }
+    }
+
+    func tell(_ notices: [ClusterNotice], by session: DatabaseSession) {
+        guard session.isConnected, !self.isDown else { return }
+        for notice in notices {
+            for other in self.others(than: session) {
+                if self.happens(onceIn: self.faults.lostNotices) {
+                    self.log.note(.lostNotice)
+                    continue
+                }
+                self.log.note(.notice)
+                other.store.told(notice, other)
+                guard self.happens(onceIn: self.faults.doubledNotices) else { continue }
+                self.log.note(.doubledNotice)
+                other.store.told(notice, other)
+            }
+        }
+    }
+
+    func addTopics(_ names: [String], by session: DatabaseSession) {
+        guard session.isConnected, !self.isDown else { return }
+        guard !self.isFull else { return self.plan(after: 200) { self.addTopics(names, by: session) } }
+        for name in names where !self.rows.topics.contains(name) { self.rows.topics.append(name) }
+        session.topicCount = self.rows.topics.count
+        session.store.reply(.topics(self.rows.topics), to: session)
+        self.tellNewsToOthers(than: session)
+    }
+
+    func keep(_ name: String, _ content: [UInt8], by session: DatabaseSession) {
+        guard session.isConnected, !self.isDown else { return }
+        guard !self.isFull else { return self.plan(after: 200) { self.keep(name, content, by: session) } }
+        let version = (self.rows.values[name]?.version ?? 0) + 1
+        self.rows.values[name] = (content, version)
+        session.values[name] = version
+        session.store.reply(.value(name: name, content), to: session)
+        self.tellNewsToOthers(than: session)
+    }
+
+    func bury(_ number: GatewayNumber, by session: DatabaseSession) {
+        guard session.isConnected, !self.isDown, let dead = self.sessions[number], !dead.isBuried else { return }
+        if dead.isAlive { self.log.misuses.append("a gateway is buried that lives") }
+        if !self.rows.devices(heldBy: number).isEmpty {
+            self.log.misuses.append("gateway \(number.rawValue) is buried with wakes in flight")
+        }
+        dead.isBuried = true
+        self.rows.bury(number)
+        self.log.note(.burial)
+    }
+}

@@ -1,0 +1,262 @@
+import Bytes
+import ClusterStore
+import DeviceEngine
+import LaunchPolicy
+
+// MARK: - Rows
+
+extension SimulatedDatabase {
+    /// A transaction begins.
+    func load(_ transaction: DatabaseTransaction) {
+        guard !transaction.isOver, !self.isDown else { return }
+        self.log.note(.load)
+        let plan = transaction.plan
+        var tokens = Set(plan.tokens.filter { self.rows.has($0) })
+        tokens.formUnion(self.rows.devices(of: plan.wakes, at: self.policyNow))
+        if case .wakes(let gateway, let countMax) = plan.selection {
+            tokens.formUnion(self.rows.devices(heldBy: gateway).prefix(countMax))
+        }
+        transaction.found = tokens
+        self.transactions.append(transaction)
+        guard !plan.isReadOnly else { return self.read(transaction) }
+        if self.happens(onceIn: self.faults.deadlocks) {
+            self.log.note(.deadlock)
+            return self.fail(transaction, .conflict)
+        }
+        transaction.wanted = tokens.inOrder
+        self.lock(transaction)
+    }
+
+    /// Takes the locks that are wanted yet, in order, as far as they are to be had.
+    private func lock(_ transaction: DatabaseTransaction) {
+        while let token = transaction.wanted.first {
+            guard self.locks[token] == nil else {
+                self.log.note(.wait)
+                self.locks[token]?.waiting.append(transaction)
+                return
+            }
+            transaction.wanted.removeFirst()
+            transaction.locked.append(token)
+            self.locks[token] = (transaction, [])
+        }
+        self.read(transaction)
+    }
+
+    /// Reads the rows as they were committed last, and those that are selected and that nobody else has locked.
+    private func read(_ transaction: DatabaseTransaction) {
+        let plan = transaction.plan
+        var devices = transaction.found.inOrder
+        var hasMore = false
+        var heldWakes: [WakeID] = []
+        func select(_ found: [DeviceToken], _ countMax: Int) {
+            let chosen = found.filter { !transaction.found.contains($0) }.prefix(countMax)
+            hasMore = chosen.count == countMax
+            devices += chosen
+        }
+        switch plan.selection {
+        case .none: break
+        case .due(let countMax):
+            select(self.lockable(self.rows.devicesDue(by: self.policyNow), transaction), countMax)
+        case .ready(let ready):
+            select(self.lockable(self.rows.devicesReady(ready), transaction), ready.countMax)
+        case .wakes(let gateway, let countMax):
+            hasMore = self.rows.devices(heldBy: gateway).count >= countMax
+            heldWakes = devices.flatMap { self.rows.wakes(of: $0, heldBy: gateway) }
+        case .withTasks(let topic, let token, let countMax):
+            select(self.rows.devicesWithTasks(topic, after: token), countMax)
+        }
+        if !plan.isReadOnly {
+            for token in devices where self.locks[token] == nil {
+                self.locks[token] = (transaction, [])
+                transaction.locked.append(token)
+            }
+        }
+        transaction.found = Set(devices)
+        transaction.moment = self.policyNow
+        transaction.state = .open
+        let loaded = LoadedDevices(
+            now: transaction.moment,
+            wall: self.wall,
+            devices: devices.compactMap { self.rows.devices[$0]?.device },
+            hasMore: hasMore,
+            heldWakes: heldWakes
+        )
+        transaction.store.rows(loaded, of: transaction)
+        self.watch(transaction)
+    }
+
+    private func lockable(_ devices: [DeviceToken], _ transaction: DatabaseTransaction) -> [DeviceToken] {
+        let free = devices.filter { transaction.plan.isReadOnly || self.locks[$0] == nil }
+        self.log.note(.passedOver, devices.count - free.count)
+        return free
+    }
+
+    /// A transaction whose client says nothing more is rolled back after a while.
+    private func watch(_ transaction: DatabaseTransaction) {
+        guard !self.isImmediate else { return }
+        self.plan(after: Int(Self.silenceMax)) {
+            guard case .open = transaction.state else { return }
+            self.log.note(.idleRollback)
+            self.rollBack(transaction)
+        }
+    }
+}
+
+// MARK: - Ends
+
+extension SimulatedDatabase {
+    /// A commit has arrived.
+    func commit(_ transaction: DatabaseTransaction, _ commit: DatabaseCommit) {
+        guard !self.isDown else { return }
+        if self.held != nil {
+            self.held?.append { self.decide(transaction, commit) }
+            return
+        }
+        self.decide(transaction, commit)
+    }
+
+    private func decide(_ transaction: DatabaseTransaction, _ commit: DatabaseCommit) {
+        // One that was rolled back meanwhile, or about which its client has asked.
+        guard case .open = transaction.state else {
+            return transaction.store.ended(transaction, .failed(self.anyFailure("The transaction is gone.")))
+        }
+        self.check(commit, of: transaction)
+        guard self.sessions[transaction.gateway]?.isAlive == true else {
+            self.log.note(.fenced)
+            return self.fail(transaction, Self.refusal("The gateway has been found dead."))
+        }
+        if self.isFull {
+            self.log.note(.full)
+            return self.fail(transaction, Self.refusal("The disk is full."))
+        }
+        if self.refusals > 0 || self.happens(onceIn: self.faults.refusedCommits) {
+            self.refusals = max(0, self.refusals - 1)
+            self.log.note(.refusal)
+            return self.fail(transaction, Self.refusal("The commit is refused on command."))
+        }
+        if self.happens(onceIn: self.faults.deadlocks) {
+            self.log.note(.deadlock)
+            return self.fail(transaction, .conflict)
+        }
+        transaction.commit = commit
+        self.insert(transaction)
+    }
+
+    /// Writes a commit, unless somebody was faster to insert one of its devices.
+    private func insert(_ transaction: DatabaseTransaction) {
+        guard let commit = transaction.commit else { return }
+        let newcomers = commit.writes.devices.filter(\.isNew).map(\.device.token)
+        guard !newcomers.contains(where: { self.rows.has($0) }) else {
+            self.log.note(.insertConflict)
+            return self.fail(transaction, .conflict)
+        }
+        let others = self.replicating.flatMap { $0.commit?.writes.devices.filter(\.isNew) ?? [] }.map(\.device.token)
+        guard !newcomers.contains(where: { others.contains($0) }) else {
+            transaction.state = .inserting
+            self.inserting.append(transaction)
+            return
+        }
+        transaction.state = .replicating
+        self.replicating.append(transaction)
+        self.lastReplicatedAt = max(self.lastReplicatedAt, self.now + Int64(self.draw(self.pace.replication)))
+        self.plan(at: self.lastReplicatedAt) {
+            guard case .replicating = transaction.state else { return }
+            self.become(durable: transaction)
+            self.retryInserts()
+        }
+    }
+
+    private func retryInserts() {
+        let waiting = self.inserting
+        self.inserting = []
+        for transaction in waiting { if case .inserting = transaction.state { self.insert(transaction) } }
+    }
+
+    /// A commit is on a standby: others see it, and its client is told.
+    func become(durable transaction: DatabaseTransaction) {
+        guard let commit = transaction.commit else { return }
+        self.log.note(commit, at: self.now)
+        transaction.state = .committed(self.rows.take(commit))
+        self.leave(transaction)
+        transaction.store.ended(transaction, .committed)
+    }
+
+    /// Nothing of a transaction remains, and its client is told.
+    func fail(_ transaction: DatabaseTransaction, _ failure: ClusterFailure) {
+        self.rollBack(transaction)
+        transaction.store.ended(transaction, .failed(failure))
+    }
+
+    /// Nothing of a transaction remains, unless it has committed.
+    func rollBack(_ transaction: DatabaseTransaction) {
+        guard !transaction.isOver else { return }
+        transaction.state = .rolledBack
+        self.leave(transaction)
+    }
+
+    /// A transaction lets go of its locks, and of its places in the queues for others'.
+    private func leave(_ transaction: DatabaseTransaction) {
+        self.transactions.removeAll { $0 === transaction }
+        self.replicating.removeAll { $0 === transaction }
+        if let token = transaction.wanted.first { self.locks[token]?.waiting.removeAll { $0 === transaction } }
+        for token in transaction.locked {
+            guard var lock = self.locks.removeValue(forKey: token), !lock.waiting.isEmpty else { continue }
+            let next = lock.waiting.removeFirst()
+            self.locks[token] = (next, lock.waiting)
+            next.wanted.removeFirst()
+            next.locked.append(token)
+            // In a turn of its own: this one lets go of everything first.
+            self.plan(after: 0) { if !next.isOver { self.lock(next) } }
+        }
+        transaction.locked = []
+    }
+
+    /// A client has lost its connection while a commit was on its way, and asks what has become of it.
+    ///
+    /// Nothing of the old connection is done any more from here on.
+    func resolve(_ transaction: DatabaseTransaction) {
+        guard !self.isDown else {
+            return self.plan(after: max(1, self.draw(self.pace.reconnection))) { self.resolve(transaction) }
+        }
+        switch transaction.state {
+        // The reply finds its way when it is decided.
+        case .replicating: transaction.isInDoubt = true
+        case .loading, .open, .inserting, .rolledBack:
+            self.rollBack(transaction)
+            self.log.note(.doubtRolledBack)
+            transaction.store.resolved(transaction, .failed(self.anyFailure("The connection was cut.")))
+        case .committed:
+            self.log.note(.doubtCommitted)
+            transaction.store.resolved(transaction, .committed)
+        }
+    }
+
+    /// Either of the ways to say that a transaction has changed nothing.
+    func anyFailure(_ message: String) -> ClusterFailure {
+        self.generator.once(in: 2) ? .conflict : Self.refusal(message)
+    }
+
+    static func refusal(_ message: String) -> ClusterFailure { .refused(StoreError(message: message)) }
+
+    /// Notes what a gateway must not do.
+    private func check(_ commit: DatabaseCommit, of transaction: DatabaseTransaction) {
+        var seen: Set<DeviceToken> = []
+        for change in commit.writes.devices {
+            let token = change.device.token
+            if !seen.insert(token).inserted { self.log.misuses.append("a device is written twice in a commit") }
+            if change.isNew == transaction.found.contains(token) {
+                self.log.misuses.append("a device is \(change.isNew ? "new" : "known") that was read otherwise")
+            }
+            if Int(change.topic.rawValue) >= self.rows.topics.count {
+                self.log.misuses.append("a device is of topic \(change.topic.rawValue), which there is not")
+            }
+            for wake in change.ended where !change.launched.contains(where: { $0.wake == wake }) {
+                guard let row = self.rows.wakes[wake], row.ended == nil, row.device == token else {
+                    self.log.misuses.append("a wake is ended that is not in flight on its device")
+                    continue
+                }
+            }
+        }
+        if transaction.plan.isReadOnly { self.log.misuses.append("a transaction that only reads commits") }
+    }
+}

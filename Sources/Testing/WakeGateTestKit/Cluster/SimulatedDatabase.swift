@@ -1,0 +1,174 @@
+import Bytes
+import ClusterStore
+import DeviceEngine
+package import LaunchPolicy
+
+/// A database in memory and in virtual time that several gateways share, each through a `SimulatedClusterStore`.
+///
+/// It does what PostgreSQL does for them: rows are locked by one transaction at a time and waited for in turn, what was
+/// waited for is read as it was committed last, and what is acknowledged is on a standby. Everything takes a time that
+/// a seed draws, and fails when the seed or the test says so.
+///
+/// A test moves time on with `step` or `run`. With `DatabasePace.immediate` nothing needs that: what is asked for is
+/// done in the call that asks, no session ends by itself, and only locks are waited for.
+package final class SimulatedDatabase {
+    /// How long a gateway may not be heard of, or a transaction wait for its client, in milliseconds.
+    package static let silenceMax: Int64 = 3000
+
+    /// Virtual time, in milliseconds since 1970: that of all who have a right clock.
+    package private(set) var now: Int64
+    /// Where somebody else has the clock: asked before everything that is done at once.
+    package var follow: (() -> Int64)?
+    package var pace: DatabasePace
+    package var faults = DatabaseFaults.none
+    /// There is no room: nothing is committed.
+    package var isFull = false
+    package internal(set) var rows = DatabaseRows()
+    package internal(set) var log = DatabaseLog()
+
+    let isImmediate: Bool
+    var generator: SeededGenerator
+    private var calendar = EventCalendar()
+    private var isRunning = false
+
+    /// The primary's clock is ahead of virtual time by so much, and policy time ahead of the primary's clock.
+    private(set) var clockAhead: Int64 = 0
+    private(set) var shift: Int64 = 0
+    /// There is no primary.
+    var isDown = false
+
+    var sessions: [GatewayNumber: DatabaseSession] = [:]
+    var lastNumber: Int32 = 0
+    /// Who has the lock of a row, and who waits for it, the first first.
+    var locks: [DeviceToken: (holder: DatabaseTransaction, waiting: [DatabaseTransaction])] = [:]
+    /// Transactions that have begun and are not over, in the order in which they began.
+    var transactions: [DatabaseTransaction] = []
+    /// Commits that are written and not acknowledged, in the order of the log.
+    var replicating: [DatabaseTransaction] = []
+    var lastReplicatedAt: Int64 = 0
+    /// Commits that wait for one of those, which inserts the same device.
+    var inserting: [DatabaseTransaction] = []
+    /// Commits that wait for the test; nil when none has to.
+    var held: [() -> Void]?
+    /// How many commits are refused from now on.
+    var refusals = 0
+
+    /// - `start`: in milliseconds since 1970.
+    package init(seed: UInt64, pace: DatabasePace = .usual, start: Int64 = 1_700_000_000_000) {
+        self.generator = SeededGenerator(seed: seed)
+        self.pace = pace
+        self.now = start
+        self.isImmediate = pace.way.upperBound == 0 && pace.replication.upperBound == 0
+    }
+
+    // MARK: Time
+
+    /// The primary's clock, in milliseconds since 1970.
+    package var wall: Int64 { self.now + self.clockAhead }
+
+    /// What a transaction that begins now takes for the present.
+    package var policyNow: Instant {
+        let now = Instant(milliseconds: self.wall + self.shift)
+        return now < self.rows.lastMoment ? self.rows.lastMoment : now
+    }
+
+    /// When the next thing happens by itself; nil when nothing does.
+    package var nextEventAt: Int64? { self.calendar.firstAt }
+
+    /// Moves on to what happens next.
+    ///
+    /// - Returns: false when nothing does.
+    @discardableResult
+    package func step() -> Bool {
+        guard let (moment, event) = self.calendar.popFirst() else { return false }
+        if self.now < moment { self.now = moment }
+        event()
+        return true
+    }
+
+    /// Moves on to a moment, and does what happens until then.
+    package func run(until moment: Int64) {
+        while let next = self.calendar.firstAt, next <= moment { self.step() }
+        if self.now < moment { self.now = moment }
+    }
+
+    func plan(after milliseconds: Int, _ event: @escaping () -> Void) {
+        self.calendar.plan(at: self.now + Int64(milliseconds), event)
+    }
+
+    func plan(at moment: Int64, _ event: @escaping () -> Void) {
+        self.calendar.plan(at: max(self.now, moment), event)
+    }
+
+    /// Does what there is to do at once, where nothing takes time.
+    func settle() {
+        guard self.isImmediate, !self.isRunning else { return }
+        self.isRunning = true
+        if let time = self.follow?(), self.now < time { self.now = time }
+        self.run(until: self.now)
+        self.isRunning = false
+    }
+
+    /// The primary's clock is another one, which differs from virtual time by so much.
+    func clockChanges(to ahead: Int64) {
+        self.log.note(ahead < self.clockAhead ? .clockBack : .clockForth)
+        self.clockAhead = ahead
+        // Policy time goes on from the last commit when the new clock is behind.
+        let behind = self.rows.lastMoment.milliseconds.subtractingReportingOverflow(self.wall + self.shift)
+        if !behind.overflow, behind.partialValue > 0 { self.shift += behind.partialValue }
+    }
+
+    /// Whether transactions are open of processes that are gone.
+    package var hasGhosts: Bool { self.transactions.contains { $0.store.isDead } }
+
+    // MARK: Chance
+
+    func draw(_ range: ClosedRange<Int>) -> Int { self.generator.number(in: range) }
+
+    /// True once in `count` times, on average; never when that is 0.
+    func happens(onceIn count: Int) -> Bool { count > 0 && self.generator.once(in: count) }
+
+    // MARK: What the test does to it
+
+    /// So many commits are refused from now on.
+    package func refuseNextCommits(_ count: Int = 1) { self.refusals += count }
+
+    /// Commits wait from now on, until the test lets them go.
+    package func holdCommits() { self.held = self.held ?? [] }
+
+    /// The commits that wait are done, and those that come wait again.
+    package func letCommitsGo() {
+        let waiting = self.held ?? []
+        if self.held != nil { self.held = [] }
+        for commit in waiting { commit() }
+        self.settle()
+    }
+
+    /// The primary dies, and a standby takes its place: every connection is cut, and of the commits that were not
+    /// acknowledged the first so many have survived.
+    ///
+    /// - `outage`: for how many milliseconds there is no primary.
+    /// - `clockAhead`: how far the new primary's clock is ahead of virtual time.
+    package func failOver(outage: Int, clockAhead: Int64) {
+        self.log.note(.failover)
+        let survivors = self.draw(0...self.replicating.count)
+        self.log.note(.survivor, survivors)
+        self.log.note(.castaway, self.replicating.count - survivors)
+        for transaction in self.replicating.prefix(survivors) { self.become(durable: transaction) }
+        self.isDown = true
+        for transaction in self.transactions {
+            self.rollBack(transaction)
+            // Its client has asked already, and nobody else tells it.
+            if transaction.isInDoubt { self.resolve(transaction) }
+        }
+        for number in self.sessions.keys.sorted() {
+            guard let session = self.sessions[number], session.isConnected else { continue }
+            self.disconnect(session, "The primary is gone.")
+        }
+        self.plan(after: outage) {
+            self.clockChanges(to: clockAhead)
+            self.isDown = false
+        }
+        self.settle()
+    }
+}

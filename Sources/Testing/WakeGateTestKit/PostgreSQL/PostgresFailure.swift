@@ -1,0 +1,4 @@
+/// Why a test has no PostgreSQL.
+package struct PostgresFailure: Error, CustomStringConvertible {
+    package let description: String
+}

@@ -1,0 +1,265 @@
+import Foundation
+import Glibc
+import Platform
+
+/// A real PostgreSQL server of a test's own, on loopback and on a socket in its own folder. Gone with the last
+/// reference, and with the test's process.
+///
+/// Whoever connects as `postgres` needs no password; only the user `secured`, whom a test makes, does. It is `Sendable`
+/// without the compiler's proof: `monitor` guards what changes.
+package final class PostgresServer: @unchecked Sendable {
+    /// How a server differs from the usual one.
+    package struct Options: Sendable {
+        /// Whether commits are on the disk when they are answered; off it is faster, and `kill` loses nothing either
+        /// way.
+        package var isDurable = true
+        /// Lines of `postgresql.conf`: names and values, written as they are.
+        package var settings: [String: String] = [:]
+
+        /// The path of a file with a certificate and its key: the server takes TLS then, too.
+        package var certificate: String?
+
+        package init(isDurable: Bool = true, settings: [String: String] = [:], certificate: String? = nil) {
+            self.isDurable = isDurable
+            self.settings = settings
+            self.certificate = certificate
+        }
+    }
+
+    /// Where it listens on 127.0.0.1.
+    package let port: UInt16
+    private let installation: PostgresInstallation
+    private let options: Options
+    private let folder: PostgresFolder
+    private let monitor = Monitor()
+    private var run: PostgresRun?
+    private var databaseCount = 0
+
+    /// Makes a server and starts it.
+    ///
+    /// - Throws: `PostgresFailure` when there is no PostgreSQL on this machine, with what to do.
+    package convenience init(_ options: Options = Options()) throws {
+        let installation = try PostgresInstallation.found()
+        let template = try PostgresTemplate.shared()
+        let folder = try PostgresFolder()
+        try PostgresProgram.run(["/bin/cp", "--archive", "--reflink=auto", template.data, folder.data])
+        try self.init(installation, folder, options)
+    }
+
+    /// Starts a server in a folder that has its data.
+    private init(_ installation: PostgresInstallation, _ folder: PostgresFolder, _ options: Options) throws {
+        self.installation = installation
+        self.folder = folder
+        self.options = options
+        var failure: (any Error)?
+        var bits = RandomBits()
+        for _ in 0..<Self.attemptsMax {
+            let port = Self.ports.lowerBound + UInt16(bits.next() % UInt64(Self.ports.count))
+            try Self.configure(installation, folder, options, port)
+            do {
+                self.run = try PostgresRun(installation, data: folder.data)
+                self.port = port
+                return
+            } catch let error as PostgresFailure where error.description.contains(Self.portInUse) {
+                failure = error
+            }
+        }
+        throw failure ?? PostgresFailure(description: "no port of 127.0.0.1 is free")
+    }
+
+    /// Below the ports that the system gives to clients, which could take one while its server is restarted.
+    private static let ports: ClosedRange<UInt16> = 20_000...32_000
+    private static let attemptsMax = 20
+    private static let portInUse = "could not create any TCP/IP sockets"
+
+    deinit {
+        // The folder's guardian ends a server that runs.
+        self.run?.sendToAll(SIGCONT)
+        self.run?.send(SIGQUIT)
+        self.run?.waitForEnd()
+    }
+
+    // MARK: Where it is
+
+    /// Where clients connect to: a URI of libpq.
+    ///
+    /// - Parameters:
+    ///   - database: its name.
+    ///   - user: who connects.
+    package func address(_ database: String = "postgres", user: String = "postgres") -> String {
+        "postgresql://\(user)@127.0.0.1:\(self.port)/\(database)"
+    }
+
+    /// Where clients connect to by the socket in the server's folder.
+    package func socketAddress(_ database: String = "postgres") -> String {
+        let folder = self.folder.path.replacing("/", with: "%2F")
+        return "postgresql://postgres@/\(database)?host=\(folder)&port=\(self.port)"
+    }
+
+    /// Makes a database that nobody else has.
+    ///
+    /// - Returns: where clients connect to.
+    package func database() throws -> String {
+        let name = self.monitor.withLock {
+            self.databaseCount += 1
+            return "test\(self.databaseCount)"
+        }
+        try self.query("CREATE DATABASE \(name) TEMPLATE template0")
+        return self.address(name)
+    }
+
+    /// What the server has logged since it was last started.
+    package var log: String { self.monitor.withLock { self.run?.log.text ?? "" } }
+
+    /// Waits until the log has a text.
+    ///
+    /// - Returns: false when it has not in a minute.
+    package func waitForLog(_ text: String) -> Bool {
+        self.monitor.withLock { self.run?.log }?.wait(for: [text]) ?? false
+    }
+
+    /// The number of the server's first process; nil when it does not run.
+    package var processIdentifier: Int32? { self.monitor.withLock { self.run?.identifier } }
+
+    package var isRunning: Bool { self.processIdentifier != nil }
+
+    /// Carries out SQL as the superuser.
+    ///
+    /// - Returns: rows of values with | between them, as psql has them.
+    @discardableResult
+    package func query(_ sql: String, database: String = "postgres") throws -> String {
+        try self.installation.run(
+            "psql",
+            ["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.address(database), "-c", sql]
+        )
+    }
+
+    /// Asks again and again until the answer is as said.
+    ///
+    /// - Throws: when it is another for a minute.
+    package func wait(for answer: String, of sql: String) throws {
+        let deadline = SystemClock.monotonic + PostgresLog.waitMax
+        while SystemClock.monotonic < deadline {
+            if try self.query(sql) == answer { return }
+        }
+        throw PostgresFailure(description: "\"\(sql)\" does not become \(answer)")
+    }
+
+    // MARK: Starting and stopping
+
+    /// Starts the server, which must not run, and waits until it lets clients in.
+    package func start() throws {
+        precondition(!self.isRunning, "the server runs")
+        let run = try PostgresRun(self.installation, data: self.folder.data)
+        self.monitor.withLock { self.run = run }
+    }
+
+    /// Ends the server in order; clients are sent away (57P01). Waits for the end.
+    package func stop() { self.end { $0.send(SIGINT) } }
+
+    /// Ends every process of the server at once, as when its machine loses power. Waits for the end.
+    package func kill() { self.end { $0.sendToAll(SIGKILL) } }
+
+    /// Stops the server in order and starts it.
+    package func restart() throws {
+        self.stop()
+        try self.start()
+    }
+
+    /// Has every process of the server stand still; the system goes on to take connections for it.
+    package func freeze() { self.monitor.withLock { self.run }?.sendToAll(SIGSTOP) }
+
+    /// Has a server that stands still go on.
+    package func thaw() { self.monitor.withLock { self.run }?.sendToAll(SIGCONT) }
+
+    /// Has the server read its settings again.
+    package func reload() throws { try self.query("SELECT pg_reload_conf()") }
+
+    private func end(_ order: (PostgresRun) -> Void) {
+        guard let run = self.monitor.withLock({ self.run.take() }) else { return }
+        order(run)
+        run.waitForEnd()
+    }
+
+    // MARK: Standbys
+
+    /// Makes a standby of this server, which must run, and waits until it follows.
+    ///
+    /// - Parameters:
+    ///   - name: what the primary knows it by.
+    ///   - isSynchronous: whether commits wait for one of the standbys from now on.
+    package func makeStandby(_ name: String = "standby", isSynchronous: Bool = true) throws -> PostgresServer {
+        let folder = try PostgresFolder()
+        try self.installation.run(
+            "pg_basebackup",
+            [
+                "-d", "\(self.address())?application_name=\(name)", "-D", folder.data, "-X", "stream", "-c", "fast",
+                "-R",
+                "--no-sync",
+            ]
+        )
+        let standby = try PostgresServer(self.installation, folder, self.options)
+        if isSynchronous {
+            try self.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
+            try self.reload()
+        }
+        try self.waitForStandby(name, isSynchronous: isSynchronous)
+        return standby
+    }
+
+    /// Makes a standby the primary, and waits until it is.
+    package func promote() throws {
+        try self.installation.run("pg_ctl", ["promote", "-w", "-D", self.folder.data])
+    }
+
+    /// Has a standby follow another primary, and waits until it does.
+    package func follow(_ primary: PostgresServer, as name: String = "standby") throws {
+        let address = "host=127.0.0.1 port=\(primary.port) user=postgres application_name=\(name)"
+        try self.query("ALTER SYSTEM SET primary_conninfo = '\(address)'")
+        try self.reload()
+        try primary.waitForStandby(name, isSynchronous: false)
+    }
+
+    private func waitForStandby(_ name: String, isSynchronous: Bool) throws {
+        let isGood = isSynchronous ? "sync_state = 'quorum'" : "true"
+        try self.wait(
+            for: "1",
+            of: """
+                SELECT count(*) FROM pg_stat_replication
+                WHERE application_name = '\(name)' AND state = 'streaming' AND \(isGood)
+                """
+        )
+    }
+
+    // MARK: Settings
+
+    private static func configure(
+        _ installation: PostgresInstallation,
+        _ folder: PostgresFolder,
+        _ options: Options,
+        _ port: UInt16
+    ) throws {
+        var settings = self.settings
+        settings["port"] = "\(port)"
+        settings["unix_socket_directories"] = "'\(folder.path)'"
+        if !options.isDurable { settings.merge(["fsync": "off", "full_page_writes": "off"]) { _, new in new } }
+        if let certificate = options.certificate {
+            let copy = "\(folder.path)/server.pem"
+            try installation.copy(certificate, to: copy)
+            settings.merge(["ssl": "on", "ssl_cert_file": "'\(copy)'", "ssl_key_file": "'\(copy)'"]) { _, new in new }
+        }
+        settings.merge(options.settings) { _, new in new }
+        // The last line of a setting is in force.
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(folder.data)/postgresql.conf"))
+        try file.seekToEnd()
+        try file.write(contentsOf: Data(settings.map { "\($0.key) = \($0.value)\n" }.sorted().joined().utf8))
+        try file.close()
+    }
+
+    private static let settings = [
+        "listen_addresses": "'127.0.0.1'", "max_connections": "200", "shared_buffers": "'64MB'", "jit": "off",
+        "max_wal_senders": "10", "wal_keep_size": "'256MB'", "timezone": "'UTC'", "log_timezone": "'UTC'",
+        "lc_messages": "'C'", "cluster_name": "'wakegate-test'", "wal_retrieve_retry_interval": "'100ms'",
+        "superuser_reserved_connections": "3",
+    ]
+}

@@ -1,0 +1,82 @@
+import Gateway
+import Platform
+import Settings
+
+extension CommandDefinition {
+    package static let importState = CommandDefinition(
+        "import",
+        "move the state of a gateway into the database that its successors share",
+        options: [
+            OptionDefinition("--from", "STATE", "the state folder; its gateway must have ended", isRequired: true),
+            OptionDefinition("--config", "FILE", "the configuration, JSON5, whose `store` names the database"),
+            OptionDefinition(
+                "--set",
+                "KEY=VALUE",
+                "set any configuration key, such as store=postgresql:///wakegate",
+                value: .setting,
+                isRepeatable: true,
+                words: ConfigurationKey.all.map { "\($0.name)=" }
+            ),
+        ],
+        example: "wakegate import --config /etc/wakegate/wakegate.json5 --from /var/lib/wakegate",
+        notes: [
+            """
+            Devices, waiting pushes, background tasks, budgets, counters, the numbers of policies and the key of the
+            delivery log go into the database, which must have none of the state's topics. Wakes in flight are lost as
+            at a restart. What is cut off goes on when it is called again; a state is moved once. The state folder stays
+            as it is: token.key, token.revoked and certificates are used on, and copied to every other gateway; the
+            delivery log itself stays in its history.sqlite. Never start a gateway with store: "sqlite" on it again.
+            """
+        ],
+        run: ImportCommand.run
+    )
+}
+
+/// `wakegate import`.
+enum ImportCommand {
+    static func run(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let from = parsed.text("--from") ?? ""
+        let configuration = try ServeCommand.configuration(
+            parsed,
+            file: parsed.text("--config"),
+            base: GatewayConfiguration(),
+            isWhole: false
+        )
+        let faults = configuration.databaseFaults()
+        if !faults.isEmpty { throw CommandFailure(.badConfiguration, ServeCommand.message(faults)) }
+        guard configuration.database != nil else {
+            throw CommandFailure(
+                .badConfiguration,
+                "store names no database; write store: \(DatabaseAddress.requirement) in the configuration"
+            )
+        }
+        guard FileSystem.exists(StateFolder.absolute(from)) else {
+            throw CommandFailure(.failed, "there is no folder \(from); name the state folder with --from STATE")
+        }
+        // Held until this process ends: no gateway starts on the folder meanwhile.
+        let folder = try StateFolder(from)
+        do throws(StateImport.Failure) {
+            let report = try StateImport.run(from: folder.path, configuration) { moved, all in
+                Console.error("wakegate: \(moved) of \(all) devices moved")
+            }
+            Console.out(self.text(report))
+            return 0
+        } catch { throw CommandFailure(.failed, error.message) }
+    }
+
+    private static func text(_ report: StateImport.Report) -> String {
+        var lines = [
+            "devices moved             \(report.devices)", "topics                    \(report.topics)",
+            "pushes accepted           \(report.pushesAccepted)", "  pending                 \(report.pushesPending)",
+            "tasks waiting             \(report.requestsWaiting)", "wakes lost                \(report.wakesLost)",
+        ]
+        if report.devicesBefore > 0 { lines.insert("  moved before            \(report.devicesBefore)", at: 1) }
+        if !report.kept.isEmpty {
+            lines.append("left as the database had  \(report.kept.joined(separator: ", "))")
+        }
+        return lines.map { "\($0)\n" }.joined()
+    }
+}

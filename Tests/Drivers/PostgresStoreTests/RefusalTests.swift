@@ -1,0 +1,82 @@
+import ClusterStore
+import DeviceEngine
+import PostgreSQL
+import PostgresStore
+import Testing
+import WakeGateTestKit
+
+@Suite(.timeLimit(.minutes(3)))
+struct RefusalTests {
+    private let server: PostgresServer
+    private let address: String
+    private let database: String
+
+    init() throws {
+        self.server = try PostgresServer.shared()
+        self.address = try self.server.database()
+        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
+    }
+
+    /// What a store says that is not to be attached.
+    private func refusal(_ address: String) throws -> String {
+        let settings = StoreSettings(address: try PostgresAddress(address))
+        let error = #expect(throws: StoreError.self) { try PostgresStore(settings) {} }
+        return error?.message ?? ""
+    }
+
+    @Test("A newer schema is refused by name with both versions")
+    func newer() throws {
+        try StoreRig(self.address).stop()
+        try self.server.query("UPDATE wakegate.meta SET version = 9, oldest = 8", database: self.database)
+        let message = try self.refusal(self.address)
+        #expect(message.contains("version 9"))
+        #expect(message.contains("version 1"))
+        #expect(message.contains("127.0.0.1:\(self.server.port)"))
+    }
+
+    @Test("A schema that is newer by what was added runs on, until the last gateway one version back has left")
+    func oneVersionBack() throws {
+        try StoreRig(self.address).stop()
+        try self.server.query("UPDATE wakegate.meta SET version = 2, oldest = 1", database: self.database)
+        try StoreRig(self.address).stop()
+    }
+
+    @Test("A read-only database is refused with the remedy")
+    func readOnly() throws {
+        try self.server.query("ALTER DATABASE \(self.database) SET default_transaction_read_only = on")
+        #expect(try self.refusal(self.address).contains("target_session_attrs=read-write"))
+    }
+
+    @Test("A role without rights is told which, before the schema is made and after")
+    func rights() throws {
+        try self.server.query("CREATE ROLE limited_\(self.database) LOGIN")
+        let address = self.server.address(self.database, user: "limited_\(self.database)")
+        #expect(try self.refusal(address).contains("rant"))
+        try StoreRig(self.address).stop()
+        try self.server.query("GRANT USAGE ON SCHEMA wakegate TO limited_\(self.database)", database: self.database)
+        try self.server.query(
+            "GRANT SELECT ON ALL TABLES IN SCHEMA wakegate TO limited_\(self.database)",
+            database: self.database
+        )
+        let message = try self.refusal(address)
+        #expect(message.contains("limited_\(self.database)"))
+        #expect(message.contains("GRANT"))
+        try self.server.query(
+            """
+            GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA wakegate TO limited_\(self.database);
+            GRANT USAGE ON ALL SEQUENCES IN SCHEMA wakegate TO limited_\(self.database)
+            """,
+            database: self.database
+        )
+        let rig = try StoreRig(address)
+        try rig.write([1]) { .of($0, $1) }
+        rig.stop()
+    }
+
+    @Test("A database that is not there is named, and no password is told")
+    func missing() throws {
+        let message = try self.refusal("postgresql://postgres:secret@127.0.0.1:\(self.server.port)/nowhere")
+        #expect(message.contains("nowhere"))
+        #expect(!message.contains("secret"))
+    }
+}

@@ -1,0 +1,152 @@
+import Foundation
+import Testing
+import WakeGateTestKit
+
+@Suite("The files of deploy/postgresql", .timeLimit(.minutes(15)))
+struct PostgresDeploymentTests {
+    @Test("A server reads every line of the settings and of who may come, without a fault")
+    func settings() throws {
+        let scene = try DatabaseScene()
+        let read = "SELECT count(*) FROM pg_file_settings WHERE sourcefile LIKE '%/wakegate.conf'"
+        let lines = try DatabaseScene.text("wakegate.conf").split(separator: "\n").filter { !$0.hasPrefix("#") }
+        #expect(lines.count > 40)
+        #expect(try scene.server.query(read) == "\(lines.count)")
+        #expect(try scene.server.query("SELECT * FROM pg_file_settings WHERE error IS NOT NULL") == "")
+        #expect(try scene.server.query("SELECT * FROM pg_hba_file_rules WHERE error IS NOT NULL") == "")
+        #expect(try scene.server.query("SELECT count(*) FROM pg_hba_file_rules") == "7")
+        #expect(try scene.server.query("SELECT error, map_name FROM pg_ident_file_mappings") == "|nodes\n|nodes")
+        #expect(try scene.server.query("SHOW synchronous_commit") == "on")
+        #expect(try scene.server.query("SHOW max_wal_size") == "32GB")
+    }
+
+    @Test("A gateway attaches with the role's certificate, makes the tables, and may do nothing else")
+    func roles() throws {
+        let scene = try DatabaseScene()
+        let made = try scene.run("roles.sql")
+        #expect(made.status == 0, "\(made.errors)")
+        let first = try scene.gateway()
+        let granted = try scene.run("grants.sql", database: "wakegate")
+        #expect(granted.status == 0, "\(granted.errors)")
+        // Upgrades run it again.
+        #expect(try scene.run("grants.sql", database: "wakegate").status == 0)
+        let second = try scene.gateway()
+        let token = String(repeating: "ab", count: 32)
+        #expect(try first.push(token, topic: "com.example.app").status == 200)
+        try second.eventually("the push, in the other gateway's answer") {
+            try second.stats().integer("pushes", "accepted") == 1
+        }
+        try self.checkRights(scene)
+    }
+
+    private func checkRights(_ scene: DatabaseScene) throws {
+        let attributes = "rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls"
+        #expect(
+            try scene.server.query("SELECT bool_or(\(attributes)) FROM pg_roles WHERE rolname ~ '^wakegate'") == "f"
+        )
+        let create = "SELECT has_database_privilege('wakegate', 'wakegate', 'CREATE')"
+        #expect(try scene.server.query(create) == "f")
+        let owners = "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'wakegate'"
+        #expect(try scene.server.query(owners, database: "wakegate") == "wakegate")
+
+        let gateways = try scene.query("SELECT count(*) FROM wakegate.gateway WHERE alive", as: "wakegate_read")
+        #expect(gateways.output == "2\n", "\(gateways.errors)")
+        for sql in [
+            "SELECT token FROM wakegate.device", "SELECT content FROM wakegate.value",
+            "SELECT body FROM wakegate.event", "SELECT device FROM wakegate.due", "SELECT apns FROM wakegate.push",
+        ] {
+            #expect(try scene.query(sql, as: "wakegate_read").errors.contains("permission denied"), "\(sql)")
+        }
+        let change = try scene.query("UPDATE wakegate.gateway SET alive = false", as: "wakegate_read")
+        #expect(change.errors.contains("read-only transaction"))
+        #expect(try scene.query("CREATE TABLE public.t ()", as: "wakegate").errors.contains("permission denied"))
+
+        // Neither without TLS, nor as somebody else, nor to another database.
+        let plain = try scene.query("SELECT", as: "wakegate", to: scene.address("wakegate", mode: "disable"))
+        #expect(plain.errors.contains("rejects connection"), "\(plain.errors)")
+        let other = try scene.query("SELECT", as: "wakegate_read", to: scene.address("wakegate"))
+        #expect(other.errors.contains("certificate authentication failed"), "\(other.errors)")
+        let elsewhere = try scene.query(
+            "SELECT",
+            as: "wakegate",
+            to: scene.address("wakegate", database: "postgres")
+        )
+        #expect(elsewhere.errors.contains("rejects connection"), "\(elsewhere.errors)")
+    }
+
+    @Test("Patroni's file says of PostgreSQL what wakegate.conf and pg_hba.conf say")
+    func patroni() throws {
+        let script = """
+            import sys, yaml
+            folder = sys.argv[1] + "/"
+            def lines(name):
+                return [line.split() for line in open(folder + name) if line.strip() and line[0] != "#"]
+            text = yaml.safe_load(open(folder + "patroni.yml"))
+            said = text["bootstrap"]["dcs"]["postgresql"]["parameters"] | text["postgresql"]["parameters"]
+            words = [line.split("#")[0].split(" = ", 1) for line in open(folder + "wakegate.conf") if " = " in line[:60]]
+            conf = {w[0]: w[1].strip().strip("'") for w in words if w[0][0] != "#"}
+            # Patroni's own, and what only Patroni needs to be told.
+            for name in ("listen_addresses", "synchronous_standby_names"): del conf[name]
+            del said["unix_socket_directories"]
+            assert {k: str(v) for k, v in said.items()} == conf, set(conf.items()) ^ {(k, str(v)) for k, v in said.items()}
+            for name in ("pg_hba", "pg_ident"):
+                assert [line.split() for line in text["postgresql"][name]] == lines(name + ".conf"), name
+            dcs = text["bootstrap"]["dcs"]
+            assert dcs["synchronous_mode"] is True and dcs["synchronous_mode_strict"] is True
+            assert dcs["loop_wait"] + 2 * dcs["retry_timeout"] <= dcs["ttl"]
+            sys.stdout.write("the same")
+            """
+        let ended = try ChildProcess.run(RunningGateway.python, ["-c", script, DatabaseScene.files.path])
+        #expect(ended.output == "the same", "\(ended.errors)")
+    }
+
+    @Test("The files of the environment are as systemd and shells read them, each for the same node")
+    func environments() throws {
+        for (file, names) in [("etcd.conf", 17), ("patroni_env.conf", 3)] {
+            let lines = try DatabaseScene.text(file).split(separator: "\n").filter { !$0.hasPrefix("#") }
+            #expect(lines.count == names && lines.allSatisfy { $0.wholeMatch(of: #/[A-Z_]+=\S+/#) != nil }, "\(file)")
+            #expect(lines.contains { $0.hasSuffix("_NAME=db1") })
+        }
+    }
+
+    @Test("The drop-in is sound for systemd beside the gateway's unit")
+    func unit() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-dropin-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let places = folder.appendingPathComponent("wakegate.service.d")
+        try FileManager.default.createDirectory(at: places, withIntermediateDirectories: true)
+        let unit = RunningGateway.root.appendingPathComponent("deploy/systemd/wakegate.service")
+        let text = String(decoding: try Data(contentsOf: unit), as: UTF8.self)
+        let file = folder.appendingPathComponent("wakegate.service")
+        try Data(text.replacing("/usr/bin/wakegate", with: RunningGateway.program).utf8).write(to: file)
+        try FileManager.default.copyItem(
+            at: DatabaseScene.files.appendingPathComponent("wakegate-database.conf"),
+            to: places.appendingPathComponent("database.conf")
+        )
+        let ended = try ChildProcess.run("systemd-analyze", ["verify", "--man=no", file.path])
+        #expect(ended.status == 0 && ended.output + ended.errors == "", "\(ended.output) \(ended.errors)")
+    }
+
+    @Test("The gateway's configuration is good, but for its certificates and a database that is not there")
+    func configuration() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-check-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let scene = try DatabaseScene()
+        #expect(try scene.run("roles.sql").status == 0)
+        let tls = scene.folder.appendingPathComponent("tls").path
+        let text = try DatabaseScene.text("wakegate.json5")
+            .replacing("/etc/ssl/certs/wakegate.pem", with: "\(tls)/127.0.0.1.pem")
+            .replacing("/etc/ssl/private/wakegate.key", with: "\(tls)/127.0.0.1.key")
+            .replacing("/etc/wakegate/keys", with: folder.path)
+            .replacing("db1,db2,db3", with: "127.0.0.1:\(scene.server.port)")
+            .replacing("read-write", with: "read-write&sslmode=verify-full")
+        let file = folder.appendingPathComponent("wakegate.json5")
+        try Data(text.utf8).write(to: file)
+        let words =
+            scene.environment("wakegate") + [
+                RunningGateway.program, "serve", "--config", file.path, "--check", "--edge", "127.0.0.1:0",
+            ]
+        let ended = try ChildProcess.run(words[0], Array(words.dropFirst()))
+        #expect(ended.status == 0 && ended.errors.contains("the configuration is good"), "\(ended.errors)")
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Glibc
+import Testing
+import WakeGateTestKit
+
+@Suite("Gateways on one database", .serialized, .timeLimit(.minutes(15)))
+struct SharedDatabaseTests {
+    private let topic = "com.example.shared"
+    private let token = String(repeating: "5d", count: 32)
+
+    @Test("A push at one gateway wakes a worker at the other, and both show both and what they do not have alike")
+    func pushHereWorkerThere() throws {
+        let address = try PostgresServer.shared().database()
+        let first = try RunningGateway(["--set", "store=\(address)"])
+        let second = try RunningGateway(["--set", "store=\(address)", "--set", "policy.dailyLaunches=7"])
+        let worker = try second.curlWorker(topic: self.topic)
+        let pushed = try first.push(self.token, topic: self.topic)
+        #expect(pushed.status == 200, "\(pushed.body)")
+        let wake = try #require(try worker.next())
+        #expect(wake.data["device"] as? String == self.token)
+
+        for gateway in [first, second] {
+            try gateway.eventually("both gateways") {
+                (try gateway.stats().value("gateways") as? [[String: Any]])?.count == 2
+            }
+            try gateway.eventually("the worker's slots, whoever has it") {
+                try gateway.stats().integer("workers", "slots") == 4
+            }
+            #expect(try gateway.stats().integer("pushes", "accepted") == 1)
+            #expect(try gateway.stats().value("configurationDifferences") as? [String] == ["policy.dailyLaunches"])
+            let metrics = try gateway.admin("/metrics").body
+            #expect(metrics.contains("\nwakegate_cluster_gateways 2\n"))
+            #expect(metrics.contains("\nwakegate_cluster_attached 1\n"))
+            #expect(metrics.contains("\nwakegate_cluster_configuration_differs 1\n"))
+            let stats = try gateway.wakegate("stats")
+            #expect(stats.output.contains("unlike configurations   policy.dailyLaunches"), "\(stats.output)")
+        }
+        #expect(first.process.errors.contains("configurationsDiffer"), "\(first.process.errors)")
+        let own = (try second.stats().value("gateways") as? [[String: Any]])?.filter { $0["own"] as? Bool == true }
+        #expect(own?.count == 1)
+        #expect(own?.first?["workers"] as? Int == 1)
+
+        let backup = try first.wakegate("backup", "copy")
+        #expect(backup.status != 0)
+        #expect(backup.errors.contains("pg_basebackup"), "\(backup.errors)")
+
+        second.process.send(SIGTERM)
+        _ = try second.process.finish()
+        try first.eventually("one gateway") {
+            (try first.stats().value("gateways") as? [[String: Any]])?.count == 1
+        }
+        try first.eventually("no difference any more") {
+            (try first.stats().value("configurationDifferences") as? [String])?.isEmpty == true
+        }
+    }
+
+    @Test("A gateway whose database goes away says so, and goes on when it is back")
+    func databaseGoes() throws {
+        let server = try PostgresServer()
+        let gateway = try RunningGateway(["--set", "store=\(try server.database())"])
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        server.kill()
+        try gateway.eventually("503") { try gateway.admin("/readyz").status == 503 }
+        #expect(try gateway.push(self.token, topic: self.topic).status == 503)
+        #expect(try gateway.admin("/metrics").body.contains("\nwakegate_cluster_attached 0\n"))
+        try server.start()
+        try gateway.eventually("ready") { try gateway.admin("/readyz").status == 200 }
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try gateway.stats().integer("pushes", "accepted") == 2)
+        #expect(gateway.process.errors.contains("storeDetached"))
+    }
+}

@@ -1,0 +1,159 @@
+import Foundation
+import Glibc
+import Testing
+import WakeGateTestKit
+
+@Suite("A gateway's state that is moved into a database", .serialized, .timeLimit(.minutes(15)))
+struct StateImportTests {
+    private let topic = "com.example.moved"
+    private let tokens = ["a1", "a2", "a3"].map { String(repeating: $0, count: 32) }
+
+    private func run(_ folder: RestartFolder, _ address: String) throws -> ChildProcess.Ended {
+        let arguments = ["import", "--from", folder.state.path, "--set", "store=\(address)"]
+        return try ChildProcess.run(RunningGateway.program, arguments, folder: folder.folder)
+    }
+
+    /// The counters that must be the same, and the sum that the accepted pushes are.
+    private func counts(_ stats: Answer) -> [String: Int] {
+        var counts: [String: Int] = [:]
+        for name in ["accepted", "completed", "coalesced", "pending", "inFlight", "noWake"] {
+            counts[name] = stats.integer("pushes", name)
+        }
+        let discarded = stats.value("pushes", "discarded") as? [String: Int] ?? [:]
+        counts["discarded"] = discarded.values.reduce(0, +)
+        counts["registered"] = stats.integer("devices", "registered")
+        return counts
+    }
+
+    @Test("Devices, waiting pushes and counters are as they were, what waits is launched, and it is moved once")
+    func moved() throws {
+        let server = try PostgresServer.shared()
+        let address = try server.database()
+        let folder = try RestartFolder()
+        let before = try folder.start()
+        // One is handled, so that it has spent some of its budget; one has two pushes, of which one stands for both.
+        let worker = try before.curlWorker(topic: self.topic)
+        #expect(try before.push(self.tokens[0], topic: self.topic).status == 200)
+        #expect(try worker.next()?.name == "wake")
+        // The wake is in flight, and lost with the gateway.
+        for token in self.tokens.dropFirst() {
+            let payload = #"{"aps":{"content-available":1},"n":1}"#
+            #expect(try before.push(token, topic: self.topic, payload: payload).status == 200)
+        }
+        for token in self.tokens.dropFirst() {
+            #expect(try before.push(token, topic: self.topic).status == 200)
+        }
+        let beside = try self.run(folder, address)
+        #expect(beside.status == 1)
+        #expect(beside.errors.contains("another gateway is using the state folder"), "\(beside.errors)")
+        try folder.end(before, SIGKILL)
+
+        // The same state on its own store, to be compared with.
+        let copy = try RestartFolder()
+        try FileManager.default.copyItem(at: folder.state, to: copy.state)
+        let alone = try copy.start()
+        let wanted = self.counts(try alone.stats())
+        let since = try alone.stats().value("since") as? String
+        let explained = try alone.admin("/v1/devices/\(self.tokens[1])")
+        try folder.end(alone, SIGKILL)
+        #expect(wanted["accepted"] == 5)
+
+        let moved = try self.run(folder, address)
+        #expect(moved.status == 0, "\(moved.errors)")
+        #expect(moved.output.contains("devices moved             3\n"), "\(moved.output)")
+        let again = try self.run(folder, address)
+        #expect(again.status == 1)
+        #expect(again.errors.contains("was moved into this database before"), "\(again.errors)")
+
+        let after = try RunningGateway(["--set", "store=\(address)"])
+        try after.eventually("what was counted") { try self.counts(after.stats()) == wanted }
+        let device = try after.admin("/v1/devices/\(self.tokens[1])")
+        #expect(device.part("pending", "apnsID") == explained.part("pending", "apnsID"))
+        #expect(device.integer("policyVersion") == explained.integer("policyVersion"))
+        #expect(try after.stats().value("since") as? String == since)
+        let receiver = try after.curlWorker(topic: self.topic)
+        var woken: Set<String> = []
+        for _ in self.tokens {
+            let wake = try #require(try receiver.next())
+            woken.insert(wake.data["device"] as? String ?? "")
+        }
+        #expect(woken.count == 3)
+        let stats = self.counts(try after.stats())
+        let found = ["completed", "coalesced", "pending", "inFlight", "discarded"].reduce(0) { $0 + (stats[$1] ?? 0) }
+        #expect(stats["accepted"] == found)
+    }
+
+    @Test("An import that is cut off goes on where it was, and everything is there once")
+    func cutOff() throws {
+        let server = try PostgresServer.shared()
+        let address = try server.database()
+        let name = String(address.split(separator: "/").last ?? "")
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        let pushes = [
+            "--parallel", "--output", "/dev/null", "--write-out", "%{http_code}\n", "-H", "apns-topic: \(self.topic)",
+            "-H", "apns-push-type: background", "-H", "apns-priority: 5", "--data-binary", RunningGateway.payload,
+            "https://\(gateway.edge)/3/device/\(String(repeating: "0", count: 60))[1001-2600]",
+        ]
+        let sent = try ChildProcess.run("curl", gateway.curlOptions + pushes)
+        #expect(sent.output.split(separator: "\n").count { $0 == "200" } == 1600, "\(sent.errors)")
+        let wanted = self.counts(try gateway.stats())
+        try folder.end(gateway, SIGTERM)
+
+        // The tables are there, and take a thousand devices.
+        let first = try RunningGateway(["--set", "store=\(address)"])
+        first.process.send(SIGTERM)
+        _ = try first.process.finish()
+        try server.query(
+            """
+            CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF (SELECT count(*) FROM wakegate.device) >= 1000 THEN RAISE EXCEPTION 'cut off'; END IF;
+                RETURN NULL;
+            END $$;
+            CREATE TRIGGER cut BEFORE INSERT ON wakegate.device FOR EACH STATEMENT EXECUTE FUNCTION cut();
+            """,
+            database: name
+        )
+        let cut = try self.run(folder, address)
+        #expect(cut.status == 1)
+        #expect(cut.errors.contains("cut off"), "\(cut.errors)")
+        #expect(try server.query("SELECT count(*) FROM wakegate.device", database: name).hasPrefix("1000"))
+        try server.query("DROP TRIGGER cut ON wakegate.device", database: name)
+
+        let rest = try self.run(folder, address)
+        #expect(rest.status == 0, "\(rest.errors)")
+        #expect(rest.output.contains("moved before            1000\n"), "\(rest.output)")
+        #expect(try server.query("SELECT count(*) FROM wakegate.device", database: name).hasPrefix("1600"))
+        let after = try RunningGateway(["--set", "store=\(address)"])
+        try after.eventually("what was counted") { try self.counts(after.stats()) == wanted }
+    }
+
+    @Test("A folder without a state, a database with its topics and a configuration without a database are refused")
+    func refused() throws {
+        let server = try PostgresServer.shared()
+        let address = try server.database()
+        let folder = try RestartFolder()
+        try folder.end(try folder.start(), SIGTERM)
+        let none = try ChildProcess.run(RunningGateway.program, ["import", "--from", folder.state.path])
+        #expect(none.status == 78)
+        #expect(none.errors.contains("store names no database"), "\(none.errors)")
+        let empty = folder.folder.appendingPathComponent("empty")
+        try FileManager.default.createDirectory(at: empty, withIntermediateDirectories: false)
+        _ = unsafe chmod(empty.path, 0o700)
+        let nothing = try ChildProcess.run(
+            RunningGateway.program,
+            ["import", "--from", empty.path, "--set", "store=\(address)"]
+        )
+        #expect(nothing.status == 1)
+        #expect(nothing.errors.contains("There is no gateway's state in"), "\(nothing.errors)")
+
+        let sharing = try RunningGateway(["--set", "store=\(address)"])
+        #expect(try sharing.push(self.tokens[0], topic: self.topic).status == 200)
+        let gateway = try folder.start()
+        #expect(try gateway.push(self.tokens[1], topic: self.topic).status == 200)
+        try folder.end(gateway, SIGTERM)
+        let taken = try self.run(folder, address)
+        #expect(taken.status == 1)
+        #expect(taken.errors.contains("has topics of this state already: \(self.topic)"), "\(taken.errors)")
+    }
+}

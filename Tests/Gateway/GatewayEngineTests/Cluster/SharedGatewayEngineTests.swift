@@ -1,0 +1,241 @@
+import ClusterStore
+import DeviceEngine
+import Edge
+import EngineRoom
+import LaunchPolicy
+import Testing
+import WakeDispatch
+import WakeGateTestKit
+
+@Suite("The engine on a shared store, beside others", .timeLimit(.minutes(5)))
+struct SharedGatewayEngineTests {
+    @Test("A push to one gateway wakes a worker at another, whose result may reach any")
+    func acrossGateways() throws {
+        let rig = GatewaysRig(count: 3)
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.pass(seconds: 1)
+        rig.ask(1) { $0.push(2, 1) }
+        #expect(rig[1].word(2) == "scheduled")
+        let wake = try #require(rig[0].wakes.first)
+        rig.ask(2) { $0.report(3, wake.id, .newData) }
+        #expect(rig[2].answer(3) == "204")
+        #expect(rig[0].released == [wake.id] && rig[0].expired.isEmpty)
+        for number in 0..<3 {
+            let books = try rig.books(number)
+            #expect((books.accepted, books.launched, books.completed, books.inFlight) == (1, 1, 1, 0))
+            #expect(try rig.workers(number) == 1)
+        }
+        rig.ask(1) { $0.push(4, 2) }
+        #expect(rig[0].wakes.count == 2, "the slot is free again")
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("Any gateway does what is due, and the holder's worker hears why its wake expired")
+    func dueAnywhere() throws {
+        let rig = GatewaysRig()
+        rig.ask(1) { $0.subscribe(1, slots: 1) }
+        rig.ask(1) { $0.push(2, 1) }
+        #expect(rig[1].wakes.count == 1)
+        rig.pass(seconds: 21)
+        #expect(rig[1].expired == [.deadline] && rig[1].released.count == 1)
+        #expect(try rig.books(0).results[.expired] == 1)
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("The wakes of a gateway that dies are given back once, and launched where a slot is free")
+    func deadGateway() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.subscribe(1, slots: 2) }
+        rig.ask(0) {
+            $0.push(2, 1)
+            $0.push(3, 2)
+        }
+        #expect(rig[0].wakes.count == 2)
+        rig.ask(1) { $0.subscribe(4, slots: 4) }
+        #expect(rig[1].wakes.isEmpty)
+        rig.kill(0)
+        rig.pass(seconds: 2)
+        #expect(rig[1].wakes.count == 2 && rig[1].wakes.allSatisfy { $0.attempt == 1 })
+        let books = try rig.books(1)
+        #expect((books.results[.lost], books.launched, books.inFlight) == (2, 4, 2))
+        rig.ask(1) { $0.report(5, rig[0].wakes[0].id, .newData) }
+        #expect(rig[1].answer(5) == "409 WakeEnded")
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("A gateway that comes back under another number has lost its wakes, and says so to its workers")
+    func newNumber() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.ask(0) { $0.push(2, 1) }
+        let wake = try #require(rig[0].wakes.first)
+        let before = rig[0].store.number
+        rig[0].store.cutAll()
+        rig.settle()
+        rig.pass(seconds: 2)
+        #expect(rig[0].store.number != before)
+        #expect(rig[0].expired == [.lost] && rig[0].released == [wake.id])
+        rig.ask(0) {
+            $0.readiness(3)
+            $0.report(4, wake.id, .newData)
+        }
+        #expect(rig[0].answer(3) == "200" && rig[0].answer(4) == "409 WakeEnded")
+        #expect(rig[0].wakes.count == 2 && rig[0].wakes.last?.attempt == 1, "its worker is there, and gets another")
+        #expect(try rig.books(1).results[.lost] == 1)
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("Two gateways take the first push of one device at the same time: both are answered, once")
+    func sameNewcomer() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.register(1, 9) }
+        rig.database.holdCommits()
+        rig[0].step { $0.push(2, 1) }
+        rig[1].step { $0.push(2, 1) }
+        #expect(rig[0].word(2) == nil && rig[1].word(2) == nil)
+        for _ in 0..<5 {
+            rig.database.letCommitsGo()
+            for number in 0..<2 { rig[number].step() }
+        }
+        #expect(Set([rig[0].word(2), rig[1].word(2)]) == ["scheduled", "coalesced"])
+        for number in 0..<2 { #expect(rig[number].answerCount(2) == 1) }
+        #expect(rig.database.log.counts[.insertConflict] == 1)
+    }
+
+    @Test("What others are always faster with is refused after some tries, and counted as that alone")
+    func alwaysConflicting() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.register(1, 1) }
+        rig.database.faults.deadlocks = 1
+        rig.ask(0) {
+            $0.push(2, 1)
+            $0.explain(3, 1)
+        }
+        #expect(rig[0].word(2) == "ServiceUnavailable" && rig[0].answer(3) == "503 ServiceUnavailable")
+        rig.database.faults.deadlocks = 0
+        rig.ask(0) { $0.push(4, 1) }
+        #expect(rig[0].word(4) == "scheduled")
+        #expect(try rig.books(1).accepted == 1)
+    }
+
+    @Test("Now or never reaches a slot of another gateway, and is over where there is none")
+    func nowOrNever() throws {
+        let rig = GatewaysRig()
+        rig.ask(1) { $0.subscribe(1, slots: 1) }
+        rig.pass(seconds: 2)
+        rig.ask(0) { $0.push(2, 1, expiration: 0) }
+        #expect(rig[0].word(2) == "scheduled" && rig[1].wakes.count == 1)
+        rig.pass(seconds: 2)
+        rig.ask(0) { $0.push(3, 2, expiration: 0) }
+        #expect(rig[0].word(3) == "discarded")
+    }
+
+    @Test("Conditions that are reported to one gateway are heard at another")
+    func conditions() throws {
+        let rig = GatewaysRig()
+        rig.ask(1) { requests in
+            let subscription = SubscriptionRequest(slots: 1, reportsConditions: true, devices: [])
+            requests.ask(1, .subscribe, .subscribe(topic: Requests.topic(0), subscription))
+        }
+        rig.pass(seconds: 2)
+        rig.ask(0) { $0.register(2, 1) }
+        rig.ask(0) { $0.conditions(3, 1) { $0.network = false } }
+        #expect(rig[1].conditions.map(\.network) == [false])
+        rig.ask(0) { $0.conditions(4, 1) { $0.network = false } }
+        #expect(rig[1].conditions.count == 1, "nothing has changed")
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("The notice that a wake has ended may be lost: its slot comes free all the same")
+    func lostNotice() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.ask(0) { $0.push(2, 1) }
+        let wake = try #require(rig[0].wakes.first)
+        rig.database.faults.lostNotices = 1
+        rig.ask(1) { $0.report(3, wake.id, .newData) }
+        #expect(rig[1].answer(3) == "204" && rig[0].released.isEmpty)
+        rig.ask(1) { $0.push(4, 2) }
+        rig.pass(seconds: 27)
+        #expect(rig[0].released == [wake.id] && rig[0].wakes.count == 2)
+    }
+
+    @Test("While the database is away everybody is refused at once, with the reason, and nobody when it is there again")
+    func unattached() throws {
+        let store = ScriptedClusterStore()
+        let loop = LoopMailbox()
+        let engine = SharedGatewayEngine(
+            configuration: EngineRig.open(),
+            historyKey: EngineRig.historyKey,
+            report: GatewayReport(name: "gateway", version: "1"),
+            store: store,
+            waitForStore: { _ in },
+            outlet: GroupOutlet(
+                mailboxes: PerOutlet(loop),
+                history: DatabaseHistory(PerOutlet(loop), SimulatedDatabase(seed: 1, pace: .immediate))
+            )
+        )
+        func heard(_ fill: (Requests) -> Void) -> [Heard] {
+            let requests = Requests()
+            fill(requests)
+            _ = engine.step(requests.batch)
+            var effects = EffectBatch()
+            loop.take(into: &effects)
+            return Heard.all(in: effects)
+        }
+        let refused = heard {
+            $0.push(2, 1)
+            $0.readiness(3)
+            $0.explain(4, 1)
+            $0.subscribe(5)
+            $0.statistics(6)
+        }
+        #expect(Set(refused.compactMap(\.answered)) == [2, 3, 4, 5, 6])
+        for case .answer(let request, let outcome) in refused { #expect(outcome.status == 503, "\(request)") }
+        #expect(store.requests.isEmpty)
+        store.replies.append(
+            .attached(
+                Attachment(
+                    number: GatewayNumber(rawValue: 1),
+                    topics: [],
+                    values: [:],
+                    now: Instant(milliseconds: 5000),
+                    wall: 1_700_000_000_000
+                )
+            )
+        )
+        let ready = heard { $0.readiness(7) }
+        guard case .answer(7, let outcome)? = ready.first else { throw RigFailure("readiness is not answered") }
+        #expect(outcome.status == 200)
+        // What waits when the database goes is refused then; a transaction that is open when that is known.
+        _ = heard { $0.push(8, 1) }
+        store.replies.append(.detached(StoreError(message: "The database is gone.")))
+        #expect(heard { $0.push(9, 2) }.compactMap(\.answered) == [9])
+        guard let load = store.loads.last else { throw RigFailure("nothing was begun") }
+        store.replies.append(.failed(load, .refused(StoreError(message: "The database is gone."))))
+        #expect(heard { _ in }.compactMap(\.answered) == [8])
+    }
+}
+
+/// A store that says what the test says.
+private final class ScriptedClusterStore: ClusterStore {
+    let transactionsMax = 4
+    private(set) var requests: [ClusterRequest] = []
+    var replies: [ClusterReply] = []
+
+    /// The transactions of commands that were begun.
+    var loads: [TransactionNumber] {
+        self.requests.compactMap { request in
+            if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
+        }
+    }
+
+    func submit(_ request: ClusterRequest) { self.requests.append(request) }
+
+    func takeReplies(into replies: inout [ClusterReply]) {
+        replies += self.replies
+        self.replies = []
+    }
+
+    func stop() {}
+}

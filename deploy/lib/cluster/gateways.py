@@ -1,0 +1,42 @@
+"""Several gateways on one database, each with its own configuration, state folder and ports."""
+
+import os
+
+from shared.served_gateway import ServedGateway
+
+# Wakes of a device come two seconds apart, whatever is pushed; and no push is ever given up.
+LAUNCH_INTERVAL, EXECUTION_WINDOW = 2, 5
+POLICY = {
+    "launchInterval": LAUNCH_INTERVAL, "maxInterval": LAUNCH_INTERVAL, "dailyLaunches": 1_000_000,
+    "executionWindow": EXECUTION_WINDOW, "maxAttempts": 100_000, "maxPenalty": 1,
+}  # fmt: skip
+SETTINGS = {"registration": "open", "plain": "127.0.0.1:0", "policy": POLICY}
+
+
+class Gateways:
+    """`one(n)` is the n-th; all have equal policies."""
+
+    def __init__(self, program: str, folder: str, stores: list[str], settings: dict | None = None):
+        self.all: list[ServedGateway] = []
+        for number, store in enumerate(stores):
+            place = os.path.join(folder, f"gateway{number}")
+            os.mkdir(place)
+            self.all.append(ServedGateway(program, place, {**SETTINGS, **(settings or {}), "store": store}))
+
+    def __enter__(self) -> "Gateways":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for gateway in self.all:
+            gateway.end(9)
+
+    def start(self) -> None:
+        for gateway in self.all:
+            gateway.start()
+
+    def edge(self, number: int) -> str:
+        """Where pushes, subscriptions and results go, in cleartext."""
+        return self.all[number].addresses.plain
+
+    def admin(self, number: int) -> str:
+        return self.all[number].addresses.admin

@@ -1,0 +1,108 @@
+"""An HTTP/1.1 client over cleartext, one request at a time a connection: all that costs a load generator little."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+LINE_MAX = 1 << 20
+CONNECT_SECONDS = 5
+# Nothing is answered as late as this but by a gateway that stands still.
+ANSWER_SECONDS = 6
+
+
+class Lost(Exception):
+    """The connection ended, or said nothing for too long. `is_open` is whether the request may have counted."""
+
+    def __init__(self, is_open: bool):
+        super().__init__("the connection was lost")
+        self.is_open = is_open
+
+
+class Connection:
+    def __init__(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self.address, self.reader, self.writer = address, reader, writer
+
+    @classmethod
+    async def open(cls, address: str) -> "Connection":
+        host, _, port = address.rpartition(":")
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return cls(address, *await asyncio.open_connection(host, int(port), limit=LINE_MAX))
+        except (OSError, ValueError, TimeoutError):
+            raise Lost(is_open=False) from None
+
+    def close(self) -> None:
+        self.writer.transport.abort()
+
+    def send(self, method: str, path: str, fields: str, body: bytes) -> None:
+        length = f"content-length: {len(body)}\r\n" if body else ""
+        head = f"{method} {path} HTTP/1.1\r\nhost: {self.address}\r\n{fields}{length}\r\n"
+        self.writer.write(head.encode() + body)
+
+    async def head(self) -> tuple[int, dict[str, str]]:
+        lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        fields = (line.partition(": ") for line in lines[1:] if line)
+        return int(lines[0].split(" ", 2)[1]), {name.lower(): value for name, _, value in fields}
+
+    async def request(
+        self, method: str, path: str, fields: str = "", body: bytes = b"", seconds: float = ANSWER_SECONDS
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Status, header and content. `fields` are whole header lines, each with its CR LF."""
+        try:
+            async with asyncio.timeout(seconds):
+                self.send(method, path, fields, body)
+                status, header = await self.head()
+                length = int(header.get("content-length", 0))
+                return status, header, await self.reader.readexactly(length) if length else b""
+        except (OSError, EOFError, ValueError, TimeoutError):
+            self.close()
+            raise Lost(is_open=True) from None
+
+    async def events(self, path: str) -> AsyncIterator[bytes]:
+        """The events of a stream; ends with it. Raises `Lost` where there is none."""
+        self.send("GET", path, "accept: text/event-stream\r\n", b"")
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                status, header = await self.head()
+        except (OSError, EOFError, ValueError, TimeoutError):
+            raise Lost(is_open=False) from None
+        if status != 200 or header.get("transfer-encoding") != "chunked":
+            raise Lost(is_open=False)
+        text = b""
+        try:
+            while size := int(await self.reader.readline() or b"0", 16):
+                text += (await self.reader.readexactly(size + 2))[:-2]
+                *events, text = text.split(b"\n\n")
+                for event in events:
+                    yield event
+        except (OSError, EOFError, ValueError):
+            return
+
+
+class Pool:
+    """One connection to each of several gateways, made anew where it was lost or where the gateway has moved."""
+
+    def __init__(self) -> None:
+        self.connections: dict[int, Connection] = {}
+
+    async def request(
+        self, number: int, address: str, method: str, path: str, fields: str = "", body: bytes = b"",
+        seconds: float = ANSWER_SECONDS,
+    ) -> tuple[int, dict[str, str], bytes]:  # fmt: skip
+        connection = self.connections.get(number)
+        if connection is None or connection.address != address or connection.writer.is_closing():
+            if connection is not None:
+                connection.close()
+            connection = self.connections[number] = await Connection.open(address)
+        try:
+            answer = await connection.request(method, path, fields, body, seconds)
+        except Lost:
+            self.connections.pop(number, None)
+            raise
+        if answer[1].get("connection") == "close":
+            self.connections.pop(number).close()
+        return answer
+
+    def close(self) -> None:
+        for connection in self.connections.values():
+            connection.close()
+        self.connections.clear()

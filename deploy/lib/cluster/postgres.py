@@ -1,0 +1,270 @@
+"""PostgreSQL for real: a primary with standbys, each in a folder of its own, killed, promoted and brought back."""
+
+import contextlib
+import glob
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+
+from shared import processes
+
+WAIT_SECONDS = 60
+SUPERUSER = "postgres"
+DATABASE = "wakegate"
+# The port is given on the command line alone, as pg_rewind and pg_basebackup copy this file between servers.
+SETTINGS = {
+    "listen_addresses": "'127.0.0.1'", "unix_socket_directories": "''", "max_connections": 100, "fsync": "on",
+    "synchronous_commit": "on", "wal_level": "replica", "wal_log_hints": "on", "full_page_writes": "on",
+    "hot_standby": "on", "wal_keep_size": "'512MB'", "max_wal_size": "'1GB'", "shared_buffers": "'128MB'",
+    "wal_receiver_timeout": "'5s'", "wal_sender_timeout": "'5s'", "wal_retrieve_retry_interval": "'200ms'",
+}  # fmt: skip
+
+
+class PostgresFault(Exception):
+    """A program of PostgreSQL failed, or a server did not get where it should."""
+
+
+def programs() -> str:
+    return os.path.dirname(sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"))[-1])
+
+
+def unprivileged() -> dict[str, str]:
+    """The user as whom PostgreSQL runs: it refuses to as root."""
+    return {"user": SUPERUSER} if os.geteuid() == 0 else {}
+
+
+def run(command: list[str], folder: str) -> str:
+    """Runs a program of PostgreSQL, and gives what it wrote."""
+    command = [os.path.join(programs(), command[0]), *command[1:]]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **unprivileged()
+    )
+    if done.returncode != 0:
+        raise PostgresFault(f"{' '.join(command[:3])} ended with {done.returncode}: {done.stderr[-1500:]}")
+    return done.stdout.strip()
+
+
+def wait_until(what: str, condition, seconds: float = WAIT_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise PostgresFault(f"{what}: not within {seconds:g} s")
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Node:
+    """One server: at most one process at a time, always on the same port."""
+
+    def __init__(self, folder: str, name: str):
+        self.name, self.folder, self.port = name, os.path.join(folder, name), processes.free_port()
+        os.mkdir(self.folder)
+        if unprivileged():
+            shutil.chown(self.folder, pwd.getpwnam(SUPERUSER).pw_uid)
+        self.data, self.log = os.path.join(self.folder, "data"), os.path.join(self.folder, "log")
+        self.process: subprocess.Popen | None = None
+
+    # MARK: The server's process
+
+    def initialise(self, settings: dict[str, object] | None = None) -> None:
+        run(["initdb", "-D", self.data, "-A", "trust", "-U", SUPERUSER, "--no-sync"], self.folder)
+        with open(os.path.join(self.data, "postgresql.conf"), "a", encoding="utf-8") as file:
+            file.writelines(f"{name} = {value}\n" for name, value in {**SETTINGS, **(settings or {})}.items())
+
+    def launch(self) -> None:
+        command = [os.path.join(programs(), "postgres"), "-D", self.data, "-p", str(self.port)]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **unprivileged()
+            )
+
+    def start(self) -> None:
+        """Returns once it answers questions."""
+        self.launch()
+        wait_until(f"start of {self.name}", lambda: self.answers() or not self.is_running())
+        if not self.is_running():
+            raise PostgresFault(f"{self.name} did not start: {self.log_end()}")
+
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def answers(self) -> bool:
+        command = [os.path.join(programs(), "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(command, check=False).returncode == 0
+
+    def pids(self) -> list[int]:
+        """The server and its children."""
+        if not self.is_running():
+            return []
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
+                return [self.process.pid, *(int(word) for word in file.read().split())]
+        return [self.process.pid]
+
+    def kill(self) -> None:
+        """SIGKILL of every process at once, as when the machine goes."""
+        pids = self.pids()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if self.process:
+            self.process.wait()
+        wait_until(f"end of {self.name}", lambda: not any(map(alive, pids)))
+
+    def stop(self) -> None:
+        """A fast shutdown: open transactions are rolled back."""
+        if self.is_running():
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(WAIT_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def log_end(self) -> str:
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()[-1500:]
+
+    # MARK: Questions and settings
+
+    def query(self, sql: str, database: str = "postgres") -> str:
+        command = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.port), "-U", SUPERUSER]
+        return run([*command, "-d", database, "-c", sql], self.folder)
+
+    def cpu_seconds(self) -> float:
+        """Of all its processes: those that ended are in its own children's times, those that run have theirs."""
+        ticks = 0
+        for pid in self.pids():
+            try:
+                with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            ticks += sum(int(value) for value in fields[11:15])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    # MARK: Replication
+
+    def source(self) -> str:
+        return f"host=127.0.0.1 port={self.port} user={SUPERUSER}"
+
+    def copy(self, primary: "Node") -> None:
+        """A fresh copy of the primary in the place of what there is."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        where = f"{primary.source()} application_name={self.name}"
+        run(["pg_basebackup", "-D", self.data, "-d", where, "-X", "stream", "-c", "fast", "--no-sync"], self.folder)
+        self.follow_from_start(primary)
+
+    def follow_from_start(self, primary: "Node") -> None:
+        """Makes what lies in the folder a standby of `primary`, from its next start on."""
+        with open(os.path.join(self.data, "postgresql.auto.conf"), "a", encoding="utf-8") as file:
+            file.write(f"primary_conninfo = '{primary.source()} application_name={self.name}'\n")
+        with open(os.path.join(self.data, "standby.signal"), "w", encoding="ascii"):
+            pass
+        if unprivileged():
+            shutil.chown(os.path.join(self.data, "standby.signal"), pwd.getpwnam(SUPERUSER).pw_uid)
+
+    def follow(self, primary: "Node") -> None:
+        """Has a running standby go on with another primary."""
+        where = f"{primary.source()} application_name={self.name}"
+        self.query(f"ALTER SYSTEM SET primary_conninfo = '{where}'")
+        self.query("SELECT pg_reload_conf()")
+
+    def rewind(self, primary: "Node") -> None:
+        """Takes back what only this former primary wrote."""
+        where = f"{primary.source()} dbname=postgres"
+        run(["pg_rewind", "-D", self.data, f"--source-server={where}", "--no-sync"], self.folder)
+        self.follow_from_start(primary)
+
+    def received(self) -> int:
+        """How far a standby has the log of its primary on disk, as a number of bytes."""
+        return int(self.query("SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::bigint") or 0)
+
+
+class Database:
+    """A primary and its standbys, of which each commit waits for one; with none a single server."""
+
+    def __init__(self, folder: str, standbys: int, settings: dict[str, object] | None = None):
+        os.makedirs(folder, exist_ok=True)
+        self.nodes = [Node(folder, f"node{number}") for number in range(1 + standbys)]
+        self.primary = self.nodes[0]
+        self.rewound = self.copied = 0
+        self.settings = settings
+
+    def __enter__(self) -> "Database":
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def start(self) -> None:
+        self.primary.initialise(self.settings)
+        self.primary.start()
+        self.primary.query(f"CREATE DATABASE {DATABASE}")
+        for node in self.standbys:
+            node.copy(self.primary)
+            node.start()
+        self.wait_for_standbys()
+        if self.standbys:
+            for node in self.nodes:
+                node.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
+                node.query("SELECT pg_reload_conf()")
+
+    @property
+    def standbys(self) -> list[Node]:
+        return [node for node in self.nodes if node is not self.primary]
+
+    def wait_for_standbys(self) -> None:
+        count = str(len(self.standbys))
+        asked = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
+        wait_until("standbys", lambda: self.primary.query(asked) == count)
+
+    def address(self, ports: list[int] | None = None, database: str = DATABASE) -> str:
+        """What gateways connect with; through these ports instead of the servers' own, if given."""
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports or [node.port for node in self.nodes])
+        return f"postgresql://{SUPERUSER}@{hosts}/{database}?target_session_attrs=read-write"
+
+    def promote_most_advanced(self) -> Node:
+        """After the primary's end: the standby that has most of its log becomes primary, and the others follow it, as
+        its commits wait for one of them. Returns when both are done."""
+        chosen = max(self.standbys, key=Node.received)
+        chosen.query("SELECT pg_promote(true, 60)")
+        self.former, self.primary = self.primary, chosen
+        for node in self.standbys:
+            if node is not self.former:
+                node.follow(chosen)
+        return chosen
+
+    def bring_back(self) -> None:
+        """The former primary becomes a standby: by pg_rewind, or where that fails, as a fresh copy."""
+        # pg_rewind reads the new timeline from what the last checkpoint wrote.
+        self.primary.query("CHECKPOINT")
+        try:
+            self.former.rewind(self.primary)
+            self.former.start()
+            self.wait_for_standbys()
+            self.rewound += 1
+        except PostgresFault:
+            self.former.kill()
+            self.former.copy(self.primary)
+            self.former.start()
+            self.copied += 1
+        self.wait_for_standbys()
+
+    def cpu_seconds(self) -> float:
+        return sum(node.cpu_seconds() for node in self.nodes)

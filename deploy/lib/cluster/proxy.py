@@ -1,0 +1,141 @@
+"""Stands between gateways and servers of a database, and cuts, holds up and slows down what passes.
+
+Runs as a process of its own: python -m cluster.proxy '{"gateways": 3, "ports": [5432, ...]}'. It writes one line with
+the ports it listens on, a list a gateway with one for each server, and answers each command, a line of JSON, by a line:
+`{"do": "cut", "gateway": 1}` resets its connections, `{"do": "hold", "gateway": 1, "on": true}` lets nothing pass
+(nothing is lost: it passes later), `{"do": "slow", "seconds": 1}` holds each answer to a commit back. It ends with its
+input.
+"""
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+
+READ_BYTES = 65536
+# The name of the statement that ends a transaction of a gateway (Sources/Drivers/PostgresStore/CommitStatement.swift).
+COMMIT = b"wakegate_commit"
+
+
+class Side:
+    """What passes for one gateway."""
+
+    def __init__(self) -> None:
+        self.passes = asyncio.Event()
+        self.passes.set()
+        self.writers: set[asyncio.StreamWriter] = set()
+
+
+class Link:
+    """One connection through the proxy."""
+
+    def __init__(self, proxy: "Proxy", side: Side):
+        self.proxy, self.side, self.commits = proxy, side, 0
+
+    async def up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(READ_BYTES):
+            self.commits += piece.count(COMMIT)
+            await self.side.passes.wait()
+            writer.write(piece)
+            await writer.drain()
+
+    async def down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(READ_BYTES):
+            commits, self.commits = self.commits, 0
+            if commits and self.proxy.seconds:
+                await asyncio.sleep(self.proxy.seconds)
+            await self.side.passes.wait()
+            writer.write(piece)
+            await writer.drain()
+
+
+class Proxy:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.sides: list[Side] = []
+
+    async def listen(self, gateways: int, ports: list[int]) -> list[list[int]]:
+        listening = []
+        for _ in range(gateways):
+            side = Side()
+            self.sides.append(side)
+            servers = [
+                await asyncio.start_server(
+                    lambda reader, writer, side=side, port=port: self.accept(side, port, reader, writer), "127.0.0.1", 0
+                )
+                for port in ports
+            ]
+            listening.append([server.sockets[0].getsockname()[1] for server in servers])
+        return listening
+
+    async def accept(
+        self, side: Side, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            # As if nobody listened there: a reset, and no orderly end.
+            writer.transport.abort()
+            return
+        link = Link(self, side)
+        both = (writer, far_writer)
+        side.writers.update(both)
+        pumps = [asyncio.create_task(link.up(reader, far_writer)), asyncio.create_task(link.down(far_reader, writer))]
+        with contextlib.suppress(OSError):
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+        side.writers.difference_update(both)
+        for each in both:
+            each.close()
+
+    def obey(self, command: dict) -> None:
+        match command["do"]:
+            case "cut":
+                for writer in list(self.sides[command["gateway"]].writers):
+                    writer.transport.abort()
+            case "hold":
+                passes = self.sides[command["gateway"]].passes
+                passes.clear() if command["on"] else passes.set()
+            case "slow":
+                self.seconds = command["seconds"]
+
+    async def run(self, gateways: int, ports: list[int]) -> None:
+        def tell(answer: object) -> None:
+            print(json.dumps(answer), flush=True)
+
+        tell(await self.listen(gateways, ports))
+        lines = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(lines)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
+        while line := await lines.readline():
+            self.obey(json.loads(line))
+            tell("done")
+
+
+class ProxyProcess:
+    """The proxy, as those see it who command it."""
+
+    def __init__(self, gateways: int, ports: list[int]):
+        command = [sys.executable, "-m", "cluster.proxy", json.dumps({"gateways": gateways, "ports": ports})]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.ports: list[list[int]] = json.loads(self.process.stdout.readline())
+
+    def __enter__(self) -> "ProxyProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+    def command(self, **command: object) -> None:
+        """Returns once it is done."""
+        self.process.stdin.write(json.dumps(command).encode() + b"\n")
+        self.process.stdin.flush()
+        self.process.stdout.readline()
+
+
+if __name__ == "__main__":
+    asyncio.run(Proxy().run(**json.loads(sys.argv[1])))

@@ -1,0 +1,113 @@
+"""Gateways on one database: what leaves before it is durable, what a doubt comes to, who is dead, who claims."""
+
+from mutations.mutation import Mutation
+
+CLUSTER = "Sources/Gateway/EngineRoom/Cluster"
+ENGINE = f"{CLUSTER}/SharedGatewayEngine.swift"
+REPLIES = f"{CLUSTER}/SharedGatewayEngine+Replies.swift"
+DESK = f"{CLUSTER}/TransactionDesk.swift"
+# Three production gateways in virtual time, on a database that fails in every way it can.
+SIMULATION = r"GatewayEngineTests\.ClusterSimulationTests"
+
+MUTATIONS = [
+    Mutation(
+        "cluster.released-before-commit",
+        "a 200 and a wake leave only when their transaction is durable",
+        REPLIES,
+        "            self.store.submit(.commit(number, writes))\n",
+        "            self.store.submit(.commit(number, writes))\n            self.letOut(transaction)\n",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.refused-as-durable",
+        "a commit that was in doubt and has not happened is told to nobody",
+        REPLIES,
+        "        guard case .conflict = failure, transaction.isRepeated",
+        "        if case .refused = failure { return self.done(transaction, endedElsewhere: []) }\n"
+        "        guard case .conflict = failure, transaction.isRepeated",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.answers-of-the-undone",
+        "a transaction that begins again answers once",
+        DESK,
+        "        transaction.group.discard()\n",
+        "",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.slots-of-the-undone",
+        "a transaction that did not happen takes no slot",
+        DESK,
+        "        return self.dispatcher.undo(step.streams)\n",
+        "        return []\n",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.wakes-of-the-fenced",
+        "a gateway that was taken for dead tells its workers that their wakes are lost",
+        REPLIES,
+        "        self.dispatcher.expireEveryWake()\n",
+        "",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.wakes-of-the-dead",
+        "a dead gateway's wakes are lost, and their attempts taken back",
+        DESK,
+        "            self.dispatcher.loseForGood(loaded.heldWakes)\n",
+        "",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.buried-early",
+        "a gateway is buried when it has no wakes left",
+        REPLIES,
+        "            let isOver = moment != nil && step.rowCount == 0\n",
+        "            let isOver = step.rowCount == 0\n",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.claims-by-notice-alone",
+        "what waits for a slot is claimed though the notice of it was lost",
+        REPLIES,
+        "        for (topic, _) in view.ready { self.claims.heard(topic) }\n",
+        "",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.slots-by-notice-alone",
+        "a slot comes free though the notice was lost that its wake has ended",
+        ENGINE,
+        "        self.overdueWakes = self.held.overdue(at: self.clock.now, countMax: Claims.countMax)\n",
+        "",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.policy-time",
+        "policy time does not go back with the clock of another primary",
+        DESK,
+        "        self.engine.beginSharedStep(now: loaded.now, deviceCount: deviceCount)\n",
+        "        self.engine.beginSharedStep(\n"
+        "            now: Instant(milliseconds: loaded.wall),\n"
+        "            deviceCount: deviceCount\n"
+        "        )\n",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.refused-when-detached",
+        "whoever waits when the database is gone is refused",
+        REPLIES,
+        "        self.desk.refuse(self.queue.takeAll(), workspace)\n",
+        "        _ = self.queue.takeAll()\n",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.claims-end",
+        "a claim that has ended makes room for the next",
+        f"{CLUSTER}/Claims.swift",
+        "        self.open.remove(shape)\n        self.topics.insert(shape.topic)\n",
+        "        self.topics.insert(shape.topic)\n",
+        SIMULATION,
+    ),
+]

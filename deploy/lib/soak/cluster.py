@@ -1,0 +1,318 @@
+"""Three gateways on one PostgreSQL whose commits wait for a standby, under load, while everything fails in turn:
+gateways are killed and frozen, primaries killed and replaced, connections cut and held up, the database slow, restarted
+and full.
+
+Each push that was answered 200 must be in the books at the end, the books of all gateways must balance in every answer,
+and nobody may be woken twice within an interval, or by two gateways for one wake.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+
+from cluster import postgres
+from cluster.gateways import Gateways
+from cluster.judge import Judge
+from cluster.ledger import Ledger
+from cluster.load import Load
+from cluster.proxy import ProxyProcess
+from shared.served_gateway import StartFailed
+from shared.verdicts import Verdicts
+
+GATEWAYS, STANDBYS = 3, 2
+LANES = 96
+# The longest that pushes may be refused or left alone after a fault before the run is given up.
+OUTAGE_SECONDS_MAX = 60
+PROMOTION_AIM_SECONDS = 5
+FROZEN_SECONDS, SLOW_SECONDS, HELD_SECONDS = 20, 15, 6
+COMMIT_SECONDS = 1.0
+# A disk of its own for the database that gets full.
+DISK_MEGABYTES = 400
+FULL_SECONDS, FULL_PUSHES = 10, 4000
+RETURNS = "pushes are answered 200 again after each fault"
+PLAYED = "gateways and servers come back from every fault"
+STARTS = "gateways start again after each end"
+ENOUGH = "as many pushes were acknowledged as were asked for"
+AIM = f"pushes are answered within {PROMOTION_AIM_SECONDS} s after each promotion"
+
+
+class Scene:
+    """A database, its gateways, and a load on them."""
+
+    def __init__(self, load: Load, gateways: Gateways, database: postgres.Database, proxy: ProxyProcess, seed: int):
+        self.load, self.gateways, self.database, self.proxy = load, gateways, database, proxy
+        self.verdicts, self.source = load.verdicts, random.Random(seed)
+        # By the kind of a fault, how long no push was answered 200 after each.
+        self.outages: dict[str, list[float]] = {}
+
+    async def breathe(self, least: float, most: float) -> None:
+        """Lets everybody work for a time drawn between these seconds."""
+        await asyncio.sleep(self.source.uniform(least, most))
+        self.load.check_running()
+
+    async def outage(self, kind: str, since: float, by: int | None = None) -> float | None:
+        """Waits for the first answer 200 to a push that was sent after `since`, from anybody or from one gateway."""
+        deadline = time.monotonic() + OUTAGE_SECONDS_MAX
+        while (took := self.load.ledger.first_after(since, by)) is None and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        self.load.check_running()
+        self.verdicts.check(RETURNS, took is not None, f"{kind}: none within {OUTAGE_SECONDS_MAX} s")
+        if took is not None:
+            self.outages.setdefault(kind, []).append(took)
+        return took
+
+    async def start(self, number: int) -> None:
+        gateway = self.gateways.all[number]
+        try:
+            await asyncio.to_thread(gateway.start)
+            self.verdicts.check(STARTS, True, "")
+        except StartFailed as failure:
+            self.verdicts.check(STARTS, False, f"gateway {number}: {failure}")
+            # What refused one start may be over soon: the database between two primaries, for instance.
+            await asyncio.sleep(1)
+            await asyncio.to_thread(gateway.start)
+
+    # MARK: Faults
+
+    async def kill_gateways(self, count: int) -> None:
+        """One after the other, at random moments; one in five together with another."""
+        done = 0
+        while done < count:
+            await self.breathe(0.3, 1.5)
+            first = self.source.randrange(GATEWAYS)
+            killed = [first] if self.source.random() < 0.8 or done + 1 == count else [first, (first + 1) % GATEWAYS]
+            since = time.monotonic()
+            for number in killed:
+                self.gateways.all[number].end(signal.SIGKILL)
+            done += len(killed)
+            await self.outage("kill of a gateway, from any", since)
+            for number in killed:
+                await self.start(number)
+                await self.outage("kill of a gateway, from itself", since, by=number)
+
+    async def promote(self, count: int) -> None:
+        """SIGKILL of the primary, and promotion of the standby that has most of its log."""
+        for _ in range(count):
+            await self.breathe(1, 4)
+            since = time.monotonic()
+            await asyncio.to_thread(self.database.primary.kill)
+            self.outages.setdefault("end of all its processes, part of that", []).append(time.monotonic() - since)
+            killed = time.monotonic()
+            await asyncio.to_thread(self.database.promote_most_advanced)
+            promoted = time.monotonic()
+            self.outages.setdefault("PostgreSQL's own promotion, part of that", []).append(promoted - killed)
+            took = await self.outage("kill of the primary, with the promotion", since)
+            if took is not None:
+                after = max(0, since + took - promoted)
+                self.outages.setdefault("from the promotion to the first answer, the rest", []).append(after)
+                self.verdicts.check(AIM, after <= PROMOTION_AIM_SECONDS, f"one took {after:.1f} s")
+            await asyncio.to_thread(self.database.bring_back)
+
+    async def freeze_gateways(self, count: int) -> None:
+        for _ in range(count):
+            await self.breathe(1, 2)
+            number = self.source.randrange(GATEWAYS)
+            since = time.monotonic()
+            pid = self.gateways.all[number].pid
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                await self.outage("stop of a gateway, from any", since)
+                await asyncio.sleep(FROZEN_SECONDS)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            await self.outage("stop of a gateway, from itself after it goes on", time.monotonic(), by=number)
+
+    async def cut_connections(self, count: int) -> None:
+        """Resets all connections of a gateway to the database, or holds up what they carry for a while."""
+        for place in range(count):
+            await self.breathe(0.5, 2)
+            number, since = self.source.randrange(GATEWAYS), time.monotonic()
+            if place % 3 < 2:
+                self.proxy.command(do="cut", gateway=number)
+                await self.outage("cut connections, from the gateway cut off", since, by=number)
+            else:
+                self.proxy.command(do="hold", gateway=number, on=True)
+                await asyncio.sleep(HELD_SECONDS)
+                self.proxy.command(do="hold", gateway=number, on=False)
+                kind = f"connections held up for {HELD_SECONDS} s, from the gateway behind"
+                await self.outage(kind, time.monotonic(), by=number)
+
+    async def slow_down(self, count: int) -> None:
+        for _ in range(count):
+            await self.breathe(1, 2)
+            since = time.monotonic()
+            self.proxy.command(do="slow", seconds=COMMIT_SECONDS)
+            await self.outage("a second a commit", since)
+            await asyncio.sleep(SLOW_SECONDS)
+            self.proxy.command(do="slow", seconds=0)
+            await self.outage("the end of slow commits", time.monotonic())
+
+    async def restart(self, count: int) -> None:
+        for _ in range(count):
+            await self.breathe(1, 2)
+            since = time.monotonic()
+            await asyncio.to_thread(self.database.primary.stop)
+            await asyncio.to_thread(self.database.primary.start)
+            await self.outage("restart of the primary", since)
+            await asyncio.to_thread(self.database.wait_for_standbys)
+
+    async def fill(self, disk: "Disk") -> None:
+        """Takes all room the database has, for a while."""
+        node = self.database.primary
+        await self.breathe(2, 3)
+        since = time.monotonic()
+        filler = await asyncio.to_thread(disk.fill)
+        refused = dict(self.load.ledger.refused)
+        await asyncio.sleep(FULL_SECONDS)
+        # What is written over again needs no room: only when more is refused than before has the disk mattered.
+        self.verdicts.check("a full disk is met", self.load.ledger.refused != refused, "no push was refused")
+        os.unlink(filler)
+        freed = time.monotonic()
+        if not node.is_running():
+            await asyncio.to_thread(node.start)
+        self.verdicts.note("a full disk is met", f"the server {'went on' if node.is_running() else 'ended'}")
+        await self.outage("a full disk, from the moment there is room", freed)
+        self.outages["a full disk, from the beginning"] = [freed - since + self.outages[
+            "a full disk, from the moment there is room"][-1]]  # fmt: skip
+
+    async def push_until(self, acknowledged: int) -> None:
+        deadline = time.monotonic() + OUTAGE_SECONDS_MAX + 3 * acknowledged / self.load.rate
+        while self.load.ledger.count < acknowledged and time.monotonic() < deadline:
+            await asyncio.sleep(0.1)
+            self.load.check_running()
+
+    def tell(self) -> None:
+        for kind, seconds in self.outages.items():
+            print(f"      {kind}: {len(seconds)} times, p50 {statistics.median(seconds):.2f} s, "
+                  f"most {max(seconds):.2f} s", flush=True)  # fmt: skip
+
+
+class Disk:
+    """A file system of its own in a file; unmounted when the block is left."""
+
+    def __init__(self, folder: str):
+        self.file, self.mount_point = os.path.join(folder, "disk"), os.path.join(folder, "mount")
+
+    def __enter__(self) -> "Disk":
+        os.mkdir(self.mount_point)
+        with open(self.file, "wb") as file:
+            file.truncate(DISK_MEGABYTES << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", self.file], check=True)
+        subprocess.run(["mount", "-o", "loop", self.file, self.mount_point], check=True)
+        os.chmod(self.mount_point, 0o755)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run(["umount", "--lazy", self.mount_point], check=False)
+
+    def fill(self) -> str:
+        """Takes all room that is left; the file that took it."""
+        path = os.path.join(self.mount_point, "filler")
+        with open(path, "wb", buffering=0) as file:
+            with contextlib.suppress(OSError):
+                while file.write(b"\0" * 65536):
+                    pass
+        return path
+
+
+Faults = Callable[[Scene], Awaitable[None]]
+
+
+async def play(
+    program: str, options: argparse.Namespace, folder: str, database: postgres.Database, verdicts: Verdicts,
+    faults: Faults, acknowledged: int,
+) -> None:  # fmt: skip
+    """The load, the faults, then quiet, and the judgement."""
+    ports = [node.port for node in database.nodes]
+    source = random.Random(options.seed)
+    with ProxyProcess(GATEWAYS, ports) as proxy, \
+            Gateways(program, folder, [database.address(ports) for ports in proxy.ports]) as gateways:  # fmt: skip
+        gateways.start()
+        ledger = Ledger(options.devices, source)
+        load = Load(gateways, database, ledger, verdicts, options.seed, options.pushes_a_second, LANES)
+        scene = Scene(load, gateways, database, proxy, options.seed)
+        load.start()
+        try:
+            await scene.outage("start", time.monotonic())
+            try:
+                await faults(scene)
+                verdicts.check(PLAYED, True, "")
+            except (postgres.PostgresFault, StartFailed, AssertionError) as error:
+                verdicts.check(PLAYED, False, repr(error))
+            await scene.push_until(acknowledged)
+            await load.stop_pushing()
+            await Judge(load, options.ways, source).run()
+        except BaseException:
+            keep_logs(folder)
+            raise
+        scene.tell()
+        verdicts.check(ENOUGH, ledger.count >= acknowledged, f"{ledger.count:,} of {acknowledged:,}")
+        for name, details in verdicts.failures.items():
+            print(f"      failed: {name}: {details[0]}", flush=True)
+        if verdicts.failures:
+            keep_logs(folder)
+
+
+def keep_logs(folder: str) -> None:
+    """What gateways and servers wrote, where it outlives the run."""
+    kept = tempfile.mkdtemp(prefix="wakegate-cluster-logs.")
+    for place, _, files in os.walk(folder):
+        for name in files:
+            if name in ("gateway.log", "log"):
+                with contextlib.suppress(OSError):
+                    with open(os.path.join(place, name), "rb") as log, \
+                            open(os.path.join(kept, f"{os.path.basename(place)}.log"), "wb") as copy:  # fmt: skip
+                        copy.write(log.read())
+    print(f"      the logs are in {kept}", flush=True)
+
+
+async def everything(scene: Scene, options: argparse.Namespace) -> None:
+    for kind, fault, count in (
+        ("kills of gateways", scene.kill_gateways, options.kills),
+        ("promotions", scene.promote, options.promotions),
+        ("stops of gateways", scene.freeze_gateways, options.others),
+        ("cuts", scene.cut_connections, 10 * options.others),
+        ("slow commits", scene.slow_down, options.others),
+        ("restarts", scene.restart, options.others),
+    ):
+        started = time.monotonic()
+        await fault(count)
+        print(f"      {count} {kind} in {time.monotonic() - started:.0f} s; "
+              f"{scene.load.ledger.count:,} pushes acknowledged", flush=True)  # fmt: skip
+
+
+def soak(program: str, options: argparse.Namespace) -> Verdicts:
+    verdicts = Verdicts()
+    # Others than root must reach what lies in it: PostgreSQL runs as a user of its own.
+    with tempfile.TemporaryDirectory(prefix="wakegate-cluster.") as folder:
+        os.chmod(folder, 0o711)
+        with postgres.Database(os.path.join(folder, "database"), STANDBYS) as database:
+            asyncio.run(
+                play(program, options, folder, database, verdicts,
+                     lambda scene: everything(scene, options), options.acknowledged)
+            )  # fmt: skip
+        verdicts.note(AIM, f"former primaries came back by pg_rewind {database.rewound} times, as a fresh copy "
+                           f"{database.copied} times")  # fmt: skip
+    full = Verdicts()
+    if os.geteuid() != 0:
+        verdicts.skip("full", "a disk of its own needs root")
+        return verdicts
+    with tempfile.TemporaryDirectory(prefix="wakegate-cluster.") as folder:
+        os.chmod(folder, 0o711)
+        with Disk(folder) as disk:
+            place = os.path.join(disk.mount_point, "database")
+            sizes = {"max_wal_size": "'64MB'", "min_wal_size": "'32MB'", "wal_keep_size": 0, "shared_buffers": "'32MB'"}
+            with postgres.Database(place, 0, sizes) as database:
+                asyncio.run(
+                    play(program, options, folder, database, full, lambda scene: scene.fill(disk), FULL_PUSHES)
+                )
+    verdicts.add(full, "full")
+    return verdicts
