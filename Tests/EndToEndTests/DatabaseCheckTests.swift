@@ -85,7 +85,7 @@ struct DatabaseCheckTests {
 
     @Test("A server that takes no writes, that loses commits, that has too few connections or is not there is named")
     func servers() throws {
-        let server = try PostgresServer()
+        let server = try PostgresServer(PostgresServer.Options(settings: ["max_connections": "80"]))
         let address = try server.database()
         self.expectFault(try self.check(address, "databaseConnections=100"), "max_connections", "databaseConnections")
         try server.query("ALTER ROLE postgres SET synchronous_commit = off")

@@ -82,12 +82,14 @@ struct PostgresDeploymentTests {
                 return [line.split() for line in open(folder + name) if line.strip() and line[0] != "#"]
             text = yaml.safe_load(open(folder + "patroni.yml"))
             said = text["bootstrap"]["dcs"]["postgresql"]["parameters"] | text["postgresql"]["parameters"]
-            words = [line.split("#")[0].split(" = ", 1) for line in open(folder + "wakegate.conf") if " = " in line[:60]]
+            named = [line for line in open(folder + "wakegate.conf") if " = " in line[:60]]
+            words = [line.split("#")[0].split(" = ", 1) for line in named]
             conf = {w[0]: w[1].strip().strip("'") for w in words if w[0][0] != "#"}
             # Patroni's own, and what only Patroni needs to be told.
             for name in ("listen_addresses", "synchronous_standby_names"): del conf[name]
             del said["unix_socket_directories"]
-            assert {k: str(v) for k, v in said.items()} == conf, set(conf.items()) ^ {(k, str(v)) for k, v in said.items()}
+            said = {k: str(v) for k, v in said.items()}
+            assert said == conf, set(conf.items()) ^ set(said.items())
             for name in ("pg_hba", "pg_ident"):
                 assert [line.split() for line in text["postgresql"][name]] == lines(name + ".conf"), name
             dcs = text["bootstrap"]["dcs"]

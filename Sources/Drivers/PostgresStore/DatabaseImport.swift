@@ -16,13 +16,11 @@ package final class DatabaseImport {
         package let fingerprint: UInt64
         /// The state's topics, by their numbers in it.
         package let topics: [String]
-        package let deviceCount: Int
 
-        package init(id: String, fingerprint: UInt64, topics: [String], deviceCount: Int) {
+        package init(id: String, fingerprint: UInt64, topics: [String]) {
             self.id = id
             self.fingerprint = fingerprint
             self.topics = topics
-            self.deviceCount = deviceCount
         }
     }
 

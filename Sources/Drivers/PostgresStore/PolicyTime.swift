@@ -18,8 +18,8 @@ struct PolicyTime {
         return self.last
     }
 
-    /// The wall clock at a moment: what the primary showed, or later where the moment is later than that. So the two stand
-    /// to one another as the shift says, however long an answer was on its way.
+    /// The wall clock at a moment: what the primary showed, or later where the moment is later than that. So the two
+    /// stand to one another as the shift says, however long an answer was on its way.
     static func wall(_ moment: Instant, shift: Int64) -> Int64 { moment.milliseconds - shift }
 
     /// Nothing earlier is handed out from here on.

@@ -54,6 +54,9 @@ extension EmbeddedEngine {
         }
     }
 
+    /// The names of the topics that records have told of, by their numbers; empty after `finishRestoring`.
+    package var restoredTopics: [String] { self.topics.restoredNames }
+
     /// Every record has been handed over: brings up to date what follows from them, and goes on at `now`. Wakes that
     /// were in flight still are: records do not tell whether their workers are there.
     ///

@@ -146,6 +146,11 @@ extension TopicTable {
         return true
     }
 
+    /// The names of the topics whose records were taken, by their numbers; empty once they are made.
+    package var restoredNames: [String] {
+        self.restored.sorted { $0.key < $1.key }.map { $0.value.name.withByteView { $0.string } }
+    }
+
     /// Makes the topics of all records. What is counted from here on is no change, until `beginSteps`.
     ///
     /// - Throws: `StoreError` when a record is missing, or there twice.

@@ -12,6 +12,8 @@ package final class StateExport {
     private let engine: EmbeddedEngine
     private let stored: StoredGateway
     private let historyKey: HashKey
+    /// The names of the topics, by their numbers.
+    package let topics: [String]
     /// Refused pushes as they are kept, by the topic's number, the total under `RecordKey.everyTopic`.
     package let rejections: [(topic: UInt32, content: [UInt8])]
     /// The moment at which everything is to be unless it is known otherwise.
@@ -46,6 +48,7 @@ package final class StateExport {
             throw StoreError(message: "There is no gateway's state in \(folder). Name the folder of its `state`.")
         }
         self.stored = stored
+        self.topics = self.engine.restoredTopics
         self.rejections = rejections
         let watch = ClockJumpWatch(millisecondsMax: configuration.clockJumpMaxMilliseconds)
         self.now = EngineClock(resuming: clock, at: reading, world, watch).now
@@ -61,17 +64,14 @@ package final class StateExport {
     package var fingerprint: UInt64 {
         var buffer = ByteBuffer()
         self.stored.clock?.store(to: &buffer)
-        buffer.append(memoryOf: UInt64(self.engine.topicCount).littleEndian)
+        buffer.append(memoryOf: UInt64(self.topics.count).littleEndian)
         return self.historyKey.hash(buffer.view)
     }
-
-    /// The names of the topics, by their numbers.
-    package var topics: [String] { self.topicIndices.map { self.engine.topicName($0) } }
 
     /// How many devices there are, removed ones included.
     package var deviceCount: Int { self.engine.takenCount }
 
-    private var topicIndices: [TopicIndex] { (0..<UInt32(self.engine.topicCount)).map { TopicIndex(rawValue: $0) } }
+    private var topicIndices: [TopicIndex] { (0..<UInt32(self.topics.count)).map { TopicIndex(rawValue: $0) } }
 
     /// Brings up to date what follows from the state, at a moment, and loses the wakes in flight; once.
     ///

@@ -52,12 +52,7 @@ package enum StateImport {
         old.stateFolder = folder
         old.store = .sqlite
         let state = try StateExport(old)
-        let source = DatabaseImport.Source(
-            id: state.id,
-            fingerprint: state.fingerprint,
-            topics: state.topics,
-            deviceCount: state.deviceCount
-        )
+        let source = DatabaseImport.Source(id: state.id, fingerprint: state.fingerprint, topics: state.topics)
         let database = try DatabaseImport(source, at: state.now, settings)
         let wakesLost = try state.begin(at: database.now)
         let before = database.next
