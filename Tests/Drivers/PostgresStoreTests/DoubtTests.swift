@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 
 /// Commits whose answers are lost, on a server of their own: what they wait for is a setting of the whole server.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(15)))
 struct DoubtTests {
     private let server: PostgresServer
     private let rig: StoreRig

@@ -5,7 +5,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(15)))
 struct LoadPlanTests {
     private let address: String
     private let rig: StoreRig

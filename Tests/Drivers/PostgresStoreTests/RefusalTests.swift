@@ -5,7 +5,7 @@ import PostgresStore
 import Testing
 import WakeGateTestKit
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(15)))
 struct RefusalTests {
     private let server: PostgresServer
     private let address: String

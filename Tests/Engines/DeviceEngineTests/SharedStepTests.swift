@@ -4,7 +4,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("A step of a shared store", .timeLimit(.minutes(5)))
+@Suite("A step of a shared store", .timeLimit(.minutes(15)))
 struct SharedStepTests {
     private static let topic = TopicIndex(rawValue: 0)
     private static let start = EngineRig().instant

@@ -4,7 +4,7 @@ import LaunchPolicy
 import Testing
 import WakeGateTestKit
 
-@Suite("Books that gateways share", .timeLimit(.minutes(5)))
+@Suite("Books that gateways share", .timeLimit(.minutes(15)))
 struct StoredBooksTests {
     /// Books in which no two counts are alike, and none is zero.
     private static let books: Books = {

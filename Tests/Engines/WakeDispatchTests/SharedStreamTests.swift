@@ -5,7 +5,7 @@ import Testing
 import WakeDispatch
 import WakeGateTestKit
 
-@Suite("Streams of an engine that shares its store", .timeLimit(.minutes(5)))
+@Suite("Streams of an engine that shares its store", .timeLimit(.minutes(15)))
 struct SharedStreamTests {
     private static let topic = TopicIndex(rawValue: 0)
 

@@ -67,6 +67,8 @@ final class ClusterTransaction {
         var endedSince: [(wake: WakeID, reason: ExpirationReason?)] = []
         /// When the commit was handed over, by the monotonic clock in microseconds.
         var committedFrom: Int64 = 0
+        /// The same moment in milliseconds since the machine started; nil before.
+        var committedSince: Int64?
         /// Whether the try was performed: effects lie in the group.
         var isPerformed = false
     }

@@ -26,7 +26,7 @@ extension SharedGatewayEngine {
     }
 
     private func take(_ push: PushCommand, _ bytes: ByteView, leftAt: Int64) {
-        guard self.isAttached, self.queue.count < CommandQueue.pushesMax else {
+        guard self.isAttached, !self.isSilent, self.queue.count < CommandQueue.pushesMax else {
             return self.stage.answer(self.pushes.refuseUnstored(push, bytes, self.workspace))
         }
         self.queue.append(.push(push, bytes.array), .device(push.token), leftAt: leftAt)
@@ -60,6 +60,9 @@ extension SharedGatewayEngine {
 
     private func take(_ request: EngineRequest) {
         guard self.isAttached else { return self.requests.performAfterFailure(request, self.workspace) }
+        if self.isSilent, request.afterFailedStore == .refused {
+            return self.requests.performAfterFailure(request, self.workspace(failed: Self.silence))
+        }
         switch request.needs {
         case .nothing: self.requests.perform(request, self.workspace)
         case .topic(let name): self.subscribe(request, name)

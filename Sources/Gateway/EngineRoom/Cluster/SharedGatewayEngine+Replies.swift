@@ -29,6 +29,7 @@ extension SharedGatewayEngine {
         case .loaded(let number, let loaded): self.loaded(number, loaded)
         case .committed(let number, let elsewhere):
             guard let transaction = self.open.removeValue(forKey: number) else { return }
+            self.judgeSilence()
             self.done(transaction, endedElsewhere: elsewhere)
         case .failed(let number, let failure): self.failed(number, failure)
         case .counts(let number, let counts): self.counted(number, counts)
@@ -58,6 +59,7 @@ extension SharedGatewayEngine {
         }
         self.members.attached(attachment.number)
         self.status = .attached
+        self.isSilent = false
         self.adopt(attachment)
         self.onStatus(nil)
     }
@@ -151,6 +153,7 @@ extension SharedGatewayEngine {
         case .changed(let writes):
             transaction.step.moment = loaded.now
             transaction.step.committedFrom = SystemClock.monotonicMicroseconds
+            transaction.step.committedSince = self.clock.boot
             for wake in transaction.step.launched {
                 self.held.insert(wake.wake, of: wake.device, deadline: wake.deadline)
             }
@@ -221,13 +224,7 @@ extension SharedGatewayEngine {
 
     /// A transaction has come to nothing: everybody who waits for it is refused.
     private func refuse(_ transaction: ClusterTransaction, _ error: StoreError) {
-        let workspace = Workspace(
-            engine: self.engine,
-            dispatcher: self.dispatcher,
-            offset: self.clock.offset,
-            failure: Self.failure(error, self.engine, self.dispatcher),
-            remote: self.remote
-        )
+        let workspace = self.workspace(failed: error)
         self.desk.refuse(transaction.commands, workspace)
         for command in transaction.commands where self.isAttached {
             switch command.work {

@@ -16,6 +16,9 @@ import WakeDispatch
 package final class SharedGatewayEngine: GatewayEngine {
     /// How long a stop waits for what is not durable yet, in milliseconds.
     private static let finishMax: Int64 = 5000
+    /// For how long a commit may be unconfirmed until nothing more is taken, in milliseconds: as when no standby
+    /// confirms.
+    private static let silenceMax: Int64 = 10_000
     /// How often a step looks for replies before others have their turn.
     private static let turnsMax = 64
 
@@ -49,6 +52,8 @@ package final class SharedGatewayEngine: GatewayEngine {
     var configuration: EngineConfiguration
     var clock: ClusterClock
     var status: Status
+    /// The store is attached, and has confirmed nothing for too long.
+    var isSilent = false
     /// A number that was given while transactions of the one before were open.
     var attachment: Attachment?
     var queue = CommandQueue()
@@ -162,7 +167,16 @@ package final class SharedGatewayEngine: GatewayEngine {
     var workspace: Workspace {
         var failure: StoreFailure?
         if case .unattached(let cause) = self.status { failure = cause }
-        return Workspace(
+        return self.workspace(failure)
+    }
+
+    /// What the desks work on when something cannot be stored for this cause.
+    func workspace(failed error: StoreError) -> Workspace {
+        self.workspace(Self.failure(error, self.engine, self.dispatcher))
+    }
+
+    private func workspace(_ failure: StoreFailure?) -> Workspace {
+        Workspace(
             engine: self.engine,
             dispatcher: self.dispatcher,
             offset: self.clock.offset,
@@ -242,6 +256,7 @@ extension SharedGatewayEngine {
         guard self.clock.boot >= self.tickAt else { return }
         self.tickAt = self.clock.boot + 1000
         guard self.isAttached else { return }
+        self.judgeSilence()
         self.store.submit(
             .report(
                 self.members.report(
@@ -257,6 +272,22 @@ extension SharedGatewayEngine {
         let losses = self.losses
         self.losses = []
         for loss in losses { self.queue.append(loss.work, loss.row) }
+    }
+
+    /// Refuses what would be stored while a commit is unconfirmed for too long, which may yet succeed.
+    func judgeSilence() {
+        let since = self.open.values.lazy.compactMap(\.step.committedSince).min() ?? self.clock.boot
+        let isSilent = self.clock.boot - since >= Self.silenceMax
+        guard isSilent != self.isSilent else { return }
+        self.isSilent = isSilent
+        self.onStatus(isSilent ? Self.silence : nil)
+    }
+
+    static var silence: StoreError {
+        StoreError(
+            message: "The database has confirmed no commit for \(Self.silenceMax / 1000) seconds. See that a synchronous "
+                + "standby is connected (pg_stat_replication), and that the disk is not full."
+        )
     }
 
     /// Has the sample of this second taken, if it is due: once it is known what all gateways have counted.

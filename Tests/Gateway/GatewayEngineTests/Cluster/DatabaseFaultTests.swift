@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 
 /// Gateways that count in rows, over a database that fails in every way it can.
-@Suite("The simulated database when things fail", .timeLimit(.minutes(5)))
+@Suite("The simulated database when things fail", .timeLimit(.minutes(15)))
 struct DatabaseFaultTests {
     @Test("What is acknowledged stays, what is refused is not there, and no row loses a change")
     func holds() {

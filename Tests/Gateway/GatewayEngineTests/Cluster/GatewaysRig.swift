@@ -134,6 +134,14 @@ final class GatewaysRig {
         }
     }
 
+    /// Time passes, second by second, in which what has begun need not end.
+    func wait(seconds: Int) {
+        for _ in 0..<seconds {
+            self.clock.change { $0.pass(1000) }
+            for gateway in self.living { gateway.step() }
+        }
+    }
+
     /// The process of a gateway is gone.
     func kill(_ number: Int) { self.gateways[number].store.kill(withMachine: false) }
 

@@ -7,7 +7,7 @@ import Testing
 import WakeDispatch
 import WakeGateTestKit
 
-@Suite("The engine on a shared store, beside others", .timeLimit(.minutes(5)))
+@Suite("The engine on a shared store, beside others", .timeLimit(.minutes(15)))
 struct SharedGatewayEngineTests {
     @Test("A push to one gateway wakes a worker at another, whose result may reach any")
     func acrossGateways() throws {
@@ -100,6 +100,29 @@ struct SharedGatewayEngineTests {
         #expect(Set([rig[0].word(2), rig[1].word(2)]) == ["scheduled", "coalesced"])
         for number in 0..<2 { #expect(rig[number].answerCount(2) == 1) }
         #expect(rig.database.log.counts[.insertConflict] == 1)
+    }
+
+    @Test("While commits stay unconfirmed no more pushes are taken, until one is")
+    func unconfirmed() throws {
+        let rig = GatewaysRig(count: 1)
+        rig.ask(0) { $0.register(1, 1) }
+        rig.database.holdCommits()
+        rig[0].step { $0.push(2, 1) }
+        rig.wait(seconds: 9)
+        rig[0].step { $0.push(3, 2) }
+        #expect(rig[0].word(2) == nil && rig[0].word(3) == nil)
+        rig.wait(seconds: 3)
+        rig[0].step {
+            $0.push(4, 3)
+            $0.register(5, 4)
+        }
+        #expect(rig[0].word(4) == "ServiceUnavailable" && rig[0].answer(5) == "503 ServiceUnavailable")
+        #expect(rig[0].word(2) == nil && rig[0].word(3) == nil)
+        rig.database.letCommitsGo()
+        rig.settle()
+        #expect(rig[0].word(2) == "scheduled" && rig[0].word(3) == "scheduled")
+        rig.ask(0) { $0.push(6, 5) }
+        #expect(rig[0].word(6) == "scheduled")
     }
 
     @Test("What others are always faster with is refused after some tries, and counted as that alone")
