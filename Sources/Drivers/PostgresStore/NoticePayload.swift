@@ -4,7 +4,7 @@ import DeviceEngine
 
 /// What a notification carries: lines, the first the number of the gateway that sends it.
 ///
-/// `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `c TOKEN TOPIC`, `t` (topics were made), `v` (a value was kept).
+/// `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were made), `v` (a value was kept).
 /// What a line does not follow is passed over: anybody with a connection can notify, and a newer gateway may say more.
 package enum NoticePayload {
     /// What is told.
@@ -40,11 +40,16 @@ package enum NoticePayload {
         case .values: return "v"
         case .notice(.ready(let topic)): return "r \(topic.rawValue)"
         case .notice(.conditions(let token, let topic)): return "c \(token.hex) \(topic.rawValue)"
+        case .notice(.answeredLate(let wake)): return "a \(self.text(wake))"
         case .notice(.ended(let holder, let wake, let reason)):
-            var buffer = ByteBuffer()
-            wake.write(to: &buffer)
-            return "e \(holder.rawValue) \(buffer.view.string) \(reason?.rawValue ?? "-")"
+            return "e \(holder.rawValue) \(self.text(wake)) \(reason?.rawValue ?? "-")"
         }
+    }
+
+    private static func text(_ wake: WakeID) -> String {
+        var buffer = ByteBuffer()
+        wake.write(to: &buffer)
+        return buffer.view.string
     }
 
     /// What another gateway tells; nothing of what this one sent itself, or what ended at a third.
@@ -70,6 +75,9 @@ package enum NoticePayload {
             guard let token = String(words[1]).withByteView({ DeviceToken(hex: $0) }), let topic = UInt32(words[2])
             else { return nil }
             return .notice(.conditions(token, TopicIndex(rawValue: topic)))
+        case ("a", 2):
+            guard let wake = String(words[1]).withByteView({ WakeID($0) }) else { return nil }
+            return .notice(.answeredLate(wake))
         case ("e", 4):
             guard let holder = Int32(words[1]), let wake = String(words[2]).withByteView({ WakeID($0) }) else {
                 return nil

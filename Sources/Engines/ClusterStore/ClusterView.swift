@@ -98,6 +98,8 @@ package enum ClusterNotice: Hashable, Sendable {
     ///
     /// - `reason`: why it expired; nil when it ended otherwise.
     case ended(holder: GatewayNumber, WakeID, reason: ExpirationReason?)
+    /// A wake that had ended before was answered late: the stream that had it, at whichever gateway, is awake.
+    case answeredLate(WakeID)
     /// Conditions of a device have changed.
     case conditions(DeviceToken, TopicIndex)
 }

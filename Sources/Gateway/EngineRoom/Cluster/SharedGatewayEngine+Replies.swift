@@ -149,6 +149,7 @@ extension SharedGatewayEngine {
         case .unchanged:
             self.store.submit(.abandon(number))
             self.open[number] = nil
+            self.tellLateAnswers(transaction)
             self.done(transaction, endedElsewhere: [], at: loaded.now)
         case .changed(let writes):
             transaction.step.moment = loaded.now
@@ -276,6 +277,13 @@ extension SharedGatewayEngine {
         if !notices.isEmpty { self.store.submit(.tell(notices)) }
     }
 
+    /// Whoever held wakes that workers answered here too late is to know that their streams are awake.
+    private func tellLateAnswers(_ transaction: ClusterTransaction) {
+        guard transaction.hasReports else { return }
+        let notices = transaction.step.streams.endedElsewhere.map { ClusterNotice.answeredLate($0.wake) }
+        if !notices.isEmpty { self.store.submit(.tell(notices)) }
+    }
+
     private func told(_ notice: ClusterNotice) {
         switch notice {
         case .ready(let topic): self.claims.heard(topic)
@@ -287,6 +295,7 @@ extension SharedGatewayEngine {
             } else {
                 self.endedElsewhere(wake, reason)
             }
+        case .answeredLate(let wake): self.endedElsewhere(wake, nil)
         case .conditions(let device, let topic):
             if self.isAttached, self.dispatcher.hearsConditions(topic) { self.conditionsMayDiffer(device) }
         }

@@ -285,8 +285,8 @@ extension SharedGatewayEngine {
 
     static var silence: StoreError {
         StoreError(
-            message: "The database has confirmed no commit for \(Self.silenceMax / 1000) seconds. See that a synchronous "
-                + "standby is connected (pg_stat_replication), and that the disk is not full."
+            message: "The database has confirmed no commit for \(Self.silenceMax / 1000) seconds. See that a "
+                + "synchronous standby is connected (pg_stat_replication), and that the disk is not full."
         )
     }
 

@@ -42,6 +42,20 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
+    @Test("A stream whose wakes expired gets more when one of them is answered late at another gateway")
+    func answeredLate() throws {
+        let rig = GatewaysRig()
+        rig.ask(1) { $0.subscribe(1, slots: 1) }
+        for device in 1...4 { rig.ask(1) { $0.push(1 + device, device) } }
+        rig.pass(seconds: 70)
+        #expect(rig[1].wakes.count == 3, "it has stalled")
+        rig.ask(0) { $0.report(6, rig[1].wakes[1].id, .newData) }
+        #expect(rig[0].answer(6) == "409 WakeEnded")
+        rig.settle()
+        #expect(rig[1].wakes.count == 4)
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
     @Test("The wakes of a gateway that dies are given back once, and launched where a slot is free")
     func deadGateway() throws {
         let rig = GatewaysRig()
