@@ -182,7 +182,7 @@ struct ExampleTests {
         #expect(try first.push(String(repeating: "b5", count: 32), topic: self.topic).status == 200)
         _ = try busy.next()
         first.process.send(SIGTERM)
-        try first.eventually("the drain") { try first.push(self.token, topic: self.topic).status == 503 }
+        try first.eventually("the drain") { try first.admin("/readyz").status == 503 }
         let provider = try self.start("provider", language, first, [self.token])
         #expect(try first.process.finish().status == 0)
         let next = try folder.start(edge: first.edge)

@@ -4,7 +4,8 @@ import DeviceEngine
 
 /// What a notification carries: lines, the first the number of the gateway that sends it.
 ///
-/// `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were made), `v` (a value was kept).
+/// `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were made), `v` (a value
+/// was kept).
 /// What a line does not follow is passed over: anybody with a connection can notify, and a newer gateway may say more.
 package enum NoticePayload {
     /// What is told.

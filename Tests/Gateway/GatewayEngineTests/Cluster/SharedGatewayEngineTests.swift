@@ -132,10 +132,14 @@ struct SharedGatewayEngineTests {
         }
         #expect(rig[0].word(4) == "ServiceUnavailable" && rig[0].answer(5) == "503 ServiceUnavailable")
         #expect(rig[0].word(2) == nil && rig[0].word(3) == nil)
-        rig.database.letCommitsGo()
-        rig.settle()
+        for _ in 0..<3 {
+            rig.database.letCommitsGo()
+            rig[0].step()
+        }
         #expect(rig[0].word(2) == "scheduled" && rig[0].word(3) == "scheduled")
-        rig.ask(0) { $0.push(6, 5) }
+        rig[0].step { $0.push(6, 5) }
+        rig.database.letCommitsGo()
+        rig[0].step()
         #expect(rig[0].word(6) == "scheduled")
     }
 
