@@ -108,7 +108,10 @@ struct PrometheusTests {
             try prometheus.alerts().firing.contains("WakeGateTasksWaitForWorker")
         }
         worker = try WorkerProcess(gateway, topic: self.topic, Self.taken, script: script)
-        try PrometheusServer.eventually("the alert has gone") { try prometheus.alerts().firing == [] }
+        // A busy machine may bring about others, of lateness.
+        try PrometheusServer.eventually("the alerts have gone") {
+            try prometheus.alerts().firing.isDisjoint(with: ["WakeGateNoWorker", "WakeGateTasksWaitForWorker"])
+        }
 
         // Those that were answered: on a machine that is busy one may come too late, and is made again.
         try PrometheusServer.eventually("sixty scrapes") {
