@@ -29,7 +29,7 @@ extension SharedGatewayEngine {
         case .loaded(let number, let loaded): self.loaded(number, loaded)
         case .committed(let number, let elsewhere):
             guard let transaction = self.open.removeValue(forKey: number) else { return }
-            self.judgeSilence()
+            if self.isSilent { self.judgeSilence() }
             self.done(transaction, endedElsewhere: elsewhere)
         case .failed(let number, let failure): self.failed(number, failure)
         case .counts(let number, let counts): self.counted(number, counts)

@@ -8,6 +8,7 @@ REPLIES = f"{CLUSTER}/SharedGatewayEngine+Replies.swift"
 DESK = f"{CLUSTER}/TransactionDesk.swift"
 # Three production gateways in virtual time, on a database that fails in every way it can.
 SIMULATION = r"GatewayEngineTests\.ClusterSimulationTests"
+EXAMPLES = r"GatewayEngineTests\.SharedGatewayEngineTests"
 
 MUTATIONS = [
     Mutation(
@@ -109,5 +110,29 @@ MUTATIONS = [
         "        self.open.remove(shape)\n        self.topics.insert(shape.topic)\n",
         "        self.topics.insert(shape.topic)\n",
         SIMULATION,
+    ),
+    Mutation(
+        "cluster.late-answer",
+        "a stream that stalled goes on when its wake is answered late at another gateway",
+        REPLIES,
+        "        case .answeredLate(let wake): self.endedElsewhere(wake, nil)\n",
+        "        case .answeredLate: ()\n",
+        EXAMPLES,
+    ),
+    Mutation(
+        "cluster.silence",
+        "a gateway whose commits nobody confirms takes no more pushes",
+        ENGINE,
+        "        self.isSilent = isSilent\n",
+        "",
+        EXAMPLES,
+    ),
+    Mutation(
+        "cluster.silence-over",
+        "a gateway takes pushes again as soon as a commit is confirmed",
+        REPLIES,
+        "            if self.isSilent { self.judgeSilence() }\n",
+        "",
+        EXAMPLES,
     ),
 ]
