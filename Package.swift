@@ -215,9 +215,9 @@ let package = Package(
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Gateway", "HTTPClient",
-                "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation", "Text",
-                "WakeFormat", "WakeWorker",
+                "APNSProtocol", "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Gateway",
+                "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation",
+                "Text", "WakeFormat", "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -315,7 +315,8 @@ let package = Package(
         .testTarget(
             name: "CommandLineToolTests",
             dependencies: [
-                "Access", "CommandLineTool", "Gateway", "HTTPClient", "Settings", "Text", "WakeFormat", "WakeWorker",
+                "APNSProtocol", "Access", "CommandLineTool", "Gateway", "HTTPClient", "Settings", "Text", "WakeFormat",
+                "WakeWorker",
             ]
         ),
         // Depends on the programs so that they lie, built, beside the tests.

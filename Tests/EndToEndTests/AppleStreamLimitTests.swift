@@ -33,9 +33,9 @@ struct AppleStreamLimitTests {
     @Test("With appleStreamLimit it has one until its first push with a good token, and then a thousand")
     func limited() throws {
         let asking = try AskingGateway(Self.demand)
-        try asking.useKey("KEY1", topic: Self.topic)
-        let good = try asking.authorization("KEY1").dropFirst("Bearer ".count)
-        let bad = try asking.authorization("KEY2").dropFirst("Bearer ".count)
+        try asking.useKey("KEY0000001", topic: Self.topic)
+        let good = try asking.authorization("KEY0000001").dropFirst("Bearer ".count)
+        let bad = try asking.authorization("KEY0000002").dropFirst("Bearer ".count)
         #expect(
             try self.said(asking.gateway, "3", "2:\(bad)", "3:\(good)", "100:\(good)", "100", "1001:\(good)") == [
                 "limit 1", "answered 1 403", "refused 2", "answered 1 403", "refused 1", "limit 1000",

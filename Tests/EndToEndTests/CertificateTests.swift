@@ -115,7 +115,7 @@ struct CertificateTests {
         let keys = folder.folder.appendingPathComponent("keys")
         try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: true)
         let gateway = try self.gateway("providerKeys=keys", state: folder.folder)
-        let named = ["--team", "TEAM123456", "--key-id", "KEY1"]
+        let named = ["--team", "TEAM123456", "--key-id", "KEY0000001"]
         func run(_ words: [String]) throws -> ChildProcess.Ended {
             try ChildProcess.run(RunningGateway.program, words + named, folder: folder.folder)
         }
@@ -242,7 +242,7 @@ struct CertificateTests {
         try Data().write(to: URL(fileURLWithPath: empty))
         let own = "tls.clientCA=\(self.authority.certificate)"
         for (settings, fault) in [
-            (["tls.clientCA=/nonexistent"], "tls.clientCA: /nonexistent cannot be read (No such file or directory); "),
+            (["tls.clientCA=/nonexistent"], "tls.clientCA: /nonexistent cannot be read (no such file); "),
             (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null is no ordinary file; "),
             (["tls.clientCA=\(empty)"], "tls.clientCA: \(empty) holds no certificate in PEM; "),
             (["tls.clientCRL=\(stranger)"], "tls.clientCRL: means nothing alone; "),

@@ -148,8 +148,8 @@ struct CredentialBoundTests {
     func providerKey() throws {
         let asking = try AskingGateway(Self.one)
         // Once the second key is known, so is the first, and no connection has shown it.
-        try asking.addKey("K1")
-        try asking.useKey("K2", topic: self.topic)
+        try asking.addKey("KEY0000001")
+        try asking.useKey("KEY0000002", topic: self.topic)
         let gateway = asking.gateway
         func client(_ device: String, _ proof: String) throws -> ChildProcess {
             let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/push_frames.py").path
@@ -159,7 +159,7 @@ struct CredentialBoundTests {
             let json = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
             return try ChildProcess(RunningGateway.python, [file, gateway.edge, gateway.certificateAuthority, json])
         }
-        let proof = try asking.authorization("K1")
+        let proof = try asking.authorization("KEY0000001")
         let accepted = try #require(try gateway.stats().integer("pushes", "accepted"))
         let first = try client(self.devices[0], proof)
         defer { first.send(SIGKILL) }

@@ -21,6 +21,7 @@ struct DashboardTests {
         let device: String
         let push: String
         let `operator`: String?
+        let plain: String?
         let folder: String
         let scenes: [String]
     }
@@ -56,6 +57,53 @@ struct DashboardTests {
         #expect(launched.name == "wake" && launched.data["task"] as? String == "com.example.clean")
         #expect(try worker.next()?.data["reason"] as? String == "operator")
         #expect(try worker.next()?.data["reason"] as? String == "cancelled")
+    }
+
+    @Test("A continued task has a card, live, from its start to its end, and is cancelled there")
+    func cards() throws {
+        let gateway = try RunningGateway(self.patience + ["--set", "policy.progressWindow=3600"])
+        let registration = #"{"token":"\#(self.device)"}"#
+        #expect(try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", registration).status == 201)
+        let worker = try gateway.curlWorker(topic: self.topic, query: "&push=0&task=com.example.*")
+        let active = #"{"appState":"active"}"#
+        let answer = try gateway.edge("/v1/devices/\(self.device)/conditions", "-X", "PATCH", "-d", active)
+        #expect(answer.status == 200)
+        try self.play(["cards"], "http://\(gateway.admin)", push: "", plain: gateway.plain)
+        let stats = try gateway.stats()
+        #expect(stats.integer("tasks", "results", "cancelled") == 1)
+        #expect(stats.integer("tasks", "results", "expired") == 1)
+        withExtendedLifetime(worker) {}
+    }
+
+    @Test("Nothing of any view is cut, wide and on a phone, in light and in dark, with data")
+    func pages() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        try self.play(["pages"], "http://\(gateway.admin)", push: push)
+    }
+
+    @Test("Nothing of any view is cut, wide and on a phone, in light and in dark, without data")
+    func pagesOfNothing() throws {
+        let gateway = try RunningGateway()
+        try self.play(["pages"], "http://\(gateway.admin)", push: "")
+    }
+
+    @Test("Its address says what is shown, and tables say that they scroll; where routes are missing it says so")
+    func addresses() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        try self.play(["addresses", "hints", "older"], "http://\(gateway.admin)", push: push)
+    }
+
+    @Test("What waits for all devices of a list is dropped, once their number was seen")
+    func bulk() throws {
+        let gateway = try RunningGateway()
+        for number in 1...3 {
+            let device = "\(number)" + self.device.dropFirst()
+            #expect(try gateway.push(device, topic: self.topic).status == 200)
+        }
+        try self.play(["bulk"], "http://\(gateway.admin)", push: "")
+        #expect(try gateway.stats().integer("pushes", "discarded", "cancelled") == 3)
     }
 
     @Test("The oldest wake of a worker stands out by the execution window of its topic")
@@ -121,7 +169,7 @@ struct DashboardTests {
         #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; style-src 'self'"))
         #expect(!policy.contains("unsafe"))
         let named = page.body.matches(of: /\/dashboard\/([a-z.]+)/).map { String($0.output.1) }
-        #expect(Set(named) == ["icon.svg", "base.css", "panels.css", "main.js"])
+        #expect(Set(named) == ["icon.svg", "base.css", "panels.css", "views.css", "main.js"])
         for file in named { #expect(try gateway.admin("/dashboard/\(file)").status == 200, "\(file)") }
         #expect(try gateway.admin("/dashboard/other.js").reason == "BadPath")
         #expect(try gateway.admin("/", "-X", "POST").headers["allow"] == "GET, HEAD")
@@ -180,8 +228,14 @@ struct DashboardTests {
 
     // MARK: The browser
 
-    private func play(_ scenes: [String], _ url: String, push: String, token: String? = nil) throws {
-        let browser = try self.browser(scenes, url, push: push, token: token)
+    private func play(
+        _ scenes: [String],
+        _ url: String,
+        push: String,
+        token: String? = nil,
+        plain: String? = nil
+    ) throws {
+        let browser = try self.browser(scenes, url, push: push, token: token, plain: plain)
         for scene in scenes {
             let faults = try self.scene(browser, scene)
             #expect(faults.isEmpty, "\(scene): \(faults.joined(separator: "\n"))")
@@ -190,7 +244,13 @@ struct DashboardTests {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
-    private func browser(_ scenes: [String], _ url: String, push: String, token: String? = nil) throws -> ChildProcess {
+    private func browser(
+        _ scenes: [String],
+        _ url: String,
+        push: String,
+        token: String? = nil,
+        plain: String? = nil
+    ) throws -> ChildProcess {
         // Screenshots are kept, for people to look at.
         let folder = RunningGateway.root.appendingPathComponent(".build/dashboard")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -199,6 +259,7 @@ struct DashboardTests {
             device: self.device,
             push: push,
             operator: token,
+            plain: plain.map { "http://\($0)" },
             folder: folder.path,
             scenes: scenes
         )

@@ -46,10 +46,10 @@ struct DeliveryLogTests {
     func failed() throws {
         let gateway = try RunningGateway()
         let never = try self.wait(gateway, "--expiration", "0")
-        #expect(never.status == 1)
+        #expect(never.status == 2)
         #expect(never.output.contains("Z discarded, expired"))
         let nobody = try self.wait(gateway, "--payload", #"{"aps":{"alert":"x"}}"#)
-        #expect(nobody.status == 1)
+        #expect(nobody.status == 2)
         #expect(nobody.output.hasPrefix("200 no-wake"))
         let late = try self.wait(gateway, "--timeout", "1")
         #expect(late.status == 1)

@@ -16,7 +16,8 @@ struct HeadTests {
         "/metrics": 200, "/v1/stats": 200, "/v1/stats/topics/\(topic)": 200, "/v1/topics": 200,
         "/v1/devices/\(token)": 200, "/v1/devices/\(token)/pushes": 200, "/v1/devices/\(token)/events": 200,
         "/v1/samples?every=1": 200, "/v1/faults": 200,
-        "/v1/live": 405, "/v1/backup": 405, "/v1/devices/\(token)/conditions": 405, "/v1/devices/none": 400,
+        "/v1/live": 405, "/v1/events": 405, "/v1/backup": 405, "/v1/devices/\(token)/conditions": 405,
+        "/v1/devices/none": 400,
         "/v1/devices/" + String(repeating: "0", count: 64): 404,
     ]
 

@@ -24,7 +24,7 @@ struct ImageTests {
         for line in ["USER 65532:65532", "STOPSIGNAL SIGTERM", "ENTRYPOINT [\"/usr/bin/wakegate\"]"] {
             #expect(image.contains("\n\(line)\n"))
         }
-        #expect(image.contains("\nHEALTHCHECK "))
+        #expect(image.contains(#"CMD ["/usr/bin/wakegate", "health"]"#) && image.contains("\nHEALTHCHECK "))
     }
 
     @Test("It has every library of Debian's that the program needs")

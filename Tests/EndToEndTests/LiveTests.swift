@@ -40,6 +40,7 @@ struct LiveTests {
         let first = try self.event(stream) { _ in true }
         #expect(self.integer(first, "stats", "pushes", "accepted") == 0)
         #expect((first["gateway"] as? [String: Any])?["state"] as? String == "ready")
+        #expect((first["gateway"] as? [String: Any])?["edge"] as? String == gateway.edge)
         let worker = try gateway.curlWorker(topic: self.topic)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         let busy = try self.event(stream) { self.integer($0, "stats", "pushes", "inFlight") == 1 }

@@ -15,7 +15,7 @@ struct LostOutputTests {
     @Test("They say that what they had to show is lost, and end with 1", arguments: [">/dev/full", ">&-"])
     func lost(redirection: String) throws {
         let gateway = try RunningGateway()
-        let state = gateway.folder.appendingPathComponent("keys").path
+        let state = gateway.folder.appendingPathComponent(".wakegate").path
         let commands: [[String]] = [
             ["token", "issue", "--role", "operator", "--state", state],
             ["device", "register", "--topic", self.topic],

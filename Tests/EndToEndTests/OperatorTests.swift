@@ -32,6 +32,51 @@ struct OperatorTests {
         #expect(stats.integer("pushes", "accepted") == 0)
     }
 
+    @Test("Devices are found without knowing any of their tokens, over HTTP and by the command")
+    func devices() throws {
+        let gateway = try RunningGateway()
+        for number in 1...5 {
+            let token = String(repeating: "\(number)0be5", count: 16).prefix(64)
+            #expect(try gateway.push(String(token), topic: self.topic).status == 200)
+        }
+        let page = try gateway.admin("/v1/devices?topic=\(self.topic)&state=held&hold=worker&limit=2")
+        #expect(page.status == 200)
+        let devices = try #require(page.value("devices") as? [[String: Any]])
+        #expect(devices.map { ($0["token"] as? String)?.first } == ["1", "2"])
+        #expect(devices.first?["held"] as? [String] == ["worker"])
+        let next = try #require(page.value("next") as? String)
+        let rest = try gateway.admin("/v1/devices?limit=1000&after=\(next)")
+        #expect((rest.value("devices") as? [Any])?.count == 3 && rest.value("next") is NSNull)
+        #expect(try gateway.admin("/v1/devices?state=asleep").reason == "BadQuery")
+        #expect(try gateway.admin("/v1/devices?after=xyz").reason == "BadQuery")
+
+        let listed = try gateway.wakegate("device", "list", "--limit", "4")
+        #expect(listed.status == 0)
+        #expect(listed.output.split(separator: "\n").count == 5, "\(listed.output)")
+        #expect(listed.errors.contains("--after 4"), "\(listed.errors)")
+    }
+
+    @Test("What waits for the devices of a list is dropped once somebody has agreed to their number")
+    func dropList() throws {
+        let gateway = try RunningGateway()
+        for number in 1...3 {
+            let token = String(repeating: "\(number)0be5", count: 16).prefix(64)
+            #expect(try gateway.push(String(token), topic: self.topic).status == 200)
+        }
+        let unasked = try gateway.wakegate("device", "drop", "--topic", self.topic)
+        #expect(unasked.status == 1 && unasked.errors.contains("3 devices to be dropped"), "\(unasked.errors)")
+        #expect(unasked.errors.contains("nothing was done"), "\(unasked.errors)")
+        let none = try gateway.wakegate("device", "expire", "--topic", self.topic, "--yes")
+        #expect(none.status == 0 && none.errors.contains("0 devices"), "\(none.errors)")
+        let dropped = try gateway.wakegate("device", "drop", "--hold", "worker", "--yes")
+        #expect(dropped.status == 0 && dropped.errors.contains("3 dropped"), "\(dropped.errors)")
+        #expect(try gateway.stats().integer("pushes", "discarded", "cancelled") == 3)
+        let unnamed = try gateway.wakegate("device", "launch")
+        #expect(unnamed.status == 64 && unnamed.errors.contains("--topic or --hold"), "\(unnamed.errors)")
+        let both = try gateway.wakegate("device", "launch", self.token, "--topic", self.topic)
+        #expect(both.status == 64 && both.errors.contains("leave TOKEN out"), "\(both.errors)")
+    }
+
     @Test("A dry run is answered as the push would be, and changes nothing")
     func dryRun() throws {
         let gateway = try RunningGateway()
@@ -73,5 +118,31 @@ struct OperatorTests {
         #expect((0..<1000.0).contains(eligibleAt * 1000 - Double(nextEligibleAt)))
         #expect((explained.value("why") as? String)?.contains("900 s apart") == true)
         #expect(explained.value("pending", "apnsID") as? String == waiting.headers["apns-id"])
+    }
+}
+
+@Suite(.serialized, .timeLimit(.minutes(15)))
+struct PushListTests {
+    @Test("Pushes are found without knowing any of their names, over HTTP and by the command")
+    func pushes() throws {
+        let gateway = try RunningGateway()
+        for number in 1...3 {
+            let token = String(repeating: "\(number)0be5", count: 16).prefix(64)
+            #expect(try gateway.push(String(token), topic: "com.example.list").status == 200)
+        }
+        let page = try gateway.admin("/v1/pushes?topic=com.example.list&outcome=pending&limit=2")
+        #expect(page.status == 200, "\(page.body)")
+        let pushes = try #require(page.value("pushes") as? [[String: Any]])
+        #expect(pushes.count == 2 && pushes.allSatisfy { $0["topic"] as? String == "com.example.list" })
+        let next = try #require(page.value("next") as? String)
+        let rest = try gateway.admin("/v1/pushes?after=\(next)")
+        #expect((rest.value("pushes") as? [Any])?.count == 1 && rest.value("next") is NSNull)
+        #expect(try gateway.admin("/v1/pushes?outcome=lost").reason == "BadQuery")
+        #expect(try gateway.admin("/v1/pushes?after=xyz").reason == "BadQuery")
+
+        let listed = try gateway.wakegate("push", "list", "--since", "1h", "--limit", "2")
+        #expect(listed.status == 0, "\(listed.errors)")
+        #expect(listed.output.split(separator: "\n").count == 3, "\(listed.output)")
+        #expect(listed.errors.contains("--after "), "\(listed.errors)")
     }
 }

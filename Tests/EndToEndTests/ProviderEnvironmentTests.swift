@@ -5,23 +5,23 @@ struct ProviderEnvironmentTests {
     @Test("A key of the other environment is refused, and one of the gateway's own or of both is taken")
     func environment() throws {
         let asking = try AskingGateway(["--set", "environment=development"])
-        try asking.addKey("OTHER", environment: "production")
-        try asking.addKey("OWN", environment: "development")
-        try asking.addKey("BOTH")
+        try asking.addKey("OTHER00000", environment: "production")
+        try asking.addKey("OWN0000000", environment: "development")
+        try asking.addKey("BOTH000000")
         let team = AskingGateway.team
         #expect(
             try asking.key("list").output.split(separator: "\n") == [
-                "BOTH  team \(team)  all topics", "OTHER  team \(team)  all topics  production",
-                "OWN  team \(team)  all topics  development",
+                "BOTH000000  team \(team)  all topics", "OTHER00000  team \(team)  all topics  production",
+                "OWN0000000  team \(team)  all topics  development",
             ]
         )
         func push(_ keyID: String) throws -> String {
             try asking.push(String(repeating: "e7", count: 32), topic: "com.example.environment", keyID: keyID)
         }
-        for name in ["OWN", "BOTH"] {
+        for name in ["OWN0000000", "BOTH000000"] {
             try asking.gateway.eventually("a push with \(name)") { try push(name).hasPrefix("200") }
         }
-        try asking.gateway.eventually("OTHER is known") { try push("OTHER") == "403 BadEnvironmentKeyIdInToken" }
+        try asking.gateway.eventually("OTHER is known") { try push("OTHER00000") == "403 BadEnvironmentKeyIdInToken" }
         #expect(try asking.gateway.stats().integer("pushes", "rejected", "BadEnvironmentKeyIdInToken") == 1)
     }
 
@@ -29,7 +29,17 @@ struct ProviderEnvironmentTests {
     func unknown() throws {
         let asking = try AskingGateway()
         let file = ".wakegate/provider.p8"
-        let ended = try asking.key("add", file, "--team", "T", "--key-id", "K", "--environment", "sandbox")
+        let key = "KEY0000001"
+        let ended = try asking.key(
+            "add",
+            file,
+            "--team",
+            AskingGateway.team,
+            "--key-id",
+            key,
+            "--environment",
+            "sandbox"
+        )
         #expect(ended.status == 64)
         #expect(ended.errors.contains("write development or production"), "\(ended.errors)")
         #expect(try asking.key("list").output.isEmpty)

@@ -45,23 +45,23 @@ final class ProviderTests {
 
     @Test("A key is taken while the gateway runs, and a removed one is refused")
     func keys() throws {
-        #expect(try self.push("KEY1") == "403 InvalidProviderToken")
-        try self.addKey("KEY1")
-        try self.gateway.eventually("a push with a new key") { try self.push("KEY1").hasPrefix("200") }
-        #expect(try self.push("KEY1", team: "OTHER") == "403 InvalidProviderToken")
+        #expect(try self.push("KEY0000001") == "403 InvalidProviderToken")
+        try self.addKey("KEY0000001")
+        try self.gateway.eventually("a push with a new key") { try self.push("KEY0000001").hasPrefix("200") }
+        #expect(try self.push("KEY0000001", team: "OTHER") == "403 InvalidProviderToken")
         let listed = try self.gateway.wakegate("key", "list", "--keys", "keys")
-        #expect(listed.output == "KEY1  team \(Self.team)  all topics\n")
-        let removed = try self.gateway.wakegate("key", "remove", "KEY1", "--keys", "keys")
+        #expect(listed.output == "KEY0000001  team \(Self.team)  all topics\n")
+        let removed = try self.gateway.wakegate("key", "remove", "KEY0000001", "--keys", "keys")
         #expect(removed.status == 0, "\(removed.errors)")
-        try self.gateway.eventually("a refusal") { try self.push("KEY1") == "403 InvalidProviderToken" }
-        #expect(try self.gateway.wakegate("key", "remove", "KEY1", "--keys", "keys").status == 1)
+        try self.gateway.eventually("a refusal") { try self.push("KEY0000001") == "403 InvalidProviderToken" }
+        #expect(try self.gateway.wakegate("key", "remove", "KEY0000001", "--keys", "keys").status == 1)
         let good = try self.gateway.stats().integer("pushes", "accepted") ?? 0
         #expect(good >= 1)
     }
 
     @Test("Without a token a push is refused on the edge and in cleartext, and malformed paths before that")
     func missing() throws {
-        try self.addKey("KEY1")
+        try self.addKey("KEY0000001")
         let refused = try self.gateway.push(Self.token, topic: Self.topic)
         #expect(refused.status == 403)
         #expect(refused.reason == "MissingProviderToken")
@@ -81,18 +81,18 @@ final class ProviderTests {
 
     @Test("A key with topics pushes to those alone")
     func topics() throws {
-        try self.addKey("KEY1", topics: ["com.example.other", Self.topic])
-        try self.gateway.eventually("a push") { try self.push("KEY1").hasPrefix("200") }
-        #expect(try self.push("KEY1", topic: "com.example.strange") == "400 TopicDisallowed")
-        #expect(try self.push("KEY1", topic: "a b") == "400 BadTopic")
+        try self.addKey("KEY0000001", topics: ["com.example.other", Self.topic])
+        try self.gateway.eventually("a push") { try self.push("KEY0000001").hasPrefix("200") }
+        #expect(try self.push("KEY0000001", topic: "com.example.strange") == "400 TopicDisallowed")
+        #expect(try self.push("KEY0000001", topic: "a b") == "400 BadTopic")
     }
 
     @Test("An expired token makes its connection useless, and no other")
     func expired() throws {
-        try self.addKey("KEY1")
-        try self.gateway.eventually("a push") { try self.push("KEY1").hasPrefix("200") }
-        let good = try self.authorization("KEY1")
-        let old = try self.authorization("KEY1", age: 3700)
+        try self.addKey("KEY0000001")
+        try self.gateway.eventually("a push") { try self.push("KEY0000001").hasPrefix("200") }
+        let good = try self.authorization("KEY0000001")
+        let old = try self.authorization("KEY0000001", age: 3700)
         let answers = try self.answers(["", good, good, old, good])
         #expect(
             answers == [
@@ -104,16 +104,16 @@ final class ProviderTests {
 
     @Test("A connection keeps to one team, to related keys, and to few tokens")
     func connection() throws {
-        try self.addKey("KEY1")
-        try self.addKey("KEY2", team: "OTHERTEAM1")
-        try self.addKey("KEY3", topics: [Self.topic])
-        for (key, team) in [("KEY1", Self.team), ("KEY2", "OTHERTEAM1"), ("KEY3", Self.team)] {
+        try self.addKey("KEY0000001")
+        try self.addKey("KEY0000002", team: "OTHERTEAM1")
+        try self.addKey("KEY0000003", topics: [Self.topic])
+        for (key, team) in [("KEY0000001", Self.team), ("KEY0000002", "OTHERTEAM1"), ("KEY0000003", Self.team)] {
             try self.gateway.eventually("a push") { try self.push(key, team: team).hasPrefix("200") }
         }
-        let first = try self.authorization("KEY1")
+        let first = try self.authorization("KEY0000001")
         let values = [
-            first, try self.authorization("KEY2", team: "OTHERTEAM1"), try self.authorization("KEY3"),
-            try self.authorization("KEY1", age: 60), try self.authorization("KEY1", age: 120), first,
+            first, try self.authorization("KEY0000002", team: "OTHERTEAM1"), try self.authorization("KEY0000003"),
+            try self.authorization("KEY0000001", age: 60), try self.authorization("KEY0000001", age: 120), first,
         ]
         #expect(
             try self.answers(values) == [
@@ -131,6 +131,6 @@ final class ProviderTests {
             folder: self.asking.folder
         )
         #expect(ended.status == 78)
-        #expect(ended.errors.contains("providerKeys: /nonexistent is no folder that can be read"), "\(ended.errors)")
+        #expect(ended.errors.contains("providerKeys: /nonexistent is missing: no such folder"), "\(ended.errors)")
     }
 }

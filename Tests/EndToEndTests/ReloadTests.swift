@@ -164,18 +164,18 @@ struct ReloadTests {
             let proof = try AskingGateway.authorization(keyID, signedBy: gateway.served.providerKey)
             return try gateway.push(self.token, topic: self.topic, fields: ["authorization: \(proof)"]).status
         }
-        try add("KEY1", to: folders[0])
-        try add("KEY2", to: folders[1])
-        try gateway.served.eventually("a push with the first key") { try status("KEY1") == 200 }
-        #expect(try status("KEY2") == 403)
+        try add("KEY0000001", to: folders[0])
+        try add("KEY0000002", to: folders[1])
+        try gateway.served.eventually("a push with the first key") { try status("KEY0000001") == 200 }
+        #expect(try status("KEY0000002") == 403)
         try gateway.write(["providerKeys": folders[1]])
         #expect(try gateway.answer().keys("changed") == ["providerKeys"])
-        #expect(try status("KEY1") == 403)
-        #expect(try status("KEY2") == 200)
-        try add("KEY3", to: folders[1])
-        try gateway.served.eventually("a push with a key that was added") { try status("KEY3") == 200 }
-        try add("KEY4", to: folders[0])
-        #expect(try status("KEY4") == 403)
+        #expect(try status("KEY0000001") == 403)
+        #expect(try status("KEY0000002") == 200)
+        try add("KEY0000003", to: folders[1])
+        try gateway.served.eventually("a push with a key that was added") { try status("KEY0000003") == 200 }
+        try add("KEY0000004", to: folders[0])
+        #expect(try status("KEY0000004") == 403)
         try gateway.write(["providerKeys": nil])
         #expect(try gateway.answer().keys("needsRestart") == ["providerKeys"])
         #expect(try gateway.push(self.token, topic: self.topic).status == 403)

@@ -90,7 +90,9 @@ struct RoleRouteTests {
         Row("POST /v1/devices/\(device)/tasks/com.example.refresh/simulate-launch", 403, 404, 403, 409, 409),
         Row("POST /v1/devices/\(device)/tasks/com.example.refresh/simulate-expiration", 403, 404, 403, 409, 409),
         Row("GET /v1/samples", 403, 403, 403, 403, 200),
+        Row("GET /v1/events?outcome=none", 403, 403, 403, 403, 400),
         // The history knows pushes without their topics.
+        Row("GET /v1/pushes", 403, 403, 403, 403, 200),
         Row("GET /v1/pushes/unknown", 403, 403, 403, 403, 404),
         Row("POST /v1/devices/\(device)/simulate-expiration", 403, 404, 403, 409, 409),
         Row("POST /v1/devices/\(device)/simulate-launch", 403, 404, 403, 409, 409),
@@ -103,13 +105,12 @@ struct RoleRouteTests {
     /// The token of each caller.
     private func tokens(_ gateway: ServedGateway) throws -> [Caller: String] {
         let (mine, other) = (Self.topic, Self.otherTopic)
+        let elsewhere = gateway.folder.appendingPathComponent("elsewhere")
+        let mode = [FileAttributeKey.posixPermissions: 0o700]
+        try FileManager.default.createDirectory(at: elsewhere, withIntermediateDirectories: true, attributes: mode)
         return [
             .garbage: "wg1.e30.AAAA",
-            .stranger: try gateway.issue(
-                "--role",
-                "operator",
-                state: gateway.folder.appendingPathComponent("elsewhere")
-            ).token,
+            .stranger: try gateway.issue("--role", "operator", state: elsewhere).token,
             .otherWorker: try gateway.issue("--role", "worker", "--topic", other).token,
             .otherOperator: try gateway.issue("--role", "operator", "--topic", other).token,
             .worker: try gateway.issue("--role", "worker", "--topic", "x", "--topic", mine).token,

@@ -27,19 +27,21 @@ final class RunningGateway {
     ///   - kept: a folder that is there, and outlives this gateway; nil for one of its own.
     ///   - edge: HOST:PORT of the edge; a free port by default.
     ///   - admin: HOST:PORT of the admin listener; a free port by default.
+    ///   - showsEvents: whether it shows on standard error what happens.
     ///   - launcher: a command and its first arguments, which runs the program that the rest of its arguments name.
     init(
         _ arguments: [String] = [],
         in kept: URL? = nil,
         edge: String = "127.0.0.1:0",
         admin: String = "127.0.0.1:0",
+        showsEvents: Bool = false,
         under launcher: [String] = []
     ) throws {
         self.folder =
             kept ?? FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
         self.isFolderKept = kept != nil
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-        let free = ["--edge", edge, "--admin", admin, "--plain", "127.0.0.1:0"]
+        let free = ["--edge", edge, "--admin", admin, "--plain", "127.0.0.1:0"] + (showsEvents ? [] : ["--quiet"])
         let command = launcher + [Self.program, "dev"] + free + arguments
         self.process = try ChildProcess(command[0], Array(command.dropFirst()), folder: self.folder)
         func first(_ value: Any?) -> String? { value as? String ?? (value as? [String])?.first }

@@ -63,10 +63,10 @@ final class SecretScene {
     func ask() throws {
         try Data(Self.strayKey.utf8).write(to: self.keys.appendingPathComponent("STRAY.pem"))
         let key = self.rig.folder.state.appendingPathComponent("provider.p8").path
-        let add = ["key", "add", key, "--team", AskingGateway.team, "--key-id", "KEY1", "--keys", self.keys.path]
+        let add = ["key", "add", key, "--team", AskingGateway.team, "--key-id", "KEY0000001", "--keys", self.keys.path]
         try self.run("key add", add)
-        let good = try AskingGateway.authorization("KEY1", signedBy: key)
-        let stale = try AskingGateway.authorization("KEY1", signedBy: key, age: 7200)
+        let good = try AskingGateway.authorization("KEY0000001", signedBy: key)
+        let stale = try AskingGateway.authorization("KEY0000001", signedBy: key, age: 7200)
         for (name, value) in [("provider token", good), ("stale provider token", stale)] {
             let parts = value.dropFirst("Bearer ".count).split(separator: ".").map(String.init)
             self.credentials[name] = parts[2]
@@ -126,7 +126,7 @@ final class SecretScene {
         for index in 1...8 {
             let fields = [
                 "apns-topic: \(WebhookRig.topic)",
-                "authorization: \(try AskingGateway.authorization("KEY1", signedBy: key))",
+                "authorization: \(try AskingGateway.authorization("KEY0000001", signedBy: key))",
             ]
             let device = "/3/device/\(WebhookRig.token(index))"
             _ = try self.gateway.ask(.edge, "POST", device, body: replies, fields: fields)
@@ -154,7 +154,7 @@ final class SecretScene {
         }
         let wrong = self.rig.folder.folder.appendingPathComponent("wrong.p8").path
         try Data("-----BEGIN \("PRIVATE KEY")-----\n\(Self.strayKey)\n".utf8).write(to: URL(fileURLWithPath: wrong))
-        let named = ["--team", "T", "--key-id", "K"]
+        let named = ["--team", "TEAM123456", "--key-id", "KEY0000009"]
         try self.run(
             "push",
             ["push", "ab", "--topic", "t", "--provider-key", wrong, "--gateway", "https://localhost:1"] + named

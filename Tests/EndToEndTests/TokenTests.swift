@@ -99,8 +99,8 @@ struct TokenTests {
     func unreadable() throws {
         for name in ["token.key", "token.revoked"] {
             let gateway = try ServedGateway()
-            let (token, id) = try gateway.issue("--role", "worker", "--topic", self.topic)
-            try gateway.revoke(String(id.reversed()))
+            let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+            try gateway.revoke(try gateway.issue("--role", "worker", "--topic", self.topic).id)
             #expect(try self.reason(gateway, token) == "BadQuery")
             let file = gateway.state.appendingPathComponent(name).path
             #expect(unsafe chmod(file, 0o644) == 0)
@@ -156,6 +156,54 @@ struct TokenTests {
         #expect(refused.errors.contains("holds 0 words"), "\(refused.errors)")
     }
 
+    @Test("token list shows each token with its state and its last use, and only what is in it is revoked")
+    func list() throws {
+        let gateway = try ServedGateway()
+        func list(_ words: String...) throws -> String {
+            let line = ["token", "list", "--state", gateway.state.path] + words
+            let ended = try ChildProcess.run(RunningGateway.program, line)
+            #expect(ended.status == 0, "\(ended.errors)")
+            return ended.output
+        }
+        func tokens() throws -> [[String: Any]] {
+            let object = try JSONSerialization.jsonObject(with: Data(try list("--json").utf8)) as? [String: Any]
+            return object?["tokens"] as? [[String: Any]] ?? []
+        }
+        #expect(try list() == "no token was issued\n")
+        let (used, usedID) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        let (_, idleID) = try gateway.issue("--role", "operator")
+        #expect(try self.reason(gateway, used) == "BadQuery")
+        try gateway.eventually("the use of a token") { try tokens().first?["usedAt"] is Int }
+        try gateway.revoke(idleID)
+        let rows = try tokens()
+        #expect(rows.map { $0["id"] as? String } == [usedID, idleID])
+        #expect(rows.map { $0["state"] as? String } == ["good", "revoked"])
+        #expect(rows.map { $0["role"] as? String } == ["worker", "operator"])
+        #expect(rows.map { $0["topics"] as? [String] } == [[self.topic], []])
+        let moment = try #require(rows[0]["usedAt"] as? Int) / 1000
+        #expect(abs(Date(timeIntervalSinceNow: 0).timeIntervalSince1970 - Double(moment)) < 120)
+        #expect(rows[1]["usedAt"] is NSNull)
+        let lines = try list().split(separator: "\n")
+        #expect(lines[0].hasPrefix("id ") && lines[0].contains("last used"))
+        #expect(
+            lines[2].hasPrefix("\(idleID)  revoked  operator") && lines[2].hasSuffix("  every topic")
+                && lines[2].contains("never")
+        )
+        // Nothing that lets anybody in is kept.
+        for file in ["token.issued", "token.used"] {
+            let text = try String(contentsOf: gateway.state.appendingPathComponent(file), encoding: .utf8)
+            #expect(text.contains(usedID) && !text.contains("wg1."))
+        }
+        let never = String(repeating: "0", count: 32)
+        let line = ["token", "revoke", never, "--state", gateway.state.path]
+        let refused = try ChildProcess.run(RunningGateway.program, line)
+        #expect(
+            refused.status == 1 && refused.errors.contains("no token \(never) was issued from"),
+            "\(refused.errors)"
+        )
+        #expect(try ChildProcess.run(RunningGateway.program, line + ["--unlisted"]).status == 0)
+    }
+
     @Test("A list of revocations that is emptied revokes what it did")
     func emptiedRevocations() throws {
         let gateway = try ServedGateway()
@@ -179,6 +227,8 @@ struct TokenTests {
             (["issue", "--role", "worker", "--topic", "t", "--expires", "soon"], 64, "such as 90d"),
             (["revoke", "0123"], 64, "32 digits"),
             (["revoke", String(repeating: "0", count: 32)], 1, "there is no token.key"),
+            (["issue", "--role", "worker", "--topic", "t"], 1, "there is no folder \(folder.state.path)"),
+            (["list"], 1, "there is no folder \(folder.state.path)"),
         ] {
             let line = ["token"] + words + ["--state", folder.state.path]
             let ended = try ChildProcess.run(RunningGateway.program, line)

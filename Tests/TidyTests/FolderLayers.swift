@@ -26,7 +26,7 @@ enum FolderLayers {
         "CommandLineTool": [
             "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Size", "Keys", "Token",
             "Client",
-            "Tasks", "Faults", "Worker", "Stats", ".",
+            "Tasks", "Topics", "Faults", "Worker", "Stats", ".",
         ],
         "WakeGateTestKit": [
             ".", "Certificates", "Disk", "Faults", "Journal", "Traces", "Cluster", "PostgreSQL",

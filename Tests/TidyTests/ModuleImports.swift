@@ -62,9 +62,9 @@ enum ModuleImports {
             "PostgresStore", "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
         "CommandLineTool": [
-            "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Foundation", "Gateway", "Glibc",
-            "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation",
-            "Synchronization", "Text", "WakeFormat", "WakeWorker",
+            "APNSProtocol", "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Foundation",
+            "Gateway", "Glibc", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings",
+            "Simulation", "Synchronization", "Text", "WakeFormat", "WakeWorker",
         ],
         "wakegate": ["CommandLineTool", "Gateway", "Glibc", "HTTPTransport"],
         "wakegate-history": ["Bytes", "DeviceEngine", "Glibc", "History", "LaunchPolicy", "Platform", "SQLite"],

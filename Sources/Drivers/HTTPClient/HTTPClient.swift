@@ -1,5 +1,6 @@
 internal import CLibcurl
 import Glibc
+import Platform
 
 /// An HTTP/2 and HTTP/1.1 client: many requests at once over few connections, driven by `poll`.
 ///
@@ -275,8 +276,8 @@ extension HTTPClient {
             (CURLOPT_SSLCERT, settings.certificateFile), (CURLOPT_SSLKEY, settings.privateKeyFile),
         ]
         for case (let option, let path?) in files {
-            guard unsafe access(path, R_OK) == 0 else {
-                throw HTTPClientError(.badCredentials, "\(path) cannot be read")
+            if let reason = FileSystem.unreadable(path) {
+                throw HTTPClientError(.badCredentials, "\(path) cannot be read (\(reason))")
             }
             try Self.check(unsafe wakegate_curl_set_text(handle, option, path), .badCredentials, path)
         }
@@ -352,7 +353,9 @@ extension HTTPClient {
     }
 
     private static func text(of code: CURLcode) -> String {
-        unsafe String(cString: curl_easy_strerror(code))
+        // In libcurl's words this could be the file's path, or its permissions, which were looked at before.
+        if code == CURLE_SSL_CACERT_BADFILE { return "the authority's file holds no certificate in PEM" }
+        return unsafe String(cString: curl_easy_strerror(code))
     }
 
     private static func error(

@@ -38,5 +38,11 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
         self.message = message
     }
 
+    /// Whether TLS found the answer to its first words to be none of TLS, as of a listener in cleartext.
+    package var isPeerCleartext: Bool {
+        self.code == .untrusted
+            && ["wrong version number", "packet length too long"].contains(where: self.detail.contains)
+    }
+
     package var description: String { self.message }
 }

@@ -14,6 +14,8 @@ import SQLite
 package final class HistoryFile: HistorySource {
     /// The most events an answer about one push has.
     package static let pushEventsMax = 1024
+    /// The most events of one device that a list of pushes looks at.
+    package static let deviceEventsMax = 16_384
 
     private let path: String?
     private let key: HashKey
@@ -200,6 +202,16 @@ package final class HistoryFile: HistorySource {
             ($0.element.at, $0.offset) < ($1.element.at, $1.offset)
         }
         return events.suffix(Self.pushEventsMax).map(\.element)
+    }
+
+    package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
+        var collector = LoggedPushCollector(behind: place, notBefore: oldest, countMax: countMax)
+        for event in self.collected.events.reversed() { collector.append(event) }
+        guard let store = self.store else { return collector.finish(unseen: nil) }
+        let unseen = self.attempt { () throws(SQLiteError) in
+            try store.collectPushes(notAfter: place?.at ?? .distantFuture, &collector)
+        }
+        return collector.finish(unseen: unseen ?? nil)
     }
 
     /// Lets the file grow to so many pages and no further, as if the disk were full then.

@@ -41,6 +41,9 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The runs that there are at most, so that a question has a bounded number of places to look at.
     static let runsMax = 256
 
+    /// The events after which a list of pushes looks into no further run: a few milliseconds.
+    static let pushesExamined = 65_536
+
     /// The longest time a merged run may span, so that events do not outlive their age for long.
     var spanMillisecondsMax: Int64 { self.ageMillisecondsMax / 8 }
 }

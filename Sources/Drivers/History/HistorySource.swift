@@ -14,12 +14,44 @@ package protocol HistorySource: AnyObject {
     /// of more than `HistoryFile.pushEventsMax` events the last.
     func push(_ apnsID: APNsID) -> [HistoryEvent]
 
+    /// Pushes to all devices, the newest first; there may be fewer than are wanted, although there are more.
+    ///
+    /// - `place`: only those that stand behind this one; nil for the newest.
+    /// - `oldest`: only those that came at this moment or later.
+    /// - `countMax`: the most pushes, at least one.
+    func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes
+
+    /// What happened to the devices of pushes from the oldest of these on, the oldest first; names may be without.
+    func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]]
+
+    /// The devices of some numbers, where the log can find them; nil where it cannot.
+    ///
+    /// - `key`: what makes the numbers.
+    func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]?
+
     /// Why something could not be read since the last call; nil when everything could, or is told elsewhere.
     func takeFailure() -> StoreError?
 }
 
 extension HistorySource {
     package func takeFailure() -> StoreError? { nil }
+
+    package func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]? { nil }
+
+    package func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]] {
+        var oldest: [UInt64: LoggedPush] = [:]
+        // The oldest of a device comes last.
+        for push in pushes { oldest[push.device] = push }
+        return oldest.mapValues { push in
+            var events: [HistoryEvent] = []
+            self.visit(device: push.device, notAfter: .distantFuture) { event in
+                guard event.at >= push.at, events.count < HistoryFile.deviceEventsMax else { return false }
+                events.append(event)
+                return LoggedPush(event) != push
+            }
+            return events.reversed()
+        }
+    }
 
     /// What happened to a device last of which `isWanted` holds, the newest first, without names.
     ///
@@ -71,5 +103,16 @@ extension HistorySource {
             page.append(event, isWanted)
         }
         return page.finish(isWanted)
+    }
+}
+
+/// A device that events know by a number.
+package struct LoggedDevice: Hashable, Sendable {
+    package let token: DeviceToken
+    package let topic: String
+
+    package init(token: DeviceToken, topic: String) {
+        self.token = token
+        self.topic = topic
     }
 }

@@ -28,6 +28,32 @@ extension RunStore {
         }
     }
 
+    /// Hands over the pushes of one run after the other, from the newest on, until no older one is wanted or very many
+    /// events were looked at.
+    ///
+    /// - `latest`: those that came later are not wanted.
+    /// - Returns: the newest moment of what was not looked at; nil when all that is wanted was.
+    func collectPushes(
+        notAfter latest: Instant,
+        _ collector: inout LoggedPushCollector
+    ) throws(SQLiteError) -> Instant? {
+        var examined = 0
+        var found: [HistoryEvent] = []
+        var left = self.runs.filter { $0.oldest <= latest }
+        while let newest = left.map(\.newest).max(), newest >= collector.bound {
+            guard examined == 0 || examined < HistoryLimits.pushesExamined else { return newest }
+            guard let number = left.lastIndex(where: { $0.newest == newest }) else { return nil }
+            let run = left.remove(at: number)
+            for chunk in run.eventChunks {
+                found.removeAll(keepingCapacity: true)
+                try self.table.readEvents(chunk.row, device: nil, into: &found)
+                for event in found { collector.append(event) }
+            }
+            examined += run.events
+        }
+        return nil
+    }
+
     /// The last events that name a push, in the order they were added.
     func pushEvents(_ apnsID: APNsID, countMax: Int) throws(SQLiteError) -> [HistoryEvent] {
         let hash = PushEntry.hash(apnsID, self.table.key)

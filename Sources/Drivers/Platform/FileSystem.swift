@@ -26,6 +26,16 @@ package enum FileSystem {
         unsafe access(path, R_OK) == 0
     }
 
+    /// Why this process may not read what is at `path`, as a clause; nil when it may.
+    package static func unreadable(_ path: String) -> String? {
+        do throws(SystemError) {
+            try self.checkAccess(path, R_OK)
+            return nil
+        } catch {
+            return error.reason
+        }
+    }
+
     /// - `rights`: of `R_OK`, `W_OK` and `X_OK`.
     /// - Throws: why this process has not all of these rights.
     package static func checkAccess(_ path: String, _ rights: Int32) throws(SystemError) {
@@ -169,4 +179,26 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     package var message: String { unsafe String(cString: strerror(self.number)) }
 
     package var description: String { self.message }
+
+    /// Why a file cannot be used, as a clause within a sentence, such as `no such file`.
+    package var reason: String {
+        switch self.number {
+        case ENOENT: "no such file"
+        case ENOTDIR: "no such file: a part of its path is no folder"
+        case EACCES, EPERM: "permission denied"
+        case EISDIR: "it is a folder"
+        case _: self.message
+        }
+    }
+
+    /// What is done about a file that cannot be used for this reason, as a clause.
+    package var remedy: String {
+        switch self.number {
+        case ENOENT, ENOTDIR: "name a file that is there"
+        case EISDIR: "name a file"
+        case ENOSPC, EDQUOT: "free space there"
+        case EROFS: "make its file system writable"
+        case _: "see to its owner and its permissions"
+        }
+    }
 }

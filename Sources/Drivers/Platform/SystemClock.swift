@@ -50,4 +50,13 @@ package enum WallTime {
     package static func text(_ milliseconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(.iso8601)
     }
+
+    /// RFC 3339 rounded up, as every answer tells moments to people: nothing may happen before the moment that is
+    /// told, and moments that are reckoned from one another add up.
+    ///
+    /// - Parameter milliseconds: since 1970.
+    package static func textRoundedUp(_ milliseconds: Int64) -> String {
+        let rest = milliseconds % 1000
+        return self.text(milliseconds - rest + (rest > 0 ? 1000 : 0))
+    }
 }

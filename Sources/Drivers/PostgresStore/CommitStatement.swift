@@ -6,7 +6,8 @@
 enum CommitStatement: Int, CaseIterable {
     case begin, commit, rollback, clock
     case lockTokens, lockTokensAndWakes, lockHolder, lockDue, lockReady, lockReadyDevices, lockTasks
-    case readTokens, readTokensAndWakes, readHolder, readDue, readReady, readReadyDevices, readTasks
+    case readTokens, readTokensAndWakes, readHolder, readDue, readReady, readReadyDevices, readTasks, readInOrder
+    case readTopicsInOrder
     case insertDevices, updateDevices, upsertDue, deleteDue, deleteReady, insertReady, insertWakes, endWakes
     case upsertBooks, upsertRejections, insertEvents, insertPushes, mark
     case wakesOfHolder, holders, resolve, count
@@ -33,6 +34,8 @@ enum CommitStatement: Int, CaseIterable {
         case .readTokensAndWakes: Self.tokensAndWakes
         case .readHolder: Self.holder
         case .readTasks: Self.tasks
+        case .readInOrder: Self.behind()
+        case .readTopicsInOrder: Self.behind(" AND d.topic = ANY($3::integer[])")
         case .readDue: Self.due(clock)
         case .readReady: Self.ready("r.topic = $1")
         case .readReadyDevices: Self.ready(Self.ofDevices)
@@ -82,6 +85,10 @@ enum CommitStatement: Int, CaseIterable {
         \(row) WHERE d.has_tasks AND d.token > $2::bytea AND ($1::integer IS NULL OR d.topic = $1)
         ORDER BY d.token LIMIT $3::integer
         """
+
+    private static func behind(_ filter: String = "") -> String {
+        "\(self.row) WHERE d.token > $1::bytea\(filter) ORDER BY d.token LIMIT $2::integer"
+    }
 
     private static func due(_ clock: String) -> String {
         """

@@ -24,6 +24,50 @@ package enum EventTables {
         "CREATE INDEX push_at ON wakegate.push USING brin (at)",
     ]
 
+    /// What version 2 of the schema finds rows by: summaries of pages instead of an entry a row.
+    ///
+    /// An entry a row, at a random place of an index, would be half of what a push costs; a question reads the
+    /// summaries, which are a hundredth of the rows, and the few pages that they name. Autovacuum summarises pages,
+    /// which are looked through until then.
+    static let summaries = [
+        "DROP INDEX wakegate.event_at, wakegate.event_device, wakegate.push_apns, wakegate.push_at",
+        """
+        CREATE INDEX event_place ON wakegate.event USING brin (
+            at, device int8_bloom_ops (n_distinct_per_range = \(Self.rowsPerSummary)))
+        WITH (pages_per_range = 32, autosummarize = on)
+        """,
+        """
+        CREATE INDEX push_place ON wakegate.push USING brin (
+            at, apns uuid_bloom_ops (n_distinct_per_range = \(Self.rowsPerSummary)))
+        WITH (pages_per_range = 16, autosummarize = on)
+        """,
+        Self.oldest,
+    ]
+
+    /// About as many rows as the pages of one summary have.
+    private static let rowsPerSummary = 2000
+
+    /// Two moments: up to `early` there are no events, and up to `late` there are some, at most those of a 64th of the
+    /// time that all are from. Nulls without events.
+    private static let oldest = """
+        CREATE FUNCTION wakegate.oldest_events(OUT early bigint, OUT late bigint) LANGUAGE plpgsql STABLE
+        SET enable_seqscan = off AS $$
+        DECLARE
+            newest bigint := (SELECT max(moment) FROM wakegate.connection);
+            middle bigint;
+        BEGIN
+            IF NOT EXISTS (SELECT FROM wakegate.event WHERE at <= newest) THEN RETURN; END IF;
+            early := -1;
+            late := newest;
+            WHILE late - early > 1 + (newest - late) / 64 LOOP
+                middle := early + (late - early) / 2;
+                IF EXISTS (SELECT FROM wakegate.event WHERE at <= middle) THEN late := middle;
+                ELSE early := middle;
+                END IF;
+            END LOOP;
+        END $$
+        """
+
     /// The most events of one row: what `EventRecord` writes of as many is one record.
     static let eventsPerRow = 512
 

@@ -69,6 +69,16 @@ struct LoadStep {
             parameters.append(Int32(clamping: countMax))
             sender.run(plan.isReadOnly ? .readTasks : .lockTasks, parameters)
             self.parts.append(.selected(countMax: countMax))
+        case .inOrder(let topics, let after, let countMax):
+            if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
+            parameters.append(Int32(clamping: countMax))
+            if let topics {
+                var numbers = PostgresArray(.int4)
+                for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
+                parameters.append(numbers)
+            }
+            sender.run(topics == nil ? .readInOrder : .readTopicsInOrder, parameters)
+            self.parts.append(.selected(countMax: countMax))
         }
     }
 

@@ -11,13 +11,17 @@ package import PostgreSQL
 package final class PostgresHistory: HistorySource {
     /// Rows that are read at a time: of most devices that is all there is.
     private static let rowsPerPage: Int64 = 64
+    /// How far back rows are looked for at first, and then.
+    private static let windowMilliseconds: [Int64] = [3_600_000, 86_400_000]
     /// How long an answer is waited for, in milliseconds: nobody who asks why a device was not woken waits longer.
     private static let answerMilliseconds: Int64 = 10_000
     /// The most rows that one piece of tidying deletes.
     private static let deletedMax: Int64 = 5_000
 
     private let address: PostgresAddress
-    private var limits: HistoryLimits
+    private(set) var limits: HistoryLimits
+    /// Some devices by the numbers that events know them by.
+    var remembered: [UInt64: LoggedDevice] = [:]
     private var client: PostgresClient?
     private var failure: StoreError?
 
@@ -38,21 +42,41 @@ package final class PostgresHistory: HistorySource {
     }
 
     package func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool) {
+        // Most who ask want the latest: pages of the hour before are looked through first, then of the day, then all.
+        var upper = latest.milliseconds
+        for milliseconds in Self.windowMilliseconds + [upper] {
+            let lower = max(-1, min(upper, latest.milliseconds - milliseconds) - 1)
+            guard self.visit(device: device, after: lower, notAfter: upper, latest, body), lower >= 0 else { return }
+            upper = lower
+        }
+    }
+
+    /// Visits what happened to a device after one moment and up to another.
+    ///
+    /// - Returns: whether more is wanted.
+    private func visit(
+        device: UInt64,
+        after lower: Int64,
+        notAfter upper: Int64,
+        _ latest: Instant,
+        _ body: (HistoryEvent) -> Bool
+    ) -> Bool {
         var last = Int64.max
         while true {
             var parameters = PostgresParameters()
             parameters.append(Int64(bitPattern: device))
             parameters.append(last)
-            parameters.append(latest.milliseconds)
+            parameters.append(lower)
+            parameters.append(upper)
             parameters.append(Self.rowsPerPage)
-            guard let rows = self.query(Self.newestFirst, parameters) else { return }
+            guard let rows = self.query(Self.newestFirst, parameters) else { return false }
             for row in 0..<rows.count {
                 last = rows.int64(row, 0)
                 for event in Self.events(rows.bytes(row, 1)).reversed() where event.at <= latest {
-                    guard body(event) else { return }
+                    guard body(event) else { return false }
                 }
             }
-            guard rows.count == Self.rowsPerPage else { return }
+            guard rows.count == Self.rowsPerPage else { return true }
         }
     }
 
@@ -81,6 +105,8 @@ package final class PostgresHistory: HistorySource {
         parameters.append(Self.deletedMax)
         var deleted = self.query(Self.deleteOldEvents, parameters)?.affectedCount ?? 0
         deleted += self.query(Self.deleteOldPushes, parameters)?.affectedCount ?? 0
+        // What this session has deleted is counted by the time the next statement has ended, and not a second later.
+        _ = self.query("SELECT pg_stat_force_next_flush()", PostgresParameters())
         if deleted == 0, let rows = self.query(Self.bytes, PostgresParameters()), rows.count == 1,
             rows.int64(0, 0) > Int64(self.limits.bytesMax)
         {
@@ -94,7 +120,7 @@ package final class PostgresHistory: HistorySource {
         return deleted > 0
     }
 
-    private func query(_ sql: String, _ parameters: borrowing PostgresParameters) -> PostgresRows? {
+    func query(_ sql: String, _ parameters: borrowing PostgresParameters) -> PostgresRows? {
         let wasConnected = self.client != nil
         do throws(PostgresError) {
             do throws(PostgresError) {
@@ -117,6 +143,8 @@ package final class PostgresHistory: HistorySource {
         let client = try PostgresClient(
             self.address,
             application: "wakegate history",
+            // Rows of one device or push are few among all: summaries say where, though the planner doubts it.
+            settings: [PostgresSetting("enable_seqscan", "off")],
             answerMilliseconds: Self.answerMilliseconds
         )
         self.client = client
@@ -124,7 +152,7 @@ package final class PostgresHistory: HistorySource {
     }
 
     /// The events of one row; those that cannot be read are left out.
-    private static func events(_ body: ByteView) -> [HistoryEvent] {
+    static func events(_ body: ByteView) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         do throws(EventRecord.Fault) {
             try EventRecord(body).read { events.append($0) }
@@ -138,8 +166,9 @@ package final class PostgresHistory: HistorySource {
 extension PostgresHistory {
     /// One device's rows have the order of their transactions, as each locks the device's row.
     private static let newestFirst = """
-        SELECT id, body FROM wakegate.event WHERE device = $1::bigint AND id < $2::bigint AND at <= $3::bigint
-        ORDER BY id DESC LIMIT $4::bigint
+        SELECT id, body FROM wakegate.event WHERE device = $1::bigint AND id < $2::bigint
+            AND at > $3::bigint AND at <= $4::bigint
+        ORDER BY id DESC LIMIT $5::bigint
         """
 
     /// What happened to a push's devices from its arrival on; it had gone before as many rows were written behind it.
@@ -152,29 +181,34 @@ extension PostgresHistory {
         """
 
     private static let deleteOldEvents = """
-        DELETE FROM wakegate.event WHERE ctid IN (
+        DELETE FROM wakegate.event WHERE ctid = ANY(ARRAY(
             SELECT ctid FROM wakegate.event
             WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
-            LIMIT $2::bigint FOR UPDATE SKIP LOCKED)
+            LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
 
     private static let deleteOldPushes = """
-        DELETE FROM wakegate.push WHERE ctid IN (
+        DELETE FROM wakegate.push WHERE ctid = ANY(ARRAY(
             SELECT ctid FROM wakegate.push
             WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
-            LIMIT $2::bigint FOR UPDATE SKIP LOCKED)
+            LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
 
     private static let deleteOldest = """
-        DELETE FROM wakegate.event WHERE ctid IN (
-            SELECT ctid FROM wakegate.event ORDER BY at LIMIT $1::bigint FOR UPDATE SKIP LOCKED)
+        DELETE FROM wakegate.event WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM wakegate.event WHERE at <= (SELECT late FROM wakegate.oldest_events())
+            LIMIT $1::bigint FOR UPDATE SKIP LOCKED))
         """
 
     private static let deletePushesOfNothing = """
-        DELETE FROM wakegate.push WHERE at < (SELECT min(at) FROM wakegate.event)
+        DELETE FROM wakegate.push WHERE at <= (SELECT early FROM wakegate.oldest_events())
         """
 
+    /// What the rows that are there take, by the server's counts; files keep the room of those that were deleted.
     private static let bytes = """
-        SELECT pg_total_relation_size('wakegate.event') + pg_total_relation_size('wakegate.push')
+        SELECT (pg_stat_get_live_tuples('wakegate.event'::regclass) * (52 + coalesce((
+            SELECT avg_width FROM pg_stats
+            WHERE schemaname = 'wakegate' AND tablename = 'event' AND attname = 'body'), 76))
+            + pg_stat_get_live_tuples('wakegate.push'::regclass) * 65)::bigint
         """
 }

@@ -39,6 +39,8 @@ package struct LoadPlan {
         /// Devices that have requests, sessions or habits, behind this token in the order of tokens; of one topic, or
         /// of any.
         case withTasks(topic: TopicIndex?, after: DeviceToken?, countMax: Int)
+        /// Devices behind this token in the order of tokens, of these topics or of any, read and not locked.
+        case inOrder(topics: [TopicIndex]?, after: DeviceToken?, countMax: Int)
     }
 
     /// Devices by their tokens, each once; those that there are not are left out of the answer.

@@ -38,6 +38,16 @@ package struct Books: Hashable, Sendable {
         self.completed + self.coalesced + self.discarded.sum + self.pending + self.inFlight
     }
 
+    /// What is shown of a topic that is paused: whatever waits is held by the pause, which goes before other holds.
+    package var paused: Books {
+        var books = self
+        books.held = PerCase()
+        books.held[.paused] = self.pending
+        books.requests.held = PerCase()
+        books.requests.held[.paused] = self.requests.waiting.sum
+        return books
+    }
+
     /// A wake was launched.
     mutating func noteLaunch(_ kind: LaunchKind) {
         if let task = kind.task { self.tasks.launched[task] += 1 } else { self.launched += 1 }
@@ -178,6 +188,7 @@ extension DiscardReason: CountedCase {
         case .exhausted: 1
         case .forceQuit: 2
         case .unregistered: 3
+        case .cancelled: 4
         }
     }
 }

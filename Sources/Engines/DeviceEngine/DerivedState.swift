@@ -132,12 +132,18 @@ extension DerivedState {
 }
 
 extension TaskGauges {
+    /// The holds in the order in which they are stored, which never changes. A pause is of a topic, and no device has a
+    /// count of it.
+    private static let storedHolds: [TaskHoldCode] = [
+        .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .worker,
+    ]
+
     fileprivate func store(to buffer: inout ByteBuffer) {
         for kind in TaskKind.allCases {
             buffer.appendLittleEndian(self.waiting[kind])
             buffer.appendLittleEndian(self.inFlight[kind])
         }
-        for hold in TaskHoldCode.allCases { buffer.appendLittleEndian(self.held[hold]) }
+        for hold in Self.storedHolds { buffer.appendLittleEndian(self.held[hold]) }
         buffer.appendLittleEndian(self.transfersWaiting)
         buffer.appendLittleEndian(self.transfersInFlight)
         buffer.appendLittleEndian(Int64(self.bytes))
@@ -148,7 +154,7 @@ extension TaskGauges {
             self.waiting[kind] = reader.integer()
             self.inFlight[kind] = reader.integer()
         }
-        for hold in TaskHoldCode.allCases { self.held[hold] = reader.integer() }
+        for hold in Self.storedHolds { self.held[hold] = reader.integer() }
         self.transfersWaiting = reader.integer()
         self.transfersInFlight = reader.integer()
         self.bytes = Int(reader.integer(Int64.self))

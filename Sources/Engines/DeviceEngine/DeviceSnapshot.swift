@@ -5,6 +5,7 @@ package import LaunchPolicy
 package struct DeviceSnapshot: Sendable {
     package let token: DeviceToken
     package let topic: String
+    package let isTopicPaused: Bool
     package let isRegistered: Bool
     /// When the device registered last; after its removal, when it was removed.
     package let registrationChangedAt: Instant
@@ -26,6 +27,11 @@ package struct TopicSnapshot: Sendable {
     package let index: TopicIndex
     package let name: String
     package let books: Books
+    /// Nothing of it launches by itself.
+    package let isPaused: Bool
+
+    /// The books as they are shown.
+    package var booksShown: Books { self.isPaused ? self.books.paused : self.books }
 }
 
 extension EmbeddedEngine {
@@ -42,9 +48,12 @@ extension EmbeddedEngine {
             }.map { HoldCode($0) }
         }
         if record.isReady { held.append(.worker) }
+        let isTopicPaused = self.isPaused(record.topic)
+        if isTopicPaused, record.state.pending != nil { held = [.paused] + held.filter { $0 != .worker } }
         return DeviceSnapshot(
             token: record.token.token,
             topic: self.topics.name(record.topic),
+            isTopicPaused: isTopicPaused,
             isRegistered: record.isRegistered,
             registrationChangedAt: record.registrationChangedAt,
             state: record.state,

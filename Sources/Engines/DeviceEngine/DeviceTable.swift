@@ -141,6 +141,26 @@ package struct DeviceTable: ~Copyable {
         }
     }
 
+    /// The device whose token has this hash under the key of the table.
+    func find(hash: UInt64) -> DeviceIndex? {
+        if let device = unsafe self.find(hash: hash, in: self.cells) { return device }
+        return unsafe self.olderCells.isEmpty ? nil : self.find(hash: hash, in: self.olderCells)
+    }
+
+    private func find(hash: UInt64, in cells: UnsafeMutableBufferPointer<Cell>) -> DeviceIndex? {
+        let mask = cells.count - 1
+        var place = Int(truncatingIfNeeded: hash) & mask
+        while true {
+            let cell = unsafe cells[place]
+            guard cell.row != 0 else { return nil }
+            if cell.hash == UInt32(truncatingIfNeeded: hash >> 32) {
+                let device = DeviceIndex(rawValue: cell.row - 1)
+                if self.key.hash(unsafe self.row(device).pointee.token.token) == hash { return device }
+            }
+            place = (place + 1) & mask
+        }
+    }
+
     /// Adds a device whose token is not there yet.
     package mutating func insert(_ record: DeviceRecord) -> DeviceIndex {
         self.insert(record, hash: self.key.hash(record.token.token))

@@ -10,6 +10,9 @@ extension EmbeddedEngine {
         return device
     }
 
+    /// The device that events know by this number, removed ones included.
+    package func find(number: UInt64) -> DeviceIndex? { self.devices.find(hash: number) }
+
     /// The device's token, its topic, and whether it is registered.
     package func identity(_ device: DeviceIndex) -> (token: DeviceToken, topic: TopicIndex, isRegistered: Bool) {
         let record = self.devices[device]

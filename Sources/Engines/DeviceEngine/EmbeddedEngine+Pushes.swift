@@ -52,7 +52,14 @@ extension EmbeddedEngine {
         self.count(topic) { $0.accepted += 1 }
         var wake: WakeID?
         let isLaneFree = !self.isShortLaneFull(device)
-        let answer = PushAnswer(action, self.devices[device].state, isLaneFree: isLaneFree, now, parameters)
+        let answer = PushAnswer(
+            action,
+            self.devices[device].state,
+            isLaneFree: isLaneFree,
+            isPaused: self.isPaused(topic),
+            now,
+            parameters
+        )
         let absorbedID = action.absorbed.flatMap { PushContent($0)?.apnsID }
         let terms = PushTerms(push.priority, push.expiration, at: self.now)
         self.remember(device, .push(answer.disposition), push.apnsID, related: absorbedID, terms: terms)
@@ -94,7 +101,15 @@ extension EmbeddedEngine {
             parameters
         )
         let isLaneFree = !lanes.isFull(.short, parameters)
-        return PushAnswer(action, lanes.device, isLaneFree: isLaneFree, self.now, parameters)
+        let isPaused = topic.map { self.isPaused($0) } ?? false
+        return PushAnswer(
+            action,
+            lanes.device,
+            isLaneFree: isLaneFree,
+            isPaused: isPaused,
+            self.now,
+            parameters
+        )
     }
 
     /// Why there is no memory for this push to wait in; nil while there is. Changes nothing.

@@ -102,13 +102,16 @@ extension EmbeddedEngine {
         _ kind: HistoryEvent.Kind,
         _ apnsID: APNsID?,
         related: APNsID? = nil,
-        terms: PushTerms? = nil
+        terms: PushTerms? = nil,
+        wake: WakeID? = nil
     ) {
         self.events.append(device, kind, apnsID, related: related, terms: terms, at: self.now, in: self.devices)
+        if let offset = self.watchOffset { self.watch(device, kind, apnsID, related: related, wake: wake, offset) }
     }
 
-    func remember(_ device: DeviceIndex, _ kind: HistoryEvent.Kind, name: String) {
+    func remember(_ device: DeviceIndex, _ kind: HistoryEvent.Kind, name: String, wake: WakeID? = nil) {
         self.events.append(device, kind, name: name, at: self.now, in: self.devices)
+        if let offset = self.watchOffset { self.watch(device, kind, nil, wake: wake, name: name, offset) }
     }
 
     func parameters(_ topic: TopicIndex) -> Parameters { self.topics.parameters(topic) }

@@ -20,7 +20,7 @@ extension EmbeddedEngine {
         self.wakes.launched(id, device)
         self.count(self.devices[device].topic) { $0.noteLaunch(LaunchKind(wake.task.kind)) }
         let event = HistoryEvent.Kind.taskLaunch(wake.task.kind, attempt: UInt16(clamping: wake.task.attempts))
-        self.remember(device, event, name: row.text(wake.task.name))
+        self.remember(device, event, name: row.text(wake.task.name), wake: id)
         return id
     }
 
@@ -115,7 +115,8 @@ extension EmbeddedEngine {
         self.count(self.devices[device].topic) { $0.noteEnd(launchOutcome) }
         let milliseconds = self.now.milliseconds - wake.launchedAt.milliseconds
         self.times.ended(wake.task.kind, after: milliseconds)
-        self.remember(device, .taskResult(wake.task.kind, outcome), name: row.text(wake.task.name))
+        let kind = HistoryEvent.Kind.taskResult(wake.task.kind, outcome)
+        self.remember(device, kind, name: row.text(wake.task.name), wake: flight.wake)
         self.wakes.ended(EndedWake(id: flight.wake, outcome: launchOutcome, at: self.now), device, in: &self.devices)
         switch action {
         case .ended(let task):

@@ -78,6 +78,7 @@ extension EmbeddedEngine {
             var held = lanes.hold(task, at: self.now, parameters).map { TaskHoldCode($0) }
             let isInTurn = eligibleAt <= self.now && !lanes.isFull(kind.lane, parameters)
             if held == nil, isInTurn { held = .worker }
+            if self.isPaused(self.devices[device].topic) { held = .paused }
             return TaskAnswer(
                 disposition: disposition,
                 eligibleAt: held == nil ? max(eligibleAt, self.now) : nil,

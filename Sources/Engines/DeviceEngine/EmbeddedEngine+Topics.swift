@@ -31,11 +31,14 @@ extension EmbeddedEngine {
     package var topicCount: Int { self.topics.count }
 
     /// How long the device has waited that waits longest for a worker, or for the engine itself, in milliseconds; 0
-    /// when nothing is due.
+    /// when nothing is due. What a pause keeps back is not due.
     package var oldestDueMilliseconds: Int64 {
         // What was due before everything, as a first launch, is due since it can be told.
         let late = self.schedule.first.map { $0 == .distantPast ? 0 : self.now.milliseconds - $0.milliseconds } ?? 0
-        return max(0, late, self.ready.longestMilliseconds(at: self.now, in: self.devices) ?? 0)
+        let waits = self.ready.longestMilliseconds(at: self.now, in: self.devices) { topic in
+            self.isPaused(topic) ? nil : self.lateness(since: .distantPast, topic)
+        }
+        return max(0, late, waits ?? 0)
     }
 
     /// Every topic, in the order of their making.
@@ -52,6 +55,11 @@ extension EmbeddedEngine {
     }
 
     package func snapshot(_ topic: TopicIndex) -> TopicSnapshot {
-        TopicSnapshot(index: topic, name: self.topics.name(topic), books: self.topics.books(topic))
+        TopicSnapshot(
+            index: topic,
+            name: self.topics.name(topic),
+            books: self.topics.books(topic),
+            isPaused: self.isPaused(topic)
+        )
     }
 }

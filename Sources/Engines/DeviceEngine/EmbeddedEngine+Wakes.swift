@@ -30,7 +30,7 @@ extension EmbeddedEngine {
     func launchPush(_ device: DeviceIndex) -> LaunchedWake? {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
-        if record.isReady { self.times.lateness.record(record.readyMilliseconds(at: now)) }
+        if record.isReady { self.times.lateness.record(self.lateness(since: self.readySince(device), record.topic)) }
         self.change(device) {
             $0.launched(at: now, parameters)
         } lanes: {
@@ -239,7 +239,8 @@ extension EmbeddedEngine {
         self.remember(
             device,
             .launch(attempt: UInt16(clamping: push.attempts), coalesced: UInt16(clamping: push.coalesced)),
-            PushContent(push.handle)?.apnsID
+            PushContent(push.handle)?.apnsID,
+            wake: id
         )
         return id
     }
@@ -256,7 +257,8 @@ extension EmbeddedEngine {
             self.times.ended(outcome, after: self.now.milliseconds - launchedAt.milliseconds)
         }
         let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
-        self.remember(device, .result(outcome), content?.apnsID, related: self.heir(device, action))
+        let heir = self.heir(device, action)
+        self.remember(device, .result(outcome), content?.apnsID, related: heir, wake: before.wake)
         let ended = EndedWake(id: before.wake, outcome: .push(outcome), at: self.now)
         self.wakes.ended(ended, device, in: &self.devices)
         switch action {

@@ -29,6 +29,12 @@ package final class EmbeddedEngine {
     var traces = TraceJoiner()
     /// What the history is to hear.
     var events: EventQueue
+    /// What those are to hear who follow what happens.
+    var watched = WatchedEvents()
+    /// Wall clock minus policy time; nil when nobody follows what happens.
+    var watchOffset: WallOffset?
+    /// The present, as those hear of it who follow refusals, which may come without a step.
+    var watchedAt: Instant
     /// How long launches were waited for, and wakes took.
     package var times = WakeTimes()
     /// The step of a shared store; nil for an engine that has its store alone.
@@ -47,6 +53,7 @@ package final class EmbeddedEngine {
     ) {
         self.configuration = configuration
         self.now = now
+        self.watchedAt = now
         self.random = random
         self.devices = DeviceTable(key: historyKey)
         self.topics = TopicTable(key: HashKey(random()))

@@ -2,7 +2,7 @@ import LaunchPolicy
 
 extension HistoryEvent.Kind {
     /// The codes that have a meaning, one bit each.
-    static var codes: UInt32 { 0x1F3F_FFFE }
+    static var codes: UInt32 { 0x3F3F_FFFE }
 
     /// The codes of tasks, sessions and names, one bit each.
     private static let codesWithBoundNumbers: UInt32 = 0x1020_E0C0
@@ -46,6 +46,7 @@ extension HistoryEvent.Kind {
         case .discard(.exhausted): 25
         case .discard(.forceQuit): 26
         case .discard(.unregistered): 27
+        case .discard(.cancelled): 29
         }
     }
 
@@ -72,6 +73,7 @@ extension HistoryEvent.Kind {
         case 25: self = .discard(.exhausted)
         case 26: self = .discard(.forceQuit)
         case 27: self = .discard(.unregistered)
+        case 29: self = .discard(.cancelled)
         default: return nil
         }
     }

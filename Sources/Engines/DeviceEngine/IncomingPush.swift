@@ -54,10 +54,12 @@ extension PushAnswer {
     /// What is answered to a push that did `action`, after which its device is in `state`; it names no wake.
     ///
     /// - `isLaneFree`: nothing of the short lane is in flight.
+    /// - `isPaused`: its topic is.
     init(
         _ action: PushReceivedAction,
         _ state: DeviceState,
         isLaneFree: Bool,
+        isPaused: Bool,
         _ now: Instant,
         _ parameters: Parameters
     ) {
@@ -69,6 +71,7 @@ extension PushAnswer {
             let eligibleAt = state.eligibleAt(pending.priority, parameters)
             var held = state.hold(pending.priority, parameters).map { HoldCode($0) }
             if held == nil, isLaneFree, eligibleAt <= now { held = .worker }
+            if isPaused { held = .paused }
             self.init(
                 disposition: absorbed == nil ? .scheduled : .coalesced,
                 eligibleAt: held == nil ? max(eligibleAt, now) : nil,

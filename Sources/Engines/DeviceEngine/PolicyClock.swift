@@ -153,6 +153,11 @@ package struct WallOffset: Hashable, Sendable {
         return milliseconds / 1000 + (milliseconds % 1000 > 0 ? 1 : 0)
     }
 
+    /// The moment of `milliseconds` since 1970 on the wall clock.
+    package func instant(wallMilliseconds milliseconds: Int64) -> Instant {
+        Instant(milliseconds: milliseconds) - self.milliseconds
+    }
+
     /// The moment of `seconds` since 1970 on the wall clock.
     package func instant(wallSeconds seconds: UInt64) -> Instant {
         let wall = Instant(milliseconds: Int64(min(seconds, UInt64(Int64.max / 2000))) * 1000)

@@ -33,10 +33,17 @@ package struct ReadyQueues: ~Copyable {
     package func count(_ topic: TopicIndex) -> Int { self.queues[Int(topic.rawValue)].count }
 
     /// How long the device has waited that waits longest in any queue, in milliseconds; nil when none waits.
-    package func longestMilliseconds(at now: Instant, in devices: borrowing DeviceTable) -> Int64? {
+    ///
+    /// - `longestOf`: the most that devices of a topic can have waited; nil for a topic that is not looked at.
+    package func longestMilliseconds(
+        at now: Instant,
+        in devices: borrowing DeviceTable,
+        longestOf: (TopicIndex) -> Int64? = { _ in .max }
+    ) -> Int64? {
         var longest: Int64?
-        for queue in self.queues where queue.first != .none {
-            longest = max(longest ?? 0, devices[queue.first].readyMilliseconds(at: now))
+        for (number, queue) in self.queues.enumerated() where queue.first != .none {
+            guard let most = longestOf(TopicIndex(rawValue: UInt32(number))) else { continue }
+            longest = max(longest ?? 0, min(most, devices[queue.first].readyMilliseconds(at: now)))
         }
         return longest
     }

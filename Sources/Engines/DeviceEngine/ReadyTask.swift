@@ -71,7 +71,7 @@ extension EmbeddedEngine {
         case .push: return self.launchPush(device)
         case .task(let task):
             if let since = row.readySince(task.arrival) {
-                self.times.lateness.record(self.now.milliseconds - since.milliseconds)
+                self.times.lateness.record(self.lateness(since: since, self.devices[device].topic))
             }
             let wake = self.launchTask(task.arrival, device)
             self.reconcile(device)

@@ -102,6 +102,7 @@ extension DiscardReason: StoredCase {
         case .exhausted: 2
         case .forceQuit: 3
         case .unregistered: 4
+        case .cancelled: 5
         }
     }
 }
@@ -151,6 +152,7 @@ extension HoldCode: StoredCase {
         case .battery: 5
         case .priority: 6
         case .worker: 7
+        case .paused: 8
         }
     }
 }
@@ -168,6 +170,7 @@ extension TaskHoldCode: StoredCase {
         case .battery: 8
         case .usage: 9
         case .worker: 10
+        case .paused: 11
         }
     }
 }

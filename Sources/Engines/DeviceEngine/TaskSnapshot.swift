@@ -86,7 +86,11 @@ extension EmbeddedEngine {
             let eligibleAt = lanes.eligibleAt(task, parameters)
             let laneIsFull = lanes.isFull(task.kind.lane, parameters)
             var held = lanes.allHolds(task, at: self.now, parameters).map { TaskHoldCode($0) }
-            if held.isEmpty, !laneIsFull, eligibleAt <= self.now { held = [.worker] }
+            if self.isPaused(self.devices[device].topic) {
+                held.insert(.paused, at: 0)
+            } else if held.isEmpty, !laneIsFull, eligibleAt <= self.now {
+                held = [.worker]
+            }
             let state = TaskSnapshot.State.waiting(
                 eligibleAt: eligibleAt > self.now ? eligibleAt : nil,
                 held: held,

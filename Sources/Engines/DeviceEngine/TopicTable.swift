@@ -16,6 +16,10 @@ struct Topic {
     var books = Books()
     /// How many devices the topic has, removed ones included.
     var deviceCount = 0
+    /// Nothing of the topic launches by itself.
+    var isPaused = false
+    /// When it was resumed last, since this engine has been there: nothing has waited for a slot for longer.
+    var resumedAt = Instant.distantPast
     /// Whether the topic is among the changes of the step.
     var isChanged = false
 }
@@ -33,7 +37,9 @@ package struct TopicTable: ~Copyable {
     /// The books of all topics together.
     package private(set) var totals = Books()
     /// What records say, by topic number, until all are there.
-    private var restored: [UInt32: (name: [UInt8], books: Books)] = [:]
+    private var restored: [UInt32: Topic.Stored] = [:]
+    /// The topics that are paused.
+    package private(set) var paused: Set<TopicIndex> = []
 
     /// No topics.
     ///
@@ -56,6 +62,31 @@ package struct TopicTable: ~Copyable {
     package func parameters(_ topic: TopicIndex) -> Parameters { self.topics[Int(topic.rawValue)].parameters }
 
     package func books(_ topic: TopicIndex) -> Books { self.topics[Int(topic.rawValue)].books }
+
+    /// Whether nothing of the topic launches by itself.
+    package func isPaused(_ topic: TopicIndex) -> Bool {
+        !self.paused.isEmpty && self.topics[Int(topic.rawValue)].isPaused
+    }
+
+    /// When the topic was resumed last; long ago when it never was.
+    package func resumedAt(_ topic: TopicIndex) -> Instant { self.topics[Int(topic.rawValue)].resumedAt }
+
+    /// Pauses or resumes a topic.
+    ///
+    /// - Returns: whether it was the other way before.
+    package mutating func setPaused(_ topic: TopicIndex, _ isPaused: Bool, at now: Instant) -> Bool {
+        let place = Int(topic.rawValue)
+        guard self.topics[place].isPaused != isPaused else { return false }
+        self.topics[place].isPaused = isPaused
+        if isPaused {
+            self.paused.insert(topic)
+        } else {
+            self.paused.remove(topic)
+            self.topics[place].resumedAt = now
+        }
+        self.noteChange(topic)
+        return true
+    }
 
     /// How many devices the topic has, removed ones included.
     package func deviceCount(_ topic: TopicIndex) -> Int { self.topics[Int(topic.rawValue)].deviceCount }
@@ -164,6 +195,7 @@ extension TopicTable {
             }
             let topic = stored.name.withByteView { self.insert($0, configuration) }
             self.topics[Int(topic.rawValue)].books = stored.books
+            if stored.isPaused { _ = self.setPaused(topic, true, at: .distantPast) }
         }
         self.restored = [:]
     }

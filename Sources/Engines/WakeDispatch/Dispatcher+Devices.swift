@@ -40,7 +40,7 @@ extension Dispatcher {
         let identity = self.engine.identity(device)
         guard !self.engine.isShortLaneFull(device) else { return .wakeInFlight }
         self.takeExpiredWakes()
-        guard let stream = self.freeStream(identity.topic, identity.token) else {
+        guard let stream = self.freeStreamForced(identity.topic, identity.token) else {
             self.flow()
             return .noWorker
         }

@@ -4,13 +4,28 @@ import LaunchPolicy
 
 /// Which stream a wake goes to, and what goes to a stream.
 extension Dispatcher {
-    /// The stream that a push of this device goes to; nil when none is free, or nothing is launched any more.
+    /// Whether anything of a topic launches by itself.
+    func launches(_ topic: TopicIndex) -> Bool { !self.isDraining && !self.engine.isPaused(topic) }
+
+    /// The stream that a push of this device goes to; nil when none is free, or nothing of the topic launches by
+    /// itself.
     func freeStream(_ topic: TopicIndex, _ token: borrowing DeviceToken) -> Subscription? {
-        self.isDraining ? nil : self.streams.free(topic, token)
+        self.launches(topic) ? self.streams.free(topic, token) : nil
     }
 
-    /// The stream that a wake of this device for this goes to; nil when none is free, or nothing is launched any more.
+    /// The stream that a wake of this device for this goes to; nil when none is free, or nothing of the topic launches
+    /// by itself.
     func freeStream(_ topic: TopicIndex, _ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
+        self.launches(topic) ? self.streams.free(topic, token, target) : nil
+    }
+
+    /// The stream that a wake goes to which a person launches, be the topic paused or not; nil when none is free, or
+    /// nothing is launched any more.
+    func freeStreamForced(
+        _ topic: TopicIndex,
+        _ token: borrowing DeviceToken,
+        _ target: LaunchTarget = .push
+    ) -> Subscription? {
         self.isDraining ? nil : self.streams.free(topic, token, target)
     }
 
@@ -57,8 +72,10 @@ extension Dispatcher {
     /// - Returns: false when there is more than may be launched now.
     func fill(_ subscription: Subscription) -> Bool {
         guard !self.isDraining else { return true }
+        // What a person launches is for streams of a paused topic, too: each stands where its turn is.
+        if subscription.request.devices.isEmpty { self.streams.rotate(subscription) }
+        guard self.launches(subscription.topic) else { return true }
         guard subscription.request.devices.isEmpty else { return self.fillNaming(subscription) }
-        self.streams.rotate(subscription)
         guard self.fillWithTasks(subscription) else { return false }
         guard subscription.request.takesPushes else { return true }
         while let stream = self.streams.nextInRotation(subscription.topic) {
@@ -189,7 +206,7 @@ extension Dispatcher {
     /// - Returns: false when there is nothing.
     @discardableResult
     func launchNext(_ device: DeviceIndex) -> Bool {
-        guard !self.isDraining else { return false }
+        guard self.launches(self.engine.topic(of: device)) else { return false }
         // What ends now is told before what is launched in its place.
         if self.engine.catchUp(device) { self.takeExpiredWakes() }
         let identity = self.engine.identity(device)

@@ -57,7 +57,9 @@ extension Dispatcher {
     package func freeSlots(_ topic: TopicIndex?) -> [FreeSlots] {
         guard !self.isDraining else { return [] }
         return FreeSlots.joined(
-            self.streams.all.lazy.filter { $0.isFree && (topic == nil || $0.topic == topic) }
+            self.streams.all.lazy.filter {
+                $0.isFree && (topic == nil || $0.topic == topic) && self.launches($0.topic)
+            }
         )
     }
 
@@ -134,7 +136,7 @@ extension Dispatcher {
         topic name: ByteView
     ) -> IncomingPush {
         guard push.expiration == .nowOrNever, push.wakes, !self.isDraining,
-            let topic = self.engine.findTopic(name), let shared = self.streams.shared
+            let topic = self.engine.findTopic(name), self.launches(topic), let shared = self.streams.shared
         else { return push }
         let device = self.engine.find(token)
         if let device {

@@ -79,7 +79,7 @@ extension Dispatcher {
         guard let target else { return .notWaiting }
         self.takeExpiredWakes()
         let identity = self.engine.identity(device)
-        guard let stream = self.freeStream(identity.topic, identity.token, target) else { return .noWorker }
+        guard let stream = self.freeStreamForced(identity.topic, identity.token, target) else { return .noWorker }
         switch self.engine.launchTaskForced(identifier, device) {
         case .launched(let wake):
             self.streams.waitsNoLonger(device, target, identity.topic)

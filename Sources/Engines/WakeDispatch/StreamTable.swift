@@ -12,6 +12,8 @@ package struct StreamTable: ~Copyable {
     /// Who holds which wake, and who let which one expire; of streams that ended until their wakes are lost, too.
     var holders = WakeTable<Subscription>()
     private let bounds: StreamBounds
+    /// How many streams were ever opened.
+    private var opened: UInt64 = 0
     /// Topics whose streams are to hear of conditions.
     private var topicsToTell = FIFOQueue<TopicIndex>()
     /// How often a stream got no more wakes because of its bytes.
@@ -61,7 +63,14 @@ extension StreamTable {
         _ request: SubscriptionRequest
     ) -> Subscription {
         self.grow(topic)
-        let stream = Subscription(address: address, topic: topic, request: request, bounds: self.bounds)
+        self.opened += 1
+        let stream = Subscription(
+            address: address,
+            topic: topic,
+            request: request,
+            bounds: self.bounds,
+            opened: self.opened
+        )
         self.streams[address] = stream
         self.workers[Int(topic.rawValue)].insert(stream)
         return stream

@@ -101,6 +101,8 @@ package final class Subscription {
     /// The bytes of all of them: no more can wait for a worker that does not read.
     private(set) var bytes = 0
     private let bounds: StreamBounds
+    /// The place in the order in which all streams came.
+    let opened: UInt64
     /// The place in the order in which the naming streams of its topic came.
     var number: UInt64 = 0
     /// Where it stands among the streams that name its devices; `NamingStreams` keeps it.
@@ -131,8 +133,15 @@ package final class Subscription {
     /// The place in `request.devices` of the device that is next.
     private var deviceInTurn = 0
 
-    init(address: StreamAddress, topic: TopicIndex, request: SubscriptionRequest, bounds: StreamBounds) {
+    init(
+        address: StreamAddress,
+        topic: TopicIndex,
+        request: SubscriptionRequest,
+        bounds: StreamBounds,
+        opened: UInt64 = 0
+    ) {
         self.bounds = bounds
+        self.opened = opened
         self.address = address
         self.topic = topic
         self.request = request

@@ -67,6 +67,17 @@ extension APIError {
         "BadPath",
         "There is no such route; the routes are listed in the README."
     )
+    package static let routeOfAdmin = APIError(
+        404,
+        "BadPath",
+        "This is the edge, for providers and workers; the route is on the admin listener (admin: 127.0.0.1:9197 by "
+            + "default)."
+    )
+    package static let routeOfEdge = APIError(
+        404,
+        "BadPath",
+        "This is the admin listener; the route is on the edge, for providers and workers (edge: port 2197 by default)."
+    )
     package static let badDeviceToken = APIError(
         400,
         "BadDeviceToken",
@@ -131,6 +142,11 @@ extension APIError {
         "ServiceUnavailable",
         "As many dashboards are open as limits.liveStreamsMax allows; close one, or raise it."
     )
+    package static let tooManyEventStreams = APIError(
+        503,
+        "ServiceUnavailable",
+        "As many follow what happens as limits.eventStreamsMax allows; end one of them, or raise it."
+    )
     package static let badTaskIdentifier = APIError(
         400,
         "BadTaskRequest",
@@ -191,6 +207,12 @@ extension APIError {
         comes later. Copy token.key of the state folder besides.
         """
     )
+    package static let testPushesNotPermitted = APIError(
+        403,
+        "NotPermitted",
+        "Operators may not push here; set operatorTestPushes to true in the configuration, or push as a provider."
+    )
+    package static let nothingPending = APIError(404, "NothingPending", "No push waits on this device.")
     package static let noWakeInFlight = APIError(
         409,
         "NoWakeInFlight",

@@ -2,7 +2,7 @@
 package enum GatewayEvent: String, CaseIterable, Sendable {
     case ready, draining, drainTimedOut, stopped
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
-    case providerKeys, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
+    case providerKeys, providerTokenRefused, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
     case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, journalTakenOver, history
     case historyEventsDropped
     case limitMet, routineLimitMet
@@ -16,8 +16,9 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         case .ready, .draining, .stopped, .reloaded, .configurationChanged, .journalTakenOver, .webhookRecovered,
             .storeAttached, .configurationsAgree:
             .info
-        case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .clientTrust, .clientCertificate, .clockJumped,
-            .journalLossAccepted, .history, .historyEventsDropped, .limitMet, .webhookResting, .webhookRefused,
+        case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .providerTokenRefused, .clientTrust,
+            .clientCertificate, .clockJumped, .journalLossAccepted, .history, .historyEventsDropped, .limitMet,
+            .webhookResting, .webhookRefused,
             .configurationsDiffer, .logLinesLost:
             .warning
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached:
@@ -33,8 +34,9 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped, .journalLossAccepted,
             .journalTakenOver:
             false
-        case .providerKeys, .tokensUnreadable, .clientTrust, .clientCertificate, .handshakeFailed, .storeFailed,
-            .checkpointFailed, .history, .historyEventsDropped, .limitMet, .routineLimitMet, .webhookResting,
+        case .providerKeys, .providerTokenRefused, .tokensUnreadable, .clientTrust, .clientCertificate,
+            .handshakeFailed, .storeFailed, .checkpointFailed, .history, .historyEventsDropped, .limitMet,
+            .routineLimitMet, .webhookResting,
             .webhookRecovered, .webhookRefused, .storeAttached, .storeDetached, .configurationsDiffer,
             .configurationsAgree, .logLinesLost:
             true
@@ -47,7 +49,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         case .limitMet, .routineLimitMet: "limit"
         case .webhookResting, .webhookRecovered, .webhookRefused: "topic"
         case .clientCertificate: "reason"
-        case .providerKeys: "cause"
+        case .providerKeys, .providerTokenRefused: "cause"
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,
             .handshakeFailed, .clockJumped, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,

@@ -8,6 +8,8 @@ struct ConfigurationAssignment: Sendable {
     var value: JSONValue
     /// The value as it was written, when it comes from the command line.
     var written: String?
+    /// Why a value that begins as a list or an object cannot be read; nil where it can.
+    var fault: JSON5Fault?
 
     var name: String { self.path.joined(separator: ".") }
 
@@ -23,8 +25,15 @@ struct ConfigurationAssignment: Sendable {
     init?(setting: String) {
         guard let equals = setting.firstIndex(of: "="), equals != setting.startIndex else { return nil }
         let written = String(setting[setting.index(after: equals)...])
-        let value = (try? JSONValue.json5(Data(written.utf8))) ?? .string(written)
-        self.init(path: Self.path(of: setting[..<equals], value: value), value: value, written: written)
+        do throws(JSON5Fault) {
+            let value = try JSONValue.json5(Data(written.utf8))
+            self.init(path: Self.path(of: setting[..<equals], value: value), value: value, written: written)
+        } catch {
+            let value = JSONValue.string(written)
+            self.init(path: Self.path(of: setting[..<equals], value: value), value: value, written: written)
+            // An address of IPv6 begins with a bracket, too.
+            if written.hasPrefix("{") { self.fault = error }
+        }
     }
 
     /// The sections of a topic.

@@ -66,6 +66,11 @@ extension ConfigurationKey {
             "refuse background pushes of priority 10, as real APNs does"
         ),
         ConfigurationKey(
+            flag: "operatorTestPushes",
+            \.permitsTestPushes,
+            "let operators send pushes from the dashboard and POST /v1/devices/TOKEN/push; on in dev"
+        ),
+        ConfigurationKey(
             orNull: "environment",
             \.environment,
             "which APNs this stands for: keys and certificates of the other one are refused"

@@ -44,7 +44,8 @@ package struct ConfigurationLoader {
         base: GatewayConfiguration = GatewayConfiguration()
     ) throws(ConfigurationError) -> GatewayConfiguration {
         var loader = ConfigurationLoader(base: base)
-        if let text { loader.read(text, name: name) }
+        // Where nothing of the file is known every other fault would only follow from this one.
+        if let text, let fault = loader.read(text, name: name) { throw ConfigurationError(faults: [fault]) }
         for setting in settings { loader.read(setting: setting) }
         loader.assignTopics()
         guard loader.faults.isEmpty else { throw ConfigurationError(faults: loader.faults, rest: loader.configuration) }
@@ -92,15 +93,20 @@ package struct ConfigurationLoader {
 }
 
 extension ConfigurationLoader {
-    private mutating func read(_ text: Data, name: String) {
-        do {
+    /// Reads the file's text.
+    ///
+    /// - Returns: what keeps all of it from being known; nil when nothing does.
+    private mutating func read(_ text: Data, name: String) -> ConfigurationFault? {
+        do throws(JSON5Fault) {
             let value = try JSONValue.json5(text)
             guard case .object = value else {
-                return self.fault(name, "holds \(value.described)", "write an object: { edge: \"127.0.0.1:2197\" }")
+                let remedy = "write an object: { edge: \"127.0.0.1:2197\" }"
+                return ConfigurationFault(key: name, problem: "holds \(value.described)", remedy: remedy)
             }
             self.visit(ConfigurationAssignment(path: [], value: value))
+            return nil
         } catch {
-            self.fault(name, "is not JSON5\(Self.place(of: error))", "mend the syntax there")
+            return ConfigurationFault(key: name, problem: error.problem, remedy: error.remedy)
         }
     }
 
@@ -108,15 +114,8 @@ extension ConfigurationLoader {
         guard let assignment = ConfigurationAssignment(setting: setting) else {
             return self.fault("--set \(setting)", "has no value", "write --set KEY=VALUE")
         }
+        if let fault = assignment.fault { return self.fault("--set \(assignment.name)", fault.problem, fault.remedy) }
         self.visit(assignment)
-    }
-
-    /// Where the decoder stumbled, as ` (…)`, or nothing when it does not say.
-    static func place(of error: any Error) -> String {
-        guard case .dataCorrupted(let context)? = error as? DecodingError else { return "" }
-        guard let underlying = context.underlyingError as NSError? else { return " (\(context.debugDescription))" }
-        let detail = underlying.userInfo["NSDebugDescription"] as? String ?? String(describing: underlying)
-        return " (\(detail.hasSuffix(".") ? String(detail.dropLast()) : detail))"
     }
 
     private mutating func fault(_ key: String, _ problem: String, _ remedy: String) {

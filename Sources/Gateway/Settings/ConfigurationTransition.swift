@@ -21,6 +21,7 @@ package struct ConfigurationTransition: Sendable {
         // No key sets them.
         next.asksForTokens = old.asksForTokens
         next.faultRules = old.faultRules
+        next.callerNetworks = old.callerNetworks
         var changed: [ConfigurationChange] = []
         var needsRestart: [ConfigurationChange] = []
         let begins = Self.begins(old, new)

@@ -48,10 +48,13 @@ extension GatewayConfiguration {
 
     /// What forbids a listener on an address that other machines reach: all of its callers must show who they are.
     private func exposure(_ key: String, _ address: String, _ example: String) -> ConfigurationFault? {
+        // Others are refused there, whoever they are.
+        guard self.callerNetworks.isEmpty else { return nil }
         let problem: String
         var remedy = "set \(key): \"\(example)\""
         if !self.asksForTokens {
             problem = "this command asks nobody for proof"
+            remedy += ", or say with --network who may reach it"
         } else if key != "admin", self.providerKeysFolder == nil, self.clientCAFile == nil {
             problem = "without providerKeys or tls.clientCA nobody asks providers for proof"
             remedy += ", or providerKeys: \"FOLDER\", or tls.clientCA: \"FILE\""
@@ -72,8 +75,8 @@ extension GatewayConfiguration {
         var faults: [ConfigurationFault] = []
         for (key, path) in [("tls.certificate", self.certificateFile), ("tls.key", self.privateKeyFile)] {
             if let path {
-                if !FileSystem.isReadable(path) {
-                    let problem = "\(path) cannot be read"
+                if let reason = FileSystem.unreadable(path) {
+                    let problem = "\(path) cannot be read (\(reason))"
                     faults.append(ConfigurationFault(key: key, problem: problem, remedy: "name a readable PEM file"))
                 }
             } else if !self.edge.isOff {
@@ -119,7 +122,8 @@ extension GatewayConfiguration {
 
     private func providerKeyFaults() -> [ConfigurationFault] {
         guard let folder = self.providerKeysFolder, (try? ProviderKeyFolder(folder).read()) == nil else { return [] }
-        let problem = "\(folder) is no folder that can be read"
+        let isThere = FileSystem.exists(folder)
+        let problem = isThere ? "\(folder) is no folder that can be read" : "\(folder) is missing: no such folder"
         let remedy = "make it, or name the one that `wakegate key add` writes to"
         return [ConfigurationFault(key: "providerKeys", problem: problem, remedy: remedy)]
     }

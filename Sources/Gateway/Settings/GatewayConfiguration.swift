@@ -26,6 +26,9 @@ package struct GatewayConfiguration: Sendable {
     /// Whether workers and operators may be asked for bearer tokens; `wakegate dev` asks nobody.
     package var asksForTokens = true
 
+    /// Whose machines may reach a gateway that asks nobody; none where only this one may, or all are asked.
+    package var callerNetworks: [CallerNetwork] = []
+
     /// Whether workers may go unasked on a state whose workers were asked.
     package var mayWorkersGoUnasked = false
 
@@ -39,6 +42,8 @@ package struct GatewayConfiguration: Sendable {
     package var registration = Registration.explicit
     /// Whether a background push of priority 10 is refused, as real APNs does.
     package var strictBackgroundPriority = false
+    /// Whether operators may push on the listener of operators, to try out devices and workers.
+    package var permitsTestPushes = false
     /// Which of the two APNs the gateway stands for; nil when it takes keys and certificates of both.
     package var environment: APNSEnvironment?
     /// Whether a connection may have one stream until somebody was admitted on it, as at real APNs.

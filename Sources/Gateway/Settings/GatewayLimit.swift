@@ -195,6 +195,20 @@ extension GatewayLimit {
             \.liveStreamsMax,
             "of GET /v1/live: every operator's dashboard and a few screens on walls; 0 turns it off."
         ),
+        GatewayLimit(
+            "eventStreamsMax",
+            "streams",
+            0...1_000,
+            \.eventStreamsMax,
+            "of GET /v1/events: an operator's terminals and dashboards; 0 turns it off."
+        ),
+        GatewayLimit(
+            "eventsHeldMax",
+            "events",
+            16...1_000_000,
+            \.eventsHeldMax,
+            "for those who follow them and are behind: some 2 MB, and only while somebody follows."
+        ),
     ]
 
     private static let bytes = [

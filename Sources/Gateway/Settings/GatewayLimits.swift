@@ -24,6 +24,10 @@ package struct GatewayLimits: Sendable {
     package var streamsPerDeviceMax = EngineConfiguration().streamsPerDeviceMax
     /// The most streams of `GET /v1/live` that are open at once.
     package var liveStreamsMax = 32
+    /// The most streams of `GET /v1/events` that are open at once.
+    package var eventStreamsMax = 32
+    /// The most events that wait for those who follow them.
+    package var eventsHeldMax = 8192
     /// The most pushes of one loop that the engine has not answered; with as many the loop reads nothing.
     package var requestsAtEngineMax = 512
     /// The bytes of pushes that wait or are in flight; 0 for half of the machine's memory.
@@ -78,6 +82,10 @@ package enum GatewayCountedLimit: String, CountedLimit {
     case progressPerCredentialMax
     /// A stream of somebody who watches was refused.
     case liveStreamsMax
+    /// A stream of somebody who follows what happens was refused.
+    case eventStreamsMax
+    /// Somebody who follows what happens was too slow for events, which were left out.
+    case eventsHeldMax
     /// Events were dropped from the history before their time.
     case historyBytesMax
     /// Events were dropped from the history because their time was over.

@@ -68,8 +68,9 @@ struct WebhookFaults {
         for case (let key, let path?) in files where OrdinaryFile.isOther(path) {
             faults.append(self.fault(key, "\(path) is no ordinary file", "name a readable PEM file"))
         }
-        for case (let key, let path?) in files where !FileSystem.isReadable(path) {
-            faults.append(self.fault(key, "\(path) cannot be read", "name a readable PEM file"))
+        for case (let key, let path?) in files {
+            guard let reason = FileSystem.unreadable(path) else { continue }
+            faults.append(self.fault(key, "\(path) cannot be read (\(reason))", "name a readable PEM file"))
         }
         guard faults.isEmpty, let certificate = webhook.certificateFile, let key = webhook.privateKeyFile else {
             return faults

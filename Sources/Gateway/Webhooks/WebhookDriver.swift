@@ -352,6 +352,7 @@ extension WebhookDriver {
             self.checkDrained()
         case .subscribed(let address): self.answered(address)
         case .pushAnswer: break  // Nobody pushes from here.
+        case .asked: break  // Nor asks for lists.
         case .conditions: break  // No webhook asks to hear of them.
         case .drained: break  // Nor for that: the names of webhooks' streams are told to nobody.
         }

@@ -53,6 +53,8 @@ package enum ExtensionRequestedAction: Hashable, Sendable {
 /// Why an accepted push was dropped.
 package enum DiscardReason: String, Sendable, CaseIterable {
     case expired, exhausted, forceQuit, unregistered
+    /// A person dropped it.
+    case cancelled
 }
 
 /// What the passing of time did.

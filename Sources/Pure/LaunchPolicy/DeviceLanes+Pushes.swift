@@ -41,6 +41,11 @@ extension DeviceLanes {
         return true
     }
 
+    /// A person dropped the push that waits; a wake in flight goes on.
+    ///
+    /// - Returns: the pending push that was discarded; nil when none was pending.
+    package mutating func pendingCancelled() -> PushHandle? { self.device.pendingCancelled() }
+
     /// The worker asked that the push in flight may last until `moment`, before its deadline.
     package mutating func pushExtensionRequested(
         until moment: Instant,

@@ -234,6 +234,14 @@ extension DeviceState {
         self.inFlight = inFlight
         return discarded
     }
+
+    /// A person dropped what waits; a wake in flight goes on.
+    ///
+    /// - Returns: the pending push that was discarded; nil when none was pending.
+    package mutating func pendingCancelled() -> PushHandle? {
+        defer { self.pending = nil }
+        return self.pending?.handle
+    }
 }
 
 // MARK: - What other lanes' launches and ends do

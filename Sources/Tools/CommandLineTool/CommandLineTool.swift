@@ -34,9 +34,12 @@ package enum CommandLineTool {
 /// Every command of the program, in the order the help lists them.
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
-        .dev, .serve, .worker, .push, .stats, .deviceRegister, .deviceRemove, .deviceConditions, .deviceWatch,
+        .dev, .serve, .worker, .pushList, .push, .stats, .events, .deviceList, .deviceRegister, .deviceRemove,
+        .deviceConditions, .deviceWatch, .deviceLaunch, .deviceDrop, .deviceExpire, .topicList, .topicPause,
+        .topicResume,
         .taskSubmit, .taskList, .taskCancel, .taskLaunch, .taskExpire, .taskFinished, .keyAdd, .keyList, .keyRemove,
-        .tokenIssue, .tokenRevoke, .backup, .importState, .reload, .faultsList, .faultsSet, .faultsClear, .simulate,
+        .tokenIssue, .tokenList, .tokenRevoke, .contextAdd, .contextUse, .contextList, .contextShow, .contextRemove,
+        .health, .backup, .importState, .reload, .faultsList, .faultsSet, .faultsClear, .simulate,
         .size, .completion { Self.all }, .manual { Self.all },
     ]
 }

@@ -8,7 +8,7 @@ struct Main {
     static func main() async {
         let environment = CommandEnvironment(
             programName: CommandLine.arguments.first ?? "wakegate",
-            runGateway: { try await GatewayProcess.run($0, source: $1, onReady: $2) },
+            runGateway: { try await GatewayProcess.run($0, source: $1, onReady: $2, onNews: $3) },
             makeCertificates: DevelopmentCertificates.make,
             signES256: { try ProviderKey.sign($0, keyFile: $1) }
         )

@@ -133,7 +133,7 @@ struct HTTPClientTests {
         var settings = HTTPClientSettings()
         settings.certificateAuthorityFile = "/nonexistent.pem"
         let client = try HTTPClient(settings)
-        #expect(throws: HTTPClientError(.badCredentials, "/nonexistent.pem cannot be read")) {
+        #expect(throws: HTTPClientError(.badCredentials, "/nonexistent.pem cannot be read (no such file)")) {
             try client.start(HTTPRequest("GET", "https://127.0.0.1:1/"))
         }
     }

@@ -55,6 +55,24 @@ struct ListenerTests {
         return descriptor
     }
 
+    @Test("Whether an address can be listened on is found out without listening there, and leaves a socket file alone")
+    func probe() throws {
+        let folder = try Folder()
+        let path = "\(folder.path)/s"
+        let server = try TestServer(addresses: ["127.0.0.1:0", "unix:\(path)"])
+        for address in server.server.boundAddresses {
+            #expect(ListenProbe.fault(try .parse(address))?.code == .addressInUse, "\(address)")
+        }
+        try server.expectServed()
+        #expect(ListenProbe.fault(try .parse("127.0.0.1:0")) == nil)
+        #expect(ListenProbe.fault(try .parse("unix:\(folder.path)/other")) == nil)
+        #expect(ListenProbe.fault(try .parse("192.0.2.1:2197"))?.code == .bind)
+        let stale = "\(folder.path)/stale"
+        close(try self.bind(stale))
+        #expect(ListenProbe.fault(try .parse("unix:\(stale)")) == nil)
+        #expect(FileManager.default.fileExists(atPath: stale))
+    }
+
     @Test("A socket file goes with its server")
     func fileGoes() throws {
         let folder = try Folder()

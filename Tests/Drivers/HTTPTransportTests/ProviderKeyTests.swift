@@ -75,7 +75,7 @@ final class ProviderKeyTests {
         let remedy = "; name the .p8 file that Apple gave you, or the provider.p8 of `wakegate dev`."
         #expect(
             self.fault("/nonexistent.p8")?.message
-                == "/nonexistent.p8 cannot be read (No such file or directory)" + remedy
+                == "/nonexistent.p8 cannot be read (no such file)" + remedy
         )
         #expect(self.fault(self.folder)?.message == "\(self.folder) is no ordinary file" + remedy)
         let text = try self.write(Array("no key".utf8), "text")

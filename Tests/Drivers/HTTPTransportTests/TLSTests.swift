@@ -47,6 +47,37 @@ struct TLSTests {
         return try self.run("/usr/bin/curl", always + options + ["-d", "hello", "-w", " %{http_version}", url])
     }
 
+    @Test(
+        "A request in cleartext is told in cleartext that this is TLS, and the connection ends",
+        arguments: [
+            "GET / HTTP/1.1\r\n\r\n", "POST /3/device/ab HTTP/1.1\r\nHost: h\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        ]
+    )
+    func cleartext(request: String) throws {
+        let certificates = try Certificates()
+        let server = try TestServer(tls: certificates.context())
+        let peer = try ScriptedPeer(server.address)
+        peer.send(request)
+        let head = try #require(peer.text(through: "\r\n\r\n"))
+        #expect(head.hasPrefix("HTTP/1.1 400 "))
+        let count = try #require(
+            head.split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }?.dropFirst(16)
+        )
+        let body = try #require(peer.text(through: "}"))
+        #expect(body.hasPrefix(#"{"reason":"TLSRequired""#) && "\(body.utf8.count)" == count)
+        #expect(peer.hasEnded())
+    }
+
+    @Test("What is neither TLS nor HTTP gets no words")
+    func noise() throws {
+        let certificates = try Certificates()
+        let server = try TestServer(tls: certificates.context())
+        let peer = try ScriptedPeer(server.address)
+        peer.send("HELLO THERE, AND MORE OF IT\r\n\r\n")
+        #expect(peer.text(through: "\r\n\r\n") == nil)
+    }
+
     @Test("HTTP/2 is chosen when it is offered, and spoken when nothing is", arguments: [[], ["--no-alpn"]])
     func protocols(_ options: [String]) throws {
         let certificates = try Certificates()

@@ -50,13 +50,13 @@ struct HistoryPageTests {
     @Test("Of some kinds alone, with few looked at for each page, nothing is left out", arguments: 0..<12)
     func selected(seed: UInt64) throws {
         let rig = try Self.rig(seed: seed, millisecondsMax: 2)
-        let all = rig.entries(0).filter { $0.event.kind == .conditions }
+        let all = rig.entries(0).filter { [.conditions, .registered].contains($0.event.kind) }
         var found: [HistoryEntry] = []
         var place: HistoryPlace?
         var pages = 0
         repeat {
             let page = rig.open().page(device: 0, before: place, countMax: 3, examinedMax: 10) {
-                $0.kind == .conditions
+                [.conditions, .registered].contains($0.kind)
             }
             #expect(page.entries.count <= 3)
             found += page.entries

@@ -162,6 +162,6 @@ struct HistoryTests {
         }
         let codes = (0...UInt8.max).filter { HistoryEvent.Kind.isCode($0) }
         #expect(codes == Set(kinds.map(\.code)).sorted())
-        #expect(codes == Array(1...21) + Array(24...28))
+        #expect(codes == Array(1...21) + Array(24...29))
     }
 }

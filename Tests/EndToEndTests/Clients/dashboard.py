@@ -2,6 +2,7 @@
 
 The only argument is a JSON object:
   url           the admin listener
+  plain         the plain listener, where the scene `cards` answers as a worker does; none by default
   device        a device with pushes, one of them in flight; for the scene `tasks`, with those of DashboardTests
   push          the apns-id of one of its pushes
   operator      the bearer token that the page is to ask for; none by default
@@ -17,11 +18,12 @@ import re
 import sys
 import threading
 import types
+import urllib.request
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, expect, sync_playwright
 
-settings = types.SimpleNamespace(**{"operator": None, **json.loads(sys.argv[1])})
+settings = types.SimpleNamespace(**{"operator": None, "plain": None, **json.loads(sys.argv[1])})
 expect.set_options(timeout=30_000)
 
 
@@ -150,6 +152,13 @@ def controls(browser):
     expect(page.locator("#main")).to_be_focused()
     search(page)
     device(page)
+    for name in ("devices", "pushes", "events", "overview"):
+        use(page.locator(f"#views a[data-view={name}]"))
+        expect(page.locator("#views a[aria-current]")).to_have_text(re.compile(name, re.IGNORECASE))
+    expect(page.locator("#live")).to_be_visible()
+    page.go_back()
+    inspect_device(page)
+    mark_lists(page)
     watcher.faults += [f"never used: {control}" for control in page.evaluate(CONTROLS)]
     page.keyboard.press("Escape")
     expect(page.locator("#inspector")).to_be_hidden()
@@ -199,9 +208,21 @@ def device(page):
     inspect_device(page)
     for index in range(page.locator(".events").count()):
         use(page.locator(".events").nth(index), "focus")
-    # Those that were used before belong to panels that are gone; the rest are alike.
-    page.evaluate("document.querySelectorAll('.inspector :is(button, input, [tabindex])')"
+    test_push(page)
+
+
+def mark_lists(page):
+    """Those that were used before belong to panels that are gone; the rest are alike."""
+    page.evaluate("document.querySelectorAll('.inspector :is(button, input, a, [tabindex])')"
                   ".forEach((node) => node.setAttribute('data-used', ''))")
+
+
+def test_push(page):
+    """A payload that is no JSON is refused by the page itself."""
+    form = page.get_by_role("region", name="Send a test push")
+    form.get_by_label("Payload").fill("{")
+    form.get_by_role("button", name="Send").click()
+    expect(form.get_by_role("status")).to_contain_text("The payload is no JSON")
 
 
 def tasks(browser):
@@ -214,14 +235,14 @@ def tasks(browser):
     task_table(page)
     check(page, watcher, "tasks")
     row = page.locator("#tasks tbody tr", has_text="com.example.clean")
-    use(row.get_by_role("button"))
+    use(row.get_by_role("link"))
     check_task_texts(page, watcher)
     check_strip(page, watcher)
     device_tasks(page, watcher)
     page.evaluate("document.querySelectorAll('#tasks .link').forEach((node) => node.setAttribute('data-used', ''))")
     inside = ":is(#tasks, #task-filters, .tasks)"
     watcher.faults += [f"never used: {control}" for control in page.evaluate(
-        CONTROLS.replace("'button, input, a, [tabindex=\"0\"]'", f"'{inside} :is(button, input, select, [tabindex])'"))]
+        CONTROLS.replace("'button, input, a, [tabindex=\"0\"]'", f"'{inside} :is(button, input, select, a, [tabindex])'"))]
     return watcher.faults
 
 
@@ -285,7 +306,7 @@ def check_task_texts(page, watcher):
     item = page.locator(".tasks > li", has_text="com.example.export")
     expect(item).to_contain_text("<script>document.title = 'script'</script>")
     expect(item).to_contain_text("<img src=x onerror=\"document.title = 'image'\">")
-    if page.title() != "WakeGate" or page.locator("main :is(script, img)").count() > 0:
+    if page.title() in ("script", "image") or page.locator("main :is(script, img)").count() > 0:
         watcher.note("a task's text became markup")
 
 
@@ -321,6 +342,117 @@ def device_tasks(page, watcher):
         expect(outcome).to_have_text(f"com.example.{name} {words}")
         expect(items.filter(has_text=f"com.example.{name}")).to_have_count(0)
     expect(items).to_have_count(1)
+
+
+def ask(method, path, body=None, url=None):
+    """Asks the gateway itself, as a device or its worker does."""
+    data = None if body is None else json.dumps(body).encode()
+    asked = urllib.request.Request((url or settings.url) + path, data, method=method)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(asked) as answer:
+        text = answer.read()
+    return json.loads(text) if text else None
+
+
+def cards(browser):
+    """A continued task has a card from its start to its end: progress, rate, time left, stall, cancellation, expiry."""
+    title, subtitle = "<b>Export</b>", "<img src=x onerror=alert(1)>"
+    page, watcher = open_page(browser, width=1400, height=900)
+    small, small_watcher = open_page(browser, scheme="dark", width=390, height=844, has_touch=True)
+    wait_for_ready(page)
+    expect(page.locator("#running")).to_be_hidden()
+    wake = submit("com.example.export", title)
+    card = page.locator(".card")
+    expect(card).to_have_count(1)
+    expect(card.locator("h3")).to_have_text(title)
+    expect(card).to_contain_text("No progress told yet")
+    bar = card.get_by_role("progressbar")
+    for completed in (10, 40):
+        progress = {"completed": completed, "total": 100, "subtitle": subtitle}
+        ask("POST", f"/v1/wakes/{wake}/progress", progress, settings.plain)
+        expect(bar).to_have_attribute("aria-valuenow", str(completed))
+    expect(card).to_contain_text("40 of 100, 40 %")
+    expect(card).to_contain_text(re.compile(r"[\d.]+/s.*\d+:\d\d left"))
+    expect(card.locator(".subtitle")).to_have_text(subtitle)
+    expect(small.locator(".card").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "40")
+    check(page, watcher, "cards")
+    check(small, small_watcher, "cards-phone")
+    if page.locator("main :is(b, img)").filter(has_text="Export").count() + page.locator("main img").count() > 0:
+        watcher.note("a card's text became markup")
+    # One that does not advance is told from those that do, and says when it ends of it.
+    expect(card).to_contain_text("stalled")
+    expect(card).to_contain_text("to its deadline")
+    cancel = page.get_by_role("button", name=f"Cancel {title}")
+    tab_to(page, cancel)
+    page.keyboard.press("Enter")
+    expect(card).to_contain_text(f"{title}: cancelled.")
+    expect(card.locator("h3")).to_be_focused()
+    page.locator("#theme").focus()
+    expect(card).to_have_count(0)
+    submit("com.example.export", "Import")
+    expect(card.locator("h3")).to_have_text("Import")
+    ask("POST", f"/v1/devices/{settings.device}/tasks/com.example.export/simulate-expiration")
+    expect(card).to_contain_text("Import: expired.")
+    expect(page.locator("#running")).to_be_hidden()
+    return watcher.faults + small_watcher.faults
+
+
+def pages(browser):
+    """Every view, wide and on a phone, in light and in dark: nothing is cut, and all of it can be read."""
+    faults = []
+    shown = {"devices": "#devices-title", "pushes": "#pushes-title", "events": "#events-title",
+             f"device/{settings.device}": "#inspector-title", "find/nonsense": "#inspector-title"}
+    if settings.push:
+        shown[f"push/{settings.push}"] = "#inspector-title"
+    for scheme, width, height in SIZES:
+        page, watcher = open_page(browser, scheme, width, height, reduced_motion="reduce")
+        # A gateway that has seen nothing does not know the device.
+        watcher.expected = ("status of 404",)
+        wait_for_ready(page)
+        expect(page.locator("#tiles .tile")).not_to_have_count(0)
+        for view, title in {"": None, **shown}.items():
+            page.goto(f"{settings.url}/#/{view}")
+            if title:
+                expect(page.locator(title)).to_be_focused()
+                expect(page.get_by_text("Asking the gateway.")).to_have_count(0)
+            check(page, watcher, f"pages-{view.split('/')[0] or 'overview'}-{scheme}-{width}")
+            whole(page, watcher)
+        faults += watcher.faults
+        page.context.close()
+    return faults
+
+
+SIZES = [(scheme, *size) for scheme in ("light", "dark") for size in ((1400, 900), (390, 844))]
+
+# The elements that stand out of the window, or are cut, and are in nothing that scrolls.
+CUT = """
+(() => [...document.querySelectorAll('main *, header *')].filter((node) => {
+  if (!node.checkVisibility() || node.closest('.scroll, .hidden, svg, pre, .events, .segments, .tile')) return false;
+  const box = node.getBoundingClientRect();
+  const isCut = getComputedStyle(node).overflowX !== 'visible' && node.scrollWidth > node.clientWidth + 1;
+  return box.width > 0 && (box.right > innerWidth + 1 || box.left < -1 || (isCut && node.tagName !== 'INPUT'));
+}).map((node) => node.outerHTML.slice(0, 120)))()
+"""
+
+
+def whole(page, watcher):
+    watcher.faults += [f"cut at {page.url}: {found}" for found in page.evaluate(CUT)]
+
+
+def submit(identifier, title):
+    """Submits a continued task, which a worker has at once; the wake it runs in."""
+    task = {"identifier": identifier, "kind": "continued", "title": title}
+    ask("POST", f"/v1/devices/{settings.device}/tasks", task)
+    return ask("GET", f"/v1/devices/{settings.device}/tasks")["running"][0]["wake"]
+
+
+def tab_to(page, locator):
+    """Goes to a control by the keyboard alone."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if locator.evaluate("(node) => node === document.activeElement"):
+            return
+    raise AssertionError(f"{locator} is not reached by the key Tab")
 
 
 def token(browser):
@@ -362,10 +494,146 @@ def gone(browser):
     return watcher.faults
 
 
+# Kept when the page is back where it was scrolled to.
+SCROLLED_BACK = """
+() => new Promise((resolve) => {
+  const look = () => (window.scrollY === 500 ? resolve() : requestAnimationFrame(look));
+  look();
+})
+"""
+
+
+def addresses(browser):
+    """The address says what is shown: it can be sent, Back and Forward work, and the header covers nothing."""
+    page, watcher = open_page(browser, height=600)
+    watcher.expected = ("status of 404", "status of 400")
+    wait_for_life(page)
+    place = page.locator("#workers-title")
+    page.evaluate("document.getElementById('workers-title').scrollIntoView()")
+    uncovered(page, watcher, place)
+    page.evaluate("window.scrollTo(0, 500)")
+    inspect_device(page)
+    title = page.locator("#inspector-title")
+    expect(title).to_be_focused()
+    uncovered(page, watcher, title)
+    if page.url != f"{settings.url}/#/device/{settings.device}":
+        watcher.note(f"a device is shown at {page.url}")
+    page.locator(".events .link").first.click()
+    expect(title).to_contain_text("Push")
+    page.go_back()
+    expect(title).to_contain_text("Device of")
+    page.go_back()
+    expect(page.locator("#inspector")).to_be_hidden()
+    expect(page.locator("#live")).to_be_visible()
+    page.evaluate(SCROLLED_BACK)
+    page.go_forward()
+    page.go_forward()
+    expect(title).to_contain_text("Push")
+    sent = page.context.new_page()
+    sent.goto(page.url)
+    expect(sent.locator("#inspector-title")).to_contain_text("Push")
+    expect(sent).to_have_title(re.compile("^Push "))
+    page.reload()
+    expect(title).to_contain_text("Push")
+    page.keyboard.press("Escape")
+    expect(page.locator("#live")).to_be_visible()
+    page.evaluate("location.hash = '#/find/nonsense'")
+    expect(title).to_have_text("That is neither a device token nor an apns-id")
+    page.evaluate("location.hash = '#/no/such/view'")
+    expect(page.locator("#live")).to_be_visible()
+    # What stands in an address is text, whatever it is.
+    page.evaluate("location.hash = '#/devices?topic=' + encodeURIComponent('<img src=x onerror=alert(1)>')")
+    expect(page.locator("#devices-topic")).to_have_value("<img src=x onerror=alert(1)>")
+    if page.locator("main img").count() > 0:
+        watcher.note("an address became markup")
+    return watcher.faults
+
+
+def uncovered(page, watcher, place):
+    """The place is in the window, and below the header."""
+    expect(place).to_be_in_viewport()
+    header, box = page.locator("#bar").bounding_box(), place.bounding_box()
+    if box["y"] < header["y"] + header["height"]:
+        watcher.note(f"the header covers {place}: {box} {header}")
+
+
+def hints(browser):
+    """Where a table is wider than the page, it says that it scrolls; where it is not, it says nothing."""
+    page, watcher = open_page(browser, width=390, height=844, has_touch=True, reduced_motion="reduce")
+    wait_for_life(page)
+    scroller = page.locator("#topics .scroller")
+    expect(scroller.locator(".scroll-hint")).to_be_visible()
+    expect(scroller).to_have_class(re.compile("more-right"))
+    scroller.locator(".scroll").evaluate("(node) => node.scrollTo(10000, 0)")
+    expect(scroller).to_have_class(re.compile("more-left"))
+    expect(scroller).not_to_have_class(re.compile("more-right"))
+    page.set_viewport_size({"width": 1400, "height": 900})
+    expect(scroller.locator(".scroll-hint")).to_be_hidden()
+    return watcher.faults
+
+
+def older(browser):
+    """A gateway without the routes of lists, events and actions: one sentence says so, and the rest works."""
+    page, watcher = open_page(browser)
+    watcher.expected = ("status of 404",)
+    absent = {"status": 404, "json": {"reason": "BadPath", "message": "There is nothing at this path."}}
+    for path in ("devices", "pushes", "events"):
+        page.route(re.compile(f"/v1/{path}(\\?.*)?$"), lambda route: route.fulfill(**absent))
+    page.route(re.compile("/v1/devices/[0-9a-f]+/(pending|push)$"), lambda route: route.fulfill(**absent))
+    wait_for_ready(page)
+    words = "This gateway is of a version that cannot"
+    for name, what in (("devices", "list devices"), ("pushes", "list pushes"), ("events", "tell what happens")):
+        page.locator(f"#views a[data-view={name}]").click()
+        expect(page.locator("#list [role=status]", has_text=f"{words} {what}")).to_be_visible()
+        check(page, watcher, f"older-{name}")
+    page.locator("#views a[data-view=devices]").click()
+    page.get_by_role("button", name="Drop…").click()
+    expect(page.get_by_text(f"{words} act on a list of devices")).to_be_visible()
+    inspect_device(page)
+    page.get_by_role("button", name="Show headers and payload").click()
+    expect(page.get_by_text(f"{words} show what waits")).to_be_visible()
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.get_by_text(f"{words} send test pushes")).to_be_visible()
+    return watcher.faults
+
+
+def bulk(browser):
+    """What waits for all devices of a list is dropped, once a person has seen how many those are and agreed."""
+    page, watcher = open_page(browser)
+    wait_for_ready(page)
+    page.evaluate("location.hash = '#/devices?state=held'")
+    opener = page.get_by_role("button", name="Drop…")
+    opener.click()
+    expect(page.get_by_role("heading", name="Drop what waits: 3 devices")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(opener).to_be_focused()
+    expect(page.locator("#list tbody tr")).to_have_count(3)
+    opener.click()
+    page.get_by_role("button", name="Drop what waits (3)").click()
+    expect(page.get_by_text("3 dropped.")).to_be_visible()
+    expect(page.get_by_text("No device is like that.")).to_be_visible()
+    page.get_by_role("button", name="Expire…").click()
+    expect(page.get_by_role("heading", name="Expire what is in flight: 0 devices")).to_be_visible()
+    return watcher.faults
+
+
 def empty(browser):
     """A gateway that has seen nothing says what to do."""
     page, watcher = open_page(browser)
     expect(page.locator("#status-text")).to_have_text("Ready")
+    steps = page.get_by_role("region", name="First steps")
+    expect(steps.locator("pre")).to_have_count(3)
+    expect(steps.locator("pre").last).to_contain_text(settings.url)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    steps.get_by_role("button").last.click()
+    expect(steps.get_by_role("button").last).to_have_text("Copied")
+    if page.evaluate("navigator.clipboard.readText()") != steps.locator("pre").last.inner_text():
+        watcher.note("what is copied is not what is shown")
+    for scheme, width in (("light", 390), ("dark", 390), ("dark", 1400)):
+        other, found = open_page(browser, scheme, width, 844 if width == 390 else 900)
+        expect(other.locator("#first-steps")).to_be_visible()
+        check(other, found, f"empty-{scheme}-{width}")
+        watcher.faults += found.faults
     expect(page.locator("#topics")).to_contain_text("No topic yet")
     expect(page.locator("#workers")).to_contain_text("No worker is subscribed")
     check(page, watcher, "empty")

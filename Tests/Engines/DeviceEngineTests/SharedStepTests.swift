@@ -132,6 +132,49 @@ struct SharedStepTests {
         #expect(rig.engine.topicCount == 2)
     }
 
+    @Test("A row that a program without pauses has stored is taken, and what is stored now is as long")
+    func former() throws {
+        let device = String(repeating: "0badcafe", count: 8)
+        let moment = "93e9690ca2010000"
+        let name = "011700636f6d2e6578616d706c652e6170702e72656672657368"
+        let row = SharedDevice(
+            token: try #require(device.withByteView { DeviceToken(hex: $0) }),
+            record: Self.bytes("01000020\(device)000000008ee9690ca2010000"),
+            tasks: Self.bytes("0001[23]010001\(name)\(moment)\(moment)01[23]"),
+            // Of kinds, holds, transfers and bytes, a count each of 8 bytes; and what waits for a slot, since when.
+            derived: Self.bytes("01c0db28b4a0d17e03e701[135]01[23]97[7]010001[7]\(moment)")
+        )
+        let rig = try self.engine()
+        #expect(try rig.engine.find(row.token) == nil && rig.engine.take(row) == rig.engine.find(row.token))
+        rig.engine.evict()
+        let changes = try self.step(rig) {
+            rig.register(1)
+            _ = try? rig.engine.submit(
+                IncomingTask(identifier: "com.example.app.refresh", kind: .appRefresh),
+                device: rig.index(1),
+                hasSlot: false
+            )
+        }
+        #expect(changes.first?.device.derived.count == row.derived.count)
+    }
+
+    /// The bytes that hexadecimal digits stand for; a number in brackets is so many zeros.
+    private static func bytes(_ text: String) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = text[...]
+        while let first = rest.first {
+            if first == "[", let end = rest.firstIndex(of: "]") {
+                let count = Int(rest[rest.index(after: rest.startIndex)..<end]) ?? 0
+                bytes += [UInt8](repeating: 0, count: count)
+                rest = rest[rest.index(after: end)...]
+            } else {
+                bytes.append(UInt8(rest.prefix(2), radix: 16) ?? 0)
+                rest = rest.dropFirst(2)
+            }
+        }
+        return bytes
+    }
+
     @Test("Rows that do not hold together, and a row that comes twice, are not taken")
     func broken() throws {
         let rig = try self.engine()

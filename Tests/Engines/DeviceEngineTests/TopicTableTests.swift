@@ -107,6 +107,40 @@ struct TopicTableTests {
         #expect(next.totals.accepted == 9 && next.totals.registered == 1)
     }
 
+    @Test("A pause is kept while it lasts, and is a change as long as it is one")
+    func paused() throws {
+        var table = Self.table(2)
+        let before = try #require(Self.records(&table)[1])
+        #expect(table.setPaused(Self.topic(1), true, at: .distantPast) == true)
+        #expect(table.setPaused(Self.topic(1), true, at: .distantPast) == false)
+        let paused = try #require(Self.records(&table)[1])
+        var next = TopicTable(key: HashKey((7, 8)))
+        #expect(paused.withByteView { next.restore(1, $0) } == true)
+        #expect((paused + paused.suffix(1)).withByteView { next.restore(1, $0) } == false, "it is said once")
+        var first = Self.table(1)
+        let other = try #require(Self.records(&first)[0])
+        #expect(other.withByteView { next.restore(0, $0) } == true)
+        try next.finishRestoring(EngineRig.open())
+        next.beginSteps()
+        #expect([0, 1].map { next.isPaused(Self.topic($0)) } == [false, true] && next.hasChanges == false)
+        #expect(next.setPaused(Self.topic(1), false, at: Instant(milliseconds: 7)) == true)
+        #expect(next.resumedAt(Self.topic(1)) == Instant(milliseconds: 7))
+        #expect(Self.records(&next)[1] == before, "what does not know of pauses reads it as ever")
+    }
+
+    @Test("Pushes that were cancelled are kept where there are any, and nothing is said of them elsewhere")
+    func cancelled() throws {
+        var table = Self.table(1)
+        let before = try #require(Self.records(&table)[0])
+        table.count(Self.topic(0)) { $0.discarded[.cancelled] += 3 }
+        let after = try #require(Self.records(&table)[0])
+        #expect(after.count == before.count + 9)
+        var next = TopicTable(key: HashKey((7, 8)))
+        #expect(after.withByteView { next.restore(0, $0) } == true)
+        try next.finishRestoring(EngineRig.open())
+        #expect(next.books(Self.topic(0)).discarded[.cancelled] == 3)
+    }
+
     @Test("Records of which one is missing, or has the name of another, are refused", arguments: [[0, 2], [0, 1, 0]])
     func refused(numbers: [Int]) throws {
         var table = Self.table(3)

@@ -27,6 +27,7 @@ extension DispatchSimulation {
             if self.repeats.once(in: 2), !self.isDraining { self.repeatPush() }
             if self.webhooks.once(in: 4) { self.actAsWebhook() }
             self.actOnTasks()
+            if self.waiting.once(in: 3) { self.actOnWaiting() }
             if let fault = self.fault { return "step \(step): \(fault)" }
         }
         if drainStep != nil { self.endDrain() }
@@ -178,6 +179,7 @@ extension DispatchSimulation {
         if self.lives != nil { self.die(.kill) }
         while let stream = self.someStream() { self.endStream(stream) }
         self.calmTasks()
+        self.resumeEveryTopic()
         for topic in 0..<self.topicCount {
             self.subscribe(.good, topic: topic, slots: 64, devices: [], self.allTakes)
         }

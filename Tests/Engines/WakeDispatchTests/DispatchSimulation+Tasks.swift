@@ -138,7 +138,7 @@ extension DispatchSimulation {
             let most = lane == .continued ? Int(self.parameters(token).tasks.continuedMax) : 1
             let isFull = self.models.checker.count(token, lane) >= most
             let topic = EngineRig.topicName(self.topic(of: device))
-            let couldTake = self.models.checker.couldTake(token, topic: topic, item.target)
+            let couldTake = self.models.checker.couldTakeForced(token, topic: topic, item.target)
             expected = isFull ? .laneIsFull : couldTake ? .launched : .noWorker
         } else {
             expected = .notWaiting

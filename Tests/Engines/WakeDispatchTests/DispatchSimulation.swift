@@ -14,6 +14,8 @@ final class DispatchSimulation {
     var repeats: SeededGenerator
     /// Draws what webhooks do that streams do not.
     var webhooks: SeededGenerator
+    /// Draws what people do to what waits.
+    var waiting: SeededGenerator
     /// Draws what happens of requests and sessions; nil when there are none.
     var tasks: SeededGenerator?
     /// Numbers requests and transfers that were taken, through all lives.
@@ -59,6 +61,7 @@ final class DispatchSimulation {
         self.generator = generator
         self.repeats = SeededGenerator(seed: ~seed)
         self.webhooks = SeededGenerator(seed: seed &* 3 &+ 1)
+        self.waiting = SeededGenerator(seed: seed &* 7 &+ 3)
         guard hasTasks else { return }
         self.tasks = SeededGenerator(seed: seed &* 5 &+ 2)
         self.reload()
@@ -314,10 +317,13 @@ extension DispatchSimulation {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
         let isInFlight = self.models.checker.count(token, .short) > 0
-        let couldTake = self.models.checker.couldTake(token, topic: EngineRig.topicName(self.topic(of: device)))
+        let topic = EngineRig.topicName(self.topic(of: device))
+        let couldTake = self.models.checker.couldTakeForced(token, topic: topic)
         let expected: Dispatcher.SimulatedLaunch = isInFlight ? .wakeInFlight : couldTake ? .launched : .noWorker
         let outcome = self.rig.dispatcher.simulateLaunch(index)
         if outcome != expected { self.fail("simulate-launch answered \(outcome), and not \(expected)") }
+        let isPaused = self.models.checker.pausedTopics.contains(topic)
+        if outcome == .launched, isPaused { self.coverage.launchesOfPaused += 1 }
         self.forced = token
         self.took()
         self.forced = nil
@@ -394,7 +400,8 @@ extension DispatchSimulation {
     private func delivered(_ delivery: Delivery) {
         let token = delivery.token
         let laneMax = delivery.kind == .continued ? Int(self.parameters(token).tasks.continuedMax) : 1
-        self.models.checker.delivered(delivery, at: self.now, laneMax: laneMax)
+        let isForced = self.forced == token || self.forcedTask.map { $0.token == token } ?? false
+        self.models.checker.delivered(delivery, at: self.now, laneMax: laneMax, isForced: isForced)
         guard let push = delivery.push else { return self.taskDelivered(delivery) }
         self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
         if delivery.apnsID == nil { self.coverage.emptyWakes += 1 }
@@ -471,6 +478,7 @@ extension DispatchSimulation {
                 self.fail("device \(device) is in another wake")
             }
             self.verifyTasks(token, snapshot)
+            self.verifyPause(token, snapshot)
             guard snapshot.held.contains(.worker) else { continue }
             self.coverage.waits += 1
             if self.isDraining, self.models.checker.hasFreeTaker(token, topic: snapshot.topic) {

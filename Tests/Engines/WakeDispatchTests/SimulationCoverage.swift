@@ -28,6 +28,11 @@ struct SimulationCoverage {
     /// Looks at a device whose push a free stream would have got, but for the shutdown.
     var heldBackByDrain = 0
     var simulatedExpirations = 0
+    /// Looks at a device whose push a free stream would have got, but for a pause of its topic.
+    var heldBackByPause = 0
+    /// Launches by people while the topic was paused, and launches that the end of a pause brought about.
+    var launchesOfPaused = 0
+    var launchesByResuming = 0
     var removals = 0
     /// Looks at a device that waited for a worker when no stream could take it.
     var waits = 0
@@ -57,7 +62,9 @@ struct SimulationCoverage {
             ("extensions", Int64(self.extensions)), ("refused extensions", Int64(self.refusedExtensions)),
             ("drained streams", Int64(self.drainedStreams)),
             ("waits", Int64(self.waits)), ("exact launches", Int64(self.exactLaunches)),
-            ("jumps", Int64(self.jumps)),
+            ("jumps", Int64(self.jumps)), ("held back by a pause", Int64(self.heldBackByPause)),
+            ("launches of what is paused", Int64(self.launchesOfPaused)),
+            ("launches by resuming", Int64(self.launchesByResuming)),
         ]
         counts += DiscardReason.allCases.map { ($0.rawValue, self.discarded[$0]) }
         counts += WakeOutcome.allCases.map { ($0.rawValue, self.results[$0]) }

@@ -43,6 +43,8 @@ struct WakeChecker {
     private(set) var stalls = 0
     /// The gateway shuts down: nothing is launched any more.
     var isDraining = false
+    /// Topics of which nothing launches by itself.
+    var pausedTopics: Set<String> = []
 
     mutating func subscribed(_ address: StreamAddress, _ stream: Stream) { self.streams[address] = stream }
 
@@ -156,9 +158,14 @@ struct WakeChecker {
         }
     }
 
-    /// - Parameter laneMax: how many of its lane may be in flight on its device.
-    mutating func delivered(_ delivery: Delivery, at now: Instant, laneMax: Int = 1) {
+    /// - Parameters:
+    ///   - laneMax: how many of its lane may be in flight on its device.
+    ///   - isForced: a person launched it.
+    mutating func delivered(_ delivery: Delivery, at now: Instant, laneMax: Int = 1, isForced: Bool = false) {
         let name = "wake \(delivery.wake)"
+        if !isForced, self.pausedTopics.contains(delivery.topic) {
+            self.faults.append("\(name) launched by itself while its topic is paused")
+        }
         if !self.seen.insert(delivery.wake).inserted { self.faults.append("\(name) was delivered twice") }
         if self.isDraining { self.faults.append("\(name) was launched while draining") }
         if self.count(delivery.token, delivery.kind.lane) >= laneMax {
@@ -236,6 +243,11 @@ struct WakeChecker {
 
     /// Whether what waits of the device is to be launched: a free stream could take it, and nothing shuts down.
     func couldTake(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
+        !self.pausedTopics.contains(topic) && self.couldTakeForced(token, topic: topic, target)
+    }
+
+    /// Whether what a person launches of the device is launched.
+    func couldTakeForced(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
         !self.isDraining && self.hasFreeTaker(token, topic: topic, target)
     }
 

@@ -8,6 +8,7 @@ enum JSONGateTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         let verdict = JSONGate.judge(input)
         try self.compareWithFoundation(input, verdict)
+        try self.compareWithSyntax(input.array, verdict)
         // The reader takes a string, and so repairs what is not UTF-8 before it looks.
         guard let text = String(validating: input.array, as: UTF8.self) else {
             return try promise(verdict == .notJSON, "what is not UTF-8 was taken")
@@ -24,6 +25,17 @@ enum JSONGateTarget {
         self.write(value, to: &writer)
         let written = writer.buffer.view.string
         try promise((try? JSONReader.read(written)) == value, "a value changed when it was written anew: \(written)")
+    }
+
+    /// What `wakegate push` looks at before it sends: it knows no bound to nesting.
+    private static func compareWithSyntax(_ bytes: [UInt8], _ verdict: JSONVerdict) throws(BrokenPromise) {
+        let fault = JSONSyntax.fault(in: bytes)
+        let opening = bytes.count { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "[") }
+        guard fault != nil || opening <= JSONGate.depthMax else { return }
+        try promise(
+            (fault == nil) == (verdict != .notJSON),
+            "the gate finds it \(verdict), the syntax \(fault?.what ?? "good")"
+        )
     }
 
     private static func verdict(_ value: JSONValue) -> JSONVerdict {

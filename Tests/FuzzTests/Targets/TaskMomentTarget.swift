@@ -10,7 +10,8 @@ enum TaskMomentTarget {
             try promise((0...253_402_300_799_999).contains(moment), "a moment is \(moment)")
             let written = TimeText.instant(Double(moment))
             let again = try? TaskMoment.milliseconds(written, now: now)
-            try promise(again == moment / 1000 * 1000, "\(moment) is written as \(written) and read as another")
+            let shown = min((moment + 999) / 1000 * 1000, 253_402_300_799_000)
+            try promise(again == shown, "\(moment) is written as \(written) and read as another")
         }
     }
 }

@@ -19,13 +19,19 @@ struct DeclaredAccessTests {
         deviceEvents operator topicOfSubject answeredFromDurableState
         devicePushes operator topicOfSubject answeredFromDurableState
         drainStream worker topicOfSubject refused
+        dropPending operator topicOfSubject refused
+        events operator everyTopic answered
         explainDevice operator topicOfSubject answeredFromDurableState
         extendWake worker topicOfSubject refused
         faultRules operator everyTopic answered
+        listDevices operator topicOfSubject answeredFromDurableState
+        listPushes operator everyTopic answered
         listTasks worker topicOfSubject answeredFromDurableState
         live operator everyTopic answered
         metrics operator everyTopic answered
         openAPI operator nothing answered
+        pauseTopic operator topicInPath refused
+        pendingPush operator topicOfSubject answeredFromDurableState
         push provider topicOfSubject refused
         pushWay operator everyTopic answered
         ready operator nothing answered
@@ -39,6 +45,7 @@ struct DeclaredAccessTests {
         reportResult worker topicOfSubject refused
         resetFaultCounters operator everyTopic answered
         resources worker topicInPath refused
+        resumeTopic operator topicInPath refused
         samples operator everyTopic answered
         simulateExpiration operator topicOfSubject refused
         simulateLaunch operator topicOfSubject refused
@@ -47,6 +54,7 @@ struct DeclaredAccessTests {
         statistics operator everyTopic answeredFromDurableState
         submitTask worker topicOfSubject refused
         subscribe worker topicInPath refused
+        testPush operator topicOfSubject refused
         topicStatistics operator topicInPath answeredFromDurableState
         topics operator topicOfSubject answeredFromDurableState
         transfersFinished worker topicOfSubject refused

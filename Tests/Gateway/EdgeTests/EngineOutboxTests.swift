@@ -39,7 +39,7 @@ struct EngineOutboxTests {
     @Test("It leaves at the end of the turn, and not before")
     func turn() {
         let outbox = EngineOutbox(self.mailbox)
-        outbox.reject(.badTopic)
+        outbox.reject(.badTopic, APNsID(random: (1, 2))) { nil }
         #expect(self.taken() == nil)
         outbox.handOver()
         #expect(self.taken() == 0)

@@ -97,7 +97,11 @@ final class ServedLoop {
             configuration: configuration.engine,
             historyKey: HashKey((1, 2)),
             store: nil,
-            outlet: GroupOutlet(mailboxes: shared.mailboxes, history: NoHistory()),
+            outlet: GroupOutlet(
+                mailboxes: shared.mailboxes,
+                history: NoHistory(),
+                events: shared.services.events
+            ),
             ring: {},
             onFailure: { _ in }
         )

@@ -185,8 +185,35 @@ struct ConfigurationLoaderTests {
 
     @Test("Text that is not JSON5 is refused with the place")
     func syntax() throws {
-        let fault = try #require(self.faults("{ edge: \n oops }").first)
-        #expect(fault.hasPrefix("test.json5: is not JSON5 ("))
+        #expect(
+            self.faults("{ edge: \n oops }") == [
+                "test.json5: is not JSON5 (line 2, column 2: \"oops\" is no value; text stands in quotes); "
+                    + "mend the syntax there"
+            ]
+        )
+    }
+
+    @Test("Nothing is said but the first fault of a text of which nothing is known")
+    func firstFaultAlone() throws {
+        for text in ["{ edge: \n oops }", "[]", "{ admin: 'off', admin: 'off' }"] {
+            let error = #expect(throws: ConfigurationError.self) { try self.load(text, ["store=xml"]) }
+            #expect(error?.allFaults.count == 1, "\(text): \(error?.description ?? "")")
+        }
+    }
+
+    @Test("The same key twice is a fault that names both places, in the file and in --set")
+    func duplicates() {
+        #expect(
+            self.faults("{\n  edge: '127.0.0.1:0',\n  edge: '127.0.0.1:1',\n}") == [
+                "test.json5: has \"edge\" twice (line 2, column 3; line 3, column 3); leave one of the two"
+            ]
+        )
+        #expect(
+            self.faults(nil, ["policy={launchInterval:1,launchInterval:2}"]) == [
+                "--set policy: has \"launchInterval\" twice (line 1, column 2; line 1, column 19); "
+                    + "leave one of the two"
+            ]
+        )
     }
 
     @Test("--set takes any key, and wins over the file")

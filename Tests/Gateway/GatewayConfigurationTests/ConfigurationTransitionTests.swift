@@ -15,7 +15,8 @@ struct ConfigurationTransitionTests {
             "strictBackgroundPriority": "true", "environment": #""production""#, "appleStreamLimit": "true",
             "drainTimeout": "2.5", "tls.certificate": #""/c.pem""#, "tls.key": #""/k.pem""#,
             "tls.clientCA": #""/a.pem""#, "tls.clientCRL": #""/r.pem""#, "providerKeys": #""/keys""#,
-            "log.level": #""debug""#, "log.format": #""json""#, "unaskedWorkers": "true", "clockJumpMax": "40000000",
+            "log.level": #""debug""#, "log.format": #""json""#, "unaskedWorkers": "true", "operatorTestPushes": "true",
+            "clockJumpMax": "40000000",
         ]
         for parameter in PolicyParameter.all {
             others["policy.\(parameter.name)"] = parameter == .launch(.criticalBattery) ? "0.5" : "17"

@@ -57,7 +57,8 @@ struct GatewayLimitsTests {
             "devicesMax", "devicesPerTopicMax", "topicsMax", "pushesPerDeviceMax", "pushesPerDeviceSeconds",
             "connectionsPerCredentialMax", "requestsAtEngineMax", "pendingBytesMax", "pendingTopicPercentMax",
             "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "liveStreamsMax", "streamsPerCredentialMax",
-            "streamsPerDeviceMax", "taskRequestsMax", "taskBytesMax", "taskTopicPercentMax",
+            "eventStreamsMax", "eventsHeldMax", "streamsPerDeviceMax", "taskRequestsMax", "taskBytesMax",
+            "taskTopicPercentMax",
             "submissionsPerCredentialMax", "progressPerCredentialMax",
         ]
         #expect(Set(GatewayLimit.all.map(\.name)) == Set(transport + others))

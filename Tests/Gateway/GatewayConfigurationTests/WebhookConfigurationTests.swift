@@ -197,7 +197,7 @@ struct WebhookConfigurationTests {
     @Test(
         "A secret that cannot be one is refused, with the remedy",
         arguments: [
-            (nil, 0o600, "cannot be read (No such file or directory); see to its owner and its permissions."),
+            (nil, 0o600, "cannot be read (no such file); name a file that is there."),
             ("0123456789abcdef", 0o604, "everybody may use FILE; run: chmod o= FILE"),
             ("0123456789abcde", 0o600, "is not one line of 16 to 1024 bytes; run: openssl rand -hex 32 > FILE"),
             ("", 0o600, "is not one line of 16 to 1024 bytes; run: openssl rand -hex 32 > FILE"),
@@ -220,10 +220,14 @@ struct WebhookConfigurationTests {
             try Self.faults("{\(common), certificate: '/none'}")
                 == [
                     ".key: is missing beside certificate; name a readable PEM file",
-                    ".certificate: /none cannot be read; name a readable PEM file",
+                    ".certificate: /none cannot be read (no such file); name a readable PEM file",
                 ]
         )
-        #expect(try Self.faults("{\(common), ca: '/none'}") == [".ca: /none cannot be read; name a readable PEM file"])
+        #expect(
+            try Self.faults("{\(common), ca: '/none'}") == [
+                ".ca: /none cannot be read (no such file); name a readable PEM file"
+            ]
+        )
         let unfit = try Self.faults("{\(common), certificate: '\(secret.path)', key: '\(secret.path)'}")
         #expect(unfit.count == 1 && unfit[0].hasPrefix(".certificate: does not fit: "))
     }

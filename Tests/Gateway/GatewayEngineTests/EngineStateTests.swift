@@ -73,7 +73,7 @@ struct EngineStateTests {
         case push, dryRun
         case subscribe, report, extend, drainStream
         case register, unregister, conditions, simulateLaunch, simulateExpiration
-        case submit, cancel, finish, progress, listTasks, allTasks, resources, simulateTaskLaunch
+        case submit, cancel, finish, progress, listTasks, allTasks, devices, resources, simulateTaskLaunch
         case explain, devicePushes, deviceEvents, way, statistics, topicStatistics, topics, readiness, metrics
 
         func ask(_ number: Int, _ wake: WakeID, _ requests: Requests) {
@@ -95,6 +95,7 @@ struct EngineStateTests {
             case .progress: requests.progress(number, wake, 1)
             case .listTasks: requests.listTasks(number, 2)
             case .allTasks: requests.allTasks(number)
+            case .devices: requests.devices(number)
             case .resources: requests.resources(number)
             case .simulateTaskLaunch: requests.simulateLaunch(number, 2, of: "a")
             case .explain: requests.explain(number, 1)
@@ -124,7 +125,7 @@ struct EngineStateTests {
             case .finish: (202, 503, 503)
             case .progress, .simulateTaskLaunch: (409, 409, 503)
             case .resources: (200, 200, 503)
-            case .listTasks, .allTasks: (200, 200, 200)
+            case .listTasks, .allTasks, .devices: (200, 200, 200)
             case .explain, .devicePushes, .deviceEvents, .way: (200, 200, 200)
             case .statistics, .topicStatistics, .topics, .metrics: (200, 200, 200)
             }

@@ -64,6 +64,18 @@ extension Requests {
         self.ask(request, .allTasks, .tasks(question))
     }
 
+    func devices(_ request: Int, _ fill: (inout DeviceQuestion) -> Void = { _ in }) {
+        var question = DeviceQuestion()
+        fill(&question)
+        self.ask(request, .listDevices, .devices(question))
+    }
+
+    func allPushes(_ request: Int, _ fill: (inout PushQuestion) -> Void = { _ in }) {
+        var question = PushQuestion()
+        fill(&question)
+        self.ask(request, .listPushes, .pushes(question))
+    }
+
     func resources(_ request: Int, topic: Int = 0) {
         self.ask(request, .resources, .resources(topic: Self.topic(topic)))
     }

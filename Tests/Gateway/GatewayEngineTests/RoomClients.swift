@@ -80,7 +80,7 @@ struct RoomClients {
             else { return "a wake expired that is not in flight there: \(told)" }
             self.release(wake)
         case .released: self.release(told.text)
-        case .subscribed, .conditions, .drained, .draining: break
+        case .asked, .subscribed, .conditions, .drained, .draining: break
         }
         return nil
     }

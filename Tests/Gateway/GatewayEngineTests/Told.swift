@@ -5,6 +5,8 @@ struct Told: Hashable, CustomStringConvertible {
     enum Kind: Hashable {
         /// The answer to a push, and to any other request.
         case push, answer
+        /// The outlet hands a request to the engine once more.
+        case asked
         /// A stream begins.
         case subscribed
         /// A wake, and the notice that one has expired.

@@ -13,6 +13,12 @@ final class ProviderFixture {
     let folder: String
     let keys = ProviderKeys()
     private(set) var gate: ProviderGate
+    /// What the gate has told of tokens that are not good.
+    private let told = ToldFaults()
+
+    private final class ToldFaults {
+        var faults: [ProviderTokenFault] = []
+    }
     private var files: [ProviderKeyFile] = []
 
     /// - Parameters:
@@ -30,7 +36,8 @@ final class ProviderFixture {
         self.gate = ProviderGate(
             self.keys,
             environment: environment,
-            credentials: ConnectionCounts(connectionsMax: connectionsMax)
+            credentials: ConnectionCounts(connectionsMax: connectionsMax),
+            onRefusal: { [told] in told.faults.append($0) }
         )
         self.files = try known.map { try self.file($0.keyID, team: $0.team, topics: $0.topics) }
         self.keys.replace(with: self.files)
@@ -83,6 +90,12 @@ final class ProviderFixture {
             }
         }
         return authorization.map { $0.withByteView { ask($0) } } ?? ask(nil)
+    }
+
+    /// What the gate has told since the last call.
+    func takeFaults() -> [ProviderTokenFault] {
+        defer { self.told.faults = [] }
+        return self.told.faults
     }
 
     func closed(connection: UInt32) {

@@ -40,6 +40,36 @@ struct ProviderGateTests {
         for value in values { #expect(fixture.refusal(value) == .invalidProviderToken, "\(value)") }
     }
 
+    @Test(
+        "Of an InvalidProviderToken the gateway is told which it is, once a connection, and names that can be none not"
+    )
+    func told() throws {
+        let fixture = try ProviderFixture([("K1", "T1", []), ("K2", "T2", [])])
+        func told(_ authorization: String, connection: UInt32) -> [ProviderTokenFault] {
+            _ = fixture.refusal(authorization, connection: connection)
+            return fixture.takeFaults()
+        }
+        let unknown = try fixture.authorization("K9", team: "T1")
+        let stray = try fixture.authorization("K1", team: "T1", signer: "\(fixture.folder)/ca.key")
+        #expect(told("bearer x", connection: 1) == [.unreadable])
+        #expect(told(unknown, connection: 1) == [.unknownKey(keyID: "K9", team: "T1")])
+        #expect(told(unknown, connection: 1).isEmpty)
+        #expect(told(unknown, connection: 2) == [.unknownKey(keyID: "K9", team: "T1")])
+        let otherTeam = try fixture.authorization("K1", team: "T2")
+        #expect(told(otherTeam, connection: 1) == [.otherTeam(keyID: "K1", team: "T2")])
+        #expect(told(stray, connection: 1) == [.otherKey(keyID: "K1", team: "T1")])
+        #expect(told(try fixture.authorization("K1", team: "T1"), connection: 3).isEmpty)
+        #expect(
+            told(try fixture.authorization("K2", team: "T2"), connection: 3) == [.secondTeam(keyID: "K2", team: "T2")]
+        )
+        let causes = [
+            ProviderTokenFault.unreadable, .unknownKey(keyID: "a b", team: "T"), .otherTeam(keyID: "K", team: "T"),
+            .otherKey(keyID: "K", team: "T"), .secondTeam(keyID: "K", team: "T"),
+        ].map(\.fields)
+        #expect(Set(causes.map { $0["cause"] }).count == 5)
+        #expect(causes[1]["keyID"] == nil && causes[1]["team"] == "T" && causes[2]["keyID"] == "K")
+    }
+
     @Test("A token of an hour ago is taken, one a second older is expired, and its connection is of no use any more")
     func expired() throws {
         let fixture = try ProviderFixture()

@@ -66,7 +66,7 @@ struct ProviderKeyFileTests {
         }
         #expect(fault(key, topics: ["a b"])?.contains("is no topic") == true)
         #expect(fault("\(fixture.folder)/ca.pem")?.contains("holds no key in PEM") == true)
-        #expect(fault("/nonexistent")?.contains("No such file") == true)
+        #expect(fault("/nonexistent")?.contains("no such file") == true)
         #expect(fault(fixture.folder)?.contains("no ordinary file") == true)
         #expect(fault("/dev/zero")?.contains("no ordinary file") == true)
         #expect(fault(key) == nil)

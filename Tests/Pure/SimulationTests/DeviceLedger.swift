@@ -143,7 +143,8 @@ extension DeviceLedger {
             if !states.contains(where: { $0.appState == "forceQuit" }) {
                 self.broke(.forceQuit, now, "\(name) was discarded without a force quit")
             }
-        case .exhausted, .unregistered: self.broke(.retry, now, "\(name) was discarded while it waited: \(reason)")
+        case .exhausted, .unregistered, .cancelled:
+            self.broke(.retry, now, "\(name) was discarded while it waited: \(reason)")
         }
     }
 }

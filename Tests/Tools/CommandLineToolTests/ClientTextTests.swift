@@ -117,7 +117,17 @@ struct ClientTextTests {
         let text = StatsText.totals(try JSONReader.read(json))
         #expect(text.contains("pushes accepted           14\n"))
         #expect(text.contains("3 (expired 2, forceQuit 1)"))
-        #expect(text.contains("1.75"))
+        #expect(text.contains("1.75\n"))
+    }
+
+    @Test("Less than a push a launch is explained, and none is no number")
+    func launchesWithoutPushes() throws {
+        func text(_ ratio: String) throws -> String {
+            let json = #"{"pushes":{"completed":1,"coalesced":0},"wakes":{"launched":4},"pushesPerLaunch":\#(ratio)}"#
+            return StatsText.totals(try JSONReader.read(json))
+        }
+        #expect(try text("0.25").contains("pushes per launch         0.25 (1 ended, 4 launches: those again after"))
+        #expect(try text("0").contains("pushes per launch         -\n"))
     }
 
     @Test("Gateways on one database are listed, with what is not the same in all of them")

@@ -13,8 +13,8 @@ struct ClusterSizeTests {
         #expect(size.launches == 1000)
         // 418 bytes in pages of which 0.7 is filled, grown by 1.9, with 600 bytes of indexes; wakes of ten minutes.
         #expect(abs(size.deviceBytes - (1e6 * (418 / 0.7 * 1.9 + 600) + 1000 * 600 * 380)) < 1)
-        // A push is 283 bytes and a launch with its result 368.
-        #expect(abs(size.historyBytes - 1000 * 651 * 7 * 86_400) < 1)
+        // A push is 196 bytes and a launch with its result 270.
+        #expect(abs(size.historyBytes - 1000 * 466 * 7 * 86_400) < 1)
         #expect(size.gateways == 2)
         #expect(size.connections == 42)
         #expect(size.cores == 2)
@@ -48,10 +48,10 @@ struct ClusterSizeTests {
     )
     func wholePages() {
         let (few, many) = (self.size(10_000, 1000), self.size(100_000_000, 1000))
-        let plain = (618.0 + 200) * 1000
+        let plain = (368.0 + 200) * 1000
         #expect(few.logBytes - few.launches * 3100 < plain * 1.1)
-        #expect(many.logBytes - many.launches * 3100 > plain + 1000 * 3 * 4096)
-        #expect(many.logBytes - many.launches * 3100 <= plain + 1000 * 4 * 4096)
+        #expect(many.logBytes - many.launches * 3100 > plain + 1000 * 2 * 4096)
+        #expect(many.logBytes - many.launches * 3100 <= plain + 1000 * 3 * 4096)
     }
 
     @Test("Where one primary ends it says why, and each part of it fits into one")

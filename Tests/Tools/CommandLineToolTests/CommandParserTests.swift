@@ -44,7 +44,10 @@ struct CommandParserTests {
             ("psuh", "unknown command \"psuh\"; did you mean `wakegate push`?"),
             ("xyzzyxyzzy", "unknown command \"xyzzyxyzzy\"; see `wakegate --help`"),
             ("--verison", "unknown option --verison; did you mean --version?"),
-            ("device", "`wakegate device` needs one of: register, remove, conditions, watch"),
+            (
+                "device",
+                "`wakegate device` needs one of: list, register, remove, conditions, watch, launch, drop, expire"
+            ),
             ("device remoev a", "unknown command \"device remoev\"; did you mean `wakegate device remove`?"),
             ("task", "`wakegate task` needs one of: submit, list, cancel, launch, expire, finished"),
             ("task submit ab --kind appRefresh", "ID is missing"),

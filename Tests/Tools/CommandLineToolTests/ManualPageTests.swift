@@ -27,6 +27,16 @@ struct ManualPageTests {
         #expect(page.contains(".It Va topics.TOPIC.tasks\n"))
     }
 
+    @Test("The program's page has the variables, and where they stand")
+    func variables() throws {
+        let page = try self.page("wakegate")
+        for name in ["WAKEGATE_URL", "WAKEGATE_CA", "WAKEGATE_TOKEN", "XDG_CONFIG_HOME"] {
+            #expect(page.contains(".It Ev \(name)\n"), "\(name)")
+        }
+        #expect(page.contains("An option wins over the variables"))
+        #expect(HelpText.program(CommandTable.all).contains("An option wins over the variables"))
+    }
+
     @Test("Pages refer to pages that are there, and each has a file of its own")
     func references() throws {
         let names = Set(ManualPage.all(of: CommandTable.all).map { "\($0.name) \($0.section)" })

@@ -125,7 +125,9 @@ struct ServerTests {
             admin: .off,
             plain: ListenSetting("127.0.0.1:2")
         )
-        var file = GatewayFile(pid: getpid(), addresses: addresses, ca: "/ca.pem")
+        let ca = "\(path)/ca.pem"
+        try Data("-----BEGIN CERTIFICATE-----\n".utf8).write(to: URL(fileURLWithPath: ca))
+        var file = GatewayFile(pid: getpid(), addresses: addresses, ca: ca)
         try file.write(in: path)
         #expect(GatewayFile.running(in: path) == file)
         guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(["stats"]) else {

@@ -153,6 +153,8 @@ class Bench:
 
     def claims(self, pushes: int) -> dict:
         """Devices that wait for a worker, pushed to at one gateway, and a fleet that comes to another."""
+        # As many for each connection.
+        pushes -= pushes % CONNECTIONS
         place = os.path.join(self.folder, "claims")
         paths = [f"/3/device/{number:064x}" for number in range(pushes)]
         h2load.write_paths(self.folder, "claims", paths, CONNECTIONS)

@@ -152,9 +152,10 @@ class Ledger:
         return counts
 
 
+DISCARDS = ("expired", "exhausted", "forceQuit", "unregistered", "cancelled")
 COUNTERS = [
     ("pushes", "accepted"), ("pushes", "completed"), ("pushes", "coalesced"),
-    *(("pushes", "discarded", reason) for reason in ("expired", "exhausted", "forceQuit", "unregistered")),
+    *(("pushes", "discarded", reason) for reason in DISCARDS),
     ("wakes", "launched"), *(("wakes", "results", outcome) for outcome in OUTCOMES),
 ]  # fmt: skip
 

@@ -6,7 +6,13 @@ internal import Synchronization
 /// kept from one by what happens at another.
 package struct ClientNetwork: Hashable, Sendable {
     let listener: Int
-    let bits: UInt64
+    /// An IPv4 address below 32 bits that are set, or the first half of an IPv6 address; 1 for ::1.
+    package let bits: UInt64
+
+    package init(listener: Int, bits: UInt64) {
+        self.listener = listener
+        self.bits = bits
+    }
 }
 
 /// How many connections there are of each of many, such as addresses, on all loops together.

@@ -232,6 +232,10 @@ extension EventLoop {
             case .failed:
                 connection.isDoomed = true
                 self.handler.handshakeFailed(OpenSSL.reason())
+                // An alert of TLS would say nothing to whoever speaks cleartext.
+                guard CleartextRequest.begins(bytes) else { return }
+                self.pipe.output.removeAll()
+                connection.output.append(CleartextRequest.answer)
                 return
             case .done:
                 let certificate = tls.clientCertificate

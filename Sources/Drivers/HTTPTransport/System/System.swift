@@ -126,7 +126,7 @@ enum System {
 
     private static let backlog: Int32 = 4096
 
-    private static func bindTCP(_ address: ListenAddress, host: String, port: UInt16) throws(TransportError) -> Int32 {
+    static func bindTCP(_ address: ListenAddress, host: String, port: UInt16) throws(TransportError) -> Int32 {
         var resolver: Int32 = 0
         let descriptor = unsafe wakegate_bind_tcp(host, port, &resolver)
         if descriptor >= 0 { return descriptor }
@@ -176,7 +176,7 @@ enum System {
         }
     }
 
-    private static func bindError(_ address: ListenAddress, _ error: Int32) -> TransportError {
+    static func bindError(_ address: ListenAddress, _ error: Int32) -> TransportError {
         switch error {
         case EADDRINUSE:
             TransportError(.addressInUse, "\(address) is in use: stop who listens there, or choose another port.")
@@ -350,5 +350,27 @@ package enum ProcessLimits {
     package static func takeSignalsAsErrors() {
         signal(SIGXFSZ, SIG_IGN)
         System.explainBusErrors()
+    }
+}
+
+/// Finds out whether an address could be listened on, without listening there.
+package enum ListenProbe {
+    /// Why nobody could listen on the address now; nil when somebody could. A port that the system chooses is free.
+    package static func fault(_ address: ListenAddress) -> TransportError? {
+        switch address.kind {
+        case .tcp(_, 0): return nil
+        case .tcp(let host, let port):
+            do throws(TransportError) {
+                // Bound and not listening: nobody can connect, and whoever listens there meanwhile is not kept from it.
+                System.close(try System.bindTCP(address, host: host, port: port))
+                return nil
+            } catch {
+                return error
+            }
+        case .unix(let path):
+            var status = stat()
+            guard unsafe lstat(path, &status) == 0, unsafe wakegate_is_stale_unix(path) == 0 else { return nil }
+            return System.bindError(address, EADDRINUSE)
+        }
     }
 }

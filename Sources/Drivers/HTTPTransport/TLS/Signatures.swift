@@ -24,7 +24,7 @@ package enum ProviderKey {
         do throws(SystemError) {
             bytes = try OrdinaryFile.contents(file, bytesMax: Self.fileBytesMax + 1)
         } catch {
-            throw TransportError(.privateKey, "\(file) cannot be read (\(error.message)); \(remedy).")
+            throw TransportError(.privateKey, "\(file) cannot be read (\(error.reason)); \(remedy).")
         }
         guard let bytes else { throw TransportError(.privateKey, "\(file) is no ordinary file; \(remedy).") }
         guard bytes.count <= Self.fileBytesMax else {

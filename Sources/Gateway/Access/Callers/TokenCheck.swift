@@ -11,6 +11,12 @@ package struct TokenCheck: Sendable {
     /// The most verified tokens that are remembered.
     private static let verifiedMax = 1024
 
+    /// A token that was read, and the minute in which its last use was told.
+    private struct VerifiedBearer {
+        let token: BearerToken
+        var minute: Int64 = -1
+    }
+
     /// Asked for whatever the state folder holds, since other machines reach the edge, or there are certificates.
     private let alwaysAsksWorkers: Bool
     private let asksAnybody: Bool
@@ -29,7 +35,8 @@ package struct TokenCheck: Sendable {
     private var hasHadKey = false
     private var isFirstKeyNew = false
     /// By what was shown.
-    private var verified: [[UInt8]: BearerToken] = [:]
+    private var verified: [[UInt8]: VerifiedBearer] = [:]
+    private let uses: TokenUses
     private var trouble: String?
 
     /// - Parameters:
@@ -52,6 +59,7 @@ package struct TokenCheck: Sendable {
         self.mayWorkersGoUnasked = mayWorkersGoUnasked
         self.alwaysAsksWorkers = asksForCertificates || isReachable
         self.folder = folder
+        self.uses = TokenUses(folder: folder)
         self.keyFile = "\(folder)/\(TokenKey.name)"
         self.revokedFile = "\(folder)/\(RevokedTokens.name)"
         self.onTrouble = onTrouble
@@ -152,19 +160,26 @@ package struct TokenCheck: Sendable {
 
     /// The token that `text` is, if it is good now.
     private mutating func token(_ text: [UInt8]) throws(APIError) -> BearerToken {
-        let token: BearerToken
-        if let known = self.verified[text] {
-            token = known
+        var known: VerifiedBearer
+        if let found = self.verified[text] {
+            known = found
         } else {
             guard let key = self.key,
                 let read = BearerToken(text: String(decoding: text, as: UTF8.self), signedWith: key)
             else { throw .invalidToken }
             if self.verified.count >= Self.verifiedMax { self.verified.removeAll(keepingCapacity: true) }
-            self.verified[text] = read
-            token = read
+            known = VerifiedBearer(token: read)
+            self.verified[text] = known
         }
+        let token = known.token
         if self.revoked.contains(token.id) { throw .revokedToken }
-        guard SystemClock.wall / 1000 < token.expiresAt else { throw .expiredToken }
+        let now = SystemClock.wall / 1000
+        guard now < token.expiresAt else { throw .expiredToken }
+        if known.minute != now / 60 {
+            known.minute = now / 60
+            self.verified[text] = known
+            self.uses.note(token.id, at: now)
+        }
         return token
     }
 }

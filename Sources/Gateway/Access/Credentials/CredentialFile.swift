@@ -107,12 +107,6 @@ enum CredentialFile {
 
     /// An error with the cause that the system gave.
     static func error(_ path: String, _ what: String, _ cause: SystemError) -> CredentialError {
-        let remedy =
-            switch cause.number {
-            case ENOSPC, EDQUOT: "free space there"
-            case EROFS: "make its file system writable"
-            default: "see to its owner and its permissions"
-            }
-        return CredentialError(message: "\(path) \(what) (\(cause.message)); \(remedy).")
+        CredentialError(message: "\(path) \(what) (\(cause.reason)); \(cause.remedy).")
     }
 }

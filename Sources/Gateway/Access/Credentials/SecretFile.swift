@@ -82,6 +82,7 @@ package enum SecretFiles {
     private static let files = [
         (name: TokenKey.name, bytesMax: SecretFile.bytesMax),
         (name: RevokedTokens.name, bytesMax: RevokedTokens.fileBytesMax),
+        (name: IssuedTokens.name, bytesMax: IssuedTokens.fileBytesMax),
         (name: HistoryKey.name, bytesMax: SecretFile.bytesMax),
     ]
 

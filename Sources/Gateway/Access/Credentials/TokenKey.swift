@@ -47,7 +47,7 @@ package enum RevokedTokens {
     /// About half a million revocations.
     static let fileBytesMax = 16 << 20
 
-    /// Revokes a token, which need not have been issued here; again is as good.
+    /// Revokes a token; again is as good.
     ///
     /// - Parameters:
     ///   - id: what `BearerToken.isID` takes.
@@ -61,6 +61,12 @@ package enum RevokedTokens {
         // A line that a full disk cut short ends here, and does not swallow this one.
         try CredentialFile.write(isNew ? id : "\n\(id)", to: path, flags, for: path)
         if isNew { try CredentialFile.sync(folder: folder) }
+    }
+
+    /// The ids that were revoked in a state folder.
+    package static func read(in folder: String) throws(CredentialError) -> Set<String> {
+        let path = "\(folder)/\(self.name)"
+        return try CredentialFile.stamp(path) == nil ? [] : try self.read(path)
     }
 
     static func read(_ path: String) throws(CredentialError) -> Set<String> {

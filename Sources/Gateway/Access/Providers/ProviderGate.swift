@@ -17,6 +17,7 @@ package struct ProviderGate {
     private let source: ProviderKeys
     private let environment: APNSEnvironment?
     private let credentials: ConnectionCounts<Credential>
+    private let onRefusal: (ProviderTokenFault) -> Void
     private var generation: UInt64
     private var keys: [String: ProviderKeyFile]
     private let hashKey: HashKey
@@ -28,11 +29,14 @@ package struct ProviderGate {
     ///
     /// - `environment`: the gateway's own, which keys that have one must share; nil to take all.
     /// - `credentials`: the connections of each key.
+    /// - `onRefusal`: hears why a token is not good, once a connection for each.
     package init(
         _ keys: ProviderKeys,
         environment: APNSEnvironment? = nil,
-        credentials: ConnectionCounts<Credential> = ConnectionCounts(connectionsMax: 0)
+        credentials: ConnectionCounts<Credential> = ConnectionCounts(connectionsMax: 0),
+        onRefusal: @escaping (ProviderTokenFault) -> Void = { _ in }
     ) {
+        self.onRefusal = onRefusal
         self.credentials = credentials
         self.source = keys
         self.environment = environment
@@ -73,7 +77,11 @@ package struct ProviderGate {
             throw .badEnvironmentKeyIdInToken
         }
         try self.count(token.key, on: shown)
-        try shown.tokenShown(token, now: now)
+        do throws(APNSReason) { try shown.tokenShown(token, now: now) } catch {
+            let key = token.key
+            if error == .invalidProviderToken { self.onRefusal(.secondTeam(keyID: key.keyID, team: key.team)) }
+            throw error
+        }
         return token
     }
 
@@ -103,11 +111,12 @@ package struct ProviderGate {
         try connection.refused.admit(hash, generation: self.generation, now: now)
         self.verificationCount += 1
         let token: VerifiedToken
-        do throws(APNSReason) {
+        do throws(ProviderTokenFault) {
             token = try VerifiedToken(text, keys: self.keys, generation: self.generation)
         } catch {
             connection.refused.append(hash, now: now)
-            throw error
+            self.onRefusal(error)
+            throw .invalidProviderToken
         }
         if self.tokens.count >= Self.tokensMax { self.tokens.removeAll(keepingCapacity: true) }
         self.tokens[hash] = token

@@ -73,6 +73,11 @@ package struct ProviderKeyFolder: Sendable {
         let draft = "\(self.path)/.\(keyID).new"
         let path = self.file(of: keyID)
         do throws(SystemError) { try FileSystem.makeFolder(self.path, mode: 0o755) } catch {
+            guard error.number != ENOENT else {
+                throw ProviderKeyError(
+                    message: "The folder \(self.path) cannot be made, as the one above it is missing; make that first."
+                )
+            }
             guard error.number == EEXIST else { throw Self.error(self.path, "made", error) }
         }
         try? FileSystem.remove(draft)
@@ -103,7 +108,8 @@ package struct ProviderKeyFolder: Sendable {
         do {
             return try FileManager.default.contentsOfDirectory(atPath: self.path).sorted()
         } catch {
-            throw ProviderKeyError(message: "\(self.path) is no folder that can be read; name one as providerKeys.")
+            let problem = FileSystem.exists(self.path) ? "is no folder that can be read" : "is missing: no such folder"
+            throw ProviderKeyError(message: "\(self.path) \(problem); name the folder that `wakegate key add` writes.")
         }
     }
 
@@ -123,6 +129,6 @@ package struct ProviderKeyFolder: Sendable {
     }
 
     private static func error(_ path: String, _ what: String, _ cause: SystemError) -> ProviderKeyError {
-        ProviderKeyError(message: "\(path) cannot be \(what) (\(cause.message)); see to its permissions.")
+        ProviderKeyError(message: "\(path) cannot be \(what) (\(cause.reason)); \(cause.remedy).")
     }
 }

@@ -13,17 +13,18 @@ package final class VerifiedToken {
 
     /// Verifies the token that `text` is.
     ///
-    /// - Throws: `invalidProviderToken` when it cannot be read, its key is not known, is another team's, or did not
-    ///   sign it.
+    /// - Throws: when it cannot be read, its key is not known, is another team's, or did not sign it.
     init(
         _ text: ByteView,
         keys: [String: ProviderKeyFile],
         generation: UInt64
-    ) throws(APNSReason) {
-        let token = try ProviderToken(text)
-        guard let key = keys[token.keyID], key.team == token.team,
-            key.key.verifies(text[0..<token.signedCount], signature: token.signature.bytes)
-        else { throw .invalidProviderToken }
+    ) throws(ProviderTokenFault) {
+        guard let token = try? ProviderToken(text) else { throw .unreadable }
+        guard let key = keys[token.keyID] else { throw .unknownKey(keyID: token.keyID, team: token.team) }
+        guard key.team == token.team else { throw .otherTeam(keyID: token.keyID, team: token.team) }
+        guard key.key.verifies(text[0..<token.signedCount], signature: token.signature.bytes) else {
+            throw .otherKey(keyID: token.keyID, team: token.team)
+        }
         self.key = key
         self.generation = generation
         self.bytes = text.array

@@ -52,17 +52,28 @@ export async function request(method, path, body) {
   return answer;
 }
 
-// Follows GET /v1/live until it ends: `EventSource` could show no token. Silence for too long ends it as well.
-export async function follow(onEvent, onOpen) {
-  const silence = 6000;
+// What an error says to a person: `what` is what a gateway without the route cannot do.
+export function explain(error, what) {
+  if (!(error instanceof Refusal)) return "The gateway does not answer; try again when it is back.";
+  return error.status === 404 && error.reason === "BadPath"
+    ? `This gateway is of a version that cannot ${what}; one that is newer can.` : error.message;
+}
+
+// Follows a stream of events until it ends: `EventSource` could show no token. Silence for too long ends it as well.
+//
+// - silence: how many milliseconds are too long.
+// - signal: ends it; nil for whoever follows for good.
+export async function follow(path, { silence, signal }, onEvent, onOpen) {
   const ending = new AbortController();
   let timer = 0;
   const heard = () => {
     clearTimeout(timer);
     timer = setTimeout(() => ending.abort(), silence);
   };
+  const end = () => ending.abort();
+  signal?.addEventListener("abort", end);
   try {
-    const response = await send("/v1/live", { method: "GET", signal: ending.signal });
+    const response = await send(path, { method: "GET", signal: ending.signal });
     if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => null));
     onOpen();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -75,11 +86,14 @@ export async function follow(onEvent, onOpen) {
       const events = text.split("\n\n");
       text = events.pop();
       for (const event of events) {
-        const data = event.split("\n").filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
-        if (data.length > 0) onEvent(JSON.parse(data.join("\n")));
+        const of = (field) => event.split("\n").filter((line) => line.startsWith(field))
+          .map((line) => line.slice(field.length));
+        const data = of("data: ");
+        if (data.length > 0) onEvent(JSON.parse(data.join("\n")), of("event: ")[0]);
       }
     }
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener("abort", end);
   }
 }

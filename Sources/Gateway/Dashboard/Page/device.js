@@ -2,12 +2,16 @@
 
 import { Refusal, request } from "./api.js";
 import { DeviceTasks } from "./devicetasks.js";
-import { badge, el, empty, fact, setText } from "./dom.js";
+import { badge, el, empty, fact, link, setText } from "./dom.js";
 import { clock, count, day, duration, moment } from "./format.js";
 import { pushState } from "./push.js";
+import { address } from "./route.js";
 import { strip } from "./strip.js";
+import { TestPush } from "./testpush.js";
 import { eventList } from "./timeline.js";
+import { WaitingPush } from "./waiting.js";
 import { WhatIf } from "./whatif.js";
+import { holdName } from "./words.js";
 
 const refreshMilliseconds = 2000;
 
@@ -22,10 +26,9 @@ function conditionText(name, value) {
 }
 
 export class DevicePanel {
-  constructor(token, close, onPush) {
+  constructor(token, close) {
     this.token = token.toLowerCase();
     this.path = `/v1/devices/${this.token}`;
-    this.onPush = onPush;
     this.outcome = el("p", { class: "hint", role: "status" });
     this.launch = this.button("Simulate launch", "simulate-launch", "A wake is on its way to a worker.");
     this.expire = this.button("Simulate expiration", "simulate-expiration", "The wake was ended as expired.");
@@ -38,9 +41,12 @@ export class DevicePanel {
     this.events = el("div");
     this.pushes = el("div");
     this.tasks = new DeviceTasks(this.path, () => this.refresh());
+    this.waiting = new WaitingPush(this.path, () => this.refresh());
     this.whatIf = new WhatIf(this.path);
     this.title = el("h2", { id: "inspector-title" }, "Device");
-    this.nodes = [this.overview(close), this.tasks.node, this.past(), this.whatIf.node];
+    this.testHost = el("div");
+    this.nodes = [this.overview(close), this.waiting.node, this.tasks.node, this.past(), this.testHost,
+      this.whatIf.node];
     new ResizeObserver(() => this.drawStrip()).observe(this.strip);
     this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.refresh(), refreshMilliseconds)];
   }
@@ -79,6 +85,7 @@ export class DevicePanel {
 
   stop() {
     this.timers.forEach(clearInterval);
+    this.test?.stop();
   }
 
   async load() {
@@ -105,6 +112,11 @@ export class DevicePanel {
   show(explain, pushes) {
     this.explain = explain;
     setText(this.title, `Device of ${explain.topic}`);
+    if (!this.test) {
+      this.test = new TestPush(this.token, { topic: explain.topic, sent: () => this.refresh() });
+      this.testHost.append(this.test.node);
+    }
+    this.waiting.update(explain);
     setText(this.why, explain.why);
     this.drawStrip();
     this.tick();
@@ -114,7 +126,7 @@ export class DevicePanel {
     const mark = JSON.stringify([explain.recent[0], explain.recent.length, pushes]);
     if (mark === this.mark) return;
     this.mark = mark;
-    this.events.replaceChildren(explain.recent.length > 0 ? eventList(explain.recent, this.onPush)
+    this.events.replaceChildren(explain.recent.length > 0 ? eventList(explain.recent)
       : empty("The history has nothing of this device."));
     this.pushes.replaceChildren(pushes.length > 0 ? this.pushList(pushes) : empty("The history has no push to it."));
   }
@@ -125,7 +137,7 @@ export class DevicePanel {
         el("time", {}, push.receivedAt ? moment(push.receivedAt) : "earlier"),
         el("span", { class: "pin", "aria-hidden": "true" }),
         el("div", {}, pushState(push), el("div", {},
-          el("button", { class: "link", type: "button", onclick: () => this.onPush(push.apnsID) }, push.apnsID))))));
+          link(address("push", push.apnsID), push.apnsID, { class: "link" }))))));
   }
 
   drawStrip() {
@@ -152,7 +164,7 @@ export class DevicePanel {
     const now = Date.now();
     this.tasks.tick(now);
     const left = (explain.nextEligibleAt ?? 0) - now;
-    const holds = explain.held.map((code) => badge(code === "worker" ? "no free worker" : code, "warn"));
+    const holds = explain.held.map((code) => badge(holdName(code), "warn"));
     if (explain.inFlight) {
       this.count("A wake is in flight", clock(explain.inFlight.deadline - now), "until it expires unanswered");
     } else if (explain.held.length > 0) {

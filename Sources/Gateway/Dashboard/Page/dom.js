@@ -37,3 +37,55 @@ export function track(share, ink) {
   filled.style.inlineSize = `${Math.min(1, Math.max(0, share)) * 100}%`;
   return el("div", { class: `track ink-${ink}`, "aria-hidden": "true" }, share > 0 ? filled : null);
 }
+
+// Brings the children of `host` to those wanted, and keeps every element that is alike: whoever reads, selects, has the
+// focus in it or is about to click keeps the place. Elements with listeners have a `data-key` that says what they do.
+export function fill(host, ...wanted) {
+  const nodes = wanted.flat().filter((node) => node !== null && node !== undefined && node !== false)
+    .map((node) => (typeof node === "string" ? document.createTextNode(node) : node));
+  const keyOf = (node) => node?.dataset?.key;
+  const keyed = new Map([...host.children].filter(keyOf).map((node) => [keyOf(node), node]));
+  const kept = new Set(nodes.map(keyOf).filter((key) => key));
+  for (const [key, node] of keyed) if (!kept.has(key)) node.remove();
+  let at = host.firstChild;
+  const drop = () => {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  };
+  for (const node of nodes) {
+    const old = keyed.get(keyOf(node));
+    // What is moved loses the focus: whatever stands before it goes instead.
+    while (old && at && at !== old && !keyOf(at)) drop();
+    if (old && at !== old) host.insertBefore(old, at);
+    if (old) {
+      at = old.nextSibling;
+      morph(old, node);
+    } else if (!at || keyOf(at) || keyOf(node)) {
+      host.insertBefore(node, at);
+    } else {
+      const next = at.nextSibling;
+      morph(at, node);
+      at = next;
+    }
+  }
+  while (at) drop();
+}
+
+function morph(node, wanted) {
+  if (node === wanted) return;
+  if (node.nodeName !== wanted.nodeName || node.dataset?.key !== wanted.dataset?.key) return node.replaceWith(wanted);
+  if (node.nodeType === Node.TEXT_NODE) {
+    if (node.data !== wanted.data) node.data = wanted.data;
+    return;
+  }
+  for (const { name } of [...node.attributes]) if (!wanted.hasAttribute(name)) node.removeAttribute(name);
+  for (const { name, value } of wanted.attributes) {
+    if (name === "style") node.style.cssText = wanted.style.cssText;
+    else if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  }
+  fill(node, ...wanted.childNodes);
+}
+
+// A link to another view of the page.
+export const link = (to, text, attributes = {}) => el("a", { href: to, ...attributes }, text);

@@ -1,83 +1,95 @@
 // The search: a device token or an apns-id, and what the gateway knows of it.
 
-import { Refusal, request } from "./api.js";
+import { explain, Refusal, request } from "./api.js";
 import { byID, el, empty } from "./dom.js";
 import { DevicePanel } from "./device.js";
 import { pushPanel } from "./push.js";
+import { address, go, leave } from "./route.js";
+import { TestPush } from "./testpush.js";
 
 const isDevice = (text) => /^(?:[0-9a-f]{2}){16,100}$/i.test(text);
 const isPush = (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
-let device = null;
+let panel = null;
 // Which search is the last: answers to those before it come too late.
 let turn = 0;
 
-const closeButton = () => el("button", { class: "button", type: "button", onclick: close }, "Close");
+const closeButton = () => el("button", { class: "button", type: "button", onclick: leave }, "Close");
 
-function close() {
+// What was inspected is shown no more, and is asked for no more.
+export function hideInspector() {
   turn += 1;
-  device?.stop();
-  device = null;
+  panel?.stop();
+  panel = null;
   byID("inspector").hidden = true;
   byID("inspector").replaceChildren();
-  byID("query").focus();
 }
 
+// The heading gets the focus: whoever uses the keyboard, or hears the page, is where the answer begins.
 function show(...nodes) {
   byID("inspector").replaceChildren(...nodes);
   byID("inspector").hidden = false;
-  byID("inspector").scrollIntoView({ block: "nearest" });
+  byID("inspector-title").tabIndex = -1;
+  byID("inspector-title").focus({ preventScroll: true });
 }
 
-function showProblem(title, ...text) {
+function showProblem(title, text, ...others) {
   show(el("div", { class: "panel" }, el("div", { class: "inspector-head" },
-    el("h2", { id: "inspector-title" }, title), el("div", { class: "row" }, closeButton())), empty(...text)));
+    el("h2", { id: "inspector-title" }, title), el("div", { class: "row" }, closeButton())), empty(...text)),
+  ...others);
 }
 
-async function find(text) {
-  turn += 1;
+async function inspect(token, mine) {
+  const next = new DevicePanel(token, closeButton());
+  try {
+    await next.load();
+  } catch (error) {
+    next.stop();
+    if (mine !== turn || !(error instanceof Refusal && error.status === 404)) throw error;
+    const test = new TestPush(token, { reload: () => go(address("device", token)) });
+    panel = test;
+    return showProblem("Not found", [error.message], test.node);
+  }
+  if (mine !== turn) return next.stop();
+  panel = next;
+  show(...next.nodes);
+}
+
+async function follow(id, mine) {
+  const push = await request("GET", `/v1/pushes/${encodeURIComponent(id)}`);
+  if (mine === turn) show(pushPanel(push, closeButton()));
+}
+
+// Shows what a device token or an apns-id names.
+export async function showInspected(text) {
+  hideInspector();
   const mine = turn;
-  device?.stop();
-  device = null;
+  byID("query").value = text;
   if (!isDevice(text) && !isPush(text)) {
-    return showProblem("That is neither a device token nor an apns-id",
+    return showProblem("That is neither a device token nor an apns-id", [
       "A device token is 32 to 200 hexadecimal digits, an apns-id looks like ",
-      el("code", {}, "9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f"), ".");
+      el("code", {}, "9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f"), "."]);
   }
   try {
-    if (isDevice(text)) {
-      const panel = new DevicePanel(text, closeButton(), open);
-      await panel.load();
-      if (mine !== turn) return panel.stop();
-      device = panel;
-      show(...panel.nodes);
-    } else {
-      const push = await request("GET", `/v1/pushes/${encodeURIComponent(text)}`);
-      if (mine === turn) show(pushPanel(push, closeButton(), open));
-    }
+    await (isDevice(text) ? inspect(text, mine) : follow(text, mine));
   } catch (error) {
     if (mine !== turn) return;
-    const isKnown = error instanceof Refusal;
-    showProblem(isKnown && error.status === 404 ? "Not found" : "That did not work",
-      isKnown ? error.message : "The gateway does not answer; try again when it is back.");
+    const isMissing = error instanceof Refusal && error.status === 404;
+    showProblem(isMissing ? "Not found" : "That did not work", [explain(error, "say anything of it")]);
   }
-}
-
-// Shows a push or a device that something on the page names.
-export function open(text) {
-  byID("query").value = text;
-  find(text);
 }
 
 export function startInspector() {
   byID("search").addEventListener("submit", (event) => {
     event.preventDefault();
     const text = byID("query").value.trim();
-    if (text) find(text);
-    else close();
+    if (!text) return leave();
+    go(address(isDevice(text) ? "device" : isPush(text) ? "push" : "find", text.toLowerCase()));
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !byID("inspector").hidden && !byID("token-dialog").open) close();
-    if (event.key === "/" && !/^(INPUT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "")) {
+    const isDialogOpen = document.querySelector("dialog[open]") !== null;
+    if (event.key === "Escape" && !byID("inspector").hidden && !isDialogOpen) leave();
+    const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "");
+    if (event.key === "/" && !isDialogOpen && !isTyping) {
       event.preventDefault();
       byID("query").focus();
     }

@@ -2,11 +2,18 @@
 
 import { follow, onTokenNeeded, Refusal, request } from "./api.js";
 import { updateBars } from "./bars.js";
+import { updateCards } from "./cards.js";
+import { makeDeviceList } from "./devicelist.js";
 import { byID, el, setText } from "./dom.js";
+import { Feed } from "./feed.js";
+import { updateFirstSteps } from "./firststeps.js";
 import { time } from "./format.js";
-import { startInspector } from "./inspector.js";
+import { hideInspector, showInspected, startInspector } from "./inspector.js";
 import { buildOverview, updateCharts, updateTiles } from "./overview.js";
+import { makePushList } from "./pushlist.js";
+import { startRoutes } from "./route.js";
 import { Series } from "./series.js";
+import { suggestTopics } from "./table.js";
 import { updateTables } from "./tables.js";
 import { startTasks, updateTasks } from "./tasktable.js";
 import { startTheme } from "./theme.js";
@@ -15,6 +22,12 @@ const spans = [[1, 300], [10, 360], [300, 288]].map(([every, countMax]) => new S
 let shown = spans[0];
 let latest = null;
 
+const titles = {
+  device: (token) => `Device ${token.slice(0, 10)}… · WakeGate`,
+  push: (id) => `Push ${id.slice(0, 8)}… · WakeGate`,
+  find: () => "Search · WakeGate", devices: () => "Devices · WakeGate", pushes: () => "Pushes · WakeGate",
+  events: () => "Events · WakeGate",
+};
 const words = { ready: "Ready", draining: "Shutting down", failed: "Takes nothing: storing failed" };
 
 function setStatus(state, text) {
@@ -39,6 +52,13 @@ function received(event) {
   else setNotice(null);
   for (const series of spans) series.append(event);
   if (document.hidden) return;
+  suggestTopics(event.topics.listed.map(({ topic }) => topic));
+  if (!byID("live").hidden) showOverview(event);
+}
+
+function showOverview(event) {
+  updateFirstSteps(event);
+  updateCards(event);
   updateTiles(event.stats, spans[0]);
   updateCharts(shown);
   updateBars(event.stats);
@@ -63,7 +83,7 @@ async function keepFollowing() {
     let refusal = null;
     try {
       await fill();
-      await follow(received, () => {
+      await follow("/v1/live", { silence: 6000 }, received, () => {
         failures = 0;
       });
     } catch (error) {
@@ -96,11 +116,46 @@ function startTokens() {
   });
 }
 
+// Shows what the address says, and nothing else.
+function startViews() {
+  const lists = { devices: makeDeviceList(), pushes: makePushList(), events: new Feed() };
+  let list = null;
+  startRoutes(async ({ view, what, filters }) => {
+    const next = lists[view] ?? null;
+    if (list !== next) list?.hide();
+    list = next;
+    hideInspector();
+    byID("live").hidden = view !== "overview";
+    byID("list").hidden = next === null;
+    byID("list").replaceChildren(...(next ? [next.node] : []));
+    for (const item of byID("views").querySelectorAll("a")) {
+      if (item.dataset.view === view) item.setAttribute("aria-current", "page");
+      else item.removeAttribute("aria-current");
+    }
+    document.title = titles[view]?.(what) ?? "WakeGate";
+    if (view === "overview" && latest) showOverview(latest);
+    if (next) await next.show(filters);
+    else if (view !== "overview") await showInspected(what);
+  });
+}
+
+// A header that stays at the top hides nothing that is scrolled to: styles keep its height free.
+function measureHeader() {
+  new ResizeObserver(([{ target }]) =>
+    document.documentElement.style.setProperty("--bar", `${target.offsetHeight}px`)).observe(byID("bar"));
+  byID("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byID("main").focus();
+  });
+}
+
 startTheme();
+measureHeader();
 buildOverview();
 startTokens();
 startInspector();
 startTasks();
+startViews();
 byID("span").addEventListener("change", (event) => {
   shown = spans.find((series) => String(series.every) === event.target.value) ?? spans[0];
   updateCharts(shown);

@@ -1,7 +1,8 @@
 // The way of one push.
 
-import { badge, el } from "./dom.js";
+import { badge, el, link } from "./dom.js";
 import { day } from "./format.js";
+import { address } from "./route.js";
 import { eventList } from "./timeline.js";
 
 const states = {
@@ -14,13 +15,18 @@ export const pushState = ({ state, reason }) => {
   return badge(reason ? `${text}: ${reason}` : text, ink);
 };
 
-export function pushPanel(push, close, onPush) {
+// Whether nothing more happens to a push.
+export const hasEnded = ({ state }) => state !== "pending" && state !== "inFlight";
+
+export function pushPanel(push, close) {
   return el("div", { class: "panel" },
     el("div", { class: "inspector-head" },
       el("div", {}, el("h2", { id: "inspector-title" }, "Push ", pushState(push)),
         el("p", { class: "token" }, push.apnsID)),
       el("div", { class: "row" }, close)),
     el("p", { class: "why" }, push.receivedAt ? `Received ${day(push.receivedAt)}.`
-      : "It was received before the history begins."),
-    eventList(push.events, onPush));
+      : "It was received before the history begins.",
+    push.device ? [" It is for ", link(address("device", push.device), "this device", { title: push.device }), "."]
+      : null),
+    eventList(push.events));
 }

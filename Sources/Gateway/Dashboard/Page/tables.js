@@ -1,7 +1,10 @@
 // Topics, workers, gateways on the same database, and the gateway itself.
 
-import { badge, byID, el, empty, fact, setText, track } from "./dom.js";
+import { badge, byID, el, empty, fact, fill, link, setText, track } from "./dom.js";
 import { bytes, count, duration, moment, percent, rate, sum } from "./format.js";
+import { address } from "./route.js";
+import { cell, more, table } from "./table.js";
+import { switchCell } from "./topicswitch.js";
 
 const states = {
   free: ["free", "good"], busy: ["busy", "warn"], full: ["full", "warn"], paused: ["not reading", "bad"],
@@ -11,21 +14,6 @@ const states = {
 const lateShare = 0.5;
 // A gateway says each second how it is; one that was silent for so many milliseconds catches the eye.
 const lateLag = 3000;
-
-// - starts: columns of text, besides the first.
-export function table(host, label, columns, rows, starts = ["Topic"]) {
-  // A table that is scrolled, or in which something has the focus, is filled in place.
-  const head = el("tr", {}, columns.map((name, index) =>
-    el("th", { scope: "col", class: index === 0 || starts.includes(name) ? "start" : null }, name)));
-  const scroll = host.querySelector(".scroll") ?? host.appendChild(
-    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }));
-  if (host.firstChild !== scroll) host.replaceChildren(scroll);
-  const left = scroll.scrollLeft;
-  scroll.replaceChildren(el("table", {}, el("thead", {}, head), el("tbody", {}, rows)));
-  scroll.scrollLeft = left;
-}
-
-export const cell = (text, attributes = {}) => el("td", attributes, text);
 
 const slots = (busy, all) => el("td", {}, all === 0 ? el("span", { class: "muted" }, "none")
   : el("span", { class: "meter" }, `${count(busy)} of ${count(all)}`,
@@ -57,28 +45,40 @@ const topicRates = new Rates();
 const workerRates = new Rates();
 const gatewayRates = new Rates();
 
+// A number that leads to the list of what it counts; nothing counted leads nowhere.
+const counted = (number, to, title, attributes = {}) =>
+  el("td", attributes, number > 0 ? link(to, count(number), { title }) : "0");
+
 const shown = (rates, index) => (rates ? rate(rates[index] < 0.005 ? 0 : rates[index]) : "–");
 
 function updateTopics(event) {
   const host = byID("topics");
   const topics = event.topics.listed;
   if (topics.length === 0) {
-    return host.replaceChildren(empty("No topic yet. The first one comes with the first push or worker, for example ",
+    return fill(host, empty("No topic yet. The first one comes with the first push or worker, for example ",
       el("code", {}, "wakegate worker --topic com.example.app -- cat"), "."));
   }
   topicRates.forget(new Set(topics.map((topic) => topic.topic)));
   table(host, "Table of topics",
-    ["Topic", "Devices", "Pushes/s", "Launches/s", "Per launch", "Waiting", "Held", "No slot", "Slots busy", "Workers"],
+    ["Topic", "Devices", "Pushes/s", "Launches/s", "Per launch", "Waiting", "Held", "No slot", "Slots busy", "Workers",
+      "Launches"],
     topics.map((topic) => {
       const rates = topicRates.update(topic.topic, event.at, [topic.accepted, topic.launched]);
       const ended = topic.completed + topic.coalesced;
-      return el("tr", {}, el("th", { scope: "row", class: "start" }, topic.topic,
+      const devices = (filters) => address("devices", "", { topic: topic.topic, ...filters });
+      const late = { class: "late" };
+      return el("tr", { "data-key": topic.topic }, el("th", { scope: "row", class: "start" }, topic.topic,
         topic.webhook ? el("span", { class: "muted" }, ` webhook ${topic.webhook.state}`) : null),
-      cell(count(topic.devices)), cell(shown(rates, 0)), cell(shown(rates, 1)),
-      cell(topic.launched > 0 ? rate(ended / topic.launched) : "–"), cell(count(topic.pending)),
-      cell(count(topic.held)),
-      cell(count(topic.waiting), topic.waiting > 0 ? { class: "late" } : {}), slots(topic.busy, topic.slots),
-      cell(count(topic.workers), topic.workers === 0 && topic.waiting > 0 ? { class: "late" } : {}));
+      counted(topic.devices, devices({}), `Devices of ${topic.topic}`),
+      el("td", {}, link(address("pushes", "", { topic: topic.topic }), shown(rates, 0),
+        { title: `Pushes of ${topic.topic}` })),
+      cell(shown(rates, 1)), cell(topic.launched > 0 ? rate(ended / topic.launched) : "–"),
+      counted(topic.pending, devices({ state: "pending" }), `Devices of ${topic.topic} whose push waits for its time`),
+      counted(topic.held, devices({ state: "held" }), `Devices of ${topic.topic} that are held back`),
+      counted(topic.waiting, devices({ hold: "worker" }), `Devices of ${topic.topic} without a free slot`,
+        topic.waiting > 0 ? late : {}), slots(topic.busy, topic.slots),
+      cell(count(topic.workers), topic.workers === 0 && topic.waiting > 0 ? late : {}),
+      switchCell(topic));
     }));
   more(host, event.topics.count - topics.length, "topics with fewer pushes");
 }
@@ -87,7 +87,7 @@ function updateWorkers(event) {
   const host = byID("workers");
   const workers = event.streams.listed;
   if (workers.length === 0) {
-    return host.replaceChildren(empty("No worker is subscribed, so nothing can be woken. Start one with ",
+    return fill(host, empty("No worker is subscribed, so nothing can be woken. Start one with ",
       el("code", {}, "wakegate worker --topic com.example.app -- COMMAND"), "."));
   }
   const order = (a, b) => a.topic.localeCompare(b.topic) || a.name.localeCompare(b.name)
@@ -98,18 +98,17 @@ function updateWorkers(event) {
       const rates = workerRates.update(worker.stream, event.at, [worker.wakes]);
       const [text, ink] = states[worker.state] ?? [worker.state, "idle"];
       const isLate = worker.lag !== null && worker.lag > worker.executionWindow * lateShare;
-      return el("tr", {}, el("th", { scope: "row", class: "start" }, worker.name || `stream ${worker.stream}`),
-        cell(worker.topic, { class: "start" }), slots(worker.busy, worker.slots), cell(shown(rates, 0)),
+      const to = address("devices", "", { topic: worker.topic, state: "inFlight" });
+      return el("tr", { "data-key": worker.stream },
+        el("th", { scope: "row", class: "start" }, worker.name || `stream ${worker.stream}`),
+        el("td", { class: "start" }, link(to, worker.topic,
+          { title: `Devices of ${worker.topic} with a wake in flight` })),
+        slots(worker.busy, worker.slots), cell(shown(rates, 0)),
         cell(count(worker.wakes)),
         cell(worker.lag === null ? "–" : duration(worker.lag), isLate ? { class: "late" } : {}),
         el("td", {}, badge(text, ink)));
     }));
   more(host, event.streams.count - workers.length, "workers that hold fewer wakes");
-}
-
-export function more(host, number, what) {
-  host.querySelector(".hint")?.remove();
-  if (number > 0) host.append(el("p", { class: "hint" }, `and ${count(number)} ${what}`));
 }
 
 function memberState(member) {
@@ -123,7 +122,7 @@ function updateMembers({ stats }) {
   if (!gateways) return;
   table(byID("members-table"), "Table of gateways",
     ["Gateway", "Number", "Version", "Since", "Workers", "Slots busy", "Wakes", "Lag", "State"],
-    gateways.map((member) => el("tr", {},
+    gateways.map((member) => el("tr", { "data-key": String(member.number) },
       el("th", { scope: "row", class: "start" }, member.name,
         member.own ? el("span", { class: "muted" }, " this one") : null),
       cell(String(member.number)), cell(member.version, { class: "start" }),
@@ -143,7 +142,7 @@ function updateHealth(event) {
   const found = pushes.completed + pushes.coalesced + sum(pushes.discarded) + pushes.pending + pushes.inFlight;
   const cpu = gatewayRates.update("cpu", event.at, [gateway.cpu])?.[0];
   const limits = Object.entries(stats.limits ?? {});
-  byID("health").replaceChildren(el("dl", { class: "facts" },
+  fill(byID("health"), el("dl", { class: "facts" },
     fact("State", badge(gateway.state, { ready: "good", draining: "warn" }[gateway.state] ?? "bad")),
     fact("Running for", duration(gateway.uptime * 1000)),
     fact("Connections", count(gateway.connections)),

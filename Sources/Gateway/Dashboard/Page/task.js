@@ -10,7 +10,8 @@ export const kinds = {
 const holds = {
   forceQuit: "force quit", backgroundRefresh: "background refresh is off", active: "device in use",
   network: "no network", power: "no external power", lowPower: "low power mode", thermal: "too hot",
-  battery: "battery is low", usage: "not used for long", worker: "no free worker",
+  battery: "battery is low", usage: "not used for long", paused: "topic is paused",
+  worker: "no free worker",
 };
 
 export const taskName = (task) => task.identifier ?? task.session;

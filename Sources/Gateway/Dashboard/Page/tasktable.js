@@ -1,10 +1,9 @@
 // Background tasks over all devices: what waits and what runs, as far as filters let it through, and what was counted.
 
 import { Refusal, request } from "./api.js";
-import { badge, byID, el, empty, fact } from "./dom.js";
+import { badge, byID, el, empty, fact, fill } from "./dom.js";
 import { count, moment, sum } from "./format.js";
-import { open } from "./inspector.js";
-import { cell, more, table } from "./tables.js";
+import { cell, deviceLink, more, table } from "./table.js";
 import { hasTasks, holdName, kinds, progressBar, taskName, taskState, taskTexts } from "./task.js";
 
 // More rows than these are counted, and not shown.
@@ -63,23 +62,20 @@ function show(tasks, isFiltered) {
     return showNothing(isFiltered ? "No task of this kind, state and topic waits or runs." : "No task waits or runs.");
   }
   const host = byID("tasks");
-  const focused = host.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   table(host, "Table of background tasks",
     ["Task", "Kind", "Device", "Topic", "State", "Since", "May launch", "Deadline", "Why"],
     tasks.slice(0, rowsMax).map(row), ["Kind", "Device", "Topic", "State", "Why"]);
   more(host, tasks.length - rowsMax, tasks.length < listedMax ? "tasks" : "tasks or more");
   mark = now;
-  if (focused) [...host.querySelectorAll("[data-key]")].find((node) => node.dataset.key === focused)?.focus();
 }
 
 function row(task) {
   const name = taskName(task);
   const texts = taskTexts(task).join(": ");
-  return el("tr", {}, el("th", { scope: "row", class: "start mono" }, name),
+  return el("tr", { "data-key": `${task.device} ${name} ${task.submittedAt}` },
+    el("th", { scope: "row", class: "start mono" }, name),
     cell(kinds[task.kind] ?? task.kind, { class: "start" }),
-    el("td", { class: "start" }, el("button", { class: "link", type: "button", title: task.device,
-      "aria-label": `Device ${task.device}`, "data-key": `${task.device} ${name} ${task.submittedAt}`,
-      onclick: () => open(task.device) }, `${task.device.slice(0, 10)}…`)),
+    el("td", { class: "start" }, deviceLink(task.device)),
     cell(task.topic, { class: "start" }),
     el("td", { class: "start" }, taskState(task), progressBar(task, `Progress of ${name}`)),
     cell(moment(task.launchedAt ?? task.submittedAt)),
@@ -122,14 +118,9 @@ export function updateTasks(event) {
     return showNothing("No background task yet. A device asks for one with ",
       el("code", {}, "wakegate task submit"), ", or its worker does.");
   }
-  const topics = event.topics.listed.map(({ topic }) => topic);
-  const options = byID("task-topics");
-  if ([...options.children].map(({ value }) => value).join("\n") !== topics.join("\n")) {
-    options.replaceChildren(...topics.map((topic) => el("option", { value: topic })));
-  }
   const hasRequests = tasks.submitted + sum(tasks.refused) > 0;
   const hasSessions = sessions.finished + sessions.refused > 0;
-  byID("task-counts").replaceChildren(...(hasRequests ? [requestFacts(tasks, event.tasks?.held ?? {})] : []),
+  fill(byID("task-counts"), ...(hasRequests ? [requestFacts(tasks, event.tasks?.held ?? {})] : []),
     ...(hasSessions ? [sessionFacts(sessions)] : []));
   if (isNear || !wasShown) ask();
 }

@@ -1,7 +1,8 @@
 // What happened to a device or a push, as a list.
 
-import { el } from "./dom.js";
+import { el, link } from "./dom.js";
 import { day, moment } from "./format.js";
+import { address } from "./route.js";
 
 const results = {
   newData: ["new data", "good"], noData: ["no data", "pushes"], failed: ["failed", "warn"], expired: ["expired", "bad"],
@@ -42,8 +43,7 @@ function describeTask(event, detail, kind, name) {
   return [`${kind} ${name}: ${text}`, ink];
 }
 
-// - onPush: what a click on an apns-id does; nil to show it as text.
-export function eventList(events, onPush) {
+export function eventList(events) {
   return el("ol", { class: "events", tabindex: "0", "aria-label": "What happened, the newest first" },
     events.map((event) => {
       const [text, ink] = describe(event);
@@ -51,8 +51,6 @@ export function eventList(events, onPush) {
       return el("li", { class: `ink-${ink}` },
         el("time", { datetime: new Date(event.at).toISOString(), title: day(event.at) }, moment(event.at)),
         el("span", { class: "pin", "aria-hidden": "true" }),
-        el("div", {}, text, id ? el("div", {}, onPush
-          ? el("button", { class: "link", type: "button", onclick: () => onPush(id) }, id)
-          : el("span", { class: "id" }, id)) : null));
+        el("div", {}, text, id ? el("div", {}, link(address("push", id), id, { class: "link" })) : null));
     }));
 }

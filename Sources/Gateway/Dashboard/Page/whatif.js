@@ -3,6 +3,7 @@
 import { Refusal, request } from "./api.js";
 import { el, empty, setText, svg } from "./dom.js";
 import { count, day, duration, minute, time } from "./format.js";
+import { scroller } from "./table.js";
 
 const fields = [
   ["launchInterval", "Launch interval", "s"], ["dailyLaunches", "Launches in a window", ""],
@@ -113,7 +114,7 @@ export class WhatIf {
       return before === after || before === null || after === null ? null : after - before;
     };
     const heads = ["", ...lanes.map(([name]) => name), ...(isChanged ? ["Difference"] : [])];
-    return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Outcomes compared" },
+    return scroller("Outcomes compared",
       el("table", { class: "compare" },
         el("thead", {}, el("tr", {}, heads.map((name) => (name
           ? el("th", { scope: "col" }, name) : el("td", {}))))),

@@ -1,5 +1,6 @@
 package import APNSProtocol
 package import Bytes
+import DeviceEngine
 package import EngineRoom
 package import Platform
 
@@ -11,8 +12,14 @@ package final class EngineOutbox {
     /// The pushes that were handed over and are not answered.
     package private(set) var pushesAtEngine = 0
 
-    package init(_ engine: Mailbox<CommandBatch>) {
+    private let events: EventDesk
+
+    /// - Parameters:
+    ///   - engine: where batches go.
+    ///   - events: where those are who follow what happens.
+    package init(_ engine: Mailbox<CommandBatch>, events: EventDesk = EventDesk()) {
         self.engine = engine
+        self.events = events
     }
 
     package func append(_ command: EngineCommand) {
@@ -33,8 +40,19 @@ package final class EngineOutbox {
     /// A push was refused before it reached the engine, which counts it.
     ///
     /// - `topic`: the one it named; empty when that is none.
-    package func reject(_ reason: APNSReason, topic: [UInt8] = []) {
+    /// - `device`: the one it named, as far as that can be told; asked when somebody follows what happens.
+    package func reject(_ reason: APNSReason, topic: [UInt8] = [], _ apnsID: APNsID, device: () -> DeviceToken?) {
         self.batch.append(.rejected(reason: reason.index, topic: topic))
+        guard self.events.isWatched else { return }
+        self.events.take(
+            WatchedEvent(
+                at: SystemClock.wall,
+                kind: .refused(reason: reason.index),
+                topic: String(decoding: topic, as: UTF8.self),
+                device: device(),
+                apnsID: apnsID
+            )
+        )
     }
 
     /// The turn has ended.

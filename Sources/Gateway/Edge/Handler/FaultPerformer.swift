@@ -191,7 +191,7 @@ final class FaultPerformer {
     }
 
     private func count(_ reason: APNSReason, _ push: FaultedPush) {
-        self.outbox.reject(reason, topic: push.topic)
+        self.outbox.reject(reason, topic: push.topic, push.command.apnsID) { push.command.token }
     }
 
     private func goAway(_ push: FaultedPush, _ goAway: FaultGoAway) {

@@ -22,9 +22,11 @@ package final class LoopHandler: RequestHandler {
     private let pushes: PushIntake
     private let workers: WorkerFeed
     private let live: LiveFeed
+    private let events: EventFeed
     private let router: OperationRouter
     private let pulse: Pulse
     private var callers: CallerCheck
+    private let callerNetworks: [CallerNetwork]
     private var effects = EffectBatch()
     private var goodbyes = Goodbyes()
     private var pushesAtEngineMax: Int
@@ -37,8 +39,12 @@ package final class LoopHandler: RequestHandler {
         self.shared = shared
         self.pulse = shared.loopPulses[loop.index]
         self.pushesAtEngineMax = shared.settings.requestsAtEngineMax
-        self.callers = CallerCheck(addresses: configuration.admin.addresses + configuration.plain.addresses)
-        let outbox = EngineOutbox(shared.engine)
+        self.callers = CallerCheck(
+            addresses: configuration.admin.addresses + configuration.plain.addresses,
+            takesNetworkNames: !configuration.callerNetworks.isEmpty
+        )
+        self.callerNetworks = configuration.callerNetworks
+        let outbox = EngineOutbox(shared.engine, events: shared.services.events)
         let answers = AnswerWriter(loop)
         let counts = CredentialCounts(
             connections: shared.credentials,
@@ -59,8 +65,9 @@ package final class LoopHandler: RequestHandler {
             queuedBytesMax: transport.streamingBytesSoftMax
         )
         let live = LiveFeed(loop, shared, answers, admission)
+        let events = EventFeed(loop, shared, answers, admission)
         self.pushes = PushIntake(loop, shared, outbox, answers, admission, counts, limits, faults)
-        self.router = OperationRouter(loop, shared, outbox, answers, admission, counts, limits, workers, live)
+        self.router = OperationRouter(loop, shared, outbox, answers, admission, counts, limits, workers, live, events)
         self.outbox = outbox
         self.answers = answers
         self.counts = counts
@@ -69,6 +76,7 @@ package final class LoopHandler: RequestHandler {
         self.faults = faults
         self.workers = workers
         self.live = live
+        self.events = events
         shared.mailboxes.loops[loop.index].attach { [loop] in loop.wake() }
     }
 
@@ -83,7 +91,9 @@ package final class LoopHandler: RequestHandler {
 
     package func requestReceived(_ request: Request) {
         let role = self.shared.roles[request.listener]
-        if role.isCleartext, !self.callers.admits(request, on: role) {
+        if let stranger = self.stranger(request) {
+            self.refuse(request, from: stranger)
+        } else if role.isCleartext, !self.callers.admits(request, on: role) {
             self.refuseCaller(request)
         } else if request.shortage != .none {
             self.refuseForShortage(request, role)
@@ -95,6 +105,23 @@ package final class LoopHandler: RequestHandler {
         if self.goodbyes.isDraining, !self.workers.carriesStreams(request.stream.connection) {
             self.sayGoodbye(request.stream.connection)
         }
+    }
+
+    /// Who sent a request and may not, where there are networks that may; nil for everybody else.
+    private func stranger(_ request: Request) -> ClientNetwork? {
+        guard !self.callerNetworks.isEmpty, let client = self.loop.network(of: request.stream.connection),
+            !client.isThisMachine, !self.callerNetworks.contains(where: { $0.contains(client) })
+        else { return nil }
+        return client
+    }
+
+    private func refuse(_ request: Request, from stranger: ClientNetwork) {
+        let known = self.callerNetworks.map(\.text).joined(separator: ", ")
+        let message =
+            "\(stranger.text) may not reach this gateway: it is for this machine and \(known). Start it with "
+            + "--network \(stranger.text) as well."
+        if Self.isPush(request.path) { self.pushes.noteForbidden(request) }
+        self.answers.answer(request.stream, APIError(403, "Forbidden", message))
     }
 
     /// Answers a caller that may not use this listener.
@@ -123,6 +150,7 @@ package final class LoopHandler: RequestHandler {
     package func streamClosed(_ stream: StreamID) {
         self.faults?.streamClosed(stream)
         self.live.streamClosed(stream)
+        self.events.streamClosed(stream)
         if self.workers.streamClosed(stream) { self.sayGoodbye(stream.connection) }
     }
 
@@ -141,7 +169,10 @@ package final class LoopHandler: RequestHandler {
 
     package func handshakeFailed(_ cause: String) { self.shared.log.write(.handshakeFailed, ["cause": cause]) }
 
-    package func streamDrained(_ stream: StreamID) { self.workers.drained(stream) }
+    package func streamDrained(_ stream: StreamID) {
+        self.workers.drained(stream)
+        self.events.drained(stream)
+    }
 
     // MARK: Turns
 
@@ -161,6 +192,7 @@ package final class LoopHandler: RequestHandler {
         if let settings = self.shared.mailboxes.loops[self.loop.index].take(into: &self.effects) { self.set(settings) }
         self.effects.handOver { self.take($0) }
         self.effects.removeAll()
+        self.events.woken()
     }
 
     /// Another configuration is in force.
@@ -170,6 +202,7 @@ package final class LoopHandler: RequestHandler {
         self.pushes.setRules(settings.rules)
         self.limits.setUsual(settings.transport.streamsPerConnectionMax)
         self.workers.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
+        self.events.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
     }
 
     /// Does what the engine has for this loop.
@@ -179,6 +212,7 @@ package final class LoopHandler: RequestHandler {
         case .answer(let address, let outcome):
             self.workers.refused(StreamID(address))
             self.answers.answer(StreamID(address), outcome)
+        case .asked(let request): self.outbox.append(.request(request))
         case .subscribed(let address):
             if self.workers.subscribed(address) { self.sayGoodbye(StreamID(address).connection) }
         case .wake(let address, let wake): self.workers.deliver(wake, to: address)
@@ -196,6 +230,7 @@ package final class LoopHandler: RequestHandler {
     package func secondPassed(_ monotonicMilliseconds: Int64) {
         self.workers.keepAlive(now: monotonicMilliseconds)
         self.live.secondPassed()
+        self.events.secondPassed(monotonicMilliseconds)
         self.faults?.restoreCleared()
         for connection in self.counts.takeExcess() {
             self.loop.goAway(connection, debugData: ByteView("{\"reason\":\"TooManyRequests\"}"))
@@ -247,6 +282,7 @@ package final class LoopHandler: RequestHandler {
     private func sayGoodbye(_ connection: ConnectionID) {
         self.goodbyes.said(to: connection)
         self.live.end(connection)
+        self.events.end(connection)
         self.workers.end(connection)
         self.loop.goAway(connection, debugData: Self.shutdown, inFlight: .answeredFirst)
     }

@@ -19,6 +19,7 @@ final class OperationRouter {
     private let limits: StreamLimits
     private let workers: WorkerFeed
     private let live: LiveFeed
+    private let events: EventFeed
     private var traces = PushTraceReader()
     /// What the request came to whose body was admitted last.
     private var lastMatch: (stream: StreamID, match: OperationMatch)?
@@ -32,7 +33,8 @@ final class OperationRouter {
         _ counts: CredentialCounts,
         _ limits: StreamLimits,
         _ workers: WorkerFeed,
-        _ live: LiveFeed
+        _ live: LiveFeed,
+        _ events: EventFeed
     ) {
         self.loop = loop
         self.shared = shared
@@ -43,6 +45,7 @@ final class OperationRouter {
         self.limits = limits
         self.workers = workers
         self.live = live
+        self.events = events
     }
 
     /// The most bytes that the body of a request may have.
@@ -58,7 +61,7 @@ final class OperationRouter {
         let (path, query) = Self.target(of: request)
         do throws(APIError) {
             switch self.takeMatch(request, path, role) {
-            case .notFound: throw .badPath
+            case .notFound: throw Self.badPath(request.method, path, role)
             case .methodNotAllowed(let allow):
                 let error = APIError(405, "MethodNotAllowed", "This route takes \(allow).")
                 self.answers.answer(request.stream, error, allow: allow)
@@ -90,6 +93,15 @@ final class OperationRouter {
         }
     }
 
+    /// Says where the route is that a listener has not, if it is anywhere.
+    private static func badPath(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> APIError {
+        let isAdmin = role == .admin
+        switch OperationTable.gateway.match(method: method, path: path, on: isAdmin ? .edge : .admin) {
+        case .notFound: return .badPath
+        case .found, .methodNotAllowed: return isAdmin ? .routeOfEdge : .routeOfAdmin
+        }
+    }
+
     /// Counts a request of an operation that a credential may ask for so often a minute.
     private func count(_ request: Request, _ operation: Operation, _ caller: Caller) throws(APIError) {
         guard let rate = operation.rate else { return }
@@ -111,6 +123,7 @@ final class OperationRouter {
         case .small: RequestBody.bytesMax
         case .faultRules: self.shared.services.faults == nil ? RequestBody.bytesMax : FaultRuleReader.bytesMax
         case .payload: PushPayload.bytesMax(type: nil)
+        case .testPush: RequestBody.testPushBytesMax
         }
     }
 
@@ -136,6 +149,7 @@ final class OperationRouter {
             self.workers.ask(stream, admission.proof)
             self.ask(.subscribe(topic: topic, subscription), call)
         case .watching: try self.live.open(stream, admission.proof)
+        case .following(let filter): try self.events.open(stream, filter, admission.proof)
         case .handedOn: ()
         }
     }

@@ -3,6 +3,7 @@ import Access
 import Bytes
 import DeviceEngine
 import EngineRoom
+import EventLog
 import HTTPTransport
 import Platform
 import Settings
@@ -43,7 +44,9 @@ final class PushIntake {
         self.limits = limits
         self.faults = faults
         self.providers = shared.providerKeys.map { [environment = shared.configuration.environment] keys in
-            ProviderGate(keys, environment: environment, credentials: shared.credentials)
+            ProviderGate(keys, environment: environment, credentials: shared.credentials) { [log = shared.log] fault in
+                log.write(.providerTokenRefused, fault.fields)
+            }
         }
         self.rules = shared.settings.rules
         var random = RandomBits()
@@ -123,11 +126,12 @@ final class PushIntake {
                 )
             }
         } catch {
+            let apnsID = headers.id ?? self.newAPNsID()
             if !headers.isDryRun {
                 let topic = headers.unverifiedTopic.flatMap { PushHead.isTopic($0) ? $0.array : nil } ?? []
-                self.outbox.reject(error, topic: topic)
+                self.outbox.reject(error, topic: topic, apnsID) { Self.device(request.path) }
             }
-            self.answers.refuse(request.stream, error, headers.id ?? self.newAPNsID())
+            self.answers.refuse(request.stream, error, apnsID)
             // No other check comes to that.
             if error == .tooManyRequests { self.counts.exceeded(request.stream.connection) }
         }
@@ -135,8 +139,21 @@ final class PushIntake {
 
     /// Refuses a request of which nothing more is looked at.
     func refuse(_ request: Request, _ reason: APNSReason, retryAfterSeconds: UInt32 = 0) {
-        self.outbox.reject(reason)
-        self.answers.refuse(request.stream, reason, self.newAPNsID(), retryAfterSeconds: retryAfterSeconds)
+        let apnsID = self.newAPNsID()
+        self.outbox.reject(reason, apnsID) { Self.device(request.path) }
+        self.answers.refuse(request.stream, reason, apnsID, retryAfterSeconds: retryAfterSeconds)
+    }
+
+    /// Another part refuses a push whose sender may not reach the gateway.
+    func noteForbidden(_ request: Request) {
+        self.outbox.reject(.forbidden, self.newAPNsID()) { Self.device(request.path) }
+    }
+
+    /// The device that the path of a refused push names; nil when it names none.
+    private static func device(_ path: ByteView) -> DeviceToken? {
+        let folder: StaticString = "/3/device/"
+        guard path.starts(with: folder) else { return nil }
+        return DeviceToken(hex: path.dropFirst(folder.utf8CodeUnitCount))
     }
 
     private func command(

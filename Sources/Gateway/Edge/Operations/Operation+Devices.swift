@@ -8,7 +8,7 @@ import Text
 
 extension Operation {
     /// What workers and operators do with devices.
-    package static let devices = [registerDevice, removeDevice, reportConditions]
+    package static let devices = [registerDevice, removeDevice, reportConditions, listDevices]
 
     package static let registerDevice = Operation(
         "registerDevice",
@@ -51,6 +51,19 @@ extension Operation {
         let device = try call.device()
         let report = try ConditionsReport(try RequestBody.object(call.body, reason: "BadCondition"))
         return .asked(.conditions(device, report))
+    }
+
+    package static let listDevices = Operation(
+        "listDevices",
+        .get,
+        "/v1/devices",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        answers: [200, 400],
+        afterFailedStore: .answeredFromDurableState
+    ) { call throws(APIError) in
+        .asked(.devices(try DeviceQuestion(query: call.query)))
     }
 
     /// The token a registration names; nil when its body is empty or names none.

@@ -6,7 +6,7 @@ import EngineRoom
 
 extension Operation {
     /// What operators ask about devices and pushes.
-    package static let inspections = [explainDevice, devicePushes, deviceEvents, pushWay, whatIf]
+    package static let inspections = [explainDevice, devicePushes, deviceEvents, listPushes, pushWay, whatIf]
 
     package static let explainDevice = Operation(
         "explainDevice",
@@ -46,6 +46,20 @@ extension Operation {
     ) { call throws(APIError) in
         let selection = try EventQuery(call.query).selection
         return .asked(.deviceEvents(try call.device(), selection))
+    }
+
+    /// Of all topics: the history knows pushes without theirs.
+    package static let listPushes = Operation(
+        "listPushes",
+        .get,
+        "/v1/pushes",
+        on: .admin,
+        by: .operator,
+        reaching: .everyTopic,
+        answers: [200, 400],
+        afterFailedStore: .answered
+    ) { call throws(APIError) in
+        .asked(.pushes(try PushQuestion(query: call.query)))
     }
 
     /// Of all topics: the history knows pushes without theirs.

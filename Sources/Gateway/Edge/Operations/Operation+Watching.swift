@@ -5,7 +5,7 @@ import EngineRoom
 
 extension Operation {
     /// What the dashboard shows as it happens, and as it was.
-    package static let watching = [live, samples]
+    package static let watching = [live, events, samples]
 
     package static let live = Operation(
         "live",
@@ -19,6 +19,21 @@ extension Operation {
         afterFailedStore: .answered
     ) { _ in
         .watching
+    }
+
+    /// What happens from now on, as far as the query asks for it.
+    package static let events = Operation(
+        "events",
+        .get,
+        "/v1/events",
+        on: .admin,
+        by: .operator,
+        reaching: .everyTopic,
+        answers: [200, 400],
+        isStream: true,
+        afterFailedStore: .answered
+    ) { call throws(APIError) in
+        .following(try EventFilter(query: call.query))
     }
 
     /// The samples of the past that lie as far apart as the query says.

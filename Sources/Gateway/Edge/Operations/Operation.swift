@@ -31,6 +31,8 @@ package struct Operation: Sendable {
         case faultRules
         /// As many as the payload of its type of push.
         case payload
+        /// As many as a push with all that is said of it, however it is written.
+        case testPush
     }
 
     /// The operation's `operationId`.
@@ -100,7 +102,7 @@ extension Operation {
     /// Every operation, family by family; each family has a file.
     package static let all =
         Self.pushes + Self.workers + Self.devices + Self.tasks + Self.taskSimulations + Self.inspections
-        + Self.simulations + Self.statistics
+        + Self.simulations + Self.waiting + Self.testPushes + Self.statistics
         + Self.watching + Self.upkeep + Self.health + Self.documents + Self.faults
 }
 

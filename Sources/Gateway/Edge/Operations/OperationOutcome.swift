@@ -11,6 +11,8 @@ package enum OperationOutcome {
     case subscribed(topic: [UInt8], SubscriptionRequest)
     /// A stream of what the gateway does begins.
     case watching
+    /// A stream of what happens begins.
+    case following(EventFilter)
     /// Another part of the gateway was asked, and answers.
     case handedOn
 }

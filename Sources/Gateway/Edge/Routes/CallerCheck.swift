@@ -8,10 +8,15 @@ import Settings
 struct CallerCheck {
     /// The hosts of the addresses that the cleartext listeners were configured with.
     private let configuredHosts: Set<String>
+    /// Whether machines of networks that were named come in, by whatever name of such a network.
+    private let takesNetworkNames: Bool
     private var admitted: [UInt8] = []
 
-    /// - Parameter addresses: those of the cleartext listeners. A socket file has no name that a request could give.
-    init(addresses: [String]) {
+    /// - Parameters:
+    ///   - addresses: those of the cleartext listeners. A socket file has no name that a request could give.
+    ///   - takesNetworkNames: whether machines of networks that were named come in.
+    init(addresses: [String], takesNetworkNames: Bool = false) {
+        self.takesNetworkNames = takesNetworkNames
         self.configuredHosts = Set(
             addresses.compactMap { address in
                 guard case .tcp(let host, _)? = try? ListenAddress.parse(address).kind else { return nil }
@@ -54,11 +59,20 @@ struct CallerCheck {
 
     private mutating func admits(host authority: ByteView) -> Bool {
         if !self.admitted.isEmpty, self.admitted.withByteView({ $0 == authority }) { return true }
-        guard let host = Authority(authority), host.isLoopback || self.configuredHosts.contains(host.name) else {
-            return false
-        }
+        guard let host = Authority(authority),
+            host.isLoopback || self.configuredHosts.contains(host.name)
+                || self.takesNetworkNames && Self.isOfNetwork(host)
+        else { return false }
         self.admitted = authority.array
         return true
+    }
+
+    /// Whether a host goes by a name that nobody can have on the Internet: an address, one label, or one below a domain
+    /// that is for networks of one's own. Other people's pages have names of other kinds.
+    private static func isOfNetwork(_ host: Authority) -> Bool {
+        let labels = host.name.split(separator: ".")
+        guard !host.isIPv6, labels.count > 1, let last = labels.last else { return true }
+        return last.utf8.allSatisfy { $0 &- 0x30 <= 9 } || ["internal", "local", "localhost", "test"].contains(last)
     }
 
     /// Whether both name one host, at whatever port.

@@ -1,3 +1,4 @@
+import APNSProtocol
 import Answers
 import Bytes
 import Text
@@ -36,6 +37,19 @@ struct QueryParameter {
             throw APIError(400, "BadQuery", "\(self.name) is a whole number from \(bounds), not \"\(self.value)\".")
         }
         return number
+    }
+
+    /// The value as a topic.
+    func topic() throws(APIError) -> String {
+        guard self.value.withByteView({ PushHead.isTopic($0) }) else { throw .badTopic }
+        return self.value
+    }
+
+    /// The value as one of some words.
+    func word<Word>(of words: [Word], _ name: (Word) -> String) throws(APIError) -> Word {
+        if let word = words.first(where: { name($0) == self.value }) { return word }
+        let all = words.map(name).joined(separator: ", ")
+        throw APIError(400, "BadQuery", "\(self.name) is one of \(all), not \"\(self.value)\".")
     }
 
     /// What is answered when the parameter is none of those that there are.

@@ -8,6 +8,9 @@ enum RequestBody {
     /// The most bytes such a body may have.
     static let bytesMax = 4096
 
+    /// The most bytes of a test push: a payload may be written with spaces and escapes.
+    static let testPushBytesMax = 32_768
+
     /// A body that must be a JSON object.
     ///
     /// - Parameter reason: the code to answer with when it is none.

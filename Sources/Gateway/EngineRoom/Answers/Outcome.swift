@@ -20,6 +20,12 @@ package enum Outcome: Sendable {
     /// All conditions of the device, as they are now.
     indirect case conditions(Conditions)
     indirect case statistics(Statistics)
+    /// Whether a topic is paused now.
+    indirect case paused(topic: String, Bool)
+    /// What a provider would be answered to a push.
+    indirect case pushed(PushedAnswer)
+    /// So many pushes that waited were dropped.
+    case dropped(Int)
     /// A request for a background task was taken.
     indirect case submitted(SubmittedTask)
     /// A copy of the state is there.
@@ -57,7 +63,7 @@ package enum Outcome: Sendable {
         switch self {
         case .done: 204
         case .accepted: 202
-        case .ready, .extended, .conditions, .statistics, .document: 200
+        case .ready, .extended, .conditions, .statistics, .paused, .pushed, .dropped, .document: 200
         case .registered, .submitted, .backedUp: 201
         case .refused(let error): error.status
         }
@@ -97,6 +103,19 @@ package enum Outcome: Sendable {
             writer.endObject()
         case .conditions(let conditions): conditions.write(to: &writer)
         case .statistics(let statistics): statistics.write(to: &writer)
+        case .paused(let topic, let isPaused):
+            writer.beginObject()
+            writer.key("topic")
+            writer.string(topic)
+            writer.key("paused")
+            writer.bool(isPaused)
+            writer.endObject()
+        case .pushed(let answer): answer.write(to: &writer)
+        case .dropped(let count):
+            writer.beginObject()
+            writer.key("dropped")
+            writer.integer(count)
+            writer.endObject()
         case .submitted(let task): task.write(to: &writer)
         case .backedUp(let name, let path):
             writer.beginObject()

@@ -26,6 +26,9 @@ struct PushWay {
     private(set) var state = State.pending
     /// When it was accepted; nil when the history does not reach back that far.
     private(set) var receivedAt: Instant?
+    /// When it ended; nil while it has not.
+    private(set) var endedAt: Instant?
+    private(set) var priority: Priority?
     private(set) var steps: [PushStep] = []
 
     init(_ apnsID: APNsID) {
@@ -52,6 +55,8 @@ struct PushWay {
         case .push(let disposition):
             self.state = disposition == .noWake ? .noWake : .pending
             self.receivedAt = event.at
+            self.endedAt = disposition == .noWake ? event.at : nil
+            self.priority = event.terms?.priority
             self.steps.append(PushStep(at: event.at, event: "received", detail: "\(disposition.name)"))
             if let older = event.related {
                 self.steps.append(PushStep(at: event.at, event: "absorbed", other: older))
@@ -63,7 +68,9 @@ struct PushWay {
         case .result(let outcome):
             self.steps.append(PushStep(at: event.at, event: "result", detail: outcome.rawValue))
             switch outcome {
-            case .newData, .noData: self.state = .completed
+            case .newData, .noData:
+                self.state = .completed
+                self.endedAt = event.at
             case .failed, .expired, .lost: self.state = .pending
             }
             if let heir = event.related { self.end(.coalesced(into: heir), event) }
@@ -77,9 +84,13 @@ struct PushWay {
 
     private mutating func end(_ state: State, _ event: HistoryEvent) {
         self.state = state
+        self.endedAt = event.at
         let (other, reason) = self.ending
         self.steps.append(PushStep(at: event.at, event: state.name, detail: reason, other: other))
     }
+
+    /// How the push ended or where it is, in one word: why, when it was discarded.
+    var outcome: String { self.ending.reason ?? "\(self.state.name)" }
 
     /// The push it was coalesced into, or why it was discarded.
     private var ending: (into: APNsID?, reason: String?) {

@@ -44,6 +44,10 @@ struct Reasoning {
     }
 
     private var nothingPending: String {
+        guard !self.device.isTopicPaused else {
+            return "Nothing is pending, and a push that comes now would wait: the topic \(self.device.topic) is paused "
+                + "until it is resumed (wakegate topic resume \(self.device.topic))."
+        }
         let eligibleAt = self.device.state.eligibleAt(.considerate, self.device.parameters)
         guard eligibleAt > self.now else { return "Nothing is pending, and the next push may launch at once." }
         return "Nothing is pending, and a push of priority 5 that comes now would wait until \(self.time(eligibleAt))."
@@ -52,6 +56,9 @@ struct Reasoning {
     private func held(_ code: HoldCode, _ pending: PendingPush) -> String {
         let conditions = self.device.state.conditions
         switch code {
+        case .paused:
+            return "The topic \(self.device.topic) is paused, and nothing of it launches by itself: the push waits "
+                + "until it is resumed (wakegate topic resume \(self.device.topic))."
         case .forceQuit:
             return "The push is held because the app was force-quit, and launches once appState is reported as "
                 + "background or active."
@@ -81,6 +88,6 @@ struct Reasoning {
     }
 
     private func time(_ instant: Instant) -> String {
-        WallTime.text(self.offset.wall(instant))
+        WallTime.textRoundedUp(self.offset.wall(instant))
     }
 }

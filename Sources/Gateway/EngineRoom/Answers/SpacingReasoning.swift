@@ -23,7 +23,7 @@ struct SpacingReasoning {
         if state.conditions.lowPowerMode, self.priority < .immediate { causes.append("doubled in low power mode") }
         let cause = causes.isEmpty ? "" : " (" + causes.joined(separator: "; ") + ")"
         let seconds = JSONNumber.seconds(state.interval(self.priority, parameters))
-        let last = WallTime.text(self.offset.wall(state.spacing.lastLaunch))
+        let last = WallTime.textRoundedUp(self.offset.wall(state.spacing.lastLaunch))
         return ": the last launch was at \(last), and launches of priority \(self.priority.rawValue) are "
             + "\(seconds) s apart\(cause)"
     }

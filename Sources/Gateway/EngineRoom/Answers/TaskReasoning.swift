@@ -40,6 +40,9 @@ struct TaskReasoning {
     private func cause(of code: TaskHoldCode) -> String {
         let conditions = self.device.state.conditions
         switch code {
+        case .paused:
+            return "the topic \(self.device.topic) is paused, and launches once it is resumed (wakegate topic resume "
+                + "\(self.device.topic))"
         case .forceQuit:
             let states = self.task.task.kind == .urlSession ? "background or active" : "background"
             return "the app was force-quit, and launches once appState is reported as \(states)"
@@ -145,5 +148,5 @@ struct TaskReasoning {
             + "free slot: it launches once one has; start another worker, or give one more slots."
     }
 
-    private func time(_ instant: Instant) -> String { WallTime.text(self.offset.wall(instant)) }
+    private func time(_ instant: Instant) -> String { WallTime.textRoundedUp(self.offset.wall(instant)) }
 }

@@ -21,6 +21,10 @@ final class ClusterTransaction {
         case heldWakes([WakeID])
         /// Pushes that were refused are counted.
         case refusals
+        /// Devices are found that policies which have begun are to judge.
+        case sweepRead
+        /// Devices are judged by policies that have begun.
+        case sweep
     }
 
     /// How often the same is tried that others are faster with.
@@ -57,6 +61,8 @@ final class ClusterTransaction {
         /// How many rows were read, and whether there may be more.
         var rowCount = 0
         var hasMore = false
+        /// The devices of the rows, of a transaction that looks for devices.
+        var found: [DeviceToken] = []
         /// All refused pushes of this gateway as they were counted then, of a transaction that stores them.
         var rejections = Rejections()
         /// When it was performed, in policy time.
@@ -85,8 +91,8 @@ final class ClusterTransaction {
     var isRepeated: Bool {
         guard self.conflicts + 1 < Self.triesMax else { return false }
         switch self.purpose {
-        case .commands, .burial, .conditions, .refusals: return true
-        case .due, .claim, .heldWakes: return false
+        case .commands, .burial, .conditions, .refusals, .sweep: return true
+        case .due, .claim, .heldWakes, .sweepRead: return false
         }
     }
 

@@ -66,15 +66,16 @@ extension SharedGatewayEngine {
         switch request.needs {
         case .nothing: self.requests.perform(request, self.workspace)
         case .topic(let name): self.subscribe(request, name)
+        case .pause(let topic, let isPaused): self.pause(request, topic, isPaused)
         case .row(let row):
             guard self.queue.count < 2 * CommandQueue.pushesMax else { return self.refuse(request) }
             self.queue.append(.request(request), self.row(row))
         case .counts(let topics): self.ask(request, topics)
-        case .tasks(let question):
+        case .list(let subject):
             self.listings.append(
-                TaskListing(
+                DeviceListing(
                     request,
-                    question,
+                    subject,
                     behind: self.queue.last,
                     until: self.clock.boot + ClusterQuestions.patience
                 )
@@ -83,7 +84,7 @@ extension SharedGatewayEngine {
     }
 
     /// More waits than may.
-    private func refuse(_ request: EngineRequest) {
+    func refuse(_ request: EngineRequest) {
         let error = StoreError(message: "More requests wait for the database than the gateway keeps.")
         self.stage.answer(request.reply, .refused(.storeUnavailable(error)))
     }
@@ -171,6 +172,7 @@ extension SharedGatewayEngine {
         let before = self.records.policies
         self.records.begin(self.configuration, at: self.clock.now)
         guard self.records.policies != before else { return }
+        self.sweep.start()
         self.keep(SharedValues.policies, SharedValues.written(self.records.policies))
     }
 

@@ -15,7 +15,8 @@ extension SharedGatewayEngine {
         }
         guard !self.areRefusalsOpen else { return }
         let number = self.nextNumber()
-        var topics: [TopicIndex]? = []
+        // What a pause keeps back is shown as held by it, of all topics together as well.
+        var topics: [TopicIndex]? = Array(self.engine.pausedTopics)
         for question in self.questions.begin(number, self.queue, boot: self.clock.boot) {
             switch question.topics {
             case .none: break
@@ -59,7 +60,7 @@ extension SharedGatewayEngine {
         }
     }
 
-    // MARK: Lists of tasks
+    // MARK: Lists of devices
 
     /// Reads the next piece of the list that is first.
     ///
@@ -68,18 +69,15 @@ extension SharedGatewayEngine {
         guard let listing = self.listings.first, listing.number == nil,
             self.queue.hasEnded(upTo: listing.behind) || self.clock.boot >= listing.until
         else { return false }
-        var topic: TopicIndex?
-        if let name = listing.question.topic {
-            topic = name.withByteView { self.engine.findTopic($0) }
-            guard topic != nil else {
-                self.listings.removeFirst()
-                self.answer(listing.request)
-                return true
-            }
+        let topics = self.workspace.topics(listing.subject.topic, for: listing.request.caller)
+        guard topics?.isEmpty != true else {
+            self.listings.removeFirst()
+            self.answer(listing.request)
+            return true
         }
         let number = self.nextNumber()
         self.listings[0].number = number
-        self.store.submit(.load(number, listing.plan(topic)))
+        self.store.submit(.load(number, listing.plan(topics)))
         return true
     }
 
@@ -92,11 +90,11 @@ extension SharedGatewayEngine {
         do throws(StoreError) {
             let request = listing.request
             let devices = try self.inMemory(loaded.devices, loaded) {
-                self.workspace.devices(of: listing.question, for: request.caller)
+                self.workspace.devices(of: listing.subject, for: request.caller)
             }
             guard self.listings[0].take(loaded, devices) else { return true }
-            let rows = self.listings.removeFirst().rows
-            try self.inMemory(rows, loaded) { self.answer(request) }
+            let whole = self.listings.removeFirst()
+            try self.inMemory(whole.rows, loaded) { self.answer(whole.request) }
         } catch {
             if self.listings.first?.number == number { self.listings.removeFirst() }
             self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
@@ -120,9 +118,12 @@ extension SharedGatewayEngine {
         _ loaded: LoadedDevices,
         _ body: () -> Result
     ) throws(StoreError) -> Result {
+        self.engine.takeWatched(into: &self.stage.group.watched)
+        self.engine.watch(nil, at: self.clock.now)
         defer {
             self.engine.evict()
             self.dispatcher.forgetDevices()
+            self.watch()
         }
         for row in rows { _ = try self.engine.take(row) }
         self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)

@@ -95,7 +95,8 @@ extension SharedGatewayEngine {
             if let policies = SharedValues.policies(content) { self.records.policies = policies }
         case SharedValues.countingSince:
             if let moment = SharedValues.moment(content) { self.records.countingSince = moment }
-        default: break
+        default:
+            if let topic = SharedValues.pausedTopic(name) { self.pauseKept(topic, SharedValues.isPaused(content)) }
         }
     }
 
@@ -117,6 +118,7 @@ extension SharedGatewayEngine {
         for transaction in waiting { self.refuse(transaction, error) }
         for request in self.subscriptions { self.stage.answer(request.reply, .refused(failure.refusal(error))) }
         self.subscriptions = []
+        self.refusePauses(failure)
         self.countFailed(self.questions.takeAll(), failure)
         for listing in self.listings { self.stage.answer(listing.request.reply, .refused(failure.refusal(error))) }
         self.orphans.formUnion(self.listings.compactMap(\.number))
@@ -248,6 +250,7 @@ extension SharedGatewayEngine {
             } else {
                 self.claims.ended(shape, again: step.hasMore && !step.launched.isEmpty)
             }
+        case .sweepRead, .sweep: self.swept(transaction, isDone: moment != nil)
         case .burial(let number):
             let isOver = moment != nil && step.rowCount == 0
             if isOver { self.store.submit(.bury(number)) }
@@ -255,6 +258,15 @@ extension SharedGatewayEngine {
         }
         self.queue.ended(transaction.commands)
         self.giveBack(transaction.group)
+    }
+
+    private func swept(_ transaction: ClusterTransaction, isDone: Bool) {
+        guard isDone else { return self.sweep.failed() }
+        if case .sweepRead = transaction.purpose {
+            self.sweep.read(transaction.step.found, hasMore: transaction.step.hasMore)
+        } else {
+            self.sweep.judged()
+        }
     }
 
     // MARK: Other gateways
@@ -326,6 +338,7 @@ extension SharedGatewayEngine {
 
     private func topics(_ names: [String]) {
         do throws(StoreError) { try self.engine.appendTopics(names) } catch { return self.unattached(error) }
+        self.applyPauses()
         self.waitingForRoom += self.waitingForTopics
         self.waitingForTopics = []
         let requests = self.subscriptions

@@ -60,7 +60,7 @@ extension SharedGatewayEngine {
             self.begin(.heldWakes(self.overdueWakes), plan)
             self.overdueWakes = []
         } else {
-            return self.beginConditions() || self.beginListing() || self.beginClaim()
+            return self.beginConditions() || self.beginListing() || self.beginClaim() || self.beginSweep()
         }
         return true
     }
@@ -73,6 +73,22 @@ extension SharedGatewayEngine {
         var plan = LoadPlan()
         plan.selection = .ready(ready)
         self.begin(.claim(shape), plan)
+        return true
+    }
+
+    private func beginSweep() -> Bool {
+        guard let step = self.sweep.next else { return false }
+        self.sweep.begun()
+        var plan = LoadPlan()
+        switch step {
+        case .read(let token):
+            plan.isReadOnly = true
+            plan.selection = .inOrder(topics: nil, after: token, countMax: PolicySweep.rowsMax)
+            self.begin(.sweepRead, plan)
+        case .judge(let tokens):
+            plan.tokens = tokens
+            self.begin(.sweep, plan)
+        }
         return true
     }
 

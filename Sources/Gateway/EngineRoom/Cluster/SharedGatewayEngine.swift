@@ -59,10 +59,11 @@ package final class SharedGatewayEngine: GatewayEngine {
     var queue = CommandQueue()
     var claims = Claims()
     var due = DueDriver()
+    var sweep = PolicySweep()
     var members: Membership
     var held = HeldWakes()
     var questions = ClusterQuestions()
-    var listings: [TaskListing] = []
+    var listings: [DeviceListing] = []
     /// Transactions that have begun and not ended.
     var open: [TransactionNumber: ClusterTransaction] = [:]
     /// Transactions that wait for topics, those whose topics are there and that wait for room, and streams that wait
@@ -72,6 +73,9 @@ package final class SharedGatewayEngine: GatewayEngine {
     /// Pieces of lists that nobody waits for any more, and that the store has not answered yet.
     var orphans: Set<TransactionNumber> = []
     var subscriptions: [EngineRequest] = []
+    /// Who waits for topics to be paused or resumed, and what is kept of that by the topics' names.
+    var pauses: [EngineRequest] = []
+    var pausesKept: [String: Bool] = [:]
     /// Wakes that are to be lost, which failed; they are tried again each second.
     var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
     /// Devices whose conditions others have changed, which streams here are to hear of.
@@ -142,7 +146,7 @@ package final class SharedGatewayEngine: GatewayEngine {
         self.remote = remote
         self.workers = workers
         self.pushes = PushDesk(records, limits)
-        self.requests = RequestDesk(stage, records, limits, commitTimes: { times.value })
+        self.requests = RequestDesk(stage, records, limits, self.pushes, commitTimes: { times.value })
         self.desk = TransactionDesk(engine, dispatcher, stage, self.pushes, self.requests, records)
         self.sampler = LiveSampler(live, records, limits)
         self.live = live
@@ -192,7 +196,7 @@ package final class SharedGatewayEngine: GatewayEngine {
     /// Nothing waits, and nothing is under way, but for what each second brings.
     package var isIdle: Bool {
         self.queue.count == 0 && self.open.isEmpty && self.waitingForTopics.isEmpty && self.waitingForRoom.isEmpty
-            && self.subscriptions.isEmpty && self.questions.isEmpty && self.listings.isEmpty
+            && self.subscriptions.isEmpty && self.pauses.isEmpty && self.questions.isEmpty && self.listings.isEmpty
             && self.conditionsChanged.isEmpty
             && self.rejected.isEmpty && !self.areRefusalsDue
     }
@@ -213,6 +217,7 @@ extension SharedGatewayEngine {
     package func step(_ batch: CommandBatch) -> Int64 {
         self.clock.step()
         self.stage.offset = self.clock.offset
+        self.watch()
         self.takeReplies()
         self.enqueue(batch)
         self.tick()
@@ -267,6 +272,7 @@ extension SharedGatewayEngine {
             )
         )
         self.due.isForced = true
+        self.sweep.secondPassed()
         self.areRefusalsDue = self.areRefusalsDue || self.records.rejections.hasChanges
         self.overdueWakes = self.held.overdue(at: self.clock.now, countMax: Claims.countMax)
         let losses = self.losses
@@ -353,8 +359,14 @@ extension SharedGatewayEngine {
         self.store.submit(.load(transaction.number, transaction.plan))
     }
 
+    /// Notes what happens from now on, if somebody follows it.
+    func watch() { self.engine.watch(self.outlet.events.isWatched ? self.clock.offset : nil, at: self.clock.now) }
+
     /// Lets out what waits for no transaction.
-    func letOut() { self.outlet.release(self.stage.group) }
+    func letOut() {
+        self.engine.takeWatched(into: &self.stage.group.watched)
+        self.outlet.release(self.stage.group)
+    }
 
     /// Lets out what a transaction has to tell, which is durable, or changes nothing.
     func letOut(_ transaction: ClusterTransaction) {

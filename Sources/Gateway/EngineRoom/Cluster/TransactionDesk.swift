@@ -58,6 +58,8 @@ final class TransactionDesk {
         _ configuration: EngineConfiguration
     ) -> Performed {
         let immediate = self.stage.group
+        // What was noted before is no part of the transaction.
+        self.engine.takeWatched(into: &immediate.watched)
         self.stage.group = transaction.group
         self.stage.offset = workspace.offset
         defer {
@@ -90,7 +92,7 @@ final class TransactionDesk {
     /// What comes before the commands: what the transaction is for, and the present.
     private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
         switch transaction.purpose {
-        case .commands, .due, .claim, .refusals: break
+        case .commands, .due, .claim, .refusals, .sweep: break
         case .burial:
             self.dispatcher.loseForGood(loaded.heldWakes)
             transaction.step.hasLost = !loaded.heldWakes.isEmpty
@@ -99,6 +101,9 @@ final class TransactionDesk {
                 if let device = self.engine.find(token) { self.dispatcher.conditionsChangedElsewhere(device) }
             }
             return self.dispatcher.tellConditionsOwed()
+        case .sweepRead:
+            transaction.step.found = loaded.devices.map(\.token)
+            return
         case .heldWakes(let wakes):
             for wake in wakes where self.engine.launchedWake(wake) == nil {
                 transaction.step.endedSince.append((wake, nil))
@@ -141,6 +146,7 @@ final class TransactionDesk {
         writes.devices = self.engine.takeSharedChanges()
         writes.counts = self.engine.takeSharedCounts()
         self.engine.takeEvents(into: &writes.events)
+        self.engine.takeWatched(into: &transaction.group.watched)
         transaction.step.streams = self.dispatcher.takeStreamChanges()
         if case .refusals = transaction.purpose {
             writes.rejections = self.records.takeRejections()
@@ -206,6 +212,11 @@ final class TransactionDesk {
                 names += bytes.withByteView { self.newTopic($0[0..<Int(push.topicCount)]) }
             case .request(let request):
                 if case .unregister(let device) = request.verb { removed.insert(device.rowName) }
+                if case .testPush(let push) = request.verb, let topic = push.topic, configuration.openRegistration,
+                    self.engine.find(push.device.rowName) == nil, added.insert(push.device.rowName).inserted
+                {
+                    names += topic.withByteView { self.newTopic($0) }
+                }
                 guard case .register(let token, let topic) = request.verb else { continue }
                 guard added.insert(token).inserted || removed.contains(token) else { continue }
                 if let device = self.engine.find(token), self.engine.identity(device).isRegistered,

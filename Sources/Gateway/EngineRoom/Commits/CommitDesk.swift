@@ -67,6 +67,9 @@ package final class CommitDesk {
         self.outlet.release(self.stage.group)
     }
 
+    /// Whether somebody follows what happens.
+    package var isWatched: Bool { self.outlet.events.isWatched }
+
     package func waitUntilIdle() { _ = self.committer?.waitUntilIdle() }
 
     /// Ends once everything is committed that was handed over.
@@ -94,6 +97,7 @@ package final class CommitDesk {
         self.refuse(&group.effects.webhooks, error)
         for question in group.history.questions { self.stage.answer(question.reply, .refused(error)) }
         group.history.removeAll()
+        group.watched.removeAll()
         group.records.removeAll()
     }
 
@@ -107,5 +111,6 @@ package final class CommitDesk {
     private func takeHistory(_ engine: EmbeddedEngine, _ offset: WallOffset) {
         if engine.hasEvents { self.stage.group.history.offset = offset }
         engine.takeEvents(into: &self.stage.group.history.events)
+        engine.takeWatched(into: &self.stage.group.watched)
     }
 }

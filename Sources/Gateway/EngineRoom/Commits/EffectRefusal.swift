@@ -21,6 +21,7 @@ struct EffectRefusal {
             case .pushAnswer(let reply): self.refuse(reply)
             case .answer(let address, _), .subscribed(let address):
                 self.refused.append(.refused(self.error), to: address)
+            case .asked(let request): self.refused.append(.refused(self.error), to: request.reply)
             case .wake, .expired, .released, .conditions, .drained: break
             case .draining: self.refused.appendDraining()
             }

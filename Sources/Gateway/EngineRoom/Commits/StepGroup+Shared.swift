@@ -16,6 +16,7 @@ extension StepGroup {
         for effects in self.effects.loops where !effects.isEmpty { effects.removeAll() }
         if !self.effects.webhooks.isEmpty { self.effects.webhooks.removeAll() }
         self.history.removeAll()
+        self.watched.removeAll()
         self.records.removeAll()
         self.arrivals.removeAll(keepingCapacity: true)
         self.hasLongList = false

@@ -13,25 +13,32 @@ package final class StepGroup: @unchecked Sendable {
     var hasLongList = false
     /// What happened, for the history.
     var history = HistoryBatch()
+    /// What happened, for those who follow it.
+    var watched = WatchedEvents()
 
     init(loopCount: Int) {
         self.effects = PerOutlet(loops: (0..<loopCount).map { _ in EffectBatch() }, webhooks: EffectBatch())
     }
 
     var isEmpty: Bool {
-        self.records.isEmpty && self.history.isEmpty && self.effects.loops.allSatisfy { $0.isEmpty }
+        self.records.isEmpty && self.history.isEmpty && self.watched.isEmpty
+            && self.effects.loops.allSatisfy { $0.isEmpty }
             && self.effects.webhooks.isEmpty
     }
 }
 
-/// Where a group goes once nothing of it can be lost: its effects to the loops and webhooks, the rest to the history.
+/// Where a group goes once nothing of it can be lost: its effects to the loops and webhooks, what happened to the
+/// history and to those who follow it.
 package struct GroupOutlet: Sendable {
     package let mailboxes: PerOutlet<LoopMailbox>
     package let history: any HistoryOutlet
+    /// Where those are who follow what happens.
+    package let events: EventDesk
 
-    package init(mailboxes: PerOutlet<LoopMailbox>, history: any HistoryOutlet) {
+    package init(mailboxes: PerOutlet<LoopMailbox>, history: any HistoryOutlet, events: EventDesk = EventDesk()) {
         self.mailboxes = mailboxes
         self.history = history
+        self.events = events
     }
 
     package func makeGroup() -> StepGroup { StepGroup(loopCount: self.mailboxes.loops.count) }
@@ -43,6 +50,7 @@ package struct GroupOutlet: Sendable {
         }
         if !group.effects.webhooks.isEmpty { self.mailboxes.webhooks.deliver(&group.effects.webhooks) }
         if !group.history.isEmpty { self.history.submit(&group.history) }
+        if !group.watched.isEmpty { self.events.take(&group.watched) }
         group.records.removeAll()
         group.arrivals.removeAll(keepingCapacity: true)
         group.hasLongList = false

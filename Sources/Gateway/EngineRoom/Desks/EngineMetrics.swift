@@ -36,7 +36,7 @@ struct EngineMetrics {
     }
 
     private func writePushes(to text: inout MetricsText) {
-        let books = self.engine.totals
+        let books = self.engine.totalsShown
         let rejected = self.records.rejectionsShown.total
         text.value(.pushesAccepted, books.accepted)
         text.value(.pushesNoWake, books.noWake)
@@ -52,7 +52,7 @@ struct EngineMetrics {
     }
 
     private func writeWakes(to text: inout MetricsText) {
-        let books = self.engine.totals
+        let books = self.engine.totalsShown
         let times = self.engine.times
         text.value(.wakesLaunched, books.launched)
         text.values(.wakesEnded, WakeOutcome.allCases.map { ($0.rawValue, books.results[$0]) })
@@ -66,7 +66,7 @@ struct EngineMetrics {
     }
 
     private func writeDevices(to text: inout MetricsText) {
-        let books = self.engine.totals
+        let books = self.engine.totalsShown
         text.value(.devicesRegistered, books.registered)
         text.values(.devicesHeld, HoldCode.allCases.map { ("\($0.name)", books.held[$0]) })
         text.value(.devicesWithoutWorker, self.devicesWithoutWorker)
@@ -92,12 +92,12 @@ struct EngineMetrics {
 
     /// The topics that are shown by name, and the others together.
     private func writeTopics(_ names: [String], to text: inout MetricsText) {
-        var rest = self.engine.totals
+        var rest = self.engine.totalsShown
         var workers = self.workspace.workerCounts(nil).connected
         var rows: [(name: String, books: Books, workers: Int)] = []
         for name in names.sorted() {
             let topic = name.withByteView { self.engine.findTopic($0) }
-            let books = topic.map { self.engine.snapshot($0).books } ?? Books()
+            let books = topic.map { self.engine.booksShown($0) } ?? Books()
             let connected = topic.map { self.workspace.workerCounts($0).connected } ?? 0
             rest.accepted -= books.accepted
             rest.launched -= books.launched

@@ -28,7 +28,7 @@ package final class LiveSampler {
         let at = workspace.offset.wall(now)
         let rejected = self.records.rejectionsShown.total.reduce(0, +)
         let workers = workspace.workerCounts(nil)
-        let sample = LiveSample(at: at, workspace.engine.totals, rejected: rejected, workers)
+        let sample = LiveSample(at: at, workspace.engine.totalsShown, rejected: rejected, workers)
         guard self.desk.isWatched else { return self.desk.take(sample, nil) }
         self.desk.take(sample, self.snapshot(at: at, now, workspace, requests, loopCount))
     }
@@ -47,7 +47,8 @@ package final class LiveSampler {
             topics: engine.topicSnapshots(countMax: LiveSnapshot.topicsMax).map { topic in
                 LiveSnapshot.Topic(
                     name: topic.name,
-                    books: topic.books,
+                    books: topic.booksShown,
+                    isPaused: topic.isPaused,
                     workers: workspace.workerCounts(topic.index),
                     webhook: requests.webhooks[topic.name]
                 )

@@ -1,22 +1,27 @@
 import Access
 import Answers
 import Bytes
+import DeviceEngine
 import WakeDispatch
 
 /// Who waits for a long list, the first first, and the lists.
 ///
 /// A list passes over every topic or every device with tasks, and may take as long as a thousand pushes: a step writes
 /// one, and none while another waits for its commit, so that neither the others nor the memory wait for a crowd of
-/// them.
+/// them. A list of devices passes over all there are, and takes several steps.
 struct LongLists {
     /// What is listed.
     enum Subject {
         case topics
         case tasks(TaskQuestion)
+        case devices(DeviceQuestion, DeviceSearch)
     }
 
+    /// The most devices that a step looks at.
+    private static let placesMax = 32_768
+
     private struct Entry {
-        let subject: Subject
+        var subject: Subject
         let reply: StreamAddress
         /// Whose topics the list shows.
         let caller: Caller
@@ -36,6 +41,7 @@ struct LongLists {
     /// Writes the next list, if it is time.
     mutating func writeNext(to stage: EffectStage, _ workspace: Workspace, _ webhooks: [String: WebhookStatus]) {
         guard self.isNext(stage.group) else { return }
+        guard workspace.failure?.durableError != nil || self.isFound(workspace) else { return }
         let entry = self.entries[self.first]
         self.first += 1
         if self.first == self.entries.count {
@@ -50,6 +56,16 @@ struct LongLists {
         }
     }
 
+    /// Goes on with the search for what the first entry lists.
+    ///
+    /// - Returns: whether it has ended.
+    private mutating func isFound(_ workspace: Workspace) -> Bool {
+        guard case .devices(let question, var search) = self.entries[self.first].subject else { return true }
+        let isFound = workspace.engine.look(&search, placesMax: Self.placesMax)
+        self.entries[self.first].subject = .devices(question, search)
+        return isFound
+    }
+
     private static func list(_ entry: Entry, _ workspace: Workspace, _ webhooks: [String: WebhookStatus]) -> Outcome {
         var writer = JSONWriter()
         writer.beginObject()
@@ -60,6 +76,7 @@ struct LongLists {
         case .tasks(let question):
             writer.key("tasks")
             workspace.writeTasks(question, for: entry.caller, to: &writer)
+        case .devices(let question, let search): workspace.writeDevices(question, search, to: &writer)
         }
         writer.endObject()
         return .json(writer)

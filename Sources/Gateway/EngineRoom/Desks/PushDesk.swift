@@ -56,6 +56,16 @@ package final class PushDesk {
         }
     }
 
+    /// Takes a push of an operator's, of this topic.
+    func take(_ push: TestPush, of topic: [UInt8], reply: StreamAddress, _ workspace: Workspace) -> PushedAnswer {
+        let (command, bytes) = push.command(topic, reply: reply)
+        let answer = bytes.withByteView { bytes in
+            guard let reason = push.refusal else { return self.take(command, bytes, workspace) }
+            return self.refuse(command, reason, bytes[0..<topic.count], workspace)
+        }
+        return PushedAnswer(answer)
+    }
+
     /// Refuses a push because the store has failed.
     package func refuseUnstored(_ push: PushCommand, _ bytes: ByteView, _ workspace: Workspace) -> PushReply {
         self.refuse(push, .serviceUnavailable, bytes[0..<Int(push.topicCount)], workspace)
@@ -121,7 +131,10 @@ package final class PushDesk {
         timestamp: Int64 = PushReply.noMoment,
         retryAfterSeconds: Int64 = 0
     ) -> PushReply {
-        if !push.isDryRun { self.countRejected(reason.index, topic, workspace) }
+        if !push.isDryRun {
+            self.countRejected(reason.index, topic, workspace)
+            workspace.engine.noteRefused(push.token, push.apnsID, topic: topic, reason: reason.index)
+        }
         return PushReply(
             address: push.reply,
             apnsID: push.apnsID,
@@ -131,6 +144,22 @@ package final class PushDesk {
             retryAfterSeconds: UInt32(clamping: retryAfterSeconds),
             eligibleAt: PushReply.noMoment,
             timestamp: timestamp
+        )
+    }
+}
+
+extension PushedAnswer {
+    /// What a provider would be answered so.
+    init(_ reply: PushReply) {
+        guard reply.reason == PushReply.accepted else {
+            self.init(apnsID: reply.apnsID, reason: APNSReason.allCases[Int(reply.reason)])
+            return
+        }
+        self.init(
+            apnsID: reply.apnsID,
+            disposition: Disposition(rawValue: reply.disposition),
+            held: HoldCode(rawValue: reply.held),
+            eligibleAt: reply.eligibleAt == PushReply.noMoment ? nil : reply.eligibleAt
         )
     }
 }

@@ -8,7 +8,7 @@ import WakeDispatch
 /// What one caller may do to devices, wakes and streams: what is of a topic beyond theirs is not there.
 struct Reach {
     let workspace: Workspace
-    private let caller: Caller
+    let caller: Caller
 
     init(_ workspace: Workspace, _ caller: Caller) {
         self.workspace = workspace
@@ -32,6 +32,14 @@ struct Reach {
             throw .unregistered(at: self.workspace.offset.wall(moment))
         }
         return device
+    }
+
+    /// The topic of this name.
+    func topic(_ name: [UInt8]) throws(APIError) -> TopicIndex {
+        guard let topic = name.withByteView({ self.engine.findTopic($0) }),
+            self.caller.reaches(topic, in: self.engine)
+        else { throw .unknownTopic }
+        return topic
     }
 
     // MARK: Workers

@@ -11,6 +11,7 @@ package final class RequestDesk {
     private let stage: EffectStage
     private let records: GatewayRecords
     private let limits: LimitCounts
+    private let pushes: PushDesk
     private let commitTimes: () -> CommitTimes
     private var lists = LongLists()
     /// How the webhooks are, by topic, as they said last.
@@ -32,11 +33,13 @@ package final class RequestDesk {
         _ stage: EffectStage,
         _ records: GatewayRecords,
         _ limits: LimitCounts,
+        _ pushes: PushDesk,
         commitTimes: @escaping () -> CommitTimes
     ) {
         self.stage = stage
         self.records = records
         self.limits = limits
+        self.pushes = pushes
         self.commitTimes = commitTimes
     }
 
@@ -104,6 +107,8 @@ package final class RequestDesk {
             return .outcome(try tasks.transfersFinished(device, finished))
         case .listTasks(let device): return .outcome(try tasks.list(device))
         case .tasks(let question): return .list(.tasks(question))
+        case .devices(let question):
+            return .list(.devices(question, workspace.search(question, for: request.caller)))
         case .resources(let topic): return .outcome(tasks.resources(topic))
         case .simulateTaskLaunch(let device, let identifier):
             return .outcome(try tasks.simulateLaunch(device, identifier))
@@ -111,11 +116,19 @@ package final class RequestDesk {
             return .outcome(try tasks.simulateExpiration(device, identifier))
         case .simulateLaunch(let device): return .outcome(try reach.simulateLaunch(device))
         case .simulateExpiration(let device): return .outcome(try reach.simulateExpiration(device))
+        case .pauseTopic(let topic, let isPaused): return .outcome(try reach.pause(topic, isPaused))
+        case .testPush(let push):
+            let topic = try reach.topic(of: push)
+            return .outcome(.pushed(self.pushes.take(push, of: topic, reply: request.reply, workspace)))
+        case .pendingPush(let device): return .outcome(try reach.pendingPush(device))
+        case .cancelPending(let device): return .outcome(try reach.cancelPending(device))
         case .explain(let device): return .question(.explanation(try self.explanation(device, reach)))
         case .devicePushes(let device): return .question(.pushes(try reach.device(device).token))
         case .deviceEvents(let device, let selection):
             return .question(.events(try reach.device(device).token, selection))
         case .whatIf(let device, let whatIf): return .question(.whatIf(try reach.replay(device, whatIf)))
+        case .pushes(let question): return .question(.allPushes(question, request))
+        case .listedPushes(let listing): return .outcome(workspace.pushes(listing))
         case .push(let apnsID, let device): return .question(.push(apnsID, device: device))
         case .statistics: return .outcome(.statistics(workspace.statistics(self.records, self.limits)))
         case .topicStatistics(let topic):

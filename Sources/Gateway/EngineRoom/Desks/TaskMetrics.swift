@@ -13,7 +13,7 @@ struct TaskMetrics {
     }
 
     private func writeRequests(to text: inout MetricsText) {
-        let books = self.engine.totals
+        let books = self.engine.totalsShown
         let requests = books.requests
         text.values(.tasksSubmitted, Self.byKind(requests.submitted))
         text.values(.tasksRefused, TaskRefusal.allCases.map { ($0.rawValue, requests.refused[$0]) })
@@ -29,7 +29,7 @@ struct TaskMetrics {
     }
 
     private func writeSessions(to text: inout MetricsText) {
-        let sessions = self.engine.totals.sessions
+        let sessions = self.engine.totalsShown.sessions
         text.value(.sessionsFinished, sessions.finished)
         text.value(.sessionsRefused, sessions.refused)
         text.value(.sessionsCompleted, sessions.completed)
@@ -40,7 +40,7 @@ struct TaskMetrics {
     }
 
     private func writeWakes(to text: inout MetricsText) {
-        let books = self.engine.totals.tasks
+        let books = self.engine.totalsShown.tasks
         let times = self.engine.times
         text.values(.taskWakesLaunched, TaskKind.allCases.map { ($0.rawValue, books.launched[$0]) })
         text.values(

@@ -19,6 +19,8 @@ extension Workspace {
             writer.integer(topic.books.pending)
             writer.key("inFlight")
             writer.integer(topic.books.inFlight)
+            writer.key("paused")
+            writer.bool(topic.isPaused)
             if let webhook = webhooks[topic.name] {
                 writer.key("webhook")
                 webhook.write(to: &writer)
@@ -46,15 +48,65 @@ extension Workspace {
         writer.endArray()
     }
 
+    /// The devices in memory that a list is about.
+    func devices(of subject: ListedRows, for caller: Caller) -> [DeviceToken] {
+        switch subject {
+        case .tasks(let question): self.devices(of: question, for: caller)
+        case .devices(let question): self.devices(of: question, for: caller)
+        }
+    }
+
     /// The devices of the tasks that a question is about, as far as they are in memory: each once for each task.
-    func devices(of question: TaskQuestion, for caller: Caller) -> [DeviceToken] {
+    private func devices(of question: TaskQuestion, for caller: Caller) -> [DeviceToken] {
         let topics = self.topics(question.topic, for: caller)
         let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
         return self.engine.tasks(filter, countMax: Self.tasksMax).map(\.device)
     }
 
+    /// The search for the devices that a question is about, as far as a caller reaches them.
+    func search(_ question: DeviceQuestion, for caller: Caller) -> DeviceSearch {
+        DeviceSearch(
+            topics: self.topics(question.topic, for: caller),
+            after: question.after,
+            countMax: question.examined
+        )
+    }
+
+    /// Appends the members of a list of devices: those that a search has found and the question is about.
+    func writeDevices(_ question: DeviceQuestion, _ search: DeviceSearch, to writer: inout JSONWriter) {
+        let filter = DeviceFilter(state: question.state, hold: question.hold)
+        var count = 0
+        var next = search.isFull ? search.tokens.last : nil
+        writer.key("devices")
+        writer.beginArray()
+        for token in search.tokens {
+            guard let device = self.engine.find(token) else { continue }
+            let snapshot = self.engine.snapshot(device)
+            guard filter.takes(snapshot) else { continue }
+            DeviceLine(snapshot, self.offset).write(to: &writer)
+            count += 1
+            guard count < question.limit else {
+                if token != search.tokens.last || search.isFull { next = token }
+                break
+            }
+        }
+        writer.endArray()
+        writer.key("next")
+        writer.optional(next ?? question.lastRead) { writer, token in writer.hex { token.writeHex(to: &$0) } }
+    }
+
+    /// The devices in memory that a question is about, in the order of their tokens.
+    private func devices(of question: DeviceQuestion, for caller: Caller) -> [DeviceToken] {
+        let filter = DeviceFilter(state: question.state, hold: question.hold)
+        var search = self.search(question, for: caller)
+        _ = self.engine.look(&search, placesMax: .max)
+        return search.tokens.filter { token in
+            self.engine.find(token).map { filter.takes(self.engine.snapshot($0)) } ?? false
+        }
+    }
+
     /// The topics that a question is about, without those that are unknown; nil stands for all of them.
-    private func topics(_ name: String?, for caller: Caller) -> Set<TopicIndex>? {
+    func topics(_ name: String?, for caller: Caller) -> Set<TopicIndex>? {
         let names: Set<String>
         switch (name, caller.topics) {
         case (nil, .all): return nil

@@ -36,10 +36,11 @@ package struct Workspace {
         return counts
     }
 
-    /// How many devices wait for a worker of this topic.
+    /// How many devices wait for a worker of this topic: none while it is paused.
     func readyCount(_ topic: TopicIndex) -> Int {
+        guard !self.engine.isPaused(topic) else { return 0 }
         guard self.remote != nil else { return self.engine.readyCount(topic) }
-        return Int(clamping: self.engine.snapshot(topic).books.held[.worker])
+        return Int(clamping: self.engine.booksShown(topic).held[.worker])
     }
 
     /// How long the device has waited that waits longest for a worker, or for an engine, in milliseconds.
@@ -48,7 +49,7 @@ package struct Workspace {
     /// The counters of all topics together.
     func statistics(_ records: GatewayRecords, _ limits: LimitCounts) -> Statistics {
         Statistics(
-            books: self.engine.totals,
+            books: self.engine.totalsShown,
             rejected: records.rejectionsShown.total,
             workers: self.workerCounts(nil),
             since: records.countingSince,
@@ -61,7 +62,7 @@ package struct Workspace {
     /// The counters of one topic.
     func statistics(_ topic: TopicIndex, _ records: GatewayRecords) -> Statistics {
         Statistics(
-            books: self.engine.snapshot(topic).books,
+            books: self.engine.booksShown(topic),
             rejected: records.rejectionsShown[topic],
             workers: self.workerCounts(topic),
             since: records.countingSince

@@ -93,7 +93,7 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         self.records = start.records
         self.limits = LimitCounts(meter, limitWatch)
         self.pushes = PushDesk(start.records, self.limits)
-        self.requests = RequestDesk(stage, start.records, self.limits, commitTimes: { commits.times })
+        self.requests = RequestDesk(stage, start.records, self.limits, self.pushes, commitTimes: { commits.times })
         self.sampler = LiveSampler(live, start.records, self.limits)
         self.loopCount = outlet.mailboxes.loops.count
         self.configuration = configuration
@@ -105,6 +105,7 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
     package func step(_ batch: CommandBatch) -> Int64 {
         self.clock.step()
         self.commits.stage.offset = self.clock.offset
+        self.engine.watch(self.commits.isWatched ? self.clock.offset : nil, at: self.clock.now)
         guard self.failure == nil else {
             self.refuse(batch, self.workspace)
             return self.requests.isLongListNext ? 0 : 1000

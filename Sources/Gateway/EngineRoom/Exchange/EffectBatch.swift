@@ -9,6 +9,8 @@ package enum Effect {
     case pushAnswer(PushReply)
     /// The answer to another request.
     case answer(StreamAddress, Outcome)
+    /// What a caller asked for goes on at the engine, for which the outlet hands it over.
+    case asked(EngineRequest)
     /// The stream is subscribed: its response begins.
     case subscribed(StreamAddress)
     /// A wake for an open stream.
@@ -34,6 +36,8 @@ package final class EffectBatch: @unchecked Sendable {
         case pushAnswer(PushReply)
         /// The next of `outcomes`.
         case answer(StreamAddress)
+        /// The next of `requests`.
+        case asked
         case subscribed(StreamAddress)
         case wake(StreamAddress, byteCount: UInt32)
         case expired(StreamAddress, WakeID, ExpirationReason)
@@ -46,6 +50,7 @@ package final class EffectBatch: @unchecked Sendable {
 
     private var items: [Item] = []
     private var outcomes: [Outcome] = []
+    private var requests: [EngineRequest] = []
     private var conditions: [(device: DeviceToken, now: Conditions)] = []
     private var bytes = ByteBuffer()
 
@@ -61,6 +66,12 @@ package final class EffectBatch: @unchecked Sendable {
     package func append(_ outcome: Outcome, to address: StreamAddress) {
         self.items.append(.answer(address))
         self.outcomes.append(outcome)
+    }
+
+    /// What a caller asked for goes on at the engine.
+    func append(_ request: EngineRequest) {
+        self.items.append(.asked)
+        self.requests.append(request)
     }
 
     func appendSubscribed(_ address: StreamAddress) {
@@ -103,6 +114,7 @@ package final class EffectBatch: @unchecked Sendable {
     func append(_ other: EffectBatch) {
         self.items.append(contentsOf: other.items)
         if !other.outcomes.isEmpty { self.outcomes.append(contentsOf: other.outcomes) }
+        if !other.requests.isEmpty { self.requests.append(contentsOf: other.requests) }
         if !other.conditions.isEmpty { self.conditions.append(contentsOf: other.conditions) }
         self.bytes.append(other.bytes.view)
     }
@@ -111,6 +123,7 @@ package final class EffectBatch: @unchecked Sendable {
         // Even of an empty array it would make another one.
         if !self.items.isEmpty { self.items.removeAll(keepingCapacity: true) }
         if !self.outcomes.isEmpty { self.outcomes.removeAll(keepingCapacity: true) }
+        if !self.requests.isEmpty { self.requests.removeAll() }
         if !self.conditions.isEmpty { self.conditions.removeAll(keepingCapacity: true) }
         self.bytes.removeAll()
     }
@@ -120,6 +133,7 @@ package final class EffectBatch: @unchecked Sendable {
         let bytes = self.bytes.view
         var offset = 0
         var nextOutcome = 0
+        var nextRequest = 0
         var nextConditions = 0
         func next(_ count: UInt32) -> ByteView {
             defer { offset += Int(count) }
@@ -131,6 +145,9 @@ package final class EffectBatch: @unchecked Sendable {
             case .answer(let address):
                 take(.answer(address, self.outcomes[nextOutcome]))
                 nextOutcome += 1
+            case .asked:
+                take(.asked(self.requests[nextRequest]))
+                nextRequest += 1
             case .subscribed(let address): take(.subscribed(address))
             case .wake(let address, let count): take(.wake(address, StagedWake(next(count))))
             case .expired(let address, let wake, let reason): take(.expired(address, wake, reason))

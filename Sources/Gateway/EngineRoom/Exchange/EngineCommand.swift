@@ -42,6 +42,11 @@ package struct EngineRequest: Sendable {
         self.afterFailedStore = afterFailedStore
         self.verb = verb
     }
+
+    /// Another wish for the same caller, who goes on waiting.
+    func going(on verb: EngineVerb) -> EngineRequest {
+        EngineRequest(reply: self.reply, caller: self.caller, afterFailedStore: self.afterFailedStore, verb)
+    }
 }
 
 /// What the engine does for a caller who waits for its answer.
@@ -65,11 +70,21 @@ package enum EngineVerb: Sendable {
     case listTasks(Named<DeviceToken>)
     /// What waits and runs of all devices.
     case tasks(TaskQuestion)
+    /// Devices, in the order of their tokens.
+    case devices(DeviceQuestion)
     /// What connected streams of a topic offer.
     case resources(topic: [UInt8])
     case simulateTaskLaunch(Named<DeviceToken>, identifier: String)
     case simulateTaskExpiration(Named<DeviceToken>, identifier: String)
     case simulateLaunch(Named<DeviceToken>)
+    /// Has a topic launch nothing by itself, or again what waits.
+    case pauseTopic(topic: [UInt8], Bool)
+    /// Takes a push of an operator's, as one of a provider's.
+    indirect case testPush(TestPush)
+    /// The push that waits, with its payload.
+    case pendingPush(Named<DeviceToken>)
+    /// Drops the push that waits.
+    case cancelPending(Named<DeviceToken>)
     case simulateExpiration(Named<DeviceToken>)
     case explain(Named<DeviceToken>)
     /// The last pushes to a device.
@@ -78,6 +93,10 @@ package enum EngineVerb: Sendable {
     case deviceEvents(Named<DeviceToken>, EventSelection)
     /// What would have become of a device's pushes under another policy.
     case whatIf(Named<DeviceToken>, WhatIf)
+    /// Pushes to all devices, the newest first.
+    case pushes(PushQuestion)
+    /// What the history has found of those, to be shown with the devices.
+    case listedPushes(PushListing)
     /// The way of a push, to one device if one is named.
     case push(APNsID, device: DeviceToken?)
     case statistics

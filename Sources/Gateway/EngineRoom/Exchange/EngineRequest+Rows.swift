@@ -17,8 +17,10 @@ enum RequestNeeds {
     case row(RequestedRow)
     /// What all gateways have counted: of all topics, of one, or of all together alone.
     case counts(CountedTopics)
-    /// The rows of all devices with tasks.
-    case tasks(TaskQuestion)
+    /// The rows of many devices.
+    case list(ListedRows)
+    /// All gateways have to know whether a topic is paused.
+    case pause(topic: [UInt8], Bool)
 }
 
 /// The topics of which counts are needed, besides those of all together.
@@ -33,9 +35,11 @@ extension EngineRequest {
         switch self.verb {
         case .conditions, .register: true
         case .subscribe, .report, .progress, .extend, .drainStream, .unregister, .submitTask, .cancelTask,
-            .transfersFinished, .listTasks, .tasks, .resources, .simulateTaskLaunch, .simulateTaskExpiration,
-            .simulateLaunch, .simulateExpiration, .explain, .devicePushes, .deviceEvents, .whatIf, .push,
-            .statistics, .topicStatistics, .topics, .readiness, .metrics:
+            .transfersFinished, .listTasks, .tasks, .devices, .resources, .simulateTaskLaunch, .simulateTaskExpiration,
+            .simulateLaunch, .simulateExpiration, .pauseTopic, .testPush, .pendingPush, .cancelPending, .explain,
+            .devicePushes, .deviceEvents, .whatIf, .push, .pushes, .listedPushes, .statistics, .topicStatistics,
+            .topics,
+            .readiness, .metrics:
             false
         }
     }
@@ -43,19 +47,23 @@ extension EngineRequest {
     var needs: RequestNeeds {
         switch self.verb {
         case .subscribe(let topic, _): .topic(topic)
-        case .drainStream, .resources, .push, .readiness: .nothing
+        case .drainStream, .resources, .push, .pushes, .listedPushes, .readiness: .nothing
         case .report(let wake, _), .progress(let wake, _), .extend(let wake, _): .row(.wake(wake.rowName))
         case .register(let token, _): .row(.device(token))
         case .unregister(let device), .conditions(let device, _), .submitTask(let device, _),
             .cancelTask(let device, _), .transfersFinished(let device, _), .listTasks(let device),
             .simulateTaskLaunch(let device, _), .simulateTaskExpiration(let device, _),
             .simulateLaunch(let device), .simulateExpiration(let device), .explain(let device),
+            .pendingPush(let device), .cancelPending(let device),
             .devicePushes(let device), .deviceEvents(let device, _), .whatIf(let device, _):
             .row(.device(device.rowName))
-        case .tasks(let question): .tasks(question)
+        case .testPush(let push): .row(.device(push.device.rowName))
+        case .tasks(let question): .list(.tasks(question))
+        case .devices(let question): .list(.devices(question))
         case .statistics: .counts(.none)
         case .topicStatistics(let topic): .counts(.one(topic))
         case .topics, .metrics: .counts(.every)
+        case .pauseTopic(let topic, let isPaused): .pause(topic: topic, isPaused)
         }
     }
 }

@@ -15,6 +15,8 @@ package struct HistoryQuestion {
         case events(DeviceToken, EventSelection)
         /// What would have become of the last pushes to a device under another policy.
         indirect case whatIf(PolicyReplay)
+        /// Pushes to all devices, for the engine that finds their devices where the history cannot.
+        indirect case allPushes(PushQuestion, EngineRequest)
         /// The way of a push: to this device, or when none is named to the one that had it last.
         case push(APNsID, device: DeviceToken?)
     }
@@ -45,15 +47,40 @@ package struct HistoryQuestion {
     /// Answers from what the history has.
     package func answer(from source: any HistorySource, _ mailboxes: PerOutlet<LoopMailbox>) {
         var effects = EffectBatch()
+        if case .allPushes(let question, let request) = self.subject {
+            self.list(question, request, source, &effects)
+            return mailboxes[self.reply].deliver(&effects)
+        }
         let outcome = self.outcome(from: source)
         let failure = source.takeFailure()
         effects.append(failure.map { .refused(.storeFailed($0)) } ?? outcome, to: self.reply)
         mailboxes[self.reply].deliver(&effects)
     }
 
+    /// Lists pushes, or has the engine do so that knows their devices.
+    private func list(
+        _ question: PushQuestion,
+        _ request: EngineRequest,
+        _ source: any HistorySource,
+        _ effects: inout EffectBatch
+    ) {
+        let listing = PushListing(question, source, self.offset)
+        let devices = source.devices(of: listing.devices, self.key)
+        if let failure = source.takeFailure() {
+            effects.append(.refused(.storeFailed(failure)), to: self.reply)
+        } else if let devices {
+            var writer = JSONWriter()
+            listing.write(to: &writer, self.offset) { devices[$0] }
+            effects.append(.json(writer), to: self.reply)
+        } else {
+            effects.append(request.going(on: .listedPushes(listing)))
+        }
+    }
+
     private func outcome(from source: any HistorySource) -> Outcome {
         var writer = JSONWriter()
         switch self.subject {
+        case .allPushes: break
         case .explanation(let explanation):
             writer.beginObject()
             explanation.writeMembers(to: &writer)

@@ -151,7 +151,7 @@ package final class StateExport {
         return shares
     }
 
-    /// What gateways share under names.
+    /// What gateways share under names; after `begin`.
     package var values: [String: [UInt8]] {
         var key = ByteBuffer()
         key.append(memoryOf: self.historyKey.first.littleEndian)
@@ -162,6 +162,9 @@ package final class StateExport {
         }
         if self.stored.wereWorkersAsked {
             values[SharedValues.workersAsked] = SharedValues.written(moment: self.stored.countingSince ?? 0)
+        }
+        for topic in self.engine.pausedTopics {
+            values[SharedValues.pause(self.engine.topicName(topic))] = SharedValues.written(isPaused: true)
         }
         return values
     }

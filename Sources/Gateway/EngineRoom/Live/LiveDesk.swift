@@ -12,6 +12,8 @@ package final class LiveDesk: @unchecked Sendable {
     private var snapshot: LiveSnapshot?
     /// The event made of the latest snapshot.
     private var event: (at: Int64, bytes: [UInt8])?
+    /// Where the edge accepts; nil while it is off, or as long as nobody has said so.
+    private var edge: String?
     /// When it was set up, with the gateway, on the monotonic clock in milliseconds.
     package let startedAt = SystemClock.monotonic
     private let readers = Atomic(0)
@@ -20,6 +22,11 @@ package final class LiveDesk: @unchecked Sendable {
     /// - Parameter readersMax: the most streams that are open at once.
     package init(readersMax: Int = GatewayLimits().liveStreamsMax) {
         self.readersMax = readersMax
+    }
+
+    /// Takes where the edge accepts, for those who are told how to reach it; nil when it is off.
+    package func attach(edge: String?) {
+        self.monitor.withLock { self.edge = edge }
     }
 
     // MARK: The engine's side
@@ -57,11 +64,11 @@ package final class LiveDesk: @unchecked Sendable {
     ///   - last: the moment of the event they had last.
     ///   - facts: how the process is.
     package func event(after last: Int64, _ facts: () -> ProcessFacts) -> (at: Int64, bytes: [UInt8])? {
-        let (snapshot, made) = self.monitor.withLock { (self.snapshot, self.event) }
+        let (snapshot, made, edge) = self.monitor.withLock { (self.snapshot, self.event, self.edge) }
         guard let snapshot, snapshot.at != last else { return nil }
         if let made, made.at == snapshot.at { return made }
         // Outside the lock: the engine does not wait while text is made.
-        let event = (at: snapshot.at, bytes: LiveReport(snapshot: snapshot, facts: facts()).event)
+        let event = (at: snapshot.at, bytes: LiveReport(snapshot: snapshot, facts: facts(), edge: edge).event)
         self.monitor.withLock { self.event = event }
         return event
     }

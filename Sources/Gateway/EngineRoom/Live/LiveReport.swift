@@ -7,6 +7,8 @@ import WakeDispatch
 struct LiveReport {
     let snapshot: LiveSnapshot
     let facts: ProcessFacts
+    /// Where the edge accepts; nil while it is off.
+    let edge: String?
 
     /// The event as it stands on the wire: `event: sample`, its moment as its id, and one line of JSON.
     var event: [UInt8] {
@@ -62,6 +64,8 @@ struct LiveReport {
                 writer.key(name)
                 writer.integer(count)
             }
+            writer.key("paused")
+            writer.bool(topic.isPaused)
             if let webhook = topic.webhook {
                 writer.key("webhook")
                 webhook.write(to: &writer)
@@ -121,6 +125,8 @@ struct LiveReport {
         writer.string(wakeGateVersion)
         writer.key("build")
         writer.string(BuildKind.name)
+        writer.key("edge")
+        writer.optional(self.edge) { writer, address in writer.string(address) }
         writer.key("state")
         writer.string(self.snapshot.failure != nil ? "failed" : self.snapshot.isDraining ? "draining" : "ready")
         writer.key("problem")

@@ -13,6 +13,7 @@ struct LiveSnapshot: Sendable {
     struct Topic: Sendable {
         let name: String
         let books: Books
+        let isPaused: Bool
         let workers: Dispatcher.WorkerCounts
         /// How its webhook is; nil when it has none.
         let webhook: WebhookStatus?

@@ -63,7 +63,11 @@ struct DatabaseEngine: Sendable {
             wakeBytesPerStreamMax: self.configuration.limits.wakeBytesPerStreamMax,
             store: store,
             waitForStore: { bell.wait(milliseconds: $0) },
-            outlet: GroupOutlet(mailboxes: self.shared.mailboxes, history: self.history),
+            outlet: GroupOutlet(
+                mailboxes: self.shared.mailboxes,
+                history: self.history,
+                events: self.shared.services.events
+            ),
             meter: self.meter,
             live: self.shared.services.live,
             limitWatch: LimitWatch(self.shared.log),

@@ -4,14 +4,15 @@ import Bytes
 package import DeviceEngine
 import DeviceJournal
 import Edge
-import EngineRoom
+package import EngineRoom
 package import EventLog
 import HTTPClient
 import HTTPTransport
 import History
-import Platform
+package import Platform
 import ServiceManager
 package import Settings
+import Synchronization
 import Webhooks
 
 /// A gateway: listeners, loops, and the engine behind them.
@@ -26,6 +27,8 @@ package final class Gateway: Sendable {
     private let webhooks: WebhookService
     /// The webhooks to begin with.
     private let hooks: [Webhook]
+    /// Who is told what happens, in this process; nil when nobody is.
+    private let follower = Mutex<EventFollower?>(nil)
 
     /// Binds every address and reads what was kept; connections wait until `start`.
     ///
@@ -74,6 +77,7 @@ package final class Gateway: Sendable {
         defer { if !isReady { server.removeSocketFiles() } }
         self.server = server
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
+        shared.services.live.attach(edge: self.addresses.edge.addresses.first)
         shared.services.metrics.attach(Self.metricSources(reloads, roles, self.server))
         self.webhooks = Self.webhooks(shared, log)
         self.hooks = try WebhookService.webhooks(configuration)
@@ -196,7 +200,11 @@ package final class Gateway: Sendable {
                 jumpWatch: ClockJumpWatch(configuration, log),
                 wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
                 store: try store.openJournal(history.retention, log),
-                outlet: GroupOutlet(mailboxes: shared.mailboxes, history: history),
+                outlet: GroupOutlet(
+                    mailboxes: shared.mailboxes,
+                    history: history,
+                    events: shared.services.events
+                ),
                 meter: LimitMeter(loops: tallies, gateway: shared.tally),
                 live: shared.services.live,
                 limitWatch: LimitWatch(log),
@@ -222,6 +230,12 @@ package final class Gateway: Sendable {
     package func start() throws {
         try self.server.start()
         self.webhooks.begin(self.hooks)
+    }
+
+    /// Has somebody told what happens from now on, on a thread of its own; once.
+    package func follow(_ tell: @escaping EventFollower.Tell) throws(ThreadFailure) {
+        let follower = try EventFollower(self.shared.services.events, tell)
+        self.follower.withLock { $0 = follower }
     }
 
     /// The threads that must turn for anybody to be answered: the loops and the engine.
@@ -258,6 +272,7 @@ package final class Gateway: Sendable {
         self.server.stop()
         self.webhooks.stop()
         self.history.stop()
+        self.follower.withLock { $0 }?.stop()
     }
 
     /// The webhooks count as one connection until they hold no wake during a shutdown, which waits for them as well.
@@ -316,7 +331,7 @@ package final class Gateway: Sendable {
                 )
                 listeners.append(listener)
                 roles.append(role)
-                areLocal.append(ListenSetting.isLocal(address))
+                areLocal.append(ListenSetting.isLocal(address) || !configuration.callerNetworks.isEmpty)
             }
         }
         return (listeners, roles, areLocal)

@@ -1,4 +1,5 @@
 import DeviceEngine
+package import EngineRoom
 import EventLog
 import Foundation
 import HTTPTransport
@@ -19,13 +20,15 @@ package enum GatewayProcess {
     ///
     /// - `source`: where the configuration is read again.
     /// - `onReady`: called once, when the gateway accepts.
+    /// - `onNews`: told what happens from then on; nil for nobody.
     /// - Returns: the exit status: 1 when the store has failed.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
     ///   file.
     package static func run(
         _ configuration: GatewayConfiguration,
         source: ConfigurationSource,
-        onReady: @escaping @Sendable (BoundAddresses) -> Void
+        onReady: @escaping @Sendable (BoundAddresses) -> Void,
+        onNews: EventFollower.Tell? = nil
     ) async throws -> Int32 {
         try ProcessLimits.checkDescriptors()
         ProcessLimits.takeSignalsAsErrors()
@@ -48,6 +51,7 @@ package enum GatewayProcess {
             onStoreFailed: { happened.yield(.storeFailed) },
             onIdle: { happened.yield(.idle) }
         )
+        if let onNews { try gateway.follow(onNews) }
         onReady(gateway.addresses)
         let watchdog = try Systemd.watchdogMicroseconds.map { microseconds in
             try Watchdog(microseconds: microseconds, gateway.watched) { Systemd.notify(.alive) }

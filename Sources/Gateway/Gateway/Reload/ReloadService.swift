@@ -236,6 +236,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         shared.rates.setLimits(next.limits)
         target.server.setLimits(next.limits.transport)
         target.history.setLimits(GatewayStore(next).historyLimits)
+        shared.services.testPushes.set(next)
         let settings = LoopSettings(next)
         for loop in shared.mailboxes.loops { loop.deliver(settings) }
         self.configuration = next

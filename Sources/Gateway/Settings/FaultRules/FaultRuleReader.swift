@@ -63,7 +63,7 @@ package struct FaultRuleReader {
     ) throws(ConfigurationError) -> Rules {
         var reader = FaultRuleReader()
         var rules: [FaultRule] = []
-        do {
+        do throws(JSON5Fault) {
             let value = try JSONValue.json5(text)
             if case .object = value {
                 rules = body(&reader, value)
@@ -71,7 +71,7 @@ package struct FaultRuleReader {
                 reader.fault(name, "holds \(value.described)", "write an object: { rules: [] }")
             }
         } catch {
-            reader.fault(name, "is not JSON5\(ConfigurationLoader.place(of: error))", "mend the syntax there")
+            reader.fault(name, error.problem, error.remedy)
         }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
         return Rules(rules: rules, warnings: reader.warnings)

@@ -22,6 +22,9 @@ final class GatewayProof: Sendable {
         case .text(let token): text = token
         case .file(let path):
             guard let bytes = Self.contents(path) else {
+                guard FileSystem.exists(path) else {
+                    throw self.fault("the token's file \(path) is missing: no such file")
+                }
                 throw self.fault("the token's file \(path) cannot be read, or is no file; see its owner and mode")
             }
             text = String(decoding: bytes, as: UTF8.self)

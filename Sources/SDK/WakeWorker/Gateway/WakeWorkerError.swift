@@ -66,6 +66,9 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The gateway's answer, when it was one.
     let refusal: GatewayRefusal?
 
+    /// Whether the gateway refuses the worker's token or certificate, and will do so until it is given another.
+    package var isCredentialRefused: Bool { self.refusal?.status == 401 || self.refusal?.status == 403 }
+
     init(
         _ code: Code,
         _ message: String,

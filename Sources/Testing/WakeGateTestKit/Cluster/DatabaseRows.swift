@@ -116,6 +116,14 @@ package struct DatabaseRows {
         return devices.map(\.key).inOrder
     }
 
+    /// Devices of these topics, or of any, behind `token` in the order of tokens.
+    func devices(_ topics: [TopicIndex]?, after token: DeviceToken?) -> [DeviceToken] {
+        let devices = self.devices.filter { key, row in
+            (topics.map { $0.contains(row.topic) } ?? true) && (token.map { $0.precedes(key) } ?? true)
+        }
+        return devices.map(\.key).inOrder
+    }
+
     /// The topics of which something waits for a slot, and since when the longest does.
     var readyTopics: [(topic: TopicIndex, since: Instant)] {
         var first: [TopicIndex: Instant] = [:]

@@ -64,6 +64,7 @@ extension SimulatedDatabase {
             heldWakes = devices.flatMap { self.rows.wakes(of: $0, heldBy: gateway) }
         case .withTasks(let topic, let token, let countMax):
             select(self.rows.devicesWithTasks(topic, after: token), countMax)
+        case .inOrder(let topics, let token, let countMax): select(self.rows.devices(topics, after: token), countMax)
         }
         if !plan.isReadOnly {
             for token in devices where self.locks[token] == nil {

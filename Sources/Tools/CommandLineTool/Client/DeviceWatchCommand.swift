@@ -1,4 +1,5 @@
 import HTTPClient
+import WakeFormat
 
 extension CommandDefinition {
     package static let deviceWatch = CommandDefinition(
@@ -25,8 +26,11 @@ extension CommandDefinition {
 package enum DeviceWatchCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let path = try self.path(parsed)
-        var watch = ConditionsWatch(path: path) { () throws(CommandFailure) in
+        var watch = StreamWatch(path: path, words: ("subscribed", "subscribing")) { () throws(CommandFailure) in
             try GatewayLocation(parsed, side: .edge)
+        } line: { event in
+            guard case .conditions = StreamEvent(name: event.name, data: event.data) else { return nil }
+            return event.dataLine
         }
         return try watch.run()
     }

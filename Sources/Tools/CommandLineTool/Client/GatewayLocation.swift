@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 package import HTTPClient
+import Platform
 
 /// Where a client command finds its gateway, and how it shows who it is.
 package struct GatewayLocation: Sendable {
@@ -15,45 +16,77 @@ package struct GatewayLocation: Sendable {
     /// The URL without a path and without a slash at its end.
     package let url: String
     package private(set) var settings = HTTPClientSettings()
+    /// What is shown of bearer tokens.
+    let proof: Proof
     private let bearerToken: String?
 
-    /// Looks at `option` first, then for a running `wakegate dev` in `folder`, then at the default address.
+    /// A bearer token, or where it stands.
+    package enum Proof: Hashable, Sendable {
+        case none
+        case token(String)
+        case file(String)
+    }
+
+    /// Looks at `option` first, then at the variables, then at the context, then for a running `wakegate dev` in
+    /// `folder`, then at the default address.
     package init(
         _ parsed: ParsedCommand,
         side: Side,
         option: String = "--gateway",
-        folder: String = GatewayFile.defaultFolder
+        folder: String = GatewayFile.defaultFolder,
+        variables: [String: String] = ProcessInfo.processInfo.environment
     ) throws(CommandFailure) {
-        var url: String
-        self.bearerToken = try Self.bearerToken(parsed)
-        self.settings.certificateAuthorityFile = parsed.text("--ca")
-        self.settings.certificateFile = parsed.text("--cert")
-        self.settings.privateKeyFile = parsed.text("--key")
-        if let given = parsed.text(option) {
-            url = given
-        } else if let file = GatewayFile.running(in: folder), let found = Self.url(in: file, side: side) {
-            url = found
-            if self.settings.certificateAuthorityFile == nil { self.settings.certificateAuthorityFile = file.ca }
-        } else {
-            url = side == .edge ? "https://127.0.0.1:2197" : "http://127.0.0.1:9197"
-        }
+        let sources = try LocationSources(parsed, side: side, option: option, folder: folder, variables: variables)
+        var url = sources.url
+        self.settings.certificateAuthorityFile = sources.authority
+        self.settings.certificateFile = sources.certificate
+        self.settings.privateKeyFile = sources.key
+        self.proof = sources.proof
+        self.bearerToken = try Self.bearerToken(sources.proof)
+        try Self.checkAuthority(sources.authority, sources.authorityName)
         if url.hasPrefix("unix:/") {
             self.settings.socketPath = String(url.dropFirst("unix:".count))
             url = self.settings.certificateAuthorityFile == nil ? "http://localhost" : "https://localhost"
         }
         while url.hasSuffix("/") { url.removeLast() }
         guard url.hasPrefix("http://") || url.hasPrefix("https://"), !url.hasSuffix(":") else {
-            throw .usage("\(option) is \"\(url)\"; write a URL such as https://127.0.0.1:2197")
+            throw .usage("\(sources.urlName) is \"\(url)\"; write a URL such as https://127.0.0.1:2197")
         }
         // Providers and workers speak HTTP/2 in any case; for operators HTTP/1.1 passes more proxies.
         self.settings.cleartextHTTP2 = side == .edge
         self.url = url
     }
 
-    private static func bearerToken(_ parsed: ParsedCommand) throws(CommandFailure) -> String? {
-        guard let path = parsed.text("--token-file") else { return parsed.text("--token") }
-        guard !parsed.isSet("--token") else {
-            throw .usage("--token and --token-file were both given; give one of them")
+    /// Authorities of more bytes are left to libcurl; all that Debian trusts are 220,000.
+    private static let authorityBytesMax = 4 << 20
+
+    /// Says that a file is no certificate before libcurl says what nobody understands.
+    private static func checkAuthority(_ path: String?, _ name: String) throws(CommandFailure) {
+        guard let path else { return }
+        let bytes: [UInt8]?
+        do throws(SystemError) { bytes = try OrdinaryFile.contents(path, bytesMax: Self.authorityBytesMax) } catch {
+            throw CommandFailure(
+                .failed,
+                "\(path), which \(name) names, cannot be read (\(error.reason)); \(error.remedy)"
+            )
+        }
+        // What is no ordinary file could be read but once.
+        guard let text = bytes.map({ String(decoding: $0, as: UTF8.self) }) else { return }
+        let isPEM = ["-----BEGIN CERTIFICATE-----", "-----BEGIN TRUSTED CERTIFICATE-----"].contains(
+            where: text.contains
+        )
+        guard isPEM else {
+            let remedy = "name the PEM file of the authority that signed the gateway's certificate"
+            throw CommandFailure(.failed, "\(path), which \(name) names, holds no certificate in PEM; \(remedy)")
+        }
+    }
+
+    private static func bearerToken(_ proof: Proof) throws(CommandFailure) -> String? {
+        let path: String
+        switch proof {
+        case .none: return nil
+        case .token(let token): return token
+        case .file(let file): path = file
         }
         var token = try self.words(path)
         for _ in 0..<Self.emptyReadsMax where token.isEmpty {
@@ -72,25 +105,19 @@ package struct GatewayLocation: Sendable {
     private static let emptyReadMilliseconds: Int32 = 100
 
     private static func words(_ path: String) throws(CommandFailure) -> [String] {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw CommandFailure(.failed, "\(path) cannot be read; see --token-file and the file's permissions")
-        }
-        return String(decoding: data.prefix(65_536), as: UTF8.self).split(whereSeparator: \.isWhitespace)
-            .map(String.init)
-    }
-
-    private static func url(in file: GatewayFile, side: Side) -> String? {
-        func joined(_ scheme: String, _ address: String?) -> String? {
-            address.map { $0.hasPrefix("unix:") ? $0 : "\(scheme)://\($0)" }
-        }
-        let edge = joined("https", file.edge) ?? joined("http", file.plain)
-        let admin = joined("http", file.admin)
-        return side == .edge ? edge : admin ?? edge
+        let remedy = "name the file with the token, as --token-file does"
+        let bytes = try CommandFile.contents(path, bytesMax: 65_536, remedy: remedy)
+        return String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).map(String.init)
     }
 
     /// The header that shows the bearer token, if there is one.
     package var headers: [(name: String, value: String)] {
         self.bearerToken.map { [("authorization", "bearer \($0)")] } ?? []
+    }
+
+    /// The header of a push: a token of `wakegate token` is none that a provider shows.
+    var providerHeaders: [(name: String, value: String)] {
+        self.bearerToken?.hasPrefix("wg1.") == true ? [] : self.headers
     }
 
     /// A client with the location's settings.
@@ -130,11 +157,16 @@ package struct GatewayLocation: Sendable {
             return
                 "no gateway answers at \(place) (\(error)); start one with `wakegate dev`, "
                 + "or name another with --gateway URL"
+        case .untrusted where error.isPeerCleartext:
+            let remedy = "write http:// if this is the admin or the plain listener, or name the port of the edge"
+            return "\(place) does not speak TLS; \(remedy)"
         case .untrusted:
             return "the certificate of \(place) is not trusted (\(error)); name its authority with --ca FILE "
                 + "(`wakegate dev` keeps it in .wakegate/ca.pem)"
         case .badCredentials: return "\(error); look at --ca, --cert and --key"
         case .timedOut: return "\(place) did not answer in time (\(error)); see whether the gateway is overloaded"
+        case .broken where self.url.hasPrefix("http://"):
+            return "\(place) ended the exchange (\(error)); see whether it speaks TLS, as the edge does: write https://"
         case .broken:
             let cause =
                 self.settings.certificateFile == nil

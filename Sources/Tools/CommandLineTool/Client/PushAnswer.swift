@@ -1,3 +1,4 @@
+package import APNSProtocol
 package import HTTPClient
 import Text
 
@@ -13,6 +14,12 @@ package struct PushAnswer: Sendable {
     }
 
     package var isAccepted: Bool { self.response.status == 200 }
+
+    /// Whether the push was accepted, and nobody will ever be woken by it.
+    package var wakesNobody: Bool { self.isAccepted && ["no-wake", "discarded"].contains(self.outcome) }
+
+    /// The reason of a refused push; nil of one that APNs has not.
+    package var reason: APNSReason? { self.isAccepted ? nil : APNSReason(rawValue: self.outcome) }
 
     /// The name the push has at the gateway.
     package var apnsID: String? { self.response.header("apns-id") }
@@ -32,7 +39,11 @@ package struct PushAnswer: Sendable {
             parts.append("may launch in \(wait) (\(TimeText.instant(Double(seconds) * 1000)))")
         }
         if let held = self.response.header("wakegate-held") {
-            parts.append(held == "worker" ? "waits for a free worker slot" : "held: \(held)")
+            switch held {
+            case "worker": parts.append("waits for a free worker slot")
+            case "paused": parts.append("held: the topic is paused (`wakegate topic resume TOPIC` ends that)")
+            default: parts.append("held: \(held)")
+            }
         }
         if let id = self.apnsID { parts.append("apns-id \(id)") }
         return parts.joined(separator: ", ")
@@ -43,6 +54,7 @@ package struct PushAnswer: Sendable {
 package struct PushTally: Sendable {
     package private(set) var count = 0
     package private(set) var refused = 0
+    package private(set) var wakingNobody = 0
     private var outcomes: [String: Int] = [:]
 
     package init() {}
@@ -50,7 +62,14 @@ package struct PushTally: Sendable {
     package mutating func add(_ answer: PushAnswer) {
         self.count += 1
         if !answer.isAccepted { self.refused += 1 }
+        if answer.wakesNobody { self.wakingNobody += 1 }
         self.outcomes[answer.outcome, default: 0] += 1
+    }
+
+    /// What the program says of the pushes when it ends.
+    package var status: PushStatus {
+        if self.refused > 0 { return .refused }
+        return self.wakingNobody > 0 ? .wakesNobody : .wakes
     }
 
     /// One line, such as `14 pushes: 7 coalesced, 7 launched`.
@@ -58,4 +77,14 @@ package struct PushTally: Sendable {
         let counts = self.outcomes.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
         return "\(self.count) pushes: \(counts.joined(separator: ", "))\n"
     }
+}
+
+/// The exit statuses of `wakegate push`.
+package enum PushStatus: Int32, Sendable {
+    /// Every push wakes somebody, now or later.
+    case wakes = 0
+    /// A push was refused, or has not ended in the time there was.
+    case refused = 1
+    /// Every push was accepted, and one of them wakes nobody.
+    case wakesNobody = 2
 }

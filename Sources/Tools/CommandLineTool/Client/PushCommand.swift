@@ -1,5 +1,3 @@
-import Foundation
-import Glibc
 import HTTPClient
 import Platform
 
@@ -10,7 +8,11 @@ extension CommandDefinition {
         arguments: [ArgumentDefinition("TOKEN", "the device token, hexadecimal")],
         options: [
             OptionDefinition("--topic", "TOPIC", "the topic of the push", isRequired: true),
-            OptionDefinition("--payload", "JSON", "the payload; - reads standard input; default: a silent push"),
+            OptionDefinition(
+                "--payload",
+                "JSON",
+                "the payload; @FILE reads a file, - standard input; default: a silent push"
+            ),
             OptionDefinition(
                 "--priority",
                 "N",
@@ -45,8 +47,11 @@ extension CommandDefinition {
             + " --topic com.example.app --priority 10",
         notes: [
             """
-            The exit status is 0 when every push was accepted, and 1 otherwise; with --wait, 0 when the push, or the one
-            it was coalesced into, was completed, and 1 when it was discarded, wakes nobody, or has not ended in time.
+            The exit status is 0 when every push wakes somebody, now or later (launched, scheduled, coalesced), 1 when
+            one was refused, and 2 when all were accepted but one wakes nobody (no-wake, discarded). With --wait the
+            push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it was discarded or
+            wakes nobody, and 1 when it was refused or has not ended in time. What to do about an answer is said on
+            standard error. A payload that is no JSON object is not sent; the exit status is 64.
             """,
             """
             --wait reads the delivery log, GET /v1/pushes/<apns-id> of the admin listener:
@@ -65,17 +70,19 @@ package enum PushCommand {
     private static let windowMax = 100
     /// Up to this many pushes each have a line of their own.
     private static let linesMax = 20
-    /// The longest payload read from standard input, in bytes; past what any gateway takes.
-    private static let payloadBytesMax = 1 << 20
 
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let location = try GatewayLocation(parsed, side: .edge)
         let follower = try self.follower(parsed)
-        var request = try self.request(parsed, to: location)
-        if let token = try ProviderToken(parsed) {
-            let header = try token.header(now: Int(SystemClock.wall / 1000), sign: environment.signES256)
-            request.headers.append(("authorization", header))
-        }
+        let token = try ProviderToken(parsed)
+        let request = try self.request(parsed, to: location, token, environment)
+        let advice = PushAdvice(
+            device: parsed.arguments[0],
+            topic: parsed.text("--topic") ?? "",
+            expiration: parsed.text("--expiration"),
+            showsProviderToken: token != nil
+        )
+        var told = Set<String>()
         let client = try location.client()
         let count = parsed.integer("--count") ?? 1
         var tally = PushTally()
@@ -96,7 +103,10 @@ package enum PushCommand {
                     tally.add(answer)
                     if answer.isAccepted { apnsID = answer.apnsID }
                     if count <= self.linesMax || (!answer.isAccepted && tally.refused <= self.linesMax) {
-                        Console.out(answer.text + "\n")
+                        Console.out("\(parsed.isSet("--dry-run") ? self.dryRun : "")\(answer.text)\n")
+                    }
+                    if told.insert(answer.outcome).inserted, let text = advice.text(answer) {
+                        Console.error("wakegate: \(text)")
                     }
                 } catch {
                     if count > 1 { Console.out(tally.text) }
@@ -105,9 +115,14 @@ package enum PushCommand {
             }
         }
         if count > 1 { Console.out(tally.text) }
-        if let follower, let apnsID { return try follower.follow(apnsID) ? 0 : 1 }
-        return tally.refused == 0 ? 0 : 1
+        if let follower, let apnsID {
+            return (try follower.follow(apnsID) ? PushStatus.wakes : .wakesNobody).rawValue
+        }
+        return tally.status.rawValue
     }
+
+    /// What stands before an answer that changed nothing.
+    private static let dryRun = "dry run, nothing was sent: it would be "
 
     /// Who follows the push, when that is asked for.
     private static func follower(_ parsed: ParsedCommand) throws(CommandFailure) -> PushFollower? {
@@ -130,11 +145,16 @@ package enum PushCommand {
 
     private static func request(
         _ parsed: ParsedCommand,
-        to location: GatewayLocation
+        to location: GatewayLocation,
+        _ token: ProviderToken?,
+        _ environment: CommandEnvironment
     ) throws(CommandFailure) -> HTTPRequest {
-        var payload = Array((parsed.text("--payload") ?? "{\"aps\":{\"content-available\":1}}").utf8)
-        if parsed.text("--payload") == "-" { payload = try self.standardInput() }
-        var headers = location.headers
+        let payload = try PushPayloadOption.read(parsed.text("--payload"))
+        var headers = token == nil ? location.providerHeaders : []
+        if let token {
+            let header = try token.header(now: Int(SystemClock.wall / 1000), sign: environment.signES256)
+            headers.append(("authorization", header))
+        }
         headers.append(("apns-topic", parsed.text("--topic") ?? ""))
         headers.append(("apns-push-type", parsed.text("--push-type") ?? "background"))
         headers.append(("apns-priority", parsed.text("--priority") ?? "5"))
@@ -145,13 +165,5 @@ package enum PushCommand {
         if parsed.isSet("--dry-run") { headers.append(("wakegate-dry-run", "1")) }
         let path = "/3/device/\(URLPath.component(parsed.arguments[0]))"
         return HTTPRequest("POST", location.url + path, headers: headers, body: payload)
-    }
-
-    private static func standardInput() throws(CommandFailure) -> [UInt8] {
-        let data = (try? FileHandle.standardInput.read(upToCount: self.payloadBytesMax + 1)) ?? Data()
-        guard data.count <= self.payloadBytesMax else {
-            throw CommandFailure(.failed, "the payload is longer than \(self.payloadBytesMax) bytes; send less")
-        }
-        return Array(data)
     }
 }

@@ -48,8 +48,24 @@ package enum Console {
     /// Writes `line` and a line feed to standard error.
     package static func error(_ line: String) { _ = self.write(line + "\n", to: STDERR_FILENO) }
 
+    /// Writes `line` and a line feed to standard error, unless that takes nothing for so many milliseconds.
+    ///
+    /// - Returns: false when the line was not written.
+    package static func error(_ line: String, waitingAtMost milliseconds: Int32) -> Bool {
+        guard Descriptor.wait(for: STDERR_FILENO, .writable, milliseconds: milliseconds) else { return false }
+        Self.error(line)
+        return true
+    }
+
     /// Whether standard output is a terminal.
     package static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    /// Asks a person on standard error, and whether the answer is yes; no where standard input is no terminal.
+    static func isAsked(_ question: String) -> Bool {
+        guard isatty(STDIN_FILENO) == 1 else { return false }
+        Self.error(question)
+        return ["y", "yes"].contains(readLine()?.lowercased())
+    }
 
     /// - Returns: why the text was not taken; nil when it was.
     private static func write(_ text: String, to descriptor: Int32) -> SystemError? {

@@ -3,10 +3,11 @@ import Platform
 
 /// Instants and durations for people.
 package enum TimeText {
-    /// An instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`.
+    /// An instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`; rounded up, as the gateway does it.
     package static func instant(_ milliseconds: Double) -> String {
         guard milliseconds.isFinite, abs(milliseconds) < 253_402_300_800_000 else { return "never" }
-        return WallTime.text(Int64((milliseconds / 1000).rounded(.down)) * 1000)
+        // The last second that has four digits for its year.
+        return WallTime.textRoundedUp(min(Int64(milliseconds.rounded(.up)), 253_402_300_799_000))
     }
 
     /// A duration in its two largest units, such as `14 min 59 s`.

@@ -1,14 +1,18 @@
 package import Settings
+package import WakeFormat
 
 /// What the commands use of the rest of the program.
 package struct CommandEnvironment: Sendable {
     /// Called once when the gateway accepts.
     package typealias OnReady = @Sendable (BoundAddresses) -> Void
 
+    /// Called with what happens at the gateway, on a thread for nothing else; false when it could not be told for now.
+    package typealias OnNews = @Sendable (LiveNews) -> Bool
+
     /// Runs a gateway until it is told to stop, which reads its configuration again when it is told to; returns the
-    /// exit status.
+    /// exit status. Without somebody who is told of it nothing is noted of what happens.
     package typealias RunGateway =
-        @Sendable (GatewayConfiguration, ConfigurationSource, @escaping OnReady) async throws -> Int32
+        @Sendable (GatewayConfiguration, ConfigurationSource, @escaping OnReady, OnNews?) async throws -> Int32
 
     package var runGateway: RunGateway
     /// Makes the TLS material of development in a folder, and keeps what is there.

@@ -4,6 +4,8 @@ package struct CommandFailure: Error, Hashable, Sendable, CustomStringConvertibl
     package enum Status: Int32, Sendable {
         case failed = 1
         case badUsage = 64
+        /// The gateway refuses what was shown (401 or 403), and will again.
+        case refusedCredential = 77
         case badConfiguration = 78
     }
 

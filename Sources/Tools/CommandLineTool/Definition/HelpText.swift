@@ -27,6 +27,9 @@ package enum HelpText {
             Begin here, each line in a terminal of its own:
             \(self.firstSteps.map { "  \($0)" }.joined(separator: "\n"))
 
+            Where a client command finds its gateway:
+            \(OptionDefinition.precedence.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n"))
+
             `wakegate COMMAND --help` explains a command.
 
             """

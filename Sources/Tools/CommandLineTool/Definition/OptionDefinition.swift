@@ -56,13 +56,32 @@ extension OptionDefinition {
 
     /// Options of every command that talks to a gateway.
     package static let client = [
-        OptionDefinition("--gateway", "URL", "the gateway; without it a `wakegate dev` of this folder is found"),
-        OptionDefinition("--ca", "FILE", "PEM file of the authority that signed the gateway's certificate"),
-        OptionDefinition("--token", "TOKEN", "bearer token to show"),
+        OptionDefinition(
+            "--gateway",
+            "URL",
+            "the gateway, before WAKEGATE_URL, the context, `wakegate dev` of this folder"
+        ),
+        OptionDefinition("--context", "NAME", "the context to use, of `wakegate context add`"),
+        OptionDefinition(
+            "--ca",
+            "FILE",
+            "PEM file of the authority that signed the gateway's certificate; WAKEGATE_CA"
+        ),
+        OptionDefinition("--token", "TOKEN", "bearer token to show; WAKEGATE_TOKEN, which ps does not show"),
         OptionDefinition("--token-file", "FILE", "file with that token, which other users' ps does not see"),
         OptionDefinition("--cert", "FILE", "PEM file of the client certificate to show"),
         OptionDefinition("--key", "FILE", "PEM file of that certificate's private key; default: the file of --cert"),
     ]
+
+    /// The variables that stand for options of client commands.
+    static let variables = (url: "WAKEGATE_URL", authority: "WAKEGATE_CA", token: "WAKEGATE_TOKEN")
+
+    /// Where the settings of client commands come from, for their help.
+    static let precedence = """
+        An option wins over the variables WAKEGATE_URL, WAKEGATE_CA and WAKEGATE_TOKEN, these over the context in use,
+        and that over a `wakegate dev` that runs in this folder. Where --gateway or WAKEGATE_URL says the gateway,
+        nothing of the context in use is shown to it; --context NAME wins over the variables.
+        """
 
     /// Options of both servers.
     package static let server = [

@@ -79,6 +79,7 @@ extension ManualPage {
             page.paragraphs("\(option.help).")
         }
         page.macro("El")
+        Self.environment(in: &page)
         Self.exitStatus(in: &page)
         page.macro("Sh", "EXAMPLES")
         page.paragraphs("A gateway, a worker and a push, each in a terminal of its own:")
@@ -87,12 +88,31 @@ extension ManualPage {
         return ManualPage(name: "wakegate", section: 1, text: page.text)
     }
 
+    private static func environment(in page: inout MdocText) {
+        page.macro("Sh", "ENVIRONMENT")
+        page.raw(".Bl -tag -width Ds")
+        let (url, authority, token) = OptionDefinition.variables
+        for (variable, meaning) in [
+            (url, "the gateway of client commands, as --gateway says it"),
+            (authority, "the authority's file, as --ca says it"),
+            (token, "the bearer token, as --token says it"),
+            ("XDG_CONFIG_HOME", "where the contexts are kept, in wakegate/contexts.json; default: ~/.config"),
+        ] {
+            page.macro("It", "Ev", variable)
+            page.paragraphs("\(meaning).")
+        }
+        page.macro("El")
+        page.macro("Pp")
+        page.paragraphs(OptionDefinition.precedence)
+    }
+
     private static func exitStatus(in page: inout MdocText) {
         page.macro("Sh", "EXIT", "STATUS")
         page.raw(".Bl -tag -width Ds -compact")
         let meanings = [
             ("0", "all went well; a server was told to end, and did"), ("64", "the command line is wrong"),
-            ("78", "the configuration is wrong"), ("1", "anything else failed; standard error says what"),
+            ("77", "the gateway refuses what a worker shows"), ("78", "the configuration is wrong"),
+            ("2", "a push was accepted that wakes nobody"), ("1", "anything else failed; standard error says what"),
         ]
         for (status, meaning) in meanings {
             page.macro("It", status)

@@ -55,6 +55,7 @@ extension [CommandDefinition] {
 
     /// The first words of commands of two words, each once.
     var groups: [String] {
-        self.firstWords.map(\.word).filter { !self.group($0).isEmpty }
+        let names = Set(self.map(\.name))
+        return self.firstWords.map(\.word).filter { !self.group($0).isEmpty && !names.contains($0) }
     }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import Gateway
 import HTTPClient
 package import Text
@@ -36,6 +35,8 @@ extension CommandDefinition {
 /// `wakegate faults`.
 package enum FaultCommands {
     private static let path = "/v1/faults"
+    /// The most of a file that is read, in bytes; past what any gateway takes.
+    private static let bytesMax = 4 << 20
 
     static func list(
         _ parsed: ParsedCommand,
@@ -71,11 +72,7 @@ package enum FaultCommands {
     }
 
     private static func contents(of path: String) throws(CommandFailure) -> [UInt8] {
-        do {
-            return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
-        } catch {
-            throw CommandFailure(.failed, "\(path) cannot be read: \(error.localizedDescription); name a readable file")
-        }
+        try CommandFile.contents(path, bytesMax: self.bytesMax, remedy: "name the file with the rules")
     }
 
     /// A line for each rule: its id, counts, and itself; a spent one is marked.

@@ -64,6 +64,12 @@ package enum KeyCommands {
         _ parsed: ParsedCommand,
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> Int32 {
+        for (option, what) in [("--team", "team"), ("--key-id", "key id")] {
+            guard let name = parsed.text(option), !self.isAppleName(name) else { continue }
+            throw .usage(
+                "\(option) is \"\(name)\"; a \(what) is 10 capital letters and digits, as Apple shows it beside the key"
+            )
+        }
         let folder = try self.folder(parsed)
         let keyEnvironment = try self.environment(parsed)
         try self.perform { () throws(ProviderKeyError) in
@@ -96,6 +102,11 @@ package enum KeyCommands {
         let folder = try self.folder(parsed)
         try self.perform { () throws(ProviderKeyError) in try folder.remove(keyID: parsed.arguments[0]) }
         return 0
+    }
+
+    /// Whether Apple could have given a team or a key that name: a token that names another is never found.
+    package static func isAppleName(_ text: String) -> Bool {
+        text.utf8.count == 10 && text.utf8.allSatisfy { $0 &- 0x30 < 10 || $0 &- 0x41 < 26 }
     }
 
     private static func line(_ key: ProviderKeyFile) -> String {

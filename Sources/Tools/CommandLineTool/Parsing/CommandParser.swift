@@ -148,14 +148,21 @@ extension CommandParser {
             throw .usage("\(option.name) has an empty value; write \(option.usage)")
         case .integer(let range):
             guard let number = Int(value), range.contains(number) else {
-                let limits = "a whole number from \(range.lowerBound) to \(range.upperBound)"
-                throw .usage("\(option.name) is \"\(value)\"; write \(limits)")
+                throw .usage("\(option.name) is \"\(value)\"; write \(Self.numbers(of: option, range))")
             }
         case .setting:
             guard let equals = value.firstIndex(of: "="), equals != value.startIndex else {
                 throw .usage("\(option.name) is \"\(value)\"; write \(option.usage)")
             }
         }
+    }
+
+    /// The numbers that an option takes: those that mean something, where they are known.
+    private static func numbers(of option: OptionDefinition, _ range: ClosedRange<Int>) -> String {
+        guard let last = option.words.last else {
+            return "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        }
+        return option.words.count == 1 ? last : option.words.dropLast().joined(separator: ", ") + " or \(last)"
     }
 
     private static func checkPresence(_ parsed: ParsedCommand) throws(CommandFailure) {

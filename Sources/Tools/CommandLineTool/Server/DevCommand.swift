@@ -1,7 +1,9 @@
 import FaultInjection
 import Glibc
+import LaunchPolicy
 import Platform
 package import Settings
+import WakeFormat
 
 extension CommandDefinition {
     package static let dev = CommandDefinition(
@@ -14,12 +16,21 @@ extension CommandDefinition {
                 "FILE",
                 "fault rules to begin with, JSON5: what clients of APNs are tested with"
             ),
+            OptionDefinition(
+                "--network",
+                "NETWORK",
+                "whose machines may reach it besides this one, as 172.17.0.0/16: it then listens on every address",
+                isRepeatable: true
+            ),
+            OptionDefinition("--quiet", "", "do not show what happens: pushes, refusals, wakes and results"),
         ],
         example: "wakegate dev --set policy.launchInterval=60",
         notes: [
             """
-            It listens on loopback only, asks nobody for proof, and registers devices with their first push. The state
-            folder (default ./.wakegate) holds its authority and certificates, and every push it has answered for;
+            It listens on loopback only, unless --network names who may reach it besides, such as the containers of
+            172.17.0.0/16: everybody else is refused then. It asks nobody for proof, and registers devices with
+            their first push. The state folder (default ./.wakegate) holds its authority and certificates, and every
+            push it has answered for;
             they outlive it. Client commands find the gateway when they run in the folder where it was started.
             With --set tls.clientCA=.wakegate/ca.pem providers must show a certificate, such as its provider.pem
             (--cert .wakegate/provider.pem); its worker.pem is a worker's.
@@ -27,6 +38,8 @@ extension CommandDefinition {
             """
             When it accepts it writes one line to standard output:
               {"ready": true, "edge": "127.0.0.1:2197", "admin": "127.0.0.1:9197", "plain": null}
+            On standard error it shows what happens, a line each, as `wakegate events` does; when that is too much to be
+            read, it says how much it left out. --quiet shows nothing of it.
             SIGTERM, SIGINT or SIGHUP lets wakes in flight end, for at most drainTimeout seconds, and stops it.
             `wakegate reload` has it read again the files that --set names, such as certificates.
             """,
@@ -52,14 +65,35 @@ package enum DevCommand {
         configuration.stateFolder = "./\(GatewayFile.defaultFolder)"
         configuration.registration = .open
         configuration.asksForTokens = false
+        configuration.permitsTestPushes = true
         configuration.faultRules = []
         configuration.openForDevelopment()
         return configuration
     }
 
+    /// The configuration without set-up, for machines of the networks besides that a command line names.
+    ///
+    /// - Throws: `badUsage` for what is no network.
+    package static func base(_ parsed: ParsedCommand) throws(CommandFailure) -> GatewayConfiguration {
+        var configuration = self.base
+        for text in parsed.all("--network") {
+            guard let network = CallerNetwork(text) else {
+                throw .usage("--network is \"\(text)\"; write \(CallerNetwork.requirement)")
+            }
+            configuration.callerNetworks.append(network)
+        }
+        guard !configuration.callerNetworks.isEmpty else { return configuration }
+        // Where IPv6 is off, as in many networks of containers, its addresses cannot be listened on.
+        let host = configuration.callerNetworks.contains { $0.text.contains(":") } ? "[::]" : "0.0.0.0"
+        configuration.edge = ListenSetting("\(host):2197")
+        configuration.admin = ListenSetting("\(host):9197")
+        return configuration
+    }
+
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         try ServeCommand.checkLimits()
-        var configuration = try ServeCommand.configuration(parsed, file: nil, base: self.base, isWhole: false)
+        let given = try self.base(parsed)
+        var configuration = try ServeCommand.configuration(parsed, file: nil, base: given, isWhole: false)
         configuration.acceptsLoss = parsed.isSet("--accept-loss")
         let makesCertificates = configuration.certificateFile == nil && configuration.privateKeyFile == nil
         if let file = parsed.text("--faults") { configuration.faultRules = try self.faultRules(file) }
@@ -71,7 +105,7 @@ package enum DevCommand {
         try ServeCommand.check(configuration)
         let settings = ServerSettings.settings(parsed)
         let source = ConfigurationSource(reloadsOnHangup: false) { () throws(ConfigurationError) in
-            var base = self.base
+            var base = given
             self.addFiles(to: &base, certificates: makesCertificates ? certificates : nil)
             var read = try ServeCommand.read(file: nil, settings: settings, base: base)
             read.stateFolder = folder.path
@@ -80,8 +114,11 @@ package enum DevCommand {
         let name = environment.programName
         let isDefault = folder.path == StateFolder.absolute(GatewayFile.defaultFolder)
         let asksForOwn = configuration.clientCAFile.map { StateFolder.absolute($0) } == "\(certificates)/ca.pem"
+        let launchInterval = configuration.policy.launchInterval
+        let isQuiet = parsed.isSet("--quiet")
         defer { GatewayFile.remove(from: folder.path) }
-        return try await ServeCommand.run(configuration, source, environment) { addresses in
+        return try await ServeCommand.run(configuration, source, environment, onNews: isQuiet ? nil : self.show) {
+            addresses in
             let file = GatewayFile(pid: getpid(), addresses: addresses, ca: "\(certificates)/ca.pem")
             do {
                 try file.write(in: folder.path)
@@ -93,10 +130,19 @@ package enum DevCommand {
                 file: file,
                 program: name,
                 isDiscoverable: isDefault,
-                clientCertificates: asksForOwn ? certificates : nil
+                clientCertificates: asksForOwn ? certificates : nil,
+                launchIntervalSeconds: Int(launchInterval / 1000),
+                showsEvents: !isQuiet
             )
             Console.error(commands.text)
         }
+    }
+
+    /// Shows what happens on standard error.
+    ///
+    /// - Returns: false when that takes nothing for now.
+    private static func show(_ news: LiveNews) -> Bool {
+        Console.error(EventText.line(news), waitingAtMost: 100)
     }
 
     /// - Parameter certificates: the folder of those that it made; nil when others are named.

@@ -20,10 +20,18 @@ package struct GatewayFile: Codable, Hashable, Sendable {
 
     package init(pid: Int32, addresses: BoundAddresses, ca: String) {
         self.pid = pid
-        self.edge = addresses.edge.addresses.first
-        self.admin = addresses.admin.addresses.first
-        self.plain = addresses.plain.addresses.first
+        self.edge = addresses.edge.addresses.first.map(Self.reachable)
+        self.admin = addresses.admin.addresses.first.map(Self.reachable)
+        self.plain = addresses.plain.addresses.first.map(Self.reachable)
         self.ca = ca
+    }
+
+    /// The address by which this machine reaches a listener: loopback for one that listens on every address.
+    private static func reachable(_ address: String) -> String {
+        guard let (host, port) = ListenSetting.hostAndPort(address), host == "0.0.0.0" || host == "::" else {
+            return address
+        }
+        return "127.0.0.1:\(port)"
     }
 
     /// Writes the file whole, so that no reader sees half of it.

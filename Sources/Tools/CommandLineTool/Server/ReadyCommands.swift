@@ -9,16 +9,32 @@ package struct ReadyCommands: Sendable {
     /// Where the client certificates are that the gateway asks for; nil when it asks for none of its own.
     private let clientCertificates: String?
 
-    package init(file: GatewayFile, program: String, isDiscoverable: Bool, clientCertificates: String? = nil) {
+    /// How far apart launches of a device are, in seconds; nil when that is not to be told.
+    private let launchIntervalSeconds: Int?
+    /// Whether what happens is shown below.
+    private let showsEvents: Bool
+
+    package init(
+        file: GatewayFile,
+        program: String,
+        isDiscoverable: Bool,
+        clientCertificates: String? = nil,
+        launchIntervalSeconds: Int? = nil,
+        showsEvents: Bool = false
+    ) {
         self.file = file
         self.program = ShellText.quoted(program)
         self.isDiscoverable = isDiscoverable
         self.clientCertificates = clientCertificates
+        self.launchIntervalSeconds = launchIntervalSeconds
+        self.showsEvents = showsEvents
     }
 
     private static let topic = "com.example.app"
     private static let task = "\(topic).refresh"
     private static let token = String(repeating: "0badcafe", count: 8)
+    /// Seconds between launches that nobody minds waiting for.
+    private static let shortInterval = 10
     private static let payload = "{\"aps\":{\"content-available\":1}}"
 
     /// One paragraph; commands for listeners that are off are left out.
@@ -42,10 +58,35 @@ package struct ReadyCommands: Sendable {
             lines += [
                 "  # submit a background task for the device",
                 "  \(self.program) task submit\(options) \(Self.token) \(Self.task) --kind appRefresh",
-                "  # see what goes on", "  \(self.program) stats\(options)",
+                "  # see what goes on\(self.dashboard)", "  \(self.program) stats\(options)",
             ]
         }
+        lines += self.hints
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// Where the dashboard is, for whoever has a browser; nothing where none reaches it.
+    private var dashboard: String {
+        guard let admin = self.file.admin, !admin.hasPrefix("unix:") else { return "" }
+        return "; in a browser: \(Self.url("http", admin))/"
+    }
+
+    /// Why a second push seems to do nothing, and what the lines below are.
+    private var hints: [String] {
+        var lines: [String] = []
+        if let seconds = self.launchIntervalSeconds, seconds > Self.shortInterval {
+            lines += [
+                "",
+                "A device is launched every \(TimeText.duration(seconds: seconds)) at most, and pushes wait meanwhile,"
+                    + " as one. To try things out start it",
+                "with --set policy.launchInterval=\(Self.shortInterval), or push with --priority 10, which waits for"
+                    + " nothing while its burst lasts.",
+            ]
+        }
+        if self.showsEvents {
+            lines += ["", "What happens is shown below, a line each; --quiet leaves it out."]
+        }
+        return lines
     }
 
     private func certificateOption(_ role: String) -> String {

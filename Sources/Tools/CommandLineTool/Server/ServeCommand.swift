@@ -34,7 +34,8 @@ extension CommandDefinition {
             SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it. SIGHUP, as
             `wakegate reload`, reads FILE again and goes on with it, all of it or nothing; --set and the options of the
             command line still win. --check finds what a start or a reload would find, in the database of store as
-            well, and touches nothing.
+            well: also a port in use, but for those of a gateway that runs on the state folder, and a store that a newer
+            version wrote. It touches nothing.
             """,
             """
             As a service of systemd (Type=notify) it tells when it is ready, what it does and that it is alive
@@ -55,7 +56,9 @@ package enum ServeCommand {
         configuration.acceptsLoss = parsed.isSet("--accept-loss")
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
-            try self.check(configuration, and: self.startFaults(configuration) + GatewayDatabase.faults(configuration))
+            let faults =
+                self.startFaults(configuration) + self.portFaults(configuration) + GatewayDatabase.faults(configuration)
+            try self.check(configuration, and: faults)
             Console.error("wakegate: the configuration is good")
             return 0
         }
@@ -109,7 +112,7 @@ package enum ServeCommand {
     }
 
     /// What a start would stumble over besides the configuration's own faults: the state folder, and addresses that
-    /// cannot be understood. Nothing is made, and nothing is bound: a gateway may be running with it.
+    /// cannot be understood. Nothing is made: a gateway may be running with it.
     private static func startFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
         guard self.needsStateFolder(configuration) else { return [] }
         if let fault = StateFolder.fault(configuration.stateFolder) {
@@ -122,7 +125,31 @@ package enum ServeCommand {
             return [ConfigurationFault(key: "state", problem: fault, remedy: "see to the key first")]
         }
         guard !configuration.acceptsLoss, let fault = store.journalFault else { return [] }
-        return [ConfigurationFault(key: "state", problem: fault, remedy: "see to the journal first")]
+        // The remedy is the last sentence.
+        let parts = fault.split(separator: ". ", maxSplits: 1).map { $0.hasSuffix(".") ? $0.dropLast() : $0[...] }
+        let remedy = parts.count == 2 ? String(parts[1]) : "see to the journal first"
+        return [ConfigurationFault(key: "state", problem: String(parts[0]), remedy: remedy)]
+    }
+
+    /// The addresses that somebody else listens on. A gateway that runs on the state folder may have them, and is not
+    /// in its own way.
+    private static func portFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
+        if self.needsStateFolder(configuration), StateFolder.isInUse(configuration.stateFolder) { return [] }
+        let listeners = [
+            ("edge", configuration.edge), ("admin", configuration.admin), ("plain", configuration.plain),
+        ]
+        return listeners.flatMap { key, setting in
+            setting.addresses.compactMap { text -> ConfigurationFault? in
+                guard let address = try? ListenAddress.parse(text), let fault = ListenProbe.fault(address) else {
+                    return nil
+                }
+                let sentence = fault.message.hasSuffix(".") ? fault.message.dropLast() : fault.message[...]
+                let separator = sentence.contains("; ") ? "; " : ": "
+                let parts = sentence.split(separator: separator, maxSplits: 1).map(String.init)
+                let remedy = parts.count == 2 ? parts[1] : "choose another address"
+                return ConfigurationFault(key: key, problem: parts[0], remedy: remedy)
+            }
+        }
     }
 
     /// The sockets that the service manager opened for listeners.
@@ -179,10 +206,11 @@ package enum ServeCommand {
         _ configuration: GatewayConfiguration,
         _ source: ConfigurationSource,
         _ environment: CommandEnvironment,
+        onNews: CommandEnvironment.OnNews? = nil,
         onReady: @escaping CommandEnvironment.OnReady
     ) async throws(CommandFailure) -> Int32 {
         do {
-            return try await environment.runGateway(configuration, source, onReady)
+            return try await environment.runGateway(configuration, source, onReady, onNews)
         } catch let failure as CommandFailure {
             throw failure
         } catch {

@@ -106,6 +106,19 @@ package struct StateFolder: Sendable {
         try? FileSystem.syncFolder(URL(fileURLWithPath: path).deletingLastPathComponent().path)
     }
 
+    /// Whether a gateway runs on the folder, as the system's list of locks has it; the lock itself is not tried, which
+    /// would be in the way of a gateway that starts.
+    package static func isInUse(_ path: String) -> Bool {
+        guard let status = try? FileSystem.status("\(self.absolute(path))/lock"),
+            let locks = try? OpenFile("/proc/locks", O_RDONLY | O_CLOEXEC).contents(bytesMax: 1 << 20)
+        else { return false }
+        return String(decoding: locks, as: UTF8.self).split(separator: "\n").contains { line in
+            let words = line.split(separator: " ")
+            return words.count > 5 && words[1] == "FLOCK" && words[3] == "WRITE"
+                && words[5].hasSuffix(":\(status.identity.inode)")
+        }
+    }
+
     /// What would keep a gateway from using the folder; nil when nothing would. Nothing is made.
     package static func fault(_ path: String) -> (problem: String, remedy: String)? {
         let path = self.absolute(path)

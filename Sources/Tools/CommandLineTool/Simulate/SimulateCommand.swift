@@ -37,7 +37,7 @@ package enum SimulateCommand {
         } catch {
             throw CommandFailure(
                 .failed,
-                "\(path) cannot be read: \(error.message); name a trace file, or - for standard input"
+                "\(path) cannot be read (\(error.reason)); name a trace file, or - for standard input"
             )
         }
         var output = ""

@@ -30,21 +30,21 @@ enum MeasuredCosts {
     static let wakeBytes = 380.0
     /// For how long an ended wake stays, in seconds; the schema's.
     static let wakeSeconds = 600.0
-    /// A row of `event`, its indexes included. Tables: 135 and 49.
-    static let eventBytes = 184.0
-    /// A row of `push`, its indexes included. Tables: 60 and 39.
-    static let pushBytes = 99.0
+    /// A row of `event`, its index included. Tables: 134 and 1.
+    static let eventBytes = 135.0
+    /// A row of `push`, its index included. Tables: 60 and 1.
+    static let pushBytes = 61.0
 
     // MARK: Write-ahead log, in bytes
 
-    /// Of a push beside its payload. Tables: 810 with a payload of 192.
-    static let logBytesPerPush = 618.0
+    /// Of a push beside its payload. Tables: 560 with a payload of 192.
+    static let logBytesPerPush = 368.0
     /// Of a launch and its result. Tables: 7.2 MB for 2,307.
     static let logBytesPerLaunch = 3_100.0
     /// Of a page that is written whole, the first time after a checkpoint, with `wal_compression`. An assumption: half.
     static let logBytesPerPage = 4_096.0
-    /// Pages at random places that a push writes to: of `device`, `due`, its primary key, and `push_apns`.
-    static let pagesPerPush = 4.0
+    /// Pages at random places that a push writes to: of `device`, `due`, and its primary key.
+    static let pagesPerPush = 3.0
     static let pageBytes = 8_192.0
     /// Between two checkpoints, in seconds; `deploy/postgresql/wakegate.conf`.
     static let checkpointSeconds = 900.0

@@ -19,7 +19,7 @@ package enum StatsText {
             ("pushes rejected", self.sum(pushes["rejected"])),
             ("wakes launched", self.number(wakes["launched"])),
             ("  ended", self.sum(wakes["results"])),
-            ("pushes per launch", self.number(stats["pushesPerLaunch"])),
+            ("pushes per launch", self.pushesPerLaunch(stats)),
         ]
         rows += self.tasks(stats["tasks"]) + self.sessions(stats["sessions"])
         rows += [
@@ -132,6 +132,17 @@ package enum StatsText {
 
     private static func number(_ value: JSONValue?) -> String {
         value?.number.map { JSONNumber.text(of: ($0 * 1000).rounded() / 1000) } ?? "-"
+    }
+
+    /// How many pushes a launch was for, as far as pushes have ended; where that is less than one, why.
+    static func pushesPerLaunch(_ stats: JSONValue) -> String {
+        let ended = ["completed", "coalesced"].compactMap { stats["pushes"]?[$0]?.number }.reduce(0, +)
+        let launched = stats["wakes"]?["launched"]?.number ?? 0
+        guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "-" }
+        let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
+        guard ratio < 1 else { return text }
+        return "\(text) (\(JSONNumber.text(of: ended)) ended, \(JSONNumber.text(of: launched)) launches: those again "
+            + "after a failure, those by hand without a push, and those in flight count)"
     }
 
     private static func padded(_ text: String, to width: Int) -> String {

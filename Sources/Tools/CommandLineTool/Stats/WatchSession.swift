@@ -98,7 +98,7 @@ struct WatchSession {
     private func lines(_ size: Terminal.Size) -> [StyledLine] {
         guard case .device = self.subject else { return WatchView(self.model, size: size).lines }
         let text = self.model.event.map { ExplainText.text($0) } ?? ""
-        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { StyledLine(String($0)) }
+        var lines = WrappedText.lines(text, width: size.width).map { StyledLine($0) }
         if let trouble = self.model.trouble { lines.insert(StyledLine(trouble, .bad), at: 0) }
         return Array(lines.prefix(max(0, size.height - 1))) + [StyledLine("q quits", .faint)]
     }

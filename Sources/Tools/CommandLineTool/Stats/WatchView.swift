@@ -82,6 +82,7 @@ package struct WatchView: Sendable {
             return coalesced / (coalesced + completed)
         }
         let perLaunch = stats["pushesPerLaunch"]?.number ?? 0
+        let perLaunchText = StatsText.pushesPerLaunch(stats)
         let connected = workers["connected"]?.number ?? 0
         let slots =
             "\(Self.count(pushes["inFlight"])) in flight, \(Self.count(workers["busy"])) of "
@@ -94,7 +95,9 @@ package struct WatchView: Sendable {
                 shares.last.flatMap(\.self).map { "\(Int(saturating: $0 * 100 + 0.5)) %" } ?? "-",
                 Sparkline.text(shares, width: self.sparkWidth, most: 1),
                 .first,
-                "\(Self.text((perLaunch * 100).rounded() / 100)) push\(perLaunch == 1 ? "" : "es") a launch"
+                perLaunch < 1
+                    ? "pushes a launch: \(perLaunchText)"
+                    : "\(perLaunchText) push\(perLaunch == 1 ? "" : "es") a launch"
             ),
             self.rate("refused", \.rejected, .bad, Self.sum(pushes["rejected"])),
             self.row(
@@ -165,7 +168,7 @@ package struct WatchView: Sendable {
 
     private var holds: StyledLine {
         let held = self.model.event?["stats"]?["devices"]?["held"]
-        return self.counts("held", held, ["worker": .bad], other: .warning, none: "nothing")
+        return self.counts("held", held, ["paused": .bad, "worker": .bad], other: .warning, none: "nothing")
     }
 
     private var limits: [StyledLine] {

@@ -103,7 +103,7 @@ package enum TaskText {
     private static let none = "no tasks\n"
 
     /// Columns beside each other, the last as long as it is.
-    private static func table(_ rows: [[String]]) -> String {
+    static func table(_ rows: [[String]]) -> String {
         let harmless = rows.map { $0.map { TerminalText.harmless($0) } }
         let columns = (harmless.first?.count ?? 1) - 1
         let widths = (0..<columns).map { column in harmless.map { $0[column].count }.max() ?? 0 }

@@ -55,11 +55,28 @@ extension CommandDefinition {
         run: TokenCommands.issue
     )
 
+    package static let tokenList = CommandDefinition(
+        "token list",
+        "show the bearer tokens that were issued, and when each was used last",
+        options: [OptionDefinition("--json", "", "as JSON")] + folderOptions,
+        example: "wakegate token list --state /var/lib/wakegate",
+        notes: [
+            """
+            The tokens themselves are kept nowhere. A running gateway writes within a second or two when it took one, to
+            the minute; an open stream counts as use. Each state folder has its own list.
+            """
+        ],
+        run: TokenListCommand.run
+    )
+
     package static let tokenRevoke = CommandDefinition(
         "token revoke",
         "make a bearer token worthless at once",
-        arguments: [ArgumentDefinition("ID", "the token's id, which `wakegate token issue` showed")],
-        options: folderOptions,
+        arguments: [ArgumentDefinition("ID", "the token's id, which `wakegate token issue` and `token list` show")],
+        options: [
+            OptionDefinition("--unlisted", "", "also one that `token list` does not know, as of an older version")
+        ]
+            + folderOptions,
         example: "wakegate token revoke 0123456789abcdef0123456789abcdef --state /var/lib/wakegate",
         notes: [
             """
@@ -80,16 +97,25 @@ enum TokenCommands {
         let role = try self.role(parsed.text("--role") ?? "")
         let topics = try self.topics(parsed.all("--topic"), role)
         let seconds = try TokenLifetime.seconds(parsed.text("--expires") ?? TokenLifetime.standard)
-        let folder = try StateFolder.prepare(try self.folder(parsed), admitsRoot: true)
+        let named = StateFolder.absolute(try self.folder(parsed))
+        guard !parsed.isSet("--state") || FileSystem.exists(named) else {
+            throw CommandFailure(
+                .failed,
+                "there is no folder \(named); name the state folder of a gateway, which makes it when it starts"
+            )
+        }
+        let folder = try StateFolder.prepare(named, admitsRoot: true)
+        let issuedAt = SystemClock.wall / 1000
         let token = BearerToken(
             id: BearerToken.newID(),
             role: role,
             topics: topics,
-            expiresAt: SystemClock.wall / 1000 + seconds
+            expiresAt: issuedAt + seconds
         )
         let text: String
         do {
             text = try token.text(signedWith: try TokenKey.make(in: folder))
+            try IssuedTokens.add(token, issuedAt: issuedAt, in: folder)
         } catch {
             throw CommandFailure(.failed, "\(error)")
         }
@@ -117,13 +143,23 @@ enum TokenCommands {
                 "no token was issued from \(folder): there is no token.key; name the gateway's folder with --state DIR"
             )
         }
-        do {
-            try RevokedTokens.add(id, in: try StateFolder.prepare(folder, admitsRoot: true))
+        let prepared = try StateFolder.prepare(folder, admitsRoot: true)
+        do throws(CredentialError) {
+            let isListed = try IssuedTokens.read(in: prepared).contains { $0.id == id }
+            guard isListed || parsed.isSet("--unlisted") else { throw Self.unlisted(id, folder) }
+            try RevokedTokens.add(id, in: prepared)
         } catch {
-            throw CommandFailure(.failed, "\(error)")
+            throw CommandFailure(.failed, error.message)
         }
         Console.error("wakegate: token \(id) is revoked")
         return 0
+    }
+
+    private static func unlisted(_ id: String, _ folder: String) -> CredentialError {
+        CredentialError(
+            message: "no token \(id) was issued from \(folder), and nothing is revoked; see `wakegate token list`, "
+                + "and give --unlisted for one that an older version issued"
+        )
     }
 
     private static func role(_ text: String) throws(CommandFailure) -> BearerRole {
@@ -148,7 +184,8 @@ enum TokenCommands {
         return topics
     }
 
-    private static func folder(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
+    /// The state folder that `--state` or the configuration names.
+    static func folder(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
         if let folder = parsed.text("--state") { return folder }
         let configuration = try ServeCommand.configuration(
             parsed,

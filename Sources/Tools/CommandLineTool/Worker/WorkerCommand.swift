@@ -94,6 +94,10 @@ extension CommandDefinition {
             ever. Without logind nothing is reported, and `wakegate device conditions TOKEN appState=...` says it.
             """,
             """
+            The exit status is 77 when the gateway refuses what the worker shows, as of a token that was revoked, has
+            expired or is for other topics: trying again would be refused as well, and the unit of systemd does not.
+            """,
+            """
             --output log writes at most 4096 bytes as one line and a thousand lines a second; what comes faster is
             dropped and counted, and holds up no command.
             """,
@@ -133,7 +137,9 @@ package enum WorkerCommand {
                 try await worker.run { BackgroundFetchResult(exitStatus: try await commands.run(CommandWork($0))) }
                 return nil
             } catch {
-                return CommandFailure(.failed, log.explain(error))
+                guard error.isCredentialRefused else { return CommandFailure(.failed, log.explain(error)) }
+                let remedy = "give this worker a token that is good (`wakegate token issue`), and start it again"
+                return CommandFailure(.refusedCredential, "\(log.explain(error)) \(remedy)")
             }
         }
         try commands.start(CommandLoop.SignalHandlers(stop: { running.cancel() }, cancel: { worker.cancelHandlers() }))
@@ -152,11 +158,11 @@ package enum WorkerCommand {
         _ tasks: WorkerTasks
     ) throws(CommandFailure) -> WakeWorker {
         var credentials = GatewayCredentials.none
+        switch location.proof {
+        case .none: break
         // A file is read anew for each request, so the token in it may be replaced.
-        if let path = parsed.text("--token-file") {
-            credentials = .bearerTokenFile(path)
-        } else if let token = parsed.text("--token") {
-            credentials = .bearerToken(token)
+        case .file(let path): credentials = .bearerTokenFile(path)
+        case .token(let token): credentials = .bearerToken(token)
         }
         if let certificate = location.settings.certificateFile {
             credentials = credentials.showing(certificate: certificate, key: location.settings.privateKeyFile)

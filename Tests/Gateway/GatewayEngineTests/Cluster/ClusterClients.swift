@@ -110,7 +110,7 @@ struct ClusterClients {
         case .drained(let stream):
             if self.streams[stream]?.isDraining == false { self.wrong("a stream ends by itself") }
             self.streams[stream] = nil
-        case .conditions, .draining: break
+        case .asked, .conditions, .draining: break
         }
     }
 

@@ -99,7 +99,11 @@ final class EmbeddedUnderTest: EngineUnderTest {
                 return made
             },
             store: store,
-            outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: MemoryHistory(PerOutlet(loop))),
+            outlet: GroupOutlet(
+                mailboxes: PerOutlet(loop),
+                history: MemoryHistory(PerOutlet(loop)),
+                events: setting.events
+            ),
             ring: {},
             onFailure: { _ in }
         )

@@ -4,11 +4,15 @@ import EngineRoom
 import LaunchPolicy
 import Testing
 import Text
+import WakeFormat
 import WakeGateTestKit
 
 /// A conversation with an engine of some kind, in virtual time.
 final class EngineContract {
     private let under: any EngineUnderTest
+    private let events: EventDesk
+    /// What the desk of events knows the test by; nil when it does not follow.
+    private var follower: Int?
     private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
     /// Everything that was heard, in its order.
     private(set) var heard: [Heard] = []
@@ -24,7 +28,9 @@ final class EngineContract {
         var configuration = EngineRig.open(Self.policy)
         change(&configuration)
         let world = EngineWorld(self.clock, seed: 1)
-        self.under = try kind.make(EngineSetting(configuration: configuration, world: world))
+        let setting = EngineSetting(configuration: configuration, world: world)
+        self.events = setting.events
+        self.under = try kind.make(setting)
         self.take()
     }
 
@@ -88,7 +94,31 @@ final class EngineContract {
     private func take() {
         var effects = EffectBatch()
         self.under.loop.take(into: &effects)
-        self.heard += Heard.all(in: effects)
+        let heard = Heard.all(in: effects)
+        self.heard += heard
+        let batch = CommandBatch()
+        for case .asked(let request) in heard { batch.append(.request(request)) }
+        guard !batch.isEmpty else { return }
+        _ = self.under.engine.step(batch)
+        self.take()
+    }
+
+    // MARK: What is followed
+
+    /// What happens from now on is there for `followed`.
+    func follow() { self.follower = self.events.follow {} }
+
+    func followNoMore() {
+        if let follower { self.events.leave(follower) }
+        self.follower = nil
+    }
+
+    /// What was told since this was last asked.
+    func followed() -> [LiveEvent] {
+        guard let follower else { return [] }
+        var watched: [WatchedEvent] = []
+        while !self.events.take(follower, into: &watched).isAll {}
+        return watched.compactMap { LiveEvent($0) }
     }
 
     // MARK: What was heard

@@ -7,6 +7,8 @@ struct EngineSetting {
     let configuration: EngineConfiguration
     /// Clocks that the test moves, and chance from a seed.
     let world: EngineWorld
+    /// Where the engine leaves what happens, for those who follow it.
+    let events = EventDesk()
 }
 
 /// An engine that is held to the contract of `GatewayEngine`, and what surrounds it.

@@ -10,6 +10,8 @@ import WakeGateTestKit
 enum Heard {
     case push(Int, PushReply)
     case answer(Int, Outcome)
+    /// The outlet hands a request to the engine once more.
+    case asked(EngineRequest)
     case subscribed(Int)
     case wake(HeardWake)
     case expired(WakeID, DeviceEngine.ExpirationReason, stream: Int)
@@ -22,7 +24,7 @@ enum Heard {
     var answered: Int? {
         switch self {
         case .push(let request, _), .answer(let request, _), .subscribed(let request): request
-        case .wake, .expired, .released, .conditions, .drained, .draining: nil
+        case .asked, .wake, .expired, .released, .conditions, .drained, .draining: nil
         }
     }
 
@@ -36,6 +38,7 @@ enum Heard {
         switch effect {
         case .pushAnswer(let reply): self = .push(reply.address.number, reply)
         case .answer(let address, let outcome): self = .answer(address.number, outcome)
+        case .asked(let request): self = .asked(request)
         case .subscribed(let address): self = .subscribed(address.number)
         case .wake(let address, let wake): self = .wake(HeardWake(wake, on: address.number))
         case .expired(let address, let wake, let reason): self = .expired(wake, reason, stream: address.number)

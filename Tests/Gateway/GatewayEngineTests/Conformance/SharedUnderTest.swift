@@ -1,8 +1,10 @@
+import Bytes
 import ClusterStore
 import DeviceEngine
 import DeviceJournal
 import EngineRoom
 import History
+import LaunchPolicy
 import WakeGateTestKit
 
 /// The engine on a shared store: a simulated database in which everything is done at once, or each commit when the test
@@ -70,7 +72,8 @@ final class SharedUnderTest: EngineUnderTest {
             waitForStore: Waiting(database).body,
             outlet: GroupOutlet(
                 mailboxes: PerOutlet(loop),
-                history: DatabaseHistory(PerOutlet(loop), database)
+                history: DatabaseHistory(PerOutlet(loop), database),
+                events: setting.events
             )
         )
         return Life(engine: engine, store: store, loop: loop)
@@ -114,7 +117,39 @@ final class DatabaseHistory: HistoryOutlet, @unchecked Sendable {
         news.events = Array(self.database.rows.events.dropFirst(self.eventCount))
         self.eventCount += news.events.count
         self.feed.take(news)
-        for question in batch.questions { question.answer(from: self.file, self.mailboxes) }
+        let source = DatabaseSource(self.file, self.database)
+        for question in batch.questions { question.answer(from: source, self.mailboxes) }
         batch.removeAll()
+    }
+}
+
+/// What happened, from a file, and devices from a simulated database.
+private final class DatabaseSource: HistorySource {
+    private let file: HistoryFile
+    private let database: SimulatedDatabase
+
+    init(_ file: HistoryFile, _ database: SimulatedDatabase) {
+        self.file = file
+        self.database = database
+    }
+
+    func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool) {
+        self.file.visit(device: device, notAfter: latest, body)
+    }
+
+    func push(_ apnsID: APNsID) -> [HistoryEvent] { self.file.push(apnsID) }
+
+    func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
+        self.file.pushes(behind: place, notBefore: oldest, countMax: countMax)
+    }
+
+    func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]? {
+        var found: [UInt64: LoggedDevice] = [:]
+        for (token, row) in self.database.rows.devices {
+            let number = HistoryEvent.device(of: token, key)
+            guard numbers.contains(number) else { continue }
+            found[number] = LoggedDevice(token: token, topic: self.database.rows.topics[Int(row.topic.rawValue)])
+        }
+        return found
     }
 }

@@ -26,7 +26,7 @@ final class DeskRig {
         self.stage = EffectStage(group: self.outlet.makeGroup(), offset: Self.offset)
         self.dispatcher = Dispatcher(engine: self.rig.engine, output: self.stage)
         self.pushes = PushDesk(self.records, self.limits)
-        self.requests = RequestDesk(self.stage, self.records, self.limits, commitTimes: { CommitTimes() })
+        self.requests = RequestDesk(self.stage, self.records, self.limits, self.pushes, commitTimes: { CommitTimes() })
     }
 
     func workspace(_ failure: StoreFailure? = nil) -> Workspace {

@@ -5,12 +5,30 @@ from mutations.mutation import Mutation
 CLUSTER = "Sources/Gateway/EngineRoom/Cluster"
 ENGINE = f"{CLUSTER}/SharedGatewayEngine.swift"
 REPLIES = f"{CLUSTER}/SharedGatewayEngine+Replies.swift"
+PAUSES = f"{CLUSTER}/SharedGatewayEngine+Pauses.swift"
+PAUSED = r"GatewayEngineTests\.PauseContractTests"
 DESK = f"{CLUSTER}/TransactionDesk.swift"
 # Three production gateways in virtual time, on a database that fails in every way it can.
 SIMULATION = r"GatewayEngineTests\.ClusterSimulationTests"
 EXAMPLES = r"GatewayEngineTests\.SharedGatewayEngineTests"
 
 MUTATIONS = [
+    Mutation(
+        "cluster.pause-before-durable",
+        "a topic is paused on every gateway before anybody is told so",
+        PAUSES,
+        "        self.apply(topic, isPaused)\n",
+        "",
+        PAUSED,
+    ),
+    Mutation(
+        "cluster.resumed",
+        "what has waited is claimed when its topic is resumed",
+        PAUSES,
+        "        self.claims.heard(topic)\n",
+        "",
+        PAUSED,
+    ),
     Mutation(
         "cluster.released-before-commit",
         "a 200 and a wake leave only when their transaction is durable",

@@ -13,6 +13,7 @@ CONDITIONS = "Sources/Engines/WakeDispatch/ConditionsLog.swift"
 TASKS = r"WakeDispatchTests\.(TaskPairingTests|TaskFairnessTests|TaskDispatchTests|TaskWakeTests)"
 STREAMS = "Sources/Engines/WakeDispatch/StreamTable.swift"
 ENDED = "Sources/Engines/WakeDispatch/EndedStreams.swift"
+PAUSES = "Sources/Engines/WakeDispatch/Dispatcher+Pauses.swift"
 SUBSCRIPTION = "Sources/Engines/WakeDispatch/Subscription.swift"
 WORKERS = "Sources/Engines/WakeDispatch/TopicWorkers.swift"
 SIMULATION = r"WakeDispatchTests\.SimulationTests"
@@ -157,9 +158,35 @@ MUTATIONS = [
         "dispatch.drain",
         "a gateway that ends launches nothing new",
         PAIRING,
-        "self.isDraining ? nil : self.streams.free(topic, token)",
-        "self.streams.free(topic, token)",
+        "!self.isDraining && !self.engine.isPaused(topic)",
+        "!self.engine.isPaused(topic)",
         r"(WakeDispatchTests|GatewayEngineTests)",
+    ),
+    Mutation(
+        "dispatch.pause",
+        "nothing of a paused topic launches by itself",
+        PAIRING,
+        "!self.isDraining && !self.engine.isPaused(topic)",
+        "!self.isDraining",
+        SIMULATION,
+    ),
+    Mutation(
+        "dispatch.pause-turns",
+        "a person's launch finds a stream of a paused topic that has come free",
+        PAIRING,
+        "        if subscription.request.devices.isEmpty { self.streams.rotate(subscription) }\n"
+        "        guard self.launches(subscription.topic) else { return true }\n",
+        "        guard self.launches(subscription.topic) else { return true }\n"
+        "        if subscription.request.devices.isEmpty { self.streams.rotate(subscription) }\n",
+        SIMULATION,
+    ),
+    Mutation(
+        "dispatch.resume",
+        "what has waited launches when its topic is resumed",
+        PAUSES,
+        "{ self.freed.append(stream) }",
+        "{ _ = stream }",
+        SIMULATION,
     ),
     Mutation(
         "dispatch.extension-scope",

@@ -5,12 +5,39 @@ from mutations.mutation import Mutation
 PUSHES = "Sources/Engines/DeviceEngine/EmbeddedEngine+Pushes.swift"
 STEPS = "Sources/Engines/DeviceEngine/EmbeddedEngine+Steps.swift"
 WAKES = "Sources/Engines/DeviceEngine/EmbeddedEngine+Wakes.swift"
+PAUSES = "Sources/Engines/DeviceEngine/EmbeddedEngine+Pauses.swift"
+STATE = "Sources/Pure/LaunchPolicy/DeviceState.swift"
+TOPIC = "Sources/Engines/DeviceEngine/Topic+Stored.swift"
 RECORD = "Sources/Engines/DeviceEngine/DeviceRecord+Stored.swift"
 SIMULATION = r"WakeDispatchTests\.SimulationTests"
 # Lives on a disk, which end at any moment.
 CRASHES = r"WakeDispatchTests\.CrashSimulationTests"
 
 MUTATIONS = [
+    Mutation(
+        "engine.pause-kept",
+        "a topic that is paused is so after a restart",
+        TOPIC,
+        "if self.isPaused { buffer.append(Self.pausedCode) }",
+        "",
+        r"(DeviceEngineTests\.TopicTableTests|GatewayEngineTests\.PauseContractTests)",
+    ),
+    Mutation(
+        "engine.dropped",
+        "a push that was dropped has ended, and is counted so",
+        PAUSES,
+        "        self.discard(push, .cancelled, device)\n",
+        "",
+        SIMULATION,
+    ),
+    Mutation(
+        "engine.dropped-waits",
+        "a push that was dropped is launched no more",
+        STATE,
+        "        defer { self.pending = nil }\n        return self.pending?.handle\n    }\n}\n",
+        "        return self.pending?.handle\n    }\n}\n",
+        SIMULATION,
+    ),
     Mutation(
         "engine.books-accepted",
         "every accepted push is counted once",

@@ -1,10 +1,9 @@
 import Glibc
 import HTTPClient
 import Platform
-import WakeFormat
 
-/// Shows each change of devices' conditions as the gateway tells it, and subscribes again whenever the stream ends.
-struct ConditionsWatch {
+/// Shows what a gateway tells on a stream of events as it comes, and opens it again whenever it ends.
+struct StreamWatch {
     /// Silence, in milliseconds, after which a gateway that comments every 15 seconds is gone.
     private static let silenceMax: Int64 = 45_000
     private static let eventBytesMax = 1 << 16
@@ -22,18 +21,29 @@ struct ConditionsWatch {
     /// Where the gateway is, looked up for each stream: a token in a file may have been replaced.
     let location: @Sendable () throws(CommandFailure) -> GatewayLocation
     let path: String
-    /// How many subscriptions the gateway has taken.
-    private var subscriptions = 0
+    /// What it says it does: that it has opened the stream, and that it will do so again.
+    let words: (opened: String, opening: String)
+    /// The line that an event is shown as, without a line feed; nil for one that is not shown.
+    let line: (ServerSentEvent) -> String?
+    /// How many streams the gateway has opened.
+    private var streams = 0
 
-    init(path: String, location: @escaping @Sendable () throws(CommandFailure) -> GatewayLocation) {
+    init(
+        path: String,
+        words: (opened: String, opening: String),
+        location: @escaping @Sendable () throws(CommandFailure) -> GatewayLocation,
+        line: @escaping (ServerSentEvent) -> String?
+    ) {
         self.path = path
+        self.words = words
         self.location = location
+        self.line = line
     }
 
     /// Watches until SIGINT or SIGTERM.
     ///
     /// - Returns: the exit status.
-    /// - Throws: when the gateway refuses the subscription, or was never there.
+    /// - Throws: when the gateway refuses the stream, or was never there.
     mutating func run() throws(CommandFailure) -> Int32 {
         guard let signals = SignalPipe.open([SIGINT, SIGTERM]) else {
             throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
@@ -41,15 +51,15 @@ struct ConditionsWatch {
         var backoff = Backoff()
         var random = RandomBits()
         while true {
-            let before = self.subscriptions
+            let before = self.streams
             switch try self.stream(signals) {
             case .stopped: return 0
             case .refused(let failure): throw failure
             case .lost(let cause):
-                guard self.subscriptions > 0 else { throw CommandFailure(.failed, cause) }
-                if self.subscriptions > before { backoff.succeeded() }
+                guard self.streams > 0 else { throw CommandFailure(.failed, cause) }
+                if self.streams > before { backoff.succeeded() }
                 let wait = backoff.failed(using: &random)
-                Console.error("wakegate: \(cause); subscribing again in \(wait) ms")
+                Console.error("wakegate: \(cause); \(self.words.opening) again in \(wait) ms")
                 guard self.isQuiet(signals, milliseconds: Int64(wait)) else { return 0 }
             }
         }
@@ -94,7 +104,7 @@ struct ConditionsWatch {
                 switch event {
                 case .head(_, let response):
                     head = response
-                    if response.isSuccess { self.subscribed(location) }
+                    if response.isSuccess { self.opened(location) }
                 case .body(_, let bytes):
                     guard head?.isSuccess == true else {
                         refusal += bytes.prefix(max(0, Self.refusalBytesMax - refusal.count))
@@ -107,23 +117,18 @@ struct ConditionsWatch {
         }
     }
 
-    private mutating func subscribed(_ location: GatewayLocation) {
-        self.subscriptions += 1
-        Console.error("wakegate: subscribed at \(location.url)")
+    private mutating func opened(_ location: GatewayLocation) {
+        self.streams += 1
+        Console.error("wakegate: \(self.words.opened) at \(location.url)")
     }
 
-    /// Writes the changes among the events that are whole now; says how the stream is to end, if it is.
+    /// Shows the events that are whole now; says how the stream is to end, if it is.
     private func show(_ bytes: [UInt8], _ parser: inout ServerSentEventParser, _ signals: Int32) -> Ending? {
         guard let events = try? parser.received(bytes) else {
             return .lost("the gateway sent an event of more than \(Self.eventBytesMax) bytes")
         }
         for event in events {
-            guard case .conditions = StreamEvent(name: event.name, data: event.data) else { continue }
-            // JSON of several lines says the same in one: a string has no line feed.
-            let line = String(
-                decoding: event.data.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 },
-                as: UTF8.self
-            )
+            guard let line = self.line(event) else { continue }
             guard Console.out("\(line)\n", watching: signals, until: Self.ends) else { return .stopped }
         }
         return nil
@@ -145,5 +150,12 @@ struct ConditionsWatch {
             let isPassing = response.status >= 500 || response.status == 429
             return isPassing ? .lost(text) : .refused(CommandFailure(.failed, text))
         }
+    }
+}
+
+extension ServerSentEvent {
+    /// The data as one line: JSON of several lines says the same in one, as a string in it has no line feed.
+    var dataLine: String {
+        String(decoding: self.data.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 }, as: UTF8.self)
     }
 }

@@ -1,0 +1,115 @@
+// What is done to every device that a list's filters let through, once a person has seen how many those are.
+
+import { explain, Refusal, request } from "./api.js";
+import { el, setText } from "./dom.js";
+import { count } from "./format.js";
+
+// `states` are those of the devices that an action concerns, `act` does it to one and says why it was not done.
+const actions = {
+  launch: { button: "Launch…", title: "Launch now", done: "launched", states: ["pending", "held"],
+    text: "What waits for each launches at once, outside interval, budget and holds.",
+    act: (path) => request("POST", `${path}/simulate-launch`) },
+  drop: { button: "Drop…", title: "Drop what waits", done: "dropped", states: ["pending", "held", "inFlight"],
+    text: "The push that waits for each is discarded. It cannot be brought back.",
+    act: async (path) => ((await request("DELETE", `${path}/pending`)).dropped > 0 ? null : "NothingPending") },
+  expire: { button: "Expire…", title: "Expire what is in flight", done: "expired", states: ["inFlight"],
+    text: "The wake in flight of each ends now, as expired; its push may launch again.",
+    act: (path) => request("POST", `${path}/simulate-expiration`) },
+};
+
+// How many devices a page of the list has, so that none takes long.
+const pageLimit = 1000;
+
+export class BulkActions {
+  // - filters: gives what the list is filtered by.
+  // - refresh: asks for the list again.
+  constructor(filters, refresh) {
+    this.filters = filters;
+    this.refresh = refresh;
+    this.outcome = el("p", { class: "hint", role: "status" });
+    const scope = "For every device that the filters let through";
+    this.buttons = el("div", { class: "row", role: "group", "aria-label": scope },
+      Object.entries(actions).map(([action, { button, title }]) => el("button", { class: "button", type: "button",
+        title: `${title}, for every device that the filters let through`, onclick: () => this.prepare(action) },
+      button)));
+  }
+
+  // The devices of the whole list that an action concerns.
+  async find(action, say) {
+    const filters = Object.entries(this.filters()).filter(([name, value]) => value && name !== "after");
+    const query = new URLSearchParams([...filters, ["limit", pageLimit]]);
+    const found = [];
+    for (;;) {
+      const page = await request("GET", `/v1/devices?${query}`);
+      const { states } = actions[action];
+      found.push(...page.devices.filter(({ state }) => states.includes(state)).map(({ token }) => token));
+      if (!page.next) return found;
+      query.set("after", page.next);
+      say(found.length);
+    }
+  }
+
+  async prepare(action) {
+    const opener = document.activeElement;
+    this.disable(true);
+    try {
+      const found = await this.find(action, (number) => setText(this.outcome, `Counting: ${count(number)} so far.`));
+      setText(this.outcome, "");
+      this.disable(false);
+      if (await this.confirm(action, found.length)) await this.perform(action, found);
+    } catch (error) {
+      setText(this.outcome, explain(error, "act on a list of devices"));
+    }
+    this.disable(false);
+    opener?.focus();
+  }
+
+  async perform(action, tokens) {
+    this.disable(true);
+    const { act, done: word } = actions[action];
+    const refused = {};
+    let done = 0;
+    for (const token of tokens) {
+      let reason = null;
+      try {
+        reason = await act(`/v1/devices/${token}`);
+      } catch (error) {
+        // What is refused to one device may be done to the next.
+        if (!(error instanceof Refusal) || error.status >= 500) throw error;
+        reason = error.reason;
+      }
+      if (typeof reason === "string") refused[reason] = (refused[reason] ?? 0) + 1;
+      else done += 1;
+      setText(this.outcome, `${count(done)} of ${count(tokens.length)} ${word} so far.`);
+    }
+    const rest = Object.entries(refused).map(([reason, number]) => `${count(number)} refused: ${reason}`);
+    setText(this.outcome, `${[`${count(done)} ${word}`, ...rest].join(", ")}.`);
+    await this.refresh();
+  }
+
+  // Asks before anything happens, with the number; the answer that changes nothing has the focus.
+  confirm(action, matched) {
+    const { title, text } = actions[action];
+    const parts = Object.entries(this.filters()).filter(([name, value]) => value && name !== "after")
+      .map(([name, value]) => `${name} ${value}`);
+    const number = `${count(matched)} ${matched === 1 ? "device" : "devices"}`;
+    const dialog = el("dialog", { "aria-labelledby": "bulk-title" }, el("form", { method: "dialog" },
+      el("h2", { id: "bulk-title" }, `${title}: ${number}`),
+      el("p", {}, parts.length > 0 ? `With ${parts.join(", ")}. ${text}` : `All devices of this gateway. ${text}`),
+      el("div", { class: "row" },
+        el("button", { class: "button", value: "", autofocus: true }, "Cancel"),
+        matched > 0 ? el("button", { class: "button primary", value: "yes" }, `${title} (${count(matched)})`) : null)));
+    document.body.append(dialog);
+    dialog.showModal();
+    return new Promise((resolve) => {
+      dialog.addEventListener("close", () => {
+        dialog.remove();
+        resolve(dialog.returnValue === "yes");
+      });
+    });
+  }
+
+  disable(isDisabled) {
+    for (const button of this.buttons.children) button.disabled = isDisabled;
+  }
+}

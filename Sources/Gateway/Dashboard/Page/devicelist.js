@@ -1,0 +1,39 @@
+// The list of devices, and what an operator may do to all that its filters let through.
+
+import { BulkActions } from "./bulk.js";
+import { badge, el } from "./dom.js";
+import { count, moment } from "./format.js";
+import { choice, ListView, topicInput } from "./listview.js";
+import { cell, deviceLink } from "./table.js";
+import { holdInk, holdName, holdNames, stateNames } from "./words.js";
+
+const at = (moments) => (moments ? moment(moments) : "–");
+
+function row(device) {
+  const [text, ink] = stateNames[device.state] ?? [device.state, "idle"];
+  return el("tr", { "data-key": device.token },
+    el("th", { scope: "row", class: "start" }, deviceLink(device.token)),
+    cell(device.topic, { class: "start" }), el("td", { class: "start" }, badge(text, ink)),
+    el("td", { class: "start" }, device.held.length > 0
+      ? el("span", { class: "row badges" }, device.held.map((code) => badge(holdName(code), holdInk(code)))) : "–"),
+    cell(at(device.eligibleAt)), cell(at(device.lastLaunchAt)), cell(count(device.coalesced)),
+    cell(at(device.receivedAt)));
+}
+
+export function makeDeviceList() {
+  const actions = new BulkActions(() => view.values ?? {}, () => view.refresh());
+  const view = new ListView({
+    name: "devices", title: "Devices", row, extra: actions.buttons,
+    none: "No device is like that.",
+    filters: {
+      topic: { label: "Topic", input: topicInput() },
+      state: { label: "State", input: choice([["", "every"],
+        ...Object.entries(stateNames).map(([state, [text]]) => [state, text])]) },
+      hold: { label: "Hold", input: choice([["", "any or none"], ...Object.entries(holdNames)]) },
+    },
+    columns: ["Device", "Topic", "State", "Held", "May launch", "Last launch", "Coalesced", "Waits since"],
+    starts: ["Topic", "State", "Held"],
+  });
+  view.node.insertBefore(actions.outcome, view.host);
+  return view;
+}

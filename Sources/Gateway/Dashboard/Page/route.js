@@ -1,0 +1,78 @@
+// The page's address: what stands behind its # says what is shown, so that Back leads back and a link can be sent.
+// A browser keeps that part to itself: tokens of devices reach no log of whatever stands before the gateway.
+
+const inspected = new Set(["device", "push", "find"]);
+const listed = new Set(["devices", "pushes", "events"]);
+
+let render = null;
+let current = null;
+// Where the page was scrolled to, by the entry of the history.
+const positions = new Map();
+let entry = null;
+let entries = 0;
+// Where the inspector leads back to.
+let home = "#/";
+
+// The address of a view, of what is inspected, or of a list with filters; empty filters are left out.
+export function address(view, what = "", filters = {}) {
+  const path = `#/${[view, what].filter((part) => part).map(encodeURIComponent).join("/")}`;
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value)).toString();
+  return query ? `${path}?${query}` : path;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+// What an address says: the view, what is inspected, and the filters of a list.
+export function parse(hash) {
+  const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const [view, ...what] = path.split("/");
+  const filters = Object.fromEntries(new URLSearchParams(query));
+  if (inspected.has(view) && what.length > 0) return { view, what: decoded(what.join("/")).trim(), filters: {} };
+  if (listed.has(view) && what.length === 0) return { view, what: "", filters };
+  return { view: "overview", what: "", filters: {} };
+}
+
+// Goes to an address, or shows it again when it is the one that is shown.
+export function go(to) {
+  if (location.hash === to || (to === "#/" && location.hash === "")) show();
+  else location.hash = to;
+}
+
+// Leaves what is inspected for the list or the overview that was shown before it.
+export function leave() {
+  go(home);
+}
+
+// A name in the address without a view is a place on the page, as of a link that skips to the content.
+const isPlace = () => location.hash !== "" && !location.hash.startsWith("#/");
+
+async function show() {
+  if (isPlace() && current) return;
+  if (entry !== null) positions.set(entry, window.scrollY);
+  const before = current;
+  const isKnown = Number.isInteger(history.state?.entry);
+  entries += 1;
+  entry = isKnown ? history.state.entry : Date.now() * 1000 + entries;
+  if (!isKnown) history.replaceState({ entry }, "");
+  current = parse(location.hash);
+  if (!inspected.has(current.view)) home = location.hash || "#/";
+  const mine = entry;
+  await render(current, { before, isBack: isKnown && before !== null });
+  if (mine === entry && before !== null && (isKnown || before.view !== current.view || current.what !== before.what)) {
+    window.scrollTo(0, positions.get(mine) ?? 0);
+  }
+}
+
+// - handler: shows what an address says; its promise is kept when it is shown.
+export function startRoutes(handler) {
+  render = handler;
+  history.scrollRestoration = "manual";
+  window.addEventListener("hashchange", show);
+  show();
+}

@@ -1,0 +1,56 @@
+// Tables: filled in place, and with a hint where they are wider than the page.
+
+import { byID, el, fill, link } from "./dom.js";
+
+// A region that scrolls sideways, and says so while there is more of it than is seen.
+export function scroller(label, content) {
+  const scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, content);
+  const hint = el("p", { class: "scroll-hint", "aria-hidden": "true", hidden: true },
+    "More columns: scroll sideways →");
+  const node = el("div", { class: "scroller" }, hint, scroll);
+  const look = () => {
+    const rest = scroll.scrollWidth - scroll.clientWidth;
+    hint.hidden = rest < 2;
+    node.classList.toggle("more-left", scroll.scrollLeft > 2);
+    node.classList.toggle("more-right", rest - scroll.scrollLeft > 2);
+  };
+  scroll.addEventListener("scroll", look, { passive: true });
+  const observer = new ResizeObserver(look);
+  observer.observe(scroll);
+  observer.observe(content);
+  return node;
+}
+
+// - columns: their names.
+// - starts: columns of text, besides the first.
+export function table(host, label, columns, rows, starts = ["Topic"]) {
+  const head = columns.map((name, index) =>
+    el("th", { scope: "col", class: index === 0 || starts.includes(name) ? "start" : null }, name));
+  let body = host.querySelector(":scope > .scroller > .scroll > table");
+  if (!body) {
+    body = el("table", {}, el("thead"), el("tbody"));
+    host.replaceChildren(scroller(label, body));
+  }
+  fill(body.tHead, el("tr", {}, head));
+  fill(body.tBodies[0], ...rows);
+}
+
+export const cell = (text, attributes = {}) => el("td", attributes, text);
+
+// Says below a table how much is not in it.
+export function more(host, number, what) {
+  const hint = host.querySelector(":scope > .hint");
+  if (number <= 0) return hint?.remove();
+  (hint ?? host.appendChild(el("p", { class: "hint" }))).textContent = `and ${number.toLocaleString("en")} ${what}`;
+}
+
+// A device, by the digits that its token begins with.
+export const deviceLink = (token) => link(`#/device/${token}`, `${token.slice(0, 10)}…`,
+  { class: "link", title: token, "aria-label": `Device ${token}` });
+
+// The topics that there are, as a person types one.
+export function suggestTopics(topics) {
+  const options = byID("known-topics");
+  if ([...options.children].map(({ value }) => value).join("\n") === topics.join("\n")) return;
+  options.replaceChildren(...topics.map((topic) => el("option", { value: topic })));
+}

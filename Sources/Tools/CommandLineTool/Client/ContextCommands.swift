@@ -1,0 +1,165 @@
+import Foundation
+
+extension CommandDefinition {
+    private static let name = ArgumentDefinition("NAME", "the context's name")
+
+    package static let contextAdd = CommandDefinition(
+        "context add",
+        "remember a gateway and what is shown to it under a name",
+        arguments: [ArgumentDefinition("NAME", "the context's name: letters, digits, '.', '_' and '-', at most 64")],
+        options: [
+            OptionDefinition("--gateway", "URL", "the edge, where providers and workers connect"),
+            OptionDefinition("--admin", "URL", "the admin listener, where operators connect"),
+        ] + OptionDefinition.client.filter { !["--gateway", "--context"].contains($0.name) },
+        example:
+            "wakegate context add staging --gateway https://staging.example.com:2197 --ca ca.pem --token-file token",
+        notes: [
+            """
+            The file is wakegate/contexts.json below $XDG_CONFIG_HOME, or below ~/.config, with mode 0600. A context of
+            that name is replaced. Files are remembered by their absolute paths, and read when they are used.
+            """,
+            OptionDefinition.precedence,
+        ],
+        run: ContextCommands.add
+    )
+
+    package static let contextUse = CommandDefinition(
+        "context use",
+        "use a context from now on, or none",
+        arguments: [ArgumentDefinition("NAME", "the context; without it none is used", count: 0...1)],
+        example: "wakegate context use staging",
+        notes: [OptionDefinition.precedence],
+        run: ContextCommands.use
+    )
+
+    package static let contextList = CommandDefinition(
+        "context list",
+        "show the contexts; * marks the one in use",
+        example: "wakegate context list",
+        run: ContextCommands.list
+    )
+
+    package static let contextShow = CommandDefinition(
+        "context show",
+        "show one context, without its token",
+        arguments: [ArgumentDefinition("NAME", "the context; default: the one in use", count: 0...1)],
+        example: "wakegate context show staging",
+        run: ContextCommands.show
+    )
+
+    package static let contextRemove = CommandDefinition(
+        "context remove",
+        "forget a context",
+        arguments: [name],
+        example: "wakegate context remove staging",
+        run: ContextCommands.remove
+    )
+}
+
+/// `wakegate context`.
+enum ContextCommands {
+    static func add(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let name = parsed.arguments[0]
+        let isName =
+            (1...64).contains(name.utf8.count)
+            && name.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "._-".utf8.contains($0) }
+        guard isName else {
+            throw .usage("\"\(name)\" is no name of a context; write letters, digits, '.', '_' and '-', at most 64")
+        }
+        guard parsed.isSet("--gateway") || parsed.isSet("--admin") else {
+            throw .usage("the context needs --gateway URL, --admin URL, or both")
+        }
+        guard !parsed.isSet("--token") || !parsed.isSet("--token-file") else {
+            throw .usage("--token and --token-file were both given; give one of them")
+        }
+        for option in ["--gateway", "--admin"] {
+            guard let url = parsed.text(option), !["https://", "http://", "unix:/"].contains(where: url.hasPrefix)
+            else {
+                continue
+            }
+            throw .usage("\(option) is \"\(url)\"; write a URL such as https://127.0.0.1:2197")
+        }
+        let absolute = { (option: String) in parsed.text(option).map { StateFolder.absolute($0) } }
+        let (path, file) = try self.file()
+        var changed = file
+        changed.contexts[name] = GatewayContext(
+            gateway: parsed.text("--gateway"),
+            admin: parsed.text("--admin"),
+            ca: absolute("--ca"),
+            token: parsed.text("--token"),
+            tokenFile: absolute("--token-file"),
+            cert: absolute("--cert"),
+            key: absolute("--key")
+        )
+        try changed.write(path)
+        if changed.current != name { Console.error("wakegate: use it with `wakegate context use \(name)`") }
+        return 0
+    }
+
+    static func use(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let (path, file) = try self.file()
+        var changed = file
+        changed.current = parsed.arguments.first
+        if let name = changed.current, file.contexts[name] == nil { throw file.unknown(name) }
+        try changed.write(path)
+        return 0
+    }
+
+    static func list(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let (_, file) = try self.file()
+        for (name, context) in file.contexts.sorted(by: { $0.key < $1.key }) {
+            let urls = [context.gateway, context.admin.map { "admin \($0)" }].compactMap { $0 }.joined(separator: "  ")
+            Console.out("\(name == file.current ? "*" : " ") \(name)  \(urls)\n")
+        }
+        return 0
+    }
+
+    static func show(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let (_, file) = try self.file()
+        guard let name = parsed.arguments.first ?? file.current else {
+            throw CommandFailure(.failed, "no context is in use; name one, or see `wakegate context list`")
+        }
+        guard let context = file.contexts[name] else { throw file.unknown(name) }
+        let rows = [
+            ("gateway", context.gateway), ("admin", context.admin), ("ca", context.ca),
+            ("token", context.token.map { _ in "kept here, not shown" }), ("token-file", context.tokenFile),
+            ("cert", context.cert), ("key", context.key),
+        ]
+        Console.out("\(name)\(name == file.current ? " (in use)" : "")\n")
+        for case (let label, let value?) in rows { Console.out("  \(label)  \(value)\n") }
+        return 0
+    }
+
+    static func remove(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let (path, file) = try self.file()
+        let name = parsed.arguments[0]
+        guard file.contexts[name] != nil else { throw file.unknown(name) }
+        var changed = file
+        changed.contexts[name] = nil
+        if changed.current == name { changed.current = nil }
+        try changed.write(path)
+        return 0
+    }
+
+    private static func file() throws(CommandFailure) -> (path: String, file: ContextFile) {
+        guard let path = ContextFile.path(ProcessInfo.processInfo.environment) else {
+            throw CommandFailure(.failed, "there is no place for contexts; set XDG_CONFIG_HOME, or HOME, to a path")
+        }
+        return (path, try ContextFile.read(path))
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Those who follow what happens at a gateway", .serialized, .timeLimit(.minutes(15)))
+struct EventsTests {
+    private let topic = "com.example.events"
+    private let token = String(repeating: "0ddba11e", count: 8)
+
+    /// A stream of `GET /v1/events` that is nothing but `curl -N`, once it is open.
+    private func follow(_ gateway: RunningGateway, _ query: String = "", _ options: String...) throws -> EventStream {
+        let command = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer"] + options
+        let process = try ChildProcess("curl", command + ["http://\(gateway.admin)/v1/events\(query)"])
+        let greeting = try process.line()
+        #expect(greeting == ": events follow")
+        return EventStream(process)
+    }
+
+    @Test(
+        "Over both HTTP versions they hear of a push, its wake, its result, and of what is refused",
+        arguments: ["--http1.1", "--http2-prior-knowledge"]
+    )
+    func told(version: String) throws {
+        let gateway = try RunningGateway()
+        let stream = try self.follow(gateway, "", version)
+        let refusals = try self.follow(gateway, "?outcome=refused&topic=\(self.topic)", version)
+        let worker = try gateway.curlWorker(topic: self.topic)
+        let answer = try gateway.push(self.token, topic: self.topic)
+        #expect(answer.status == 200)
+        let wake = try #require(try worker.next()?.data["wake"] as? String)
+        let result = try gateway.edge("/v1/wakes/\(wake)", "-d", #"{"result":"noData"}"#)
+        #expect(result.status == 204)
+        #expect(try gateway.push(self.token, topic: self.topic, payload: "{").status == 400)
+        let events = try (0..<5).map { _ in try #require(try stream.next()) }
+        #expect(events.map(\.name) == ["registered", "push", "launched", "result", "refused"])
+        for event in events {
+            #expect(event.data["event"] as? String == event.name && event.data["topic"] as? String == self.topic)
+            #expect(event.data["device"] as? String == self.token && event.data.count == 10)
+        }
+        let apnsID = answer.headers["apns-id"]
+        #expect(events[1...3].allSatisfy { $0.data["apnsID"] as? String == apnsID })
+        #expect(events[1].data["disposition"] as? String == "launched")
+        #expect(events[2].data["wake"] as? String == wake && events[3].data["outcome"] as? String == "noData")
+        #expect(events[4].data["reason"] as? String == "PayloadEmpty")
+        #expect(try refusals.next()?.data["reason"] as? String == "PayloadEmpty")
+        #expect(try gateway.admin("/v1/events?outcome=refusd").reason == "BadQuery")
+        #expect(try gateway.edge("/v1/events").reason == "BadPath")
+        #expect(try gateway.stats().integer("limits", "eventStreamsMax") == nil, "no limit was met")
+    }
+
+    @Test("Who reads too slowly is told how many it has missed, and then goes on as ever")
+    func slow() throws {
+        let gateway = try RunningGateway(["--set", "limits.streamingBytesSoftMax=16384"])
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/slow_follower.py").path
+        let follower = try ChildProcess(RunningGateway.python, [script, gateway.admin], isInputOpen: true)
+        #expect(try follower.line() == "following")
+        let count = 300
+        let quick = try self.follow(gateway, "?outcome=push")
+        let edge = "https://\(gateway.edge)"
+        let sent = try gateway.wakegate(
+            "push",
+            self.token,
+            "--topic",
+            self.topic,
+            "--count",
+            "\(count)",
+            "--gateway",
+            edge,
+            "--ca",
+            gateway.certificateAuthority
+        )
+        #expect(sent.status == 0, "\(sent.errors)")
+        // Who reads has all of them, so that they have reached the one that does not, too.
+        var heard = 0
+        while heard < count {
+            let event = try #require(try quick.next())
+            heard += event.name == "missed" ? try #require(event.data["count"] as? Int) : 1
+        }
+        try follower.write("read")
+        var told = 0
+        while true {
+            let line = try #require(try follower.line())
+            guard line.hasPrefix("missed ") else {
+                told += 1
+                continue
+            }
+            let missed = try #require(Int(line.dropFirst("missed ".count)))
+            #expect(told > 0 && missed > 0 && told + missed == count + 1, "one more is the registration")
+            break
+        }
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try follower.line() == "push")
+        follower.send(SIGKILL)
+    }
+
+    @Test("A gateway that shuts down ends the streams, and does not wait for those who follow")
+    func shutdown() throws {
+        let gateway = try RunningGateway(["--set", "drainTimeout=60"])
+        let streams = try ["--http1.1", "--http2-prior-knowledge"].map { try self.follow(gateway, "", $0) }
+        gateway.process.send(SIGTERM)
+        #expect(try gateway.process.finish(within: 30).status == 0)
+        for stream in streams { while try stream.next() != nil {} }
+    }
+
+    @Test("Afar an operator's token opens the stream, and it ends when the token is revoked")
+    func revoked() throws {
+        let gateway = try ServedGateway()
+        let (token, id) = try gateway.issue("--role", "operator")
+        #expect(try gateway.ask(.adminAfar, "GET", "/v1/events").status == 401)
+        let bound = try gateway.issue("--role", "operator", "--topic", self.topic).token
+        #expect(try gateway.ask(.adminAfar, "GET", "/v1/events", token: bound).status == 403)
+        let options = gateway.curl(.adminAfar, "/v1/events") + ["--no-buffer"]
+        let process = try ChildProcess("curl", options + ["-H", "authorization: Bearer \(token)"])
+        #expect(try process.line() == ": events follow")
+        let revoke = ["token", "revoke", id, "--state", gateway.state.path]
+        #expect(try ChildProcess.run(RunningGateway.program, revoke).status == 0)
+        let stream = EventStream(process)
+        while try stream.next() != nil {}
+    }
+
+    /// The next line of a client command that is not about its connection.
+    private func line(_ process: ChildProcess) throws -> String { try #require(try process.line()) }
+
+    @Test("wakegate events shows a line an event, as JSON if asked for, and goes on when the gateway is back")
+    func command() throws {
+        let folder = try RestartFolder()
+        var gateway = try folder.start()
+        let url = "http://\(gateway.admin)"
+        let events = ["events", "--gateway", url, "--topic", self.topic]
+        let text = try ChildProcess(RunningGateway.program, events)
+        let json = try ChildProcess(RunningGateway.program, events + ["--json", "--outcome", "push"])
+        for client in [text, json] {
+            try gateway.eventually("it follows") { client.errors.contains("wakegate: following at \(url)") }
+        }
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try self.line(text).hasSuffix("registered  \(self.topic)  \(self.token)"))
+        let push = try self.line(text)
+        #expect(push.contains("Z push        scheduled  \(self.topic)  \(self.token)  apns-id "), "\(push)")
+        let object = try JSONSerialization.jsonObject(with: Data(try self.line(json).utf8)) as? [String: Any]
+        #expect(object?["event"] as? String == "push" && object?["disposition"] as? String == "scheduled")
+        let admin = gateway.admin
+        gateway.process.send(SIGTERM)
+        #expect(try gateway.process.finish().status == 0)
+        gateway = try folder.start(admin: admin)
+        try gateway.eventually("it follows again") {
+            text.errors.components(separatedBy: "wakegate: following at").count == 3
+        }
+        #expect(try gateway.push(self.token, topic: self.topic, payload: "{").status == 400)
+        #expect(try self.line(text).contains("Z refused     PayloadEmpty  \(self.topic)"))
+        for client in [text, json] {
+            client.send(SIGTERM)
+            #expect(try client.finish().status == 0)
+        }
+        let wrong = try gateway.wakegate("events", "--gateway", url, "--outcome", "refusd")
+        #expect(wrong.status == 1 && wrong.errors.contains("(refused?)"), "\(wrong.errors)")
+    }
+
+    @Test("wakegate dev shows what happens on standard error, unless it is to be quiet, and where the dashboard is")
+    func dev() throws {
+        let gateway = try RunningGateway(showsEvents: true)
+        let quiet = try RunningGateway()
+        for one in [gateway, quiet] {
+            try one.eventually("the paragraph") { one.process.errors.contains("wakegate stats") }
+            #expect(one.process.errors.contains("in a browser: http://\(one.admin)/\n"))
+            #expect(one.process.errors.contains("--set policy.launchInterval=10, or push with --priority 10"))
+            #expect(try one.push(self.token, topic: self.topic).status == 200)
+            #expect(try one.push(self.token, topic: self.topic, payload: "{").status == 400)
+        }
+        try gateway.eventually("the lines of both pushes") {
+            let errors = gateway.process.errors
+            return errors.contains("Z push        scheduled  \(self.topic)  \(self.token)")
+                && errors.contains("Z refused     PayloadEmpty  \(self.topic)  \(self.token)")
+        }
+        quiet.process.send(SIGTERM)
+        #expect(try quiet.process.finish().status == 0)
+        #expect(!quiet.process.errors.contains(self.token + "  apns-id"))
+        let short = try RunningGateway(["--set", "policy.launchInterval=5"])
+        try short.eventually("the paragraph") { short.process.errors.contains("in a browser") }
+        #expect(!short.process.errors.contains("policy.launchInterval=10"))
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import Testing
+
+@Suite("wakegate dev for other machines", .serialized, .timeLimit(.minutes(15)))
+struct NetworkTests {
+    private let token = String(repeating: "c0ffee00", count: 8)
+
+    /// A request from one of the addresses of this machine.
+    private func ask(_ url: String, from address: String, _ options: String...) throws -> (status: String, body: String)
+    {
+        let write = ["--silent", "--show-error", "--noproxy", "*", "--max-time", "60", "--write-out", "\n%{http_code}"]
+        let ended = try ChildProcess.run("curl", write + ["--interface", address] + options + [url])
+        #expect(ended.status == 0, "\(ended.errors)")
+        let lines = ended.output.split(separator: "\n", omittingEmptySubsequences: false)
+        return (String(lines.last ?? ""), lines.dropLast().joined(separator: "\n"))
+    }
+
+    private func port(_ address: String) -> String { String(address.split(separator: ":").last ?? "") }
+
+    @Test("Who is of a named network may do everything, by a name that such a network has, and others are refused")
+    func named() throws {
+        let gateway = try RunningGateway(["--network", "127.0.0.2"], edge: "0.0.0.0:0", admin: "0.0.0.0:0")
+        let admin = "http://127.0.0.1:\(self.port(gateway.admin))"
+        let edge = "https://127.0.0.1:\(self.port(gateway.edge))/3/device/\(self.token)"
+        for address in ["127.0.0.1", "127.0.0.2"] {
+            #expect(try self.ask("\(admin)/v1/faults", from: address).status == "200")
+            #expect(try self.ask("\(admin)/v1/stats", from: address, "-H", "Host: wakegate:9197").status == "200")
+            #expect(try self.ask("\(admin)/v1/stats", from: address, "-H", "Host: gw.example.com").status == "403")
+            let push = try self.ask(
+                edge,
+                from: address,
+                "--http2",
+                "--cacert",
+                gateway.certificateAuthority,
+                "-H",
+                "apns-topic: com.example.app",
+                "-H",
+                "apns-push-type: background",
+                "-d",
+                RunningGateway.payload
+            )
+            #expect(push.status == "200", "\(push.body)")
+        }
+        for url in ["\(admin)/v1/stats", "\(admin)/readyz", edge] {
+            let refused = try self.ask(
+                url,
+                from: "127.0.0.3",
+                "--cacert",
+                gateway.certificateAuthority,
+                "-H",
+                "apns-topic: com.example.app"
+            )
+            #expect(refused.status == "403" && refused.body.contains(#""reason":"Forbidden""#), "\(refused)")
+            #expect(
+                refused.body.contains("127.0.0.3 may not reach this gateway: it is for this machine and 127.0.0.2.")
+            )
+            #expect(refused.body.contains("--network 127.0.0.3"))
+        }
+        let stats = try gateway.wakegate("stats")
+        #expect(stats.status == 0, "\(stats.errors)")
+    }
+
+    @Test("Without the option it listens on loopback alone, and what is no network is refused by name")
+    func unnamed() throws {
+        let folder = try RestartFolder()
+        let open = try folder.startInVain(["dev", "--plain", "0.0.0.0:0"])
+        #expect(open.status == 78 && open.errors.contains("--network"), "\(open.errors)")
+        let wrong = try folder.startInVain(["dev", "--network", "docker0"])
+        #expect(wrong.status == 64 && wrong.errors.contains("--network is \"docker0\"; write an address"))
+    }
+}

@@ -1,0 +1,153 @@
+import Dispatch
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+
+@Suite("What people get wrong, and what they are told", .timeLimit(.minutes(15)))
+struct UserMistakeTests {
+    /// What the program printed to one mistake, where that is not what it should.
+    private static func fault(of mistake: UserMistake, _ scene: MistakeScene.Place) throws -> String? {
+        let variables = ["XDG_CONFIG_HOME=\(scene.folder.path)/config"] + mistake.variables
+        let ended = try ChildProcess.run(
+            "env",
+            variables + [RunningGateway.program] + mistake.line.map { scene.filled($0) },
+            input: mistake.input,
+            folder: scene.folder
+        )
+        let lines = (ended.output + ended.errors).split(separator: "\n").map(String.init)
+        let wanted = mistake.says.map { scene.filled($0) }
+        let missing = wanted.filter { want in !lines.contains { Self.says($0, want) } }
+        let isMore = mistake.isAll && lines.count > wanted.count
+        guard ended.status != mistake.status || !missing.isEmpty || isMore else { return nil }
+        let printed = lines.joined(separator: "\n  ")
+        return
+            "\(mistake.what): \(ended.status) instead of \(mistake.status), printed:\n  \(printed)\nmissing: \(missing)"
+    }
+
+    /// Whether a line is as wanted, which may leave out what is before or behind it.
+    private static func says(_ line: String, _ want: String) -> Bool {
+        switch (want.hasPrefix("..."), want.hasSuffix("...")) {
+        case (false, false): line == want
+        case (true, false): line.hasSuffix(want.dropFirst(3))
+        case (false, true): line.hasPrefix(want.dropLast(3))
+        case (true, true): line.contains(want.dropFirst(3).dropLast(3))
+        }
+    }
+
+    @Test("Each mistake is answered with its exit status, the fault, and what to do")
+    func mistakes() throws {
+        let mistakes = UserMistake.ofWords + UserMistake.ofFiles + UserMistake.ofGateways
+        #expect(mistakes.count >= 40)
+        let scene = try MistakeScene()
+        let place = scene.place
+        let faults = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: mistakes.count) { index in
+            let mistake = mistakes[index]
+            let fault: String?
+            do { fault = try Self.fault(of: mistake, place) } catch { fault = "\(mistake.what): \(error)" }
+            if let fault { faults.withLock { $0.append(fault) } }
+        }
+        withExtendedLifetime(scene) {}
+        let found = faults.withLock { $0 }
+        #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
+        #expect(!FileManager.default.fileExists(atPath: "\(place.folder.path)/wrong"))
+    }
+
+    @Test("A wrong key, team and key id are one answer, and three lines in the gateway's log")
+    func providerTokens() throws {
+        let asking = try AskingGateway()
+        try asking.addKey("KEY0000001")
+        try asking.gateway.eventually("a push with the key") {
+            try asking.push(String(repeating: "0e", count: 32), topic: "t.e", keyID: "KEY0000001").hasPrefix("200")
+        }
+        let device = String(repeating: "0e", count: 32)
+        func refused(keyID: String = "KEY0000001", team: String = AskingGateway.team, key: String) throws -> String {
+            let options = ["--provider-key", key, "--team", team, "--key-id", keyID]
+            let line = ["push", device, "--topic", "t.e"] + options
+            let ended = try ChildProcess.run(RunningGateway.program, line, folder: asking.folder)
+            #expect(ended.status == 1 && ended.output.hasPrefix("403 InvalidProviderToken"), "\(ended.output)")
+            return ended.errors
+        }
+        let key = ".wakegate/provider.p8"
+        for errors in [
+            try refused(keyID: "KEY0000009", key: key), try refused(team: "OTHERTEAM1", key: key),
+            try refused(key: ".wakegate/ca.key"),
+        ] {
+            #expect(errors.contains("its log says which it is") && errors.contains("providerTokenRefused"), "\(errors)")
+        }
+        for cause in ["unknown key id", "another team", "another key"] {
+            try asking.gateway.eventually(cause) {
+                asking.gateway.process.errors.contains("providerTokenRefused cause=\"\(cause)\" keyID=KEY000000")
+            }
+        }
+    }
+
+    @Test("A worker whose token is revoked, or is for another topic, ends with 77, which its unit does not restart")
+    func refusedWorker() throws {
+        let gateway = try ServedGateway()
+        let (token, id) = try gateway.issue("--role", "worker", "--topic", "com.example.one")
+        let location = ["--gateway", gateway.url(.edge), "--ca", gateway.authority, "--token", token]
+        func worker(_ topic: String) throws -> ChildProcess {
+            try ChildProcess(RunningGateway.program, ["worker", "--topic", topic] + location + ["--", "true"])
+        }
+        let other = try worker("com.example.two").finish()
+        #expect(other.status == 77 && other.errors.contains("wakegate token issue"), "\(other.errors)")
+        let revoked = try worker("com.example.one")
+        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
+        try gateway.revoke(id)
+        let ended = try revoked.finish()
+        #expect(ended.status == 77 && ended.errors.contains("401 RevokedToken"), "\(ended.errors)")
+        let unit = RunningGateway.root.appendingPathComponent("deploy/systemd/wakegate-worker@.service")
+        #expect(try String(contentsOf: unit, encoding: .utf8).contains("\nRestartPreventExitStatus=64 77\n"))
+    }
+
+    @Test("A context is used until another is, an option and a variable win over it, and its file is its owner's alone")
+    func contexts() throws {
+        let gateway = try RunningGateway()
+        let config = gateway.folder.appendingPathComponent("config").path
+        // Where no `wakegate dev` is found.
+        let elsewhere = try RestartFolder()
+        defer { withExtendedLifetime(elsewhere) {} }
+        func run(_ words: String..., variables: [String] = []) throws -> ChildProcess.Ended {
+            let line = ["XDG_CONFIG_HOME=\(config)"] + variables + [RunningGateway.program] + words
+            return try ChildProcess.run("env", line, folder: elsewhere.folder)
+        }
+        let options = ["--ca", gateway.certificateAuthority]
+        let added = try run(
+            "context",
+            "add",
+            "main",
+            "--gateway",
+            "https://\(gateway.edge)",
+            "--admin",
+            "http://\(gateway.admin)",
+            options[0],
+            options[1]
+        )
+        #expect(added.status == 0 && added.errors.contains("wakegate context use main"), "\(added.errors)")
+        #expect(try run("context", "add", "gone", "--admin", "http://127.0.0.1:1").status == 0)
+        let file = "\(config)/wakegate/contexts.json"
+        let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        #expect(try run("context", "use", "main").status == 0)
+        #expect(try run("health").output.contains("true"))
+        let push = try run("push", String(repeating: "0f", count: 32), "--topic", "t.c")
+        #expect(push.status == 0, "\(push.errors)")
+        #expect(try run("context", "list").output.contains("* main  https://\(gateway.edge)"))
+        #expect(try run("context", "show").output.contains("main (in use)"))
+        #expect(try run("health", "--context", "gone").status == 1)
+        #expect(try run("health", variables: ["WAKEGATE_URL=http://127.0.0.1:1"]).status == 1)
+        let named = try run(
+            "health",
+            "--gateway",
+            "http://\(gateway.admin)",
+            variables: ["WAKEGATE_URL=http://127.0.0.1:1"]
+        )
+        #expect(named.status == 0)
+        #expect(try run("context", "remove", "main").status == 0)
+        #expect(try run("context", "use").status == 0)
+        #expect(try run("context", "list").output == "  gone  admin http://127.0.0.1:1\n")
+        #expect(try run("context", "show").status == 1)
+    }
+}

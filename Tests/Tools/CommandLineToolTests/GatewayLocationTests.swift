@@ -1,0 +1,124 @@
+import CommandLineTool
+import Foundation
+import HTTPClient
+import Testing
+
+@Suite("Where a client command finds its gateway")
+struct GatewayLocationTests {
+    /// A folder with a file of contexts, and a certificate by its beginning.
+    private final class Home {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        let authority: String
+
+        init(_ contexts: String? = nil, mode: Int = 0o600) throws {
+            let wakegate = self.folder.appendingPathComponent("wakegate")
+            try FileManager.default.createDirectory(at: wakegate, withIntermediateDirectories: true)
+            self.authority = self.folder.appendingPathComponent("ca.pem").path
+            try Data("-----BEGIN CERTIFICATE-----\n".utf8).write(to: URL(fileURLWithPath: self.authority))
+            guard let contexts else { return }
+            let file = wakegate.appendingPathComponent("contexts.json")
+            try Data(contexts.replacing("AUTHORITY", with: self.authority).utf8).write(to: file)
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
+        }
+
+        deinit { try? FileManager.default.removeItem(at: self.folder) }
+    }
+
+    private static let contexts = """
+        {"current": "main", "contexts": {
+          "main": {"gateway": "https://main:2197", "admin": "http://main:9197", "ca": "AUTHORITY",
+                   "token": "main-token"},
+          "other": {"gateway": "https://other:2197", "token": "other-token"}}}
+        """
+
+    private func locate(
+        _ home: Home,
+        _ line: String = "stats",
+        side: GatewayLocation.Side = .edge,
+        _ variables: [String: String] = [:]
+    ) throws -> GatewayLocation {
+        guard
+            case .run(let parsed) = try CommandParser(CommandTable.all).parse(
+                line.split(separator: " ").map(String.init)
+            )
+        else { throw CommandFailure.usage("no command") }
+        let all = variables.merging(["XDG_CONFIG_HOME": home.folder.path]) { own, _ in own }
+        return try GatewayLocation(parsed, side: side, folder: home.folder.path, variables: all)
+    }
+
+    private func message(_ home: Home, _ line: String = "stats", _ variables: [String: String] = [:]) -> String {
+        do {
+            _ = try self.locate(home, line, variables)
+            return ""
+        } catch { return "\(error)" }
+    }
+
+    private func locate(_ home: Home, _ line: String, _ variables: [String: String]) throws -> GatewayLocation {
+        try self.locate(home, line, side: .edge, variables)
+    }
+
+    @Test("An option wins over a variable, a variable over the context, and that over the default")
+    func precedence() throws {
+        let home = try Home(Self.contexts)
+        let variables = ["WAKEGATE_URL": "https://variable:1", "WAKEGATE_TOKEN": "variable-token"]
+        #expect(try self.locate(try Home()).url == "https://127.0.0.1:2197")
+        #expect(try self.locate(try Home(), side: .admin).url == "http://127.0.0.1:9197")
+        #expect(try self.locate(home).url == "https://main:2197")
+        #expect(try self.locate(home, side: .admin).url == "http://main:9197")
+        #expect(try self.locate(home, "stats", variables).url == "https://variable:1")
+        #expect(try self.locate(home, "stats --gateway https://option:1", variables).url == "https://option:1")
+        #expect(try self.locate(home, "stats --context other", variables).url == "https://other:2197")
+    }
+
+    @Test("The context in use counts as a whole: nothing of it is shown to a gateway that is said otherwise")
+    func wholeContext() throws {
+        let home = try Home(Self.contexts)
+        let own = try self.locate(home)
+        #expect(own.headers.map(\.value) == ["bearer main-token"])
+        #expect(own.settings.certificateAuthorityFile == home.authority)
+        for location in [
+            try self.locate(home, "stats --gateway https://option:1"),
+            try self.locate(home, "stats", ["WAKEGATE_URL": "https://variable:1"]),
+        ] {
+            #expect(location.headers.isEmpty && location.settings.certificateAuthorityFile == nil)
+        }
+        let named = try self.locate(home, "stats --gateway https://option:1 --context other")
+        #expect(named.url == "https://option:1" && named.headers.map(\.value) == ["bearer other-token"])
+        let shown = try self.locate(home, "stats --token option-token", ["WAKEGATE_TOKEN": "variable-token"])
+        #expect(shown.headers.map(\.value) == ["bearer option-token"])
+        #expect(try self.locate(home, "stats", ["WAKEGATE_TOKEN": "v"]).headers.map(\.value) == ["bearer v"])
+    }
+
+    @Test("WAKEGATE_CA names the authority, and an empty variable is none")
+    func authority() throws {
+        let home = try Home()
+        let variables = ["WAKEGATE_CA": home.authority, "WAKEGATE_URL": ""]
+        let location = try self.locate(home, "stats", variables)
+        #expect(location.settings.certificateAuthorityFile == home.authority)
+        #expect(location.url == "https://127.0.0.1:2197")
+    }
+
+    @Test("What cannot be used is named, with what names it")
+    func faults() throws {
+        let home = try Home()
+        #expect(
+            self.message(home, "stats", ["WAKEGATE_URL": "host"]).hasPrefix("WAKEGATE_URL is \"host\"; write a URL")
+        )
+        #expect(
+            self.message(home, "stats --ca /nowhere").hasPrefix(
+                "/nowhere, which --ca names, cannot be read (no such file)"
+            )
+        )
+        let text = home.folder.appendingPathComponent("text").path
+        try Data("hello".utf8).write(to: URL(fileURLWithPath: text))
+        #expect(
+            self.message(home, "stats", ["WAKEGATE_CA": text])
+                .hasPrefix("\(text), which WAKEGATE_CA names, holds no certificate in PEM; ")
+        )
+        #expect(self.message(home, "stats --token-file /nowhere").hasPrefix("/nowhere cannot be read (no such file)"))
+        #expect(self.message(home, "stats --context x").hasPrefix("there is no context \"x\"; add it"))
+        #expect(self.message(try Home(Self.contexts), "stats --context man").hasSuffix("did you mean main?"))
+        #expect(self.message(try Home(Self.contexts, mode: 0o644)).contains("run: chmod 600"))
+        #expect(self.message(try Home("{")).contains("holds no contexts"))
+    }
+}

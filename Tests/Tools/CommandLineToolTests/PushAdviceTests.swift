@@ -1,0 +1,85 @@
+import APNSProtocol
+import CommandLineTool
+import HTTPClient
+import Testing
+
+@Suite("What is said of the answer to a push")
+struct PushAdviceTests {
+    private let device = String(repeating: "0badcafe", count: 8)
+
+    private func answer(_ status: Int, _ outcome: String) -> PushAnswer {
+        let response =
+            status == 200
+            ? HTTPResponse(status: 200, headers: [(name: "wakegate-disposition", value: outcome)])
+            : HTTPResponse(status: status, body: Array("{\"reason\":\"\(outcome)\"}".utf8))
+        return PushAnswer(response, now: 0)
+    }
+
+    private func text(_ answer: PushAnswer, device: String? = nil, expiration: String? = nil, key: Bool = false)
+        -> String?
+    {
+        PushAdvice(
+            device: device ?? self.device,
+            topic: "com.example.app",
+            expiration: expiration,
+            showsProviderToken: key
+        ).text(answer)
+    }
+
+    @Test("Every reason that APNs has is told with what to do", arguments: APNSReason.allCases)
+    func reasons(reason: APNSReason) throws {
+        let text = try #require(self.text(self.answer(reason.status, reason.rawValue)))
+        #expect(!text.isEmpty && !text.contains("\n"))
+    }
+
+    @Test("Pushes that wake somebody need no words; those that wake nobody have some")
+    func accepted() {
+        for disposition in ["launched", "scheduled", "coalesced"] {
+            #expect(self.text(self.answer(200, disposition)) == nil)
+        }
+        #expect(self.text(self.answer(200, "no-wake"))?.contains("\"content-available\": 1") == true)
+        #expect(self.text(self.answer(200, "discarded"), expiration: "0")?.contains("now or never") == true)
+        #expect(self.text(self.answer(200, "discarded"), expiration: "7")?.contains("had expired") == true)
+    }
+
+    @Test("A token that is none is told from one that nobody registered")
+    func deviceTokens() {
+        let answer = self.answer(400, "BadDeviceToken")
+        #expect(self.text(answer)?.contains("wakegate device register \(self.device) --topic com.example.app") == true)
+        for wrong in ["zz", "0badcafe", String(repeating: "a", count: 33), String(repeating: "a", count: 202)] {
+            #expect(self.text(answer, device: wrong)?.contains("is no device token") == true, "\(wrong)")
+        }
+    }
+
+    @Test("A refused provider token leads to the gateway's log, and one that is none to the options")
+    func providerTokens() {
+        let answer = self.answer(403, "InvalidProviderToken")
+        #expect(self.text(answer, key: true)?.contains("providerTokenRefused") == true)
+        #expect(self.text(answer)?.contains("--provider-key FILE") == true)
+    }
+
+    @Test("The exit status is that of the worst answer")
+    func statuses() {
+        var tally = PushTally()
+        tally.add(self.answer(200, "coalesced"))
+        #expect(tally.status == .wakes)
+        tally.add(self.answer(200, "no-wake"))
+        #expect(tally.status == .wakesNobody)
+        tally.add(self.answer(410, "Unregistered"))
+        tally.add(self.answer(200, "launched"))
+        #expect(tally.status == .refused)
+        #expect(tally.text == "4 pushes: 1 Unregistered, 1 coalesced, 1 launched, 1 no-wake\n")
+    }
+
+    @Test("A payload that the gateway would not take is found before it is sent")
+    func payloads() {
+        func fault(_ text: String) -> String? { PushPayloadOption.fault(Array(text.utf8)) }
+        #expect(
+            fault(#"{"aps":{"content-available":1}"#)?.hasPrefix("ends too early, in the object that begins") == true
+        )
+        #expect(fault("{aps: 1}")?.hasPrefix("is not JSON: line 1, column 2: a name in double quotes") == true)
+        #expect(fault("[1]") == "is JSON, but no object")
+        #expect(fault("") == "is not JSON: it is empty")
+        #expect(fault(" {\"a\": \"\\ud800\"}") == nil)
+    }
+}
