@@ -30,9 +30,9 @@ struct FormerStateTests {
         return try #require(try JSONSerialization.jsonObject(with: data) as? Object)
     }
 
-    /// Whatever time has passed since, and however the clock was set.
+    /// Whatever time has passed since, and however the clock was set. No budget window has ended meanwhile.
     private func start(_ folder: RestartFolder) throws -> RunningGateway {
-        try folder.start(["--set", "clockJumpMax=3155760000"])
+        try folder.start(["--set", "clockJumpMax=3155760000", "--set", "policy.budgetWindow=3155760000"])
     }
 
     /// As `Answer.part` writes it.

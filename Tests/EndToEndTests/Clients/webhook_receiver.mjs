@@ -66,4 +66,11 @@ function answer(stream, headers, body) {
 // As many header fields of 1,000 bytes.
 const fields = (count) => Object.fromEntries([...Array(count).keys()].map((key) => [`x-${key}`, "v".repeat(1000)]));
 
-server.listen(settings.port ?? 0, "127.0.0.1", () => say({ port: server.address().port }));
+const listen = () => server.listen(settings.port ?? 0, "127.0.0.1");
+server.on("listening", () => say({ port: server.address().port }));
+// A port of a receiver before may be somebody's end of a connection meanwhile, or not be given up yet: it is waited for.
+server.on("error", (error) => {
+  if (error.code !== "EADDRINUSE" || !settings.port) throw error;
+  setTimeout(listen, 50);
+});
+listen();
