@@ -68,6 +68,12 @@ package struct PostgresArray: ~Copyable {
         self.buffer.append(memoryOf: uuid.1.bigEndian)
     }
 
+    package mutating func append(_ place: PostgresPlace) {
+        self.begin(6)
+        self.buffer.append(memoryOf: place.block.bigEndian)
+        self.buffer.append(memoryOf: place.offset.bigEndian)
+    }
+
     package mutating func appendNull() {
         self.buffer.overwrite(memoryOf: UInt32(1).bigEndian, at: Self.flagOffset)
         self.begin(-1)

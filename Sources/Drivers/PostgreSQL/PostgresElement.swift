@@ -6,5 +6,6 @@ package enum PostgresElement: UInt32, CaseIterable, Sendable {
     case int2 = 21
     case int4 = 23
     case text = 25
+    case place = 27
     case uuid = 2950
 }

@@ -27,6 +27,16 @@ extension PostgresRows {
         self.uuid(row, column).map(WakeID.init(random:))
     }
 
+    /// Where a version of a row lies; nowhere for NULL and for what is no place.
+    package func place(_ row: Int, _ column: Int) -> PostgresPlace {
+        let bytes = self.bytes(row, column)
+        guard bytes.count == 6 else { return .nowhere }
+        return PostgresPlace(
+            block: UInt32(bigEndian: bytes.load(UInt32.self, at: 0)),
+            offset: UInt16(bigEndian: bytes.load(UInt16.self, at: 4))
+        )
+    }
+
     /// An array of one dimension, element by element; nil for NULL, for more dimensions and for what is no array.
     package func elements(_ row: Int, _ column: Int) -> PostgresElements? {
         PostgresElements(self.bytes(row, column))

@@ -18,7 +18,7 @@ final class CommitLink {
     private struct Open {
         let number: TransactionNumber
         let now: Instant
-        let versions: [DeviceToken: Int64]
+        let versions: [DeviceToken: RowVersion]
     }
 
     /// A transaction whose commit was sent.

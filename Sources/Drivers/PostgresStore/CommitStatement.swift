@@ -63,7 +63,9 @@ enum CommitStatement: Int, CaseIterable {
         }
     }
 
-    private static let row = "SELECT d.token, d.version, d.at, d.record, d.tasks, d.derived FROM wakegate.device d"
+    private static let row = """
+        SELECT d.token, d.version, d.at, d.record, d.tasks, d.derived, d.ctid FROM wakegate.device d
+        """
     private static let inOrder = " FOR UPDATE"
     private static let skipping = " FOR UPDATE OF d SKIP LOCKED"
 
@@ -92,22 +94,29 @@ enum CommitStatement: Int, CaseIterable {
 
     private static func due(_ clock: String) -> String {
         """
-        \(self.row) JOIN wakegate.due u ON u.device = d.token
-        WHERE u.at <= (SELECT greatest(\(clock) + shift, $1::bigint) FROM wakegate.meta)
+        \(self.row) JOIN (
+            SELECT device, at FROM wakegate.due
+            WHERE at <= (SELECT greatest(\(clock) + shift, $1::bigint) FROM wakegate.meta)
+            ORDER BY at OFFSET 0) u ON u.device = d.token
         ORDER BY u.at LIMIT $2::integer
         """
     }
 
-    private static let ofDevices = "r.device = ANY($9::bytea[]) AND r.topic = $1"
+    private static let ofDevices = "r.device = ANY($9::bytea[]) AND r.topic + 0 = $1"
 
     private static func ready(_ place: String) -> String {
+    /// The rows that wait are read in the order of their index, each device looked up as it comes, until there are
+    /// enough: a claim costs what it claims, however much waits. OFFSET 0 keeps PostgreSQL from joining first and
+    /// sorting then, which seems cheap to it when it plans the statement for tables that are empty.
         """
-        \(self.row) JOIN wakegate.ready r ON r.device = d.token
-        WHERE \(place) AND r.resources <@ $7::text[] AND (
-            (r.kind = 0 AND $2::boolean)
-            OR (r.kind BETWEEN 1 AND 3 AND (r.name = ANY($3::text[]) OR \(self.beginning("$4"))))
-            OR (r.kind = 4 AND (r.name = ANY($5::text[]) OR \(self.beginning("$6")))))
-        ORDER BY r.since LIMIT $8::integer
+        \(self.row) JOIN (
+            SELECT r.device, r.since FROM wakegate.ready r
+            WHERE \(place) AND r.resources <@ $7::text[] AND (
+                (r.kind = 0 AND $2::boolean)
+                OR (r.kind BETWEEN 1 AND 3 AND (r.name = ANY($3::text[]) OR \(self.beginning("$4"))))
+                OR (r.kind = 4 AND (r.name = ANY($5::text[]) OR \(self.beginning("$6")))))
+            ORDER BY r.since OFFSET 0) q ON q.device = d.token
+        ORDER BY q.since LIMIT $8::integer
         """
     }
 
@@ -126,12 +135,13 @@ enum CommitStatement: Int, CaseIterable {
         """
 
     private static let updateDevicesSQL = """
+    /// Each row is found where it was read, which the transaction has locked, and not through the index again.
         WITH changed AS (
-            UPDATE wakegate.device d SET topic = u.topic, version = d.version + 1, at = $7::bigint,
+            UPDATE wakegate.device d SET topic = u.topic, version = d.version + 1, at = $8::bigint,
                 has_tasks = u.tasks <> '', record = u.record, tasks = u.tasks, derived = u.derived
-            FROM unnest($1::bytea[], $2::integer[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bigint[])
-                u(token, topic, record, tasks, derived, version)
-            WHERE d.token = u.token AND d.version = u.version RETURNING 1)
+            FROM unnest($1::bytea[], $2::integer[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bigint[], $7::tid[])
+                u(token, topic, record, tasks, derived, version, place)
+            WHERE d.ctid = u.place AND d.token = u.token AND d.version = u.version RETURNING 1)
         SELECT wakegate.expect((SELECT count(*) FROM changed), cardinality($1))
         """
 
@@ -158,7 +168,9 @@ enum CommitStatement: Int, CaseIterable {
         """
 
     private static let endWakesSQL = """
-        UPDATE wakegate.wake SET ended = $2::bigint WHERE id = ANY($1::uuid[]) AND ended IS NULL
+    /// Written so that no index of the wakes in flight seems to serve, which would be read from its beginning to its
+    /// end: each wake is found by its id.
+        UPDATE wakegate.wake SET ended = $2::bigint WHERE id = ANY($1::uuid[]) AND coalesce(ended, 0) = 0
         RETURNING id, holder
         """
 

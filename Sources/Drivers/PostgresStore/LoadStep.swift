@@ -108,7 +108,7 @@ struct LoadStep {
     struct Loaded {
         var devices: [SharedDevice] = []
         /// By token; what a write of the row has to find there.
-        var versions: [DeviceToken: Int64] = [:]
+        var versions: [DeviceToken: RowVersion] = [:]
         var heldWakes: [WakeID] = []
         var hasMore = false
         /// The latest moment at which one of them was written.
@@ -146,9 +146,13 @@ struct LoadStep {
 
     private static func read(_ rows: PostgresRows, into loaded: inout Loaded) {
         loaded.devices.reserveCapacity(loaded.devices.count + rows.count)
+        loaded.versions.reserveCapacity(loaded.versions.count + rows.count)
         for row in 0..<rows.count {
             guard let token = DeviceToken(bytes: rows.bytes(row, 0)),
-                loaded.versions.updateValue(rows.int64(row, 1), forKey: token) == nil
+                loaded.versions.updateValue(
+                    RowVersion(number: rows.int64(row, 1), place: rows.place(row, 6)),
+                    forKey: token
+                ) == nil
             else { continue }
             loaded.writtenAt = max(loaded.writtenAt, rows.int64(row, 2))
             let device = SharedDevice(

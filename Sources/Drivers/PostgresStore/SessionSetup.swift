@@ -2,11 +2,11 @@ import PostgreSQL
 
 /// What is in force in sessions from their first moment.
 enum SessionSetup {
-    /// Plans that go by the arrays they are given, never over whole tables: a plan made while a table was small would
-    /// stay.
+    /// Plans that go by the arrays they are given and by the order of indices, never over whole tables: a plan made
+    /// while a table was small would stay.
     private static let plans = [
         ("jit", "off"), ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"),
-        ("enable_hashjoin", "off"), ("enable_mergejoin", "off"),
+        ("enable_bitmapscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"),
     ]
 
     /// Of connections that commit. There is no time-out of statements: a commit that is given up while it

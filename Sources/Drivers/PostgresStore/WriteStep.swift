@@ -18,7 +18,7 @@ struct WriteStep {
     ///   - holder: this gateway.
     init(
         _ writes: ClusterWrites,
-        versions: [DeviceToken: Int64],
+        versions: [DeviceToken: RowVersion],
         now: Instant,
         holder: GatewayNumber,
         _ sender: SessionSender
@@ -38,7 +38,7 @@ struct WriteStep {
 
     private mutating func appendDevices(
         _ changes: [SharedDeviceChange],
-        _ versions: [DeviceToken: Int64],
+        _ versions: [DeviceToken: RowVersion],
         _ now: Instant
     ) {
         for isNew in [true, false] where changes.contains(where: { $0.isNew == isNew }) {
@@ -47,15 +47,19 @@ struct WriteStep {
             var records = PostgresArray(.bytes)
             var tasks = PostgresArray(.bytes)
             var derived = PostgresArray(.bytes)
-            var found = PostgresArray(.int8)
+            var numbers = PostgresArray(.int8)
+            var places = PostgresArray(.place)
             for change in changes where change.isNew == isNew {
                 tokens.append(change.device.token)
                 topics.append(Int32(bitPattern: change.topic.rawValue))
                 records.append(change.device.record)
                 tasks.append(change.device.tasks)
                 derived.append(change.device.derived)
+                guard !isNew else { continue }
                 // A row that was not read has no such version: the transaction fails.
-                found.append(versions[change.device.token] ?? -1)
+                let version = versions[change.device.token] ?? .none
+                numbers.append(version.number)
+                places.append(version.place)
             }
             var parameters = PostgresParameters()
             parameters.append(tokens)
@@ -63,7 +67,10 @@ struct WriteStep {
             parameters.append(records)
             parameters.append(tasks)
             parameters.append(derived)
-            if !isNew { parameters.append(found) }
+            if !isNew {
+                parameters.append(numbers)
+                parameters.append(places)
+            }
             parameters.append(now.milliseconds)
             self.append(isNew ? .insertDevices : .updateDevices, parameters)
         }

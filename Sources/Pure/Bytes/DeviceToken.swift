@@ -31,7 +31,9 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     package init?(bytes: ByteView) {
         guard DeviceToken.counts.contains(bytes.count) else { return nil }
         self.init()
-        for index in 0..<bytes.count {
+        let whole = bytes.count >> 3
+        for word in 0..<whole { self.words[word] = bytes.word(at: word * 8) }
+        for index in (whole * 8)..<bytes.count {
             self.words[index >> 3] |= UInt64(bytes[index]) << UInt64((index & 7) * 8)
         }
         self.words[12] |= UInt64(bytes.count) << 32

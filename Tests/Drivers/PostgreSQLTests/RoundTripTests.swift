@@ -89,6 +89,7 @@ struct RoundTripTests {
             case .int4: ("int4[]", "{\(Int32.min),NULL,7}")
             case .int2: ("int2[]", "{\(Int16.min),NULL,7}")
             case .text: ("text[]", #"{"a,\"b",NULL,""}"#)
+            case .place: ("tid[]", #"{"(70000,3)",NULL,"(0,0)"}"#)
             case .uuid: ("uuid[]", "{00000000-0000-0001-0000-000000000002,NULL,00000000-0000-0003-0000-000000000004}")
             }
         var array = PostgresArray(element)
@@ -117,6 +118,10 @@ struct RoundTripTests {
             array.append("a,\"b")
             array.appendNull()
             array.append("")
+        case .place:
+            array.append(PostgresPlace(block: 70_000, offset: 3))
+            array.appendNull()
+            array.append(.nowhere)
         case .uuid:
             array.append(WakeID(random: (1, 2)))
             array.appendNull()
@@ -131,6 +136,14 @@ struct RoundTripTests {
         parameters.removeAll()
         parameters.append(array)
         #expect(try self.client.query("SELECT $1::\(cases.type)::text", parameters).text(0, 0) == "{}")
+    }
+
+    @Test("Where a row lies, which is nowhere for NULL and for what is no place")
+    func places() throws {
+        let rows = try self.client.query("SELECT '(70000,3)'::tid, NULL::tid, 7::int8")
+        #expect(rows.place(0, 0) == PostgresPlace(block: 70_000, offset: 3))
+        #expect(rows.place(0, 1) == .nowhere)
+        #expect(rows.place(0, 2) == .nowhere)
     }
 
     @Test("Texts as one array")

@@ -7,11 +7,13 @@ import WakeGateTestKit
 
 @Suite(.timeLimit(.minutes(15)))
 struct LoadPlanTests {
+    private let server: PostgresServer
     private let address: String
     private let rig: StoreRig
 
     init() throws {
-        self.address = try PostgresServer.shared().database()
+        self.server = try PostgresServer.shared()
+        self.address = try self.server.database()
         self.rig = try StoreRig(self.address)
     }
 
@@ -113,6 +115,35 @@ struct LoadPlanTests {
         try self.rig.write([1, 2, 3, 4, 5]) { .of($0, $1, ready: []) }
         #expect(try self.rig.view().ready.isEmpty)
         self.rig.stop()
+    }
+
+    @Test("A claim reads what it claims, and the end of a wake that wake, however many wait and are in flight")
+    func cost() throws {
+        let database = self.address.split(separator: "/").last.map(String.init) ?? ""
+        // The store's statements were planned when the tables were empty.
+        try self.server.query(
+            """
+            INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
+            SELECT sha256(i::text::bytea), 0, 1, 1, false, '\\x01', '', '' FROM generate_series(1, 3000) i;
+            INSERT INTO wakegate.ready (device, kind, name, resources, topic, since)
+            SELECT token, 0, '', '{}', 0, 1 FROM wakegate.device;
+            INSERT INTO wakegate.due (device, at) SELECT token, 1 FROM wakegate.device;
+            INSERT INTO wakegate.wake (id, device, holder, deadline)
+            SELECT gen_random_uuid(), token, 1, 9000000000000 FROM wakegate.device
+            """,
+            database: database
+        )
+        let plan = ReadyPlan(topic: .first, takesPushes: true, countMax: 1)
+        for wake: UInt64 in 1...10 {
+            #expect(try self.rig.find(.selection(.ready(plan))).devices.count == 1)
+            #expect(try self.rig.find(.selection(.due(countMax: 1))).devices.count == 1)
+            try self.rig.write([1]) { .of($0, $1, launched: [(.numbered(wake), $1.now + 1000)]) }
+            try self.rig.write([1]) { .of($0, $1, ended: [.numbered(wake)]) }
+        }
+        // A session's counters are there once it has ended.
+        self.rig.stop()
+        let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('ready', 'due', 'wake')"
+        try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 30 AND 600", database: database)
     }
 
     @Test("Devices with tasks come page by page in the order of tokens")

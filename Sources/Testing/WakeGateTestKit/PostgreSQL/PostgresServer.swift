@@ -137,10 +137,10 @@ package final class PostgresServer: @unchecked Sendable {
     /// Asks again and again until the answer is as said.
     ///
     /// - Throws: when it is another for a minute.
-    package func wait(for answer: String, of sql: String) throws {
+    package func wait(for answer: String, of sql: String, database: String = "postgres") throws {
         let deadline = SystemClock.monotonic + PostgresLog.waitMax
         while SystemClock.monotonic < deadline {
-            if try self.query(sql) == answer { return }
+            if try self.query(sql, database: database) == answer { return }
         }
         throw PostgresFailure(description: "\"\(sql)\" does not become \(answer)")
     }
