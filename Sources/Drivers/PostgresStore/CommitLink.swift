@@ -384,31 +384,49 @@ final class CommitLink {
         guard outcome.failure == nil, outcome.results.count == 3, outcome.results[1].count == 1,
             outcome.results[1].flag(0, 0)
         else { return self.rollBack() }
-        var sums: [Int32: Books] = [:]
+        var books: [Int32: Books] = [:]
+        var refused: [Int32: RefusedCounts] = [:]
         let rows = outcome.results[2]
         for row in 0..<rows.count {
-            guard let books = Books(stored: rows.bytes(row, 1)) else { return self.rollBack() }
-            sums[rows.int32(row, 0), default: Books()] += books
+            let (topic, content) = (rows.int32(row, 1), rows.bytes(row, 2))
+            if rows.int32(row, 0) == 0 {
+                guard let counts = Books(stored: content) else { return self.rollBack() }
+                books[topic, default: Books()] += counts
+            } else {
+                guard refused[topic, default: RefusedCounts()].add(content) else { return self.rollBack() }
+            }
         }
-        var topics = PostgresArray(.int4)
-        var counts = PostgresArray(.bytes)
-        for (topic, books) in sums.sorted(by: { $0.key < $1.key }) {
-            var buffer = ByteBuffer()
-            books.store(to: &buffer)
-            topics.append(topic)
-            counts.append(buffer.view)
-        }
+        let foldBooks = Self.fold(books, of: gateway) { $0.store(to: &$1) }
+        let foldRefused = Self.fold(refused, of: gateway) { $0.store(to: &$1) }
         var dead = PostgresParameters()
         dead.append(gateway.rawValue)
-        var fold = PostgresParameters()
-        fold.append(gateway.rawValue)
-        fold.append(topics)
-        fold.append(counts)
         self.session?.exchange(.fold) { sender in
-            sender.run(.foldBooks, fold)
+            sender.run(.foldBooks, foldBooks)
+            sender.run(.foldRejections, foldRefused)
             sender.run(.endBurial, dead)
             sender.run(.commit)
         }
+    }
+
+    /// The parameters that put what a dead gateway has counted to what dead ones had, by topic.
+    private static func fold<Counts>(
+        _ counts: [Int32: Counts],
+        of gateway: GatewayNumber,
+        _ store: (Counts, inout ByteBuffer) -> Void
+    ) -> PostgresParameters {
+        var topics = PostgresArray(.int4)
+        var contents = PostgresArray(.bytes)
+        for (topic, counts) in counts.sorted(by: { $0.key < $1.key }) {
+            var buffer = ByteBuffer()
+            store(counts, &buffer)
+            topics.append(topic)
+            contents.append(buffer.view)
+        }
+        var parameters = PostgresParameters()
+        parameters.append(gateway.rawValue)
+        parameters.append(topics)
+        parameters.append(contents)
+        return parameters
     }
 
     // MARK: Ending

@@ -11,7 +11,7 @@ enum CommitStatement: Int, CaseIterable {
     case insertDevices, updateDevices, upsertDue, deleteDue, deleteReady, insertReady, insertWakes, endWakes
     case upsertBooks, upsertRejections, insertEvents, insertPushes, mark
     case wakesOfHolder, holders, resolve, count
-    case lockBurial, burialRows, foldBooks, endBurial
+    case lockBurial, burialRows, foldBooks, foldRejections, endBurial
 
     /// The name under which it is prepared.
     var name: String { "wakegate_\(self)" }
@@ -55,6 +55,7 @@ enum CommitStatement: Int, CaseIterable {
         case .lockBurial: Self.lockBurialSQL
         case .burialRows: Self.burialRowsSQL
         case .foldBooks: Self.foldBooksSQL
+        case .foldRejections: Self.foldRejectionsSQL
         case .endBurial: Self.endBurialSQL
         case .wakesOfHolder: Self.wakesOfHolderSQL
         case .holders: Self.holdersSQL
@@ -104,10 +105,10 @@ enum CommitStatement: Int, CaseIterable {
 
     private static let ofDevices = "r.device = ANY($9::bytea[]) AND r.topic + 0 = $1"
 
-    private static func ready(_ place: String) -> String {
     /// The rows that wait are read in the order of their index, each device looked up as it comes, until there are
     /// enough: a claim costs what it claims, however much waits. OFFSET 0 keeps PostgreSQL from joining first and
     /// sorting then, which seems cheap to it when it plans the statement for tables that are empty.
+    private static func ready(_ place: String) -> String {
         """
         \(self.row) JOIN (
             SELECT r.device, r.since FROM wakegate.ready r
@@ -134,8 +135,8 @@ enum CommitStatement: Int, CaseIterable {
             u(token, topic, record, tasks, derived)
         """
 
-    private static let updateDevicesSQL = """
     /// Each row is found where it was read, which the transaction has locked, and not through the index again.
+    private static let updateDevicesSQL = """
         WITH changed AS (
             UPDATE wakegate.device d SET topic = u.topic, version = d.version + 1, at = $8::bigint,
                 has_tasks = u.tasks <> '', record = u.record, tasks = u.tasks, derived = u.derived
@@ -167,9 +168,9 @@ enum CommitStatement: Int, CaseIterable {
         FROM unnest($1::uuid[], $2::bytea[], $3::bigint[]) u(id, device, deadline)
         """
 
-    private static let endWakesSQL = """
     /// Written so that no index of the wakes in flight seems to serve, which would be read from its beginning to its
     /// end: each wake is found by its id.
+    private static let endWakesSQL = """
         UPDATE wakegate.wake SET ended = $2::bigint WHERE id = ANY($1::uuid[]) AND coalesce(ended, 0) = 0
         RETURNING id, holder
         """
@@ -227,14 +228,27 @@ enum CommitStatement: Int, CaseIterable {
         WHERE g.number = $1::integer AND NOT g.alive AND NOT g.buried
         """
 
-    private static let burialRowsSQL =
-        "SELECT topic, counts FROM wakegate.books WHERE gateway = 0 OR gateway = $1::integer"
+    /// Of the refused pushes the rows that were written last: each has what its gateway had refused by then.
+    private static let burialRowsSQL = """
+        SELECT 0, topic, counts FROM wakegate.books WHERE gateway = 0 OR gateway = $1::integer
+        UNION ALL
+        SELECT 1, topic, content FROM (
+            SELECT DISTINCT ON (gateway, topic) topic, content FROM wakegate.rejection
+            WHERE gateway = 0 OR gateway = $1::integer ORDER BY gateway, topic, number DESC) r
+        """
 
     private static let foldBooksSQL = """
         WITH gone AS (DELETE FROM wakegate.books WHERE gateway = $1::integer)
         INSERT INTO wakegate.books (gateway, connection, topic, counts)
         SELECT 0, 0, topic, counts FROM unnest($2::integer[], $3::bytea[]) u(topic, counts)
         ON CONFLICT (gateway, connection, topic) DO UPDATE SET counts = excluded.counts
+        """
+
+    private static let foldRejectionsSQL = """
+        WITH gone AS (DELETE FROM wakegate.rejection WHERE gateway = $1::integer)
+        INSERT INTO wakegate.rejection (gateway, connection, number, topic, content)
+        SELECT 0, 0, 0, topic, content FROM unnest($2::integer[], $3::bytea[]) u(topic, content)
+        ON CONFLICT (gateway, connection, topic) DO UPDATE SET content = excluded.content
         """
 
     private static let endBurialSQL = "UPDATE wakegate.gateway SET buried = true WHERE number = $1::integer"

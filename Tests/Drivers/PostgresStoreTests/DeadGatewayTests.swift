@@ -67,6 +67,33 @@ struct DeadGatewayTests {
         survivor.stop()
     }
 
+    /// Refused pushes of one reason, as gateways write them.
+    private func refused(_ count: UInt8) -> [UInt8] { [3] + Array("Why".utf8) + [count, 0, 0, 0, 0, 0, 0, 0] }
+
+    @Test("What dead gateways refused is counted once, in one row for all of them")
+    func refusals() throws {
+        let survivor = try StoreRig(self.address)
+        for count: UInt8 in [2, 3] {
+            let dying = try StoreRig(self.address)
+            // Of what one gateway has written the last row counts, whichever connection wrote it.
+            for written in [1, count] {
+                let (number, _) = try dying.load(.tokens([]))
+                var writes = ClusterWrites()
+                writes.rejections = [(topic: 0, content: self.refused(written))]
+                dying.submit(.commit(number, writes))
+                try dying.committed(number)
+            }
+            dying.stop()
+            _ = try survivor.view { $0.dead == [dying.number] }
+            survivor.submit(.bury(dying.number))
+            _ = try survivor.view { $0.dead.isEmpty }
+        }
+        #expect(try survivor.counts().rejections.map(\.content) == [self.refused(5)])
+        let rows = try self.server.query("SELECT count(*) FROM wakegate.rejection", database: self.database)
+        #expect(rows == "1")
+        survivor.stop()
+    }
+
     @Test("A gateway that lost its number is attached under another, and what it had open has not happened")
     func cutOff() throws {
         let rig = try StoreRig(self.address)
