@@ -41,8 +41,10 @@ package final class PostgresLink {
     private let application: String
     private let settings: [PostgresSetting]
     private let hostMilliseconds: Int64
+    private let firstHost: Int
     private var connection: LibPQ?
-    private var hostIndex = -1
+    /// How many servers were tried before the one that is.
+    private var triedCount = -1
     private var attempts: [PostgresError] = []
     private var endsInARow = 0
 
@@ -52,18 +54,21 @@ package final class PostgresLink {
     ///   - address: where to.
     ///   - application: what the server shows in `pg_stat_activity`.
     ///   - settings: of the session, such as `idle_session_timeout`.
+    ///   - firstHost: the place of the server that is tried first; those behind it follow, then those before it.
     ///   - hostMilliseconds: how long each server is waited for; one that stands still is passed over then.
     ///   - now: milliseconds of `SystemClock.monotonic`.
     package init(
         _ address: PostgresAddress,
         application: String,
         settings: [PostgresSetting] = [],
+        firstHost: Int = 0,
         hostMilliseconds: Int64 = 5_000,
         now: Int64 = SystemClock.monotonic
     ) {
         self.address = address
         self.application = application
         self.settings = settings
+        self.firstHost = firstHost
         self.hostMilliseconds = hostMilliseconds
         self.tryNextHost(now)
     }
@@ -78,6 +83,9 @@ package final class PostgresLink {
         guard let connection, !connection.host.isEmpty else { return self.tried }
         return PostgresHost(name: connection.host, address: "", port: connection.port).description
     }
+
+    /// The place of the server that is tried, or was connected to, among those of the address.
+    package var hostIndex: Int { (self.firstHost + max(0, self.triedCount)) % max(1, self.address.hosts.count) }
 
     /// The number of the server's process for this session, as notifications and `pg_stat_activity` have it.
     package var backend: Int32 { self.connection?.backend ?? 0 }
@@ -137,8 +145,8 @@ package final class PostgresLink {
     private func tryNextHost(_ now: Int64) {
         while true {
             self.connection = nil
-            self.hostIndex += 1
-            guard self.hostIndex < max(1, self.address.hosts.count) else { break }
+            self.triedCount += 1
+            guard self.triedCount < max(1, self.address.hosts.count) else { break }
             do throws(PostgresError) {
                 try self.start()
                 self.phase = .writing

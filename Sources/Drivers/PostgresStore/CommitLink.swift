@@ -122,6 +122,7 @@ final class CommitLink {
             self.state.settings.address,
             application: "wakegate",
             settings: SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds),
+            firstHost: self.state.firstHost,
             hostMilliseconds: StoreSettings.connectMilliseconds
         )
         self.session = Session(link)

@@ -87,6 +87,7 @@ final class ControlLink {
             self.state.settings.address,
             application: "wakegate",
             settings: SessionSetup.control(silenceMilliseconds: self.state.settings.silenceMilliseconds),
+            firstHost: self.state.firstHost,
             hostMilliseconds: StoreSettings.connectMilliseconds
         )
         self.session = Session(link)
@@ -101,7 +102,14 @@ final class ControlLink {
             return self.end(StoreError(server: self.serverName, oldServer: session.server.version))
         }
         session.exchange(.greet) { sender in
-            sender.query("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean")
+            sender.query(
+                """
+                SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+                    current_setting('synchronous_standby_names') <> ''
+                    AND current_setting('synchronous_commit') NOT IN ('off', 'local')
+                    AND NOT EXISTS (SELECT FROM pg_stat_replication)
+                """
+            )
         }
     }
 
@@ -113,6 +121,11 @@ final class ControlLink {
             guard outcome.results.last?.flag(0, 0) == false else {
                 return self.end(StoreError(readOnlyServer: self.serverName))
             }
+            // Its sessions would wait for a standby one after the other, and outlive this program's patience.
+            guard outcome.results.last?.flag(0, 1) == false else {
+                return self.end(StoreError(serverWithoutStandby: self.serverName))
+            }
+            self.state.firstHost = session.server.hostIndex
             // Whoever makes the tables may take long.
             self.patienceMilliseconds = StoreSettings.schemaMilliseconds
             session.exchange(.schemaLock) { sender in
@@ -504,6 +517,8 @@ final class ControlLink {
     // MARK: Ending
 
     private func end(_ error: StoreError) {
+        // Whoever has just gone, or stands still, is asked last: each one that is dead costs a time-out.
+        if let session = self.session, session.isReady { self.state.firstHost = session.server.hostIndex + 1 }
         self.close()
         self.events.append(.ended(error))
     }

@@ -63,6 +63,14 @@ extension StoreError {
         )
     }
 
+    /// Nothing that is committed there would be confirmed.
+    init(serverWithoutStandby server: String) {
+        self.init(
+            message: "PostgreSQL at \(server) waits for a standby with each commit, and none is connected. See that a "
+                + "standby runs and reaches it (pg_stat_replication), or change synchronous_standby_names."
+        )
+    }
+
     /// - Parameter tables: those that the role may not read or write.
     init(server: String, role: String, withoutRightsOn tables: String) {
         self.init(

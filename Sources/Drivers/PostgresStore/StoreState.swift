@@ -12,6 +12,8 @@ final class StoreState {
     var number: GatewayNumber?
     /// Whether the engine was told that the store is attached.
     var isAttached = false
+    /// The place of the server that connections try first: that of the one that took the number.
+    var firstHost = 0
     /// Why the number is of no use any more, as a connection found out.
     var fault: StoreError?
     /// How many transactions were written so far.

@@ -59,6 +59,16 @@ struct ConnectTests {
         #expect(link.link.phase == .ready)
     }
 
+    @Test("Servers are tried from the one that is named on, around to the one before it", arguments: 0...3)
+    func firstHost(first: Int) throws {
+        let server = try PostgresServer.shared()
+        let (none, good) = ("127.0.0.1:1", "127.0.0.1:\(server.port)")
+        let address = try PostgresAddress("postgresql://postgres@\(none),\(good),\(good)/postgres")
+        let link = LinkUnderTest(address, firstHost: first)
+        #expect(link.link.phase == .ready)
+        #expect(link.link.hostIndex == [1, 1, 2, 1][first])
+    }
+
     @Test("Where nobody listens, the error says so and what to look at")
     func nobody() throws {
         let error = try self.failure("postgresql://postgres@127.0.0.1:1/postgres")

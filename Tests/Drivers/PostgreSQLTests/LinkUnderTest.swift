@@ -20,11 +20,17 @@ final class LinkUnderTest {
     let link: PostgresLink
     var notifications: [PostgresNotification] = []
 
-    init(_ address: PostgresAddress, settings: [PostgresSetting] = [], hostMilliseconds: Int64 = 30_000) {
+    init(
+        _ address: PostgresAddress,
+        settings: [PostgresSetting] = [],
+        firstHost: Int = 0,
+        hostMilliseconds: Int64 = 30_000
+    ) {
         self.link = PostgresLink(
             address,
             application: "test",
             settings: settings,
+            firstHost: firstHost,
             hostMilliseconds: hostMilliseconds
         )
         while let deadline = self.link.deadline {

@@ -47,6 +47,20 @@ struct RefusalTests {
         #expect(try self.refusal(self.address).contains("target_session_attrs=read-write"))
     }
 
+    @Test("A server that waits for a standby that there is not is refused, and no session is left waiting there")
+    func noStandby() throws {
+        let server = try PostgresServer()
+        let address = try server.database()
+        let database = address.split(separator: "/").last.map(String.init) ?? ""
+        try server.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (nobody)'")
+        try server.reload()
+        try server.wait(for: "ANY 1 (nobody)", of: "SHOW synchronous_standby_names")
+        let message = try self.refusal(address)
+        #expect(message.contains("127.0.0.1:\(server.port)") && message.contains("pg_stat_replication"))
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        #expect(try server.query(waiting, database: database) == "0")
+    }
+
     @Test("A role without rights is told which, before the schema is made and after")
     func rights() throws {
         try self.server.query("CREATE ROLE limited_\(self.database) LOGIN")
