@@ -35,6 +35,17 @@ package struct WakeTimes: Sendable {
 
     package subscript(kind: TaskKind) -> Histogram { self.taskDurations[kind.place] }
 
+    /// What was counted between two moments did not happen.
+    package mutating func takeBack(from earlier: WakeTimes, to later: WakeTimes) {
+        self.lateness.takeBack(from: earlier.lateness, to: later.lateness)
+        for place in self.durations.indices {
+            self.durations[place].takeBack(from: earlier.durations[place], to: later.durations[place])
+        }
+        for place in self.taskDurations.indices {
+            self.taskDurations[place].takeBack(from: earlier.taskDurations[place], to: later.taskDurations[place])
+        }
+    }
+
     mutating func ended(_ kind: TaskKind, after milliseconds: Int64) {
         self.taskDurations[kind.place].record(milliseconds)
     }
@@ -66,5 +77,12 @@ package struct Histogram: Sendable {
         while bucket < self.bounds.count, value > self.bounds[bucket] { bucket += 1 }
         self.counts[bucket] += times
         self.sum += value * times
+    }
+
+    /// What was counted between two moments of a histogram of these bounds is counted no more.
+    mutating func takeBack(from earlier: Histogram, to later: Histogram) {
+        guard earlier.counts != later.counts else { return }
+        for bucket in self.counts.indices { self.counts[bucket] -= later.counts[bucket] - earlier.counts[bucket] }
+        self.sum -= later.sum - earlier.sum
     }
 }

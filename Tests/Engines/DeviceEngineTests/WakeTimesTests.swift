@@ -17,6 +17,20 @@ struct WakeTimesTests {
         #expect(histogram.sum == 5373)
     }
 
+    @Test("What a step counted that did not happen is taken back, and what others counted meanwhile stays")
+    func takenBack() {
+        let rig = EngineRig()
+        rig.push(1, workerIsFree: true)
+        let before = rig.engine.times
+        rig.push(2, workerIsFree: true)
+        let after = rig.engine.times
+        rig.push(3, workerIsFree: true)
+        rig.engine.times.takeBack(from: before, to: after)
+        #expect(rig.engine.times.lateness.count == 2)
+        rig.engine.times.takeBack(from: before, to: before)
+        #expect(rig.engine.times.lateness.count == 2)
+    }
+
     @Test("A push that launches as it comes is not late at all")
     func atOnce() {
         let rig = EngineRig()

@@ -54,6 +54,8 @@ final class ClusterTransaction {
         var due: [Instant] = []
         /// Devices whose conditions are others than before, and their topics.
         var conditions: [(device: DeviceToken, topic: TopicIndex)] = []
+        /// How long launches waited and wakes took, as counted before this try and after it.
+        var times: (before: WakeTimes, after: WakeTimes)?
         /// Pushes that were refused in this try.
         var refused = Rejections()
         /// The topics whose counts of refused pushes it writes.

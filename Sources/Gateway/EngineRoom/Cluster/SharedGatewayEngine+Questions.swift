@@ -120,7 +120,9 @@ extension SharedGatewayEngine {
     ) throws(StoreError) -> Result {
         self.engine.takeWatched(into: &self.stage.group.watched)
         self.engine.watch(nil, at: self.clock.now)
+        let times = self.engine.times
         defer {
+            self.engine.times = times
             self.engine.evict()
             self.dispatcher.forgetDevices()
             self.watch()

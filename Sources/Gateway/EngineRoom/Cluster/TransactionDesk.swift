@@ -79,13 +79,14 @@ final class TransactionDesk {
         transaction.step.isPerformed = true
         transaction.step.rowCount = loaded.devices.count
         transaction.step.hasMore = loaded.hasMore
-        let rejections = self.records.rejections
+        let (rejections, times) = (self.records.rejections, self.engine.times)
         self.engine.beginSharedStep(now: loaded.now, deviceCount: deviceCount)
         self.begin(transaction, loaded)
         let conditions = self.conditions(transaction.commands)
         self.perform(transaction.commands, workspace)
         self.noteConditions(conditions, transaction)
         transaction.step.refused = self.records.rejections.since(rejections)
+        transaction.step.times = (times, self.engine.times)
         return self.take(transaction)
     }
 
@@ -174,8 +175,8 @@ final class TransactionDesk {
         var conditions: [(device: DeviceToken, conditions: Conditions)] = []
         var seen: Set<DeviceToken> = []
         for command in commands {
-            guard case .request(let request) = command.work, case .device(let token) = command.row,
-                request.mayChangeConditions, seen.insert(token).inserted
+            guard case .request(let request) = command.work, request.mayChangeConditions,
+                case .row(.device(let token)) = request.needs, seen.insert(token).inserted
             else { continue }
             let before = self.engine.find(token).map { self.engine.conditions(of: $0) } ?? Conditions()
             conditions.append((token, before))
@@ -248,6 +249,7 @@ final class TransactionDesk {
         guard step.isPerformed else { return [] }
         self.records.rejections.subtract(step.refused)
         self.records.rejections.wereNotKept(step.rejectionsWritten)
+        if let times = step.times { self.engine.times.takeBack(from: times.before, to: times.after) }
         return self.dispatcher.undo(step.streams)
     }
 

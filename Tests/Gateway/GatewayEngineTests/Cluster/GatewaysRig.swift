@@ -1,3 +1,4 @@
+import Answers
 import Bytes
 import ClusterStore
 import DeviceEngine
@@ -74,6 +75,16 @@ final class GatewaysRig {
         func answer(_ request: Int) -> String {
             for case .answer(request, let outcome) in self.heard {
                 return outcome.reason.map { "\(outcome.status) \($0)" } ?? "\(outcome.status)"
+            }
+            return ""
+        }
+
+        /// The text that a request was answered with; empty when there is none.
+        func text(_ request: Int) -> String {
+            for case .answer(request, let outcome) in self.heard {
+                var text = JSONWriter()
+                outcome.write(to: &text)
+                return text.buffer.view.string
             }
             return ""
         }

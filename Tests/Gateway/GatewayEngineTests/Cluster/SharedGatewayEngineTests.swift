@@ -56,6 +56,26 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
+    @Test("A launch that a commit did not keep is not counted among those that were waited for")
+    func lateness() throws {
+        let rig = GatewaysRig()
+        func count(_ request: Int) throws -> Double? {
+            rig.ask(0) { $0.metrics(request) }
+            return try MetricsReading(rig[0].text(request))["wakegate_launch_lateness_seconds_count"]
+        }
+        rig.ask(0) { $0.subscribe(1, slots: 2) }
+        rig.ask(0) { $0.push(2, 1) }
+        #expect(rig[0].wakes.count == 1)
+        #expect(try count(3) == 1)
+        rig.database.refuseNextCommits()
+        rig.ask(0) { $0.push(4, 2) }
+        #expect(rig[0].wakes.count == 1)
+        #expect(try count(5) == 1)
+        rig.ask(0) { $0.push(6, 3) }
+        #expect(rig[0].wakes.count == 2)
+        #expect(try count(7) == 2)
+    }
+
     @Test("The wakes of a gateway that dies are given back once, and launched where a slot is free")
     func deadGateway() throws {
         let rig = GatewaysRig()
