@@ -29,10 +29,14 @@ package struct FIFOQueue<Element> {
         guard self.firstIndex < self.elements.count else { return nil }
         let element = self.elements[self.firstIndex]
         self.firstIndex += 1
-        // The memory is kept; an empty array would make some.
-        guard self.firstIndex == self.elements.count else { return element }
-        self.elements.removeAll(keepingCapacity: true)
-        self.firstIndex = 0
+        // The memory is kept; an empty array would make some. A queue that is never empty keeps no more than it had.
+        if self.firstIndex == self.elements.count {
+            self.elements.removeAll(keepingCapacity: true)
+            self.firstIndex = 0
+        } else if self.firstIndex >= 1024, self.firstIndex * 2 >= self.elements.count {
+            self.elements.removeFirst(self.firstIndex)
+            self.firstIndex = 0
+        }
         return element
     }
 

@@ -15,8 +15,9 @@ struct QueuedCommand {
 
     /// From 1; one that came later has a higher one.
     let number: UInt64
+    /// Where the queue has its row.
+    let place: Int
     /// When a push left its loop, by the monotonic clock in microseconds; 0 for everything else.
     let leftAt: Int64
-    let row: RequestedRow
     let work: Work
 }

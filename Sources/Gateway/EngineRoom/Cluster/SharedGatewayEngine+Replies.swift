@@ -231,7 +231,7 @@ extension SharedGatewayEngine {
         self.desk.refuse(transaction.commands, workspace)
         for command in transaction.commands where self.isAttached {
             switch command.work {
-            case .lose, .loseOn: self.losses.append((command.work, command.row))
+            case .lose, .loseOn: self.losses.append((command.work, self.queue.row(of: command)))
             case .push, .request: break
             }
         }

@@ -22,17 +22,17 @@ extension SharedGatewayEngine {
     /// - Returns: false when no command may begin.
     private func beginCommands() -> Bool {
         guard self.queue.hasNext else { return false }
-        let commands = self.queue.take(rowsMax: Claims.countMax)
-        guard !commands.isEmpty else { return false }
+        let taken = self.queue.take(rowsMax: Claims.countMax)
+        guard !taken.commands.isEmpty else { return false }
         var plan = LoadPlan()
-        var seen: Set<RequestedRow> = []
-        for command in commands where seen.insert(command.row).inserted {
-            switch command.row {
+        plan.tokens.reserveCapacity(taken.rows.count)
+        for row in taken.rows {
+            switch row {
             case .device(let token): plan.tokens.append(token)
             case .wake(let wake): plan.wakes.append(wake)
             }
         }
-        self.begin(.commands, commands: commands, plan)
+        self.begin(.commands, commands: taken.commands, plan)
         return true
     }
 
