@@ -14,6 +14,8 @@ struct ClusterLedger {
     private struct Push {
         let device: UInt64
         var isInFlight = false
+        /// How many of its wakes ended without a result, though their gateways lived.
+        var attempts = 0
         var end: End?
     }
 
@@ -25,6 +27,8 @@ struct ClusterLedger {
         var isRegistered = false
     }
 
+    /// How many attempts a push has by the policy.
+    let attemptsMax: Int
     private var pushes: [APNsID: Push] = [:]
     private var devices: [UInt64: Device] = [:]
     /// What the books must say.
@@ -32,11 +36,13 @@ struct ClusterLedger {
     private(set) var fault: String?
     private var commitCount = 0
 
+    init(attemptsMax: Int) { self.attemptsMax = attemptsMax }
+
     /// Reads the commits that it has not read yet.
     mutating func read(_ log: DatabaseLog) {
         while self.commitCount < log.commits.count, self.fault == nil {
             let commit = log.commits[self.commitCount]
-            for event in commit.events { self.take(event, in: commit) }
+            for event in commit.events { self.take(event, in: commit, log) }
             self.commitCount += 1
         }
         if let misuse = log.misuses.first { self.wrong(misuse) }
@@ -79,7 +85,7 @@ struct ClusterLedger {
 
     private mutating func wrong(_ what: String) { self.fault = self.fault ?? what }
 
-    private mutating func take(_ event: HistoryEvent, in commit: DatabaseLog.Commit) {
+    private mutating func take(_ event: HistoryEvent, in commit: DatabaseLog.Commit, _ log: DatabaseLog) {
         var device = self.devices[event.device] ?? Device()
         if case .namePart = event.kind { return }
         if event.at < device.last {
@@ -98,8 +104,16 @@ struct ClusterLedger {
         case .result(let outcome):
             self.books.results[outcome] += 1
             self.endShort(&device)
-            if let push = event.apnsID { self.landed(push, outcome, heir: event.related) }
-        case .discard(let reason): if let push = event.apnsID { self.end(push, .discarded(reason)) }
+            if let push = event.apnsID {
+                if !Self.isOfDeadGateway(event, commit, log) { self.pushes[push]?.attempts += 1 }
+                self.landed(push, outcome, heir: event.related)
+            }
+        case .discard(let reason):
+            guard let push = event.apnsID else { break }
+            if reason == .exhausted, let attempts = self.pushes[push]?.attempts, attempts < self.attemptsMax {
+                self.wrong("a push is given up after \(attempts) attempts: others died with their gateways")
+            }
+            self.end(push, .discarded(reason))
         case .taskLaunch(let kind, _): if Self.isShort(kind) { self.launchShort(&device) }
         case .taskResult(let kind, _): if Self.isShort(kind) { self.endShort(&device) }
         case .conditions, .extended, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: break
@@ -108,6 +122,20 @@ struct ClusterLedger {
     }
 
     private static func isShort(_ kind: TaskKind) -> Bool { kind == .appRefresh || kind == .urlSession }
+
+    /// Whether a device's wake that a commit ended was given by a gateway that had been found dead by then.
+    private static func isOfDeadGateway(
+        _ event: HistoryEvent,
+        _ commit: DatabaseLog.Commit,
+        _ log: DatabaseLog
+    ) -> Bool {
+        commit.ended.contains { wake in
+            guard let launch = log.launches[wake].map({ log.commits[$0] }), let death = log.deaths[launch.gateway],
+                death <= commit.at, let device = launch.launched.first(where: { $0.wake == wake })?.device
+            else { return false }
+            return HistoryEvent.device(of: device, EngineRig.historyKey) == event.device
+        }
+    }
 
     private mutating func register(_ device: inout Device, _ isRegistered: Bool) {
         if device.isRegistered != isRegistered { self.books.registered += isRegistered ? 1 : -1 }

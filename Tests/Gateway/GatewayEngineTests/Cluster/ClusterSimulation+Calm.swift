@@ -78,7 +78,18 @@ extension ClusterSimulation {
         {
             self.wrong("something is due and not done since \(policyNow.milliseconds - due.milliseconds) ms")
         }
+        self.checkBuried()
         self.checkBooks()
+    }
+
+    /// Whatever a dead gateway held is given back soon, whether or not its deadline is past.
+    private func checkBuried() {
+        for wake in self.database.rows.wakes.values where wake.ended == nil {
+            guard let death = self.database.log.deaths[wake.holder],
+                max(death, self.calmSince) + Self.patience < self.database.now
+            else { continue }
+            self.wrong("a wake of a dead gateway is in flight still")
+        }
     }
 
     /// Whoever was taken for dead has told its workers that their wakes are lost.

@@ -33,7 +33,7 @@ final class ClusterSimulation {
     var generator: SeededGenerator
     var gateways: [ClusterGateway?] = Array(repeating: nil, count: ClusterSimulation.gatewayCount)
     var clients = ClusterClients()
-    var ledger = ClusterLedger()
+    var ledger = ClusterLedger(attemptsMax: 3)
     var calendar = EventCalendar()
     var coverage = ClusterCoverage()
     /// Requests, streams and pushes have numbers of their own.

@@ -130,6 +130,22 @@ MUTATIONS = [
         SIMULATION,
     ),
     Mutation(
+        "cluster.attempts-of-the-dead",
+        "a wake that is lost with its gateway is no attempt",
+        "Sources/Engines/DeviceEngine/EmbeddedEngine+Shared.swift",
+        "                case .push: self.losePush(device, takingBackAttempt: true)\n",
+        "                case .push: self.losePush(device, takingBackAttempt: false)\n",
+        SIMULATION,
+    ),
+    Mutation(
+        "cluster.lateness-of-the-undone",
+        "a launch that did not happen is not counted as one that was waited for",
+        DESK,
+        "        if let times = step.times { self.engine.times.takeBack(from: times.before, to: times.after) }\n",
+        "",
+        EXAMPLES,
+    ),
+    Mutation(
         "cluster.late-answer",
         "a stream that stalled goes on when its wake is answered late at another gateway",
         REPLIES,
