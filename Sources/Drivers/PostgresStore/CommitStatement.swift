@@ -103,6 +103,7 @@ enum CommitStatement: Int, CaseIterable {
         """
     }
 
+    /// Few devices are named, and found by their tokens: the sum keeps their topic's whole queue from being read.
     private static let ofDevices = "r.device = ANY($9::bytea[]) AND r.topic + 0 = $1"
 
     /// The rows that wait are read in the order of their index, each device looked up as it comes, until there are

@@ -28,6 +28,10 @@ BARE_SECONDS = 5
 RATIO_TARGET = 0.6
 WAKE_MILLISECONDS_AIM = 20
 CLAIMS = 20_000
+# How long what waits may take to be claimed before the run is given up.
+CLAIM_SECONDS = 120
+# Of a worker that takes one wake after the other.
+CLAIMS_ONE_BY_ONE = 2000
 # What the database is to answer while it has all devices: so many pushes a second.
 STEADY_RATE = 1000
 TOPIC = "com.example.bench"
@@ -45,6 +49,8 @@ class Bench:
     def __init__(self, products: str, folder: str, server: postgres.Database, devices: int):
         self.program = os.path.join(products, "wakegate")
         self.folder, self.server, self.devices = folder, server, devices
+        # Databases in which each device was pushed to.
+        self.filled: set[str] = set()
         self.bare_program = os.path.join(folder, "bare_transaction")
         self.body = os.path.join(folder, "body")
 
@@ -110,9 +116,14 @@ class Bench:
             return max(pool.map(one, range(count)))
 
     def pushed(self, count: int, pushes: int) -> interleaved.Sample:
-        """Durable pushes a second through so many gateways, and what each costs."""
-        with self.gateways(count, f"pushes{count}") as gateways:
+        """Durable pushes a second through so many gateways, and what each costs: all devices are there before, as
+        for the bare transaction."""
+        database = f"pushes{count}"
+        with self.gateways(count, database) as gateways:
             gateways.start()
+            if database not in self.filled:
+                self.push(gateways, self.devices)
+                self.filled.add(database)
             pids = [gateway.pid for gateway in gateways.all]
             spent = sum(map(processes.cpu_seconds, pids))
             before = self.server.cpu_seconds()
@@ -151,20 +162,20 @@ class Bench:
             "target": WAKE_MILLISECONDS_AIM, "passed": median < WAKE_MILLISECONDS_AIM,
         }  # fmt: skip
 
-    def claims(self, pushes: int) -> dict:
+    def claims(self, pushes: int, connections: int = 8, slots: int = 256) -> dict:
         """Devices that wait for a worker, pushed to at one gateway, and a fleet that comes to another."""
         # As many for each connection.
         pushes -= pushes % CONNECTIONS
         place = os.path.join(self.folder, "claims")
         paths = [f"/3/device/{number:064x}" for number in range(pushes)]
         h2load.write_paths(self.folder, "claims", paths, CONNECTIONS)
-        with self.gateways(2, "claims") as gateways:
+        with self.gateways(2, f"claims{slots}") as gateways:
             gateways.start()
             h2load.run(f"http://{gateways.edge(0)}", place, self.body, push_load.headers(), CONNECTIONS, 32, pushes)
             spent = [processes.cpu_seconds(gateway.pid) for gateway in gateways.all]
             before, started = self.server.cpu_seconds(), time.monotonic()
-            deadline = started + 120
-            with FleetProcess(address=gateways.edge(1), ca=None, topic=TOPIC, connections=8, slots=256,
+            deadline = started + CLAIM_SECONDS
+            with FleetProcess(address=gateways.edge(1), ca=None, topic=TOPIC, connections=connections, slots=slots,
                               by_device=False, is_strict=False) as fleet:  # fmt: skip
                 fleet.next("subscribed", CONNECT_SECONDS)
                 while (done := completed(gateways.admin(1))) < pushes and time.monotonic() < deadline:
@@ -282,5 +293,7 @@ def measure(products: str, folder: str, runs: int, pushes: int, samples: int, de
         bench.prepare()
         return {
             "devices": devices, **bench.rates(runs, pushes), "wakes": bench.wakes(samples),
-            "claims": bench.claims(min(CLAIMS, devices)), "large": bench.large(minutes),
+            "claims": bench.claims(min(CLAIMS, devices)),
+            "oneByOne": bench.claims(min(CLAIMS_ONE_BY_ONE, devices), connections=1, slots=1),
+            "large": bench.large(minutes),
         }  # fmt: skip

@@ -312,11 +312,13 @@ def cluster(result: dict) -> list[Table]:
     columns = ["", "a second", "of bare", "client or gateway, CPU us", "PostgreSQL, CPU us"]
     title = f"Durable pushes on one PostgreSQL, fsync on, {result['devices']:,} devices"
     shown = [Table(title, columns, rows, [f"{note}  {verdict(result['passed'])}"])]
-    wakes, claims = result["wakes"], result["claims"]
+    wakes, claims, single = result["wakes"], result["claims"], result["oneByOne"]
     rows = [
         ["push at one gateway, wake at another: p50", f"{wakes['p50']:.2f} ms", verdict(wakes["passed"])],
         ["the same, p99", f"{wakes['p99']:.2f} ms", ""],
-        ["claims of what waits for a worker", f"{claims['perSecond']:,} a second", verdict(claims["passed"])],
+        ["claims of what waits, by workers of 2,048 slots", f"{claims['perSecond']:,} a second",
+         verdict(claims["passed"])],
+        ["the same, by a worker of one slot", f"{single['perSecond']:,} a second", verdict(single["passed"])],
         ["a claim, its wake and its result, gateways", f"{claims['gatewayMicroseconds']:.1f} CPU us", ""],
         ["the same, PostgreSQL", f"{claims['postgresMicroseconds']:.1f} CPU us", ""],
     ]
