@@ -4,7 +4,8 @@ import WakeDispatch
 
 /// Which topics may have something that waits for a slot, and what free slots here have asked for since.
 ///
-/// Streams that take the same ask together, one claim at a time.
+/// Streams that take the same ask together: one claim at a time, so that slots that come free meanwhile are asked for
+/// together, and several at a time while more waits than one takes and there are slots for more.
 struct Claims {
     /// What streams take that ask together.
     struct Shape: Hashable {
@@ -27,6 +28,17 @@ struct Claims {
 
     /// The most rows of one claim.
     static let countMax = 256
+    /// The most claims of one shape that are open at a time.
+    private static let openPerShapeMax = 4
+
+    /// The claims of one shape that are open.
+    private struct Open {
+        var count = 0
+        /// The slots that they may fill.
+        var slots = 0
+        /// How often something had been heard when the first of them began.
+        var heard: UInt64 = 0
+    }
 
     /// How often it was heard that something of a topic may wait.
     private var heard: [TopicIndex: UInt64] = [:]
@@ -36,13 +48,15 @@ struct Claims {
     private var owed: Set<TopicIndex> = []
     /// As of when each shape has asked.
     private var asked: [Shape: UInt64] = [:]
-    private var open: Set<Shape> = []
+    private var open: [Shape: Open] = [:]
+    /// Shapes of which a claim found as much as it might take: more may wait than the next one takes.
+    private var backlogs: Set<Shape> = []
 
     /// Nothing waits.
     init() {}
 
     /// How many claims are open.
-    var openCount: Int { self.open.count }
+    private(set) var openCount = 0
 
     /// Whether something may wait for free slots.
     var isEmpty: Bool { self.topics.isEmpty }
@@ -63,16 +77,14 @@ struct Claims {
             for slots in freeSlots(topic) where slots.count > 0 {
                 isAnyFree = true
                 let shape = Shape(slots)
-                guard (self.asked[shape] ?? 0) < self.heard[topic] ?? 0 else { continue }
+                let heard = self.heard[topic] ?? 0
+                guard (self.asked[shape] ?? 0) < heard else { continue }
                 // What is open may have been asked before the last was heard.
                 isWaitedFor = true
-                guard self.open.insert(shape).inserted else { continue }
-                self.asked[shape] = self.heard[topic]
-                var plan = ReadyPlan(
-                    topic: topic,
-                    takesPushes: slots.takesPushes,
-                    countMax: min(slots.count, Self.countMax)
-                )
+                let count = min(self.slotsLeft(slots.count, shape), Self.countMax)
+                guard count > 0 else { continue }
+                self.begin(shape, count, heard)
+                var plan = ReadyPlan(topic: topic, takesPushes: slots.takesPushes, countMax: count)
                 plan.devices = slots.devices
                 plan.tasks = slots.tasks
                 plan.sessions = slots.sessions
@@ -83,6 +95,33 @@ struct Claims {
             if !isAnyFree { self.owed.insert(topic) }
         }
         return nil
+    }
+
+    /// How many of the free slots another claim may fill.
+    private func slotsLeft(_ free: Int, _ shape: Shape) -> Int {
+        guard let open = self.open[shape] else { return free }
+        let left = free - open.slots
+        return self.backlogs.contains(shape) && open.count < Self.openPerShapeMax && left >= Self.countMax ? left : 0
+    }
+
+    private mutating func begin(_ shape: Shape, _ slots: Int, _ heard: UInt64) {
+        var open = self.open[shape] ?? Open(heard: heard)
+        open.count += 1
+        open.slots += slots
+        self.open[shape] = open
+        self.openCount += 1
+        // Of what is known to be more the next one asks as well.
+        if !self.backlogs.contains(shape) { self.asked[shape] = heard }
+    }
+
+    /// - Returns: how often something had been heard when the first open claim of the shape began.
+    private mutating func end(_ shape: Shape, _ slots: Int) -> UInt64 {
+        guard var open = self.open.removeValue(forKey: shape) else { return 0 }
+        open.count -= 1
+        open.slots -= slots
+        if open.count > 0 { self.open[shape] = open }
+        self.openCount -= 1
+        return open.heard
     }
 
     /// Slots of a topic have come free: what has waited for any may wait for them.
@@ -97,15 +136,26 @@ struct Claims {
 
     /// A claim has ended.
     ///
+    /// - `slots`: those it might fill.
     /// - `again`: there may be more that it could have had.
-    mutating func ended(_ shape: Shape, again: Bool) {
-        self.open.remove(shape)
+    mutating func ended(_ shape: Shape, slots: Int, again: Bool) {
+        let heard = self.end(shape, slots)
         self.topics.insert(shape.topic)
-        if again { self.asked[shape] = nil }
+        if again {
+            self.backlogs.insert(shape)
+            self.asked[shape] = nil
+        } else if self.backlogs.remove(shape) != nil {
+            self.asked[shape] = heard
+        }
         // Shapes come and go with their streams.
-        if self.asked.count > 4096, self.open.isEmpty { self.asked = [:] }
+        guard self.asked.count + self.backlogs.count > 4096, self.open.isEmpty else { return }
+        self.asked = [:]
+        self.backlogs = []
     }
 
     /// A claim came to nothing, and is made again when something is heard.
-    mutating func failed(_ shape: Shape) { self.open.remove(shape) }
+    mutating func failed(_ shape: Shape, slots: Int) {
+        let heard = self.end(shape, slots)
+        if self.backlogs.remove(shape) != nil { self.asked[shape] = heard }
+    }
 }

@@ -11,8 +11,8 @@ final class ClusterTransaction {
         case commands
         /// What is due is done.
         case due
-        /// Free slots are filled with what waits for them.
-        case claim(Claims.Shape)
+        /// So many free slots are filled with what waits for them.
+        case claim(Claims.Shape, slots: Int)
         /// The wakes of a dead gateway are lost.
         case burial(GatewayNumber)
         /// Streams hear of conditions that have changed, some of them through other gateways.

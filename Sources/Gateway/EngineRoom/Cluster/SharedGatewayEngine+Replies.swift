@@ -244,11 +244,11 @@ extension SharedGatewayEngine {
         switch transaction.purpose {
         case .commands, .conditions, .heldWakes, .refusals: break
         case .due: self.due.ended(at: moment, hasMore: step.hasMore && step.rowCount > 0)
-        case .claim(let shape):
+        case .claim(let shape, let slots):
             if moment == nil {
-                self.claims.failed(shape)
+                self.claims.failed(shape, slots: slots)
             } else {
-                self.claims.ended(shape, again: step.hasMore && !step.launched.isEmpty)
+                self.claims.ended(shape, slots: slots, again: step.hasMore && !step.launched.isEmpty)
             }
         case .sweepRead, .sweep: self.swept(transaction, isDone: moment != nil)
         case .burial(let number):

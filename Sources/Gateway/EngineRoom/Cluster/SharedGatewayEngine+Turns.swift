@@ -72,7 +72,7 @@ extension SharedGatewayEngine {
         else { return false }
         var plan = LoadPlan()
         plan.selection = .ready(ready)
-        self.begin(.claim(shape), plan)
+        self.begin(.claim(shape, slots: ready.countMax), plan)
         return true
     }
 

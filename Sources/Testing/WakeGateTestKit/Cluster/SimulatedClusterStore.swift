@@ -31,6 +31,8 @@ package final class SimulatedClusterStore: ClusterStore {
     /// Every number it was attached under.
     package private(set) var numbers: Set<GatewayNumber> = []
     package private(set) var isPaused = false
+    /// The most claims that its engine had open at a time.
+    package private(set) var claimsAtOnceMax = 0
     /// The process is gone.
     package private(set) var isDead = false
 
@@ -146,6 +148,7 @@ extension SimulatedClusterStore {
         self.connections[connection].transaction = number
         let transaction = DatabaseTransaction(number, plan, of: self, session.number, connection: connection)
         self.transactions[number] = transaction
+        self.claimsAtOnceMax = max(self.claimsAtOnceMax, self.transactions.values.count { $0.plan.selection.isClaim })
         if self.database.happens(onceIn: self.database.faults.lostLoads) {
             self.database.log.note(.lostLoad)
             self.cut(transaction)
@@ -372,4 +375,8 @@ extension SimulatedClusterStore {
         self.replies.append(reply)
         self.ring()
     }
+}
+
+extension LoadPlan.Selection {
+    fileprivate var isClaim: Bool { if case .ready = self { true } else { false } }
 }

@@ -56,6 +56,20 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
+    @Test("Where more waits than one claim takes, several are open, and every free slot gets what has waited longest")
+    func claimsAtOnce() throws {
+        let rig = GatewaysRig()
+        let devices = 1100
+        rig.ask(1) { requests in for device in 0..<devices { requests.push(1 + device, device) } }
+        rig.ask(0) { requests in for stream in 0..<4 { requests.subscribe(2000 + stream, slots: 256) } }
+        #expect(rig[0].wakes.count == 1024)
+        #expect(rig[0].store.claimsAtOnceMax == 2, "half of the transactions that may be open")
+        #expect(Set(rig[0].wakes.map(\.device)) == Set((0..<1024).map { EngineRig.token($0) }))
+        rig.ask(0) { requests in requests.report(3000, rig[0].wakes[0].id, .newData) }
+        #expect(rig[0].wakes.count == 1025)
+        #expect(try rig.books(0).pending == Int64(devices - 1025))
+    }
+
     @Test("A launch that a commit did not keep is not counted among those that were waited for")
     func lateness() throws {
         let rig = GatewaysRig()
