@@ -16,7 +16,8 @@ let swiftSettings: [SwiftSetting] = [
 /// The targets of each layer, which lie in `Sources/LAYER/TARGET`.
 let layers: [String: [String]] = [
     "Libraries": [
-        "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CPostgreSQL", "CProcess", "CSQLite", "CSystemBus",
+        "CCommit", "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CPostgreSQL", "CProcess", "CSQLite",
+        "CSystemBus",
         "CSystemd", "CThreads", "CXXHash",
     ],
     "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "WakeFormat"],
@@ -102,6 +103,12 @@ let package = Package(
         .systemLibrary(name: "CNetlink"),
         .systemLibrary(name: "CThreads"),
         .target(name: "CProcess"),
+        // `deploy/build` sets the variable: git itself cannot be asked here, as the manifest is not read again for each
+        // commit.
+        .target(
+            name: "CCommit",
+            cSettings: [.define("WAKEGATE_COMMIT", to: "\"\(Context.environment["WAKEGATE_COMMIT"] ?? "")\"")]
+        ),
 
         // MARK: Pure: the standard library alone
         .target(name: "Bytes"),
@@ -169,7 +176,7 @@ let package = Package(
         .target(
             name: "Settings",
             dependencies: [
-                "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "EventLog", "FaultInjection",
+                "APNSProtocol", "Access", "Answers", "Bytes", "CCommit", "DeviceEngine", "EventLog", "FaultInjection",
                 "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "Platform", "ServiceManager", "Text",
                 "WakeDispatch",
             ]

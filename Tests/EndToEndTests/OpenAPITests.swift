@@ -85,17 +85,34 @@ struct OpenAPITests {
         let document = RunningGateway.root.appendingPathComponent("Sources/Gateway/Edge/OpenAPI/openapi.json").path
         let settings = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/schemathesis.toml").path
         let tags = listener.tags.flatMap { ["--include-tag", $0] }
+        let reached = gateway.folder.appendingPathComponent("reached")
+        // Its hooks let it reach the wakes and the streams of a worker.
+        let variables = [
+            "PYTHONPATH=\(URL(fileURLWithPath: settings).deletingLastPathComponent().path)",
+            "PYTHONDONTWRITEBYTECODE=1", "SCHEMATHESIS_HOOKS=schemathesis_hooks", "WAKEGATE_PLAIN=\(gateway.plain)",
+            "WAKEGATE_REACHED=\(reached.path)",
+        ]
+        let program = URL(fileURLWithPath: RunningGateway.python).deletingLastPathComponent()
+            .appendingPathComponent("schemathesis").path
         let ended = try ChildProcess(
-            URL(fileURLWithPath: RunningGateway.python).deletingLastPathComponent()
-                .appendingPathComponent("schemathesis").path,
-            [
-                "--config-file", settings, "run", document, "--url", "http://\(listener.address(of: gateway))",
+            "env",
+            variables + [
+                program, "--config-file", settings, "run", document, "--url",
+                "http://\(listener.address(of: gateway))", "--phases", "coverage,fuzzing,stateful",
                 "--seed", "1", "--max-examples", "20", "--request-timeout", "30", "--no-color",
             ] + tags + listener.options,
             folder: gateway.folder
         ).finish(within: 600)
         #expect(ended.status == 0, "\(ended.output)")
         #expect(ended.output.contains("Tested: \(try self.tested(gateway, listener))"), "\(ended.output)")
+        for phase in ["Coverage", "Fuzzing", "Stateful"] {
+            #expect(ended.output.contains("\u{2705} \(phase)"), "\(phase): \(ended.output)")
+        }
+        if listener == .plain {
+            let names = Set(try String(contentsOf: reached, encoding: .utf8).split(separator: "\n"))
+            #expect(names == ["drainStream", "extendWake", "reportResult"])
+            #expect(try #require(try gateway.stats().integer("wakes", "launched")) > 0)
+        }
         #expect(try gateway.admin("/readyz").status == 200)
     }
 

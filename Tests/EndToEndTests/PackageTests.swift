@@ -25,8 +25,21 @@ struct PackageTests {
     func version() throws {
         let first = try #require(try self.text("deploy/debian/changelog").split(separator: "\n").first)
         let program = try ChildProcess.run(RunningGateway.program, ["--version"])
-        let version = try #require(program.output.split(separator: " ").last).dropLast()
+        let version = try #require(program.output.split(separator: " ").dropFirst().first)
         #expect(first.hasPrefix("wakegate (\(version)) "))
+    }
+
+    @Test("The program names its version and its commit, as /version and `deploy/build` do")
+    func commit() throws {
+        let gateway = try RunningGateway()
+        let answer = try gateway.admin("/version")
+        let version = try #require(answer.value("version") as? String)
+        let commit = answer.value("commit") as? String
+        let printed = try ChildProcess.run(RunningGateway.program, ["--version"]).output
+        #expect(printed == "wakegate \(version) (commit \(commit ?? "unknown"))\n")
+        // `deploy/test` builds as a package is built.
+        guard let built = ProcessInfo.processInfo.environment["WAKEGATE_COMMIT"] else { return }
+        #expect(commit == built)
     }
 
     @Test("The configuration that the package installs is good")

@@ -7,6 +7,7 @@ enum FolderLayers {
     /// The folders of each module that has any, from what needs no other one to what needs most; "." is the files at
     /// the module's root. `ModuleImports.allowed` names the modules.
     static let order: [String: [String]] = [
+        "CCommit": ["include", "."],
         "CProcess": ["include", "."],
         "CSimulatedDisk": ["include", "."],
         "CSystemFaults": ["include", "."],

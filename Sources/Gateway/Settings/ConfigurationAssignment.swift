@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Text
 
 /// A value for one key, from the configuration file or from `--set`.
@@ -60,7 +60,7 @@ struct ConfigurationAssignment: Sendable {
             return ["topics", String(rest.dropLast(section.utf8.count + 1)), section]
         }
         let found = Self.topicSections.compactMap { section in
-            rest.range(of: ".\(section).", options: .backwards).map { (section, $0) }
+            rest.ranges(of: ".\(section).").last.map { (section, $0) }
         }
         if let (section, range) = found.max(by: { $0.1.lowerBound < $1.1.lowerBound }) {
             return ["topics", String(rest[..<range.lowerBound]), section, String(rest[range.upperBound...])]

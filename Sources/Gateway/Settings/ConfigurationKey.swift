@@ -20,6 +20,12 @@ package struct ConfigurationKey: Sendable {
     /// not be shown; nil where it does.
     var fault: @Sendable (JSONValue) -> ConfigurationFault? = { _ in nil }
 
+    /// The value when nothing is set, as a file would have it.
+    package var defaultText: String {
+        let text = self.value(GatewayConfiguration()).text
+        return text == "null" && self.requirement == ListenSetting.requirement ? "\"off\"" : text
+    }
+
     /// Whether another value is in force only after a restart.
     package var needsRestart: Bool { Self.namesThatNeedRestart.contains(self.name) }
 
@@ -242,7 +248,7 @@ extension ConfigurationKey {
         self.init(
             name: "limits.\(limit.name)",
             requirement: limit.requirement,
-            summary: "\(limit.defaultValue) by default: \(limit.reason)",
+            summary: "a bound of the gateway, in \(limit.unit)",
             isText: false,
             assign: {
                 guard case .number(let number) = $1, let value = Int(exactly: number.double),

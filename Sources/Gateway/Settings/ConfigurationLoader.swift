@@ -1,6 +1,7 @@
 import Answers
 import DeviceEngine
-package import Foundation
+package import FoundationEssentials
+import Glibc
 import HTTPTransport
 import LaunchPolicy
 import Platform
@@ -64,13 +65,13 @@ package struct ConfigurationLoader {
             )
             throw ConfigurationError(faults: [fault])
         }
-        do {
-            let data = try Data(contentsOf: URL(fileURLWithPath: path))
-            if data.count <= bytesMax { return data }
+        do throws(SystemError) {
+            let bytes = try OpenFile(path, O_RDONLY | O_NOCTTY | O_CLOEXEC).contents(bytesMax: bytesMax + 1)
+            if bytes.count <= bytesMax { return Data(bytes) }
         } catch {
             let fault = ConfigurationFault(
                 key: path,
-                problem: "cannot be read (\(self.reason(error)))",
+                problem: "cannot be read (\(error.reason))",
                 remedy: "name a readable file with \(option)"
             )
             throw ConfigurationError(faults: [fault])
@@ -81,14 +82,6 @@ package struct ConfigurationLoader {
             remedy: "name another file with \(option)"
         )
         throw ConfigurationError(faults: [fault])
-    }
-
-    private static func reason(_ error: any Error) -> String {
-        switch (error as? CocoaError)?.code {
-        case .some(.fileReadNoSuchFile), .some(.fileNoSuchFile): "no such file"
-        case .some(.fileReadNoPermission): "permission denied"
-        default: error.localizedDescription
-        }
     }
 }
 

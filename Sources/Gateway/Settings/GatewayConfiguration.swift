@@ -16,9 +16,9 @@ package struct GatewayConfiguration: Sendable {
     package var admin = ListenSetting("127.0.0.1:9197")
     /// The edge routes in cleartext, for test clients that cannot do TLS.
     package var plain = ListenSetting.off
-    /// The listening sockets that the service manager opened, by whose addresses listeners are named; see `adopt`.
     /// A start goes on with what is there of a journal that lacks what was committed last. No key: it is for one start.
     package var acceptsLoss = false
+    /// The listening sockets that the service manager opened, by whose addresses listeners are named; see `adopt`.
     package internal(set) var inheritedSockets: [InheritedSocket] = []
     /// Whether cleartext listeners may stand on addresses other than loopback.
     package var isInsecure = false

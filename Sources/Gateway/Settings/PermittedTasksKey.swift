@@ -12,7 +12,7 @@ package enum PermittedTasksKey {
         "a list of at most \(PermittedTasks.patternsPerTopicMax) identifiers, or null; \(Self.identifierRequirement)"
     /// What the key is for, in one line.
     package static let summary =
-        "the background tasks that workers may submit, none by default, and all in `wakegate dev`"
+        "the background tasks that workers may submit; null is none, and all in `wakegate dev`"
 
     static let identifierRequirement =
         "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _, and stands with .* at "

@@ -1,3 +1,4 @@
+import Answers
 import HTTPClient
 import LaunchPolicy
 import Text
@@ -18,6 +19,9 @@ package struct WebhookKey: Sendable {
     /// The value as it is shown: of a URL no more than where it leads.
     let value: @Sendable (WebhookConfiguration) -> JSONValue
 
+    /// The value when nothing is set, as a file would have it; nil where one has to be.
+    package var defaultText: String? { self.name == "url" ? nil : self.value(WebhookConfiguration()).text }
+
     package static let all = [
         WebhookKey(
             name: "url",
@@ -34,7 +38,7 @@ package struct WebhookKey: Sendable {
         WebhookKey(
             name: "slots",
             requirement: "a whole number from 1 to \(SubscriptionRequest.slotsMax)",
-            summary: "how many unanswered wakes it may hold, 16 by default",
+            summary: "how many unanswered wakes it may hold",
             isText: false,
             assign: {
                 guard case .number(let number) = $1, let slots = Int(exactly: number.double),
@@ -45,20 +49,20 @@ package struct WebhookKey: Sendable {
             },
             value: { .number(JSONNumber(Double($0.slots))) }
         ),
-        WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it takes besides; none by default"),
-        WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it takes; none by default"),
+        WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it takes besides"),
+        WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it takes"),
         WebhookKey(file: "certificate", \.certificateFile, "the certificate shown to the receiver, PEM"),
         WebhookKey(file: "key", \.privateKeyFile, "its private key, PEM"),
         WebhookKey(
             file: "ca",
             \.certificateAuthorityFile,
-            "the authorities of the receiver's certificate, PEM; the system's by default"
+            "the authorities of the receiver's certificate, PEM; null for those of the system"
         ),
         WebhookKey(file: "secretFile", \.secretFile, "the file of the secret that wakes are signed with"),
         WebhookKey(
             name: "allowPrivate",
             requirement: "true or false",
-            summary: "let the receiver stand on loopback, link-local and private addresses; false by default",
+            summary: "let the receiver stand on loopback, link-local and private addresses",
             isText: false,
             assign: {
                 guard case .bool(let flag) = $1 else { return false }

@@ -130,3 +130,23 @@ extension Parameters {
 
     private static func seconds(_ milliseconds: Int64) -> Double { Double(milliseconds) / 1000 }
 }
+
+extension Parameters.Name {
+    /// What the parameter shapes, in one line.
+    package var summary: String {
+        switch self {
+        case .launchInterval: "the least time between two background launches of a device"
+        case .dailyLaunches: "the most launches of a device in a budget window"
+        case .budgetWindow: "the length of a budget window"
+        case .immediateBurst: "how many launches of priority 10 may jump the interval in a burst"
+        case .immediateRefill: "the time until one more launch of priority 10 may jump the interval"
+        case .executionWindow: "how long a worker may take for one wake"
+        case .maxAttempts: "the most launches of one push"
+        case .maxPenalty: "the most doublings of the interval, one for each launch that failed"
+        case .maxInterval: "the most that the interval becomes by doubling"
+        case .defaultTTL: "how long a push without an expiry waits"
+        case .criticalBattery: "the battery level below which priority 10 alone wakes a device that is not charging"
+        case .maxExtension: "how much longer a worker may be given when it asks, all extensions of a wake together"
+        }
+    }
+}

@@ -35,8 +35,8 @@ package enum PolicyParameter: Hashable, Sendable {
     /// What the parameter shapes, in one line.
     package var summary: String {
         switch self {
-        case .launch: "a parameter of the launch policy"
-        case .task: "a parameter of the launch policy, for background tasks"
+        case .launch(let name): name.summary
+        case .task(let name): name.summary
         }
     }
 

@@ -32,6 +32,21 @@ package struct TaskParameters: Hashable, Sendable {
             case .continuedMax: "a whole number from 1 to \(TaskParameters.continuedMaxMost)"
             }
         }
+
+        /// What the parameter shapes, in one line.
+        package var summary: String {
+            switch self {
+            case .processingWindow: "how long a worker may take for one processing task"
+            case .processingInterval: "the least time between the launches of two processing tasks of a device"
+            case .progressWindow: "a continued task that does not advance for so long expires"
+            case .continuedMax: "the most continued tasks in flight on one device"
+            case .usageWindow:
+                "how long nobody may have used a device for its refreshes and processing to launch; 0 holds nothing"
+            case .refreshFlex:
+                "the most that a refresh is put off, to come right before habitual use; 0 puts nothing off"
+            case .refreshLead: "how long before a habitual hour a refresh may launch"
+            }
+        }
     }
 
     /// A value that a parameter cannot take.

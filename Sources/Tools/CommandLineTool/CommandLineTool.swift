@@ -14,7 +14,7 @@ package enum CommandLineTool {
             case .help: Console.out(HelpText.program(CommandTable.all))
             case .helpOf(let command): Console.out(HelpText.command(command))
             case .helpOfGroup(let word): Console.out(HelpText.group(word, CommandTable.all))
-            case .version: Console.out("wakegate \(wakeGateVersion)\n")
+            case .version: Console.out("wakegate \(wakeGateVersion) (commit \(wakeGateCommit ?? "unknown"))\n")
             case .run(let parsed):
                 let status = try await parsed.command.run(parsed, environment)
                 // A server's work does not hang on its ready line, nor a worker's on what its commands write.

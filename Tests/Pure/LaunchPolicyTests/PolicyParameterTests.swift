@@ -32,9 +32,9 @@ struct PolicyParameterTests {
     func words() {
         for parameter in PolicyParameter.all {
             #expect(parameter.requirement.contains("number"))
-            #expect(parameter.summary.hasPrefix("a parameter of the launch policy"))
         }
+        #expect(Set(PolicyParameter.all.map(\.summary)).count == PolicyParameter.all.count)
         #expect(PolicyParameter.task(.continuedMax).requirement == "a whole number from 1 to 1000")
-        #expect(PolicyParameter.task(.usageWindow).summary.hasSuffix("background tasks"))
+        #expect(PolicyParameter.launch(.maxAttempts).summary == "the most launches of one push")
     }
 }

@@ -21,6 +21,7 @@ from bench import (
     growth,
     http2_load,
     instructions,
+    lists,
     machine,
     million,
     overload,
@@ -140,6 +141,11 @@ PARTS = {
         "the start with a million devices whose tokens somebody chose",
         lambda options, folder: chosen_tokens.measure(options.products, folder),
         tables.chosen_tokens,
+    ),
+    "lists": Part(
+        "the lists of devices and pushes with a hundred thousand devices",
+        lambda options, folder: lists.measure(options.products, folder),
+        tables.lists,
     ),
     "webhook": Part(
         "wakes a second to a webhook",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from bench import lists as list_answers
 from bench import million, streams, wake_latency, wakes, webhook_load
 
 REGISTERED_BYTES_TARGET = 400
@@ -236,6 +237,19 @@ def million_devices(row: dict) -> list[Table]:
     ]
     title = f"The durable gateway with {row['devices']:,} devices, a push waiting on each"
     return [Table(title, ["", "memory", "journal", "history"], rows, notes)]
+
+
+def lists(row: dict) -> list[Table]:
+    rows = [
+        [each["question"], f"{each['pages']:,}", f"{each['rows']:,}", f"{each['p50']:.1f} ms", f"{each['worst']:.1f} ms"]
+        for each in row["rows"]
+    ]
+    notes = [
+        f"the slowest answer: {row['worst']:.1f} ms; target: less than {list_answers.MILLISECONDS_TARGET}  "
+        f"{verdict(row['passed'])}"
+    ]
+    title = f"Lists with {row['devices']:,} devices, {list_answers.PAGE:,} rows a page, each read to its end"
+    return [Table(title, ["", "answers", "rows", "p50", "slowest"], rows, notes)]
 
 
 def tasks(row: dict) -> list[Table]:

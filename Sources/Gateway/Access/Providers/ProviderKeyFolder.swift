@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Platform
 
 /// The folder `providerKeys`: one file a key. Names that begin with a dot are skipped.

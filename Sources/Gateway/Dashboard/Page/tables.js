@@ -151,7 +151,7 @@ function updateHealth(event) {
     fact("Devices", count(stats.devices.registered)),
     fact("Accounted for", pushes.accepted === found ? "every push"
       : badge(`${count(pushes.accepted - found)} pushes amiss`, "bad")),
-    fact("Version", `${gateway.version} (${gateway.build})`),
+    fact("Version", `${gateway.version} (${gateway.build}, ${gateway.commit ? `commit ${gateway.commit}` : "commit unknown"})`),
     el("div", { class: "wide" }, el("dt", {}, "Bounds met since the start"),
       el("dd", {}, limits.length === 0 ? "none"
         : limits.map(([name, number]) => `${name} ${count(number)}`).join(", ")))));

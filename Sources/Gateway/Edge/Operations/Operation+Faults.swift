@@ -3,7 +3,7 @@ import Answers
 import Bytes
 import EngineRoom
 import FaultInjection
-import Foundation
+import FoundationEssentials
 import Settings
 
 extension Operation {

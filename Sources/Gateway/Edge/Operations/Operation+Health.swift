@@ -1,4 +1,5 @@
 import Access
+import Bytes
 import EngineRoom
 import Settings
 
@@ -42,7 +43,15 @@ extension Operation {
         answers: [200],
         afterFailedStore: .answered
     ) { _ in
-        let text = #"{"version":"\#(wakeGateVersion)","build":"\#(BuildKind.name)"}"#
-        return .answered(OperationAnswer(Array(text.utf8)))
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("version")
+        writer.string(wakeGateVersion)
+        writer.key("commit")
+        if let wakeGateCommit { writer.string(wakeGateCommit) } else { writer.null() }
+        writer.key("build")
+        writer.string(BuildKind.name)
+        writer.endObject()
+        return .answered(OperationAnswer(writer.buffer.view.array))
     }
 }

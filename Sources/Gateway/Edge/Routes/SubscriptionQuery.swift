@@ -1,7 +1,7 @@
 package import Answers
 package import Bytes
-import Foundation
 import LaunchPolicy
+import Text
 package import WakeDispatch
 
 /// The query of a subscription: `slots=16&name=<label>&push=0&conditions=1` and, each several times if need be,
@@ -46,7 +46,7 @@ package struct SubscriptionQuery {
             resources: self.resources,
             reportsConditions: self.reportsConditions,
             devices: self.devices,
-            label: self.name.removingPercentEncoding ?? self.name
+            label: self.name.percentDecoded ?? self.name
         )
     }
 
@@ -65,7 +65,7 @@ package struct SubscriptionQuery {
         case "task": try Self.append(try Self.pattern(parameter), to: &self.tasks, once: name)
         case "session": try Self.append(try Self.pattern(parameter), to: &self.sessions, once: name)
         case "resource":
-            let resource = value.removingPercentEncoding ?? value
+            let resource = value.percentDecoded ?? value
             guard TaskRequestReader.isResource(resource) else {
                 throw APIError(400, "BadQuery", "resource is \(TaskRequestReader.resourceRequirement).")
             }
@@ -106,7 +106,7 @@ package struct SubscriptionQuery {
     }
 
     private static func pattern(_ parameter: QueryParameter) throws(APIError) -> IdentifierPattern {
-        let pattern = IdentifierPattern(parameter.value.removingPercentEncoding ?? parameter.value)
+        let pattern = IdentifierPattern(parameter.value.percentDecoded ?? parameter.value)
         guard pattern.isWellFormed else {
             throw APIError(
                 400,

@@ -123,6 +123,8 @@ struct LiveReport {
         writer.beginObject()
         writer.key("version")
         writer.string(wakeGateVersion)
+        writer.key("commit")
+        writer.optional(wakeGateCommit) { writer, commit in writer.string(commit) }
         writer.key("build")
         writer.string(BuildKind.name)
         writer.key("edge")

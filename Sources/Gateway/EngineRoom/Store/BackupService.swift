@@ -3,7 +3,8 @@ package import Answers
 import Bytes
 import DeviceEngine
 import DeviceJournal
-import Foundation
+import Dispatch
+import FoundationEssentials
 import Glibc
 import Platform
 import Settings

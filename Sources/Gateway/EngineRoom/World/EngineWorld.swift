@@ -1,5 +1,5 @@
 package import DeviceEngine
-import Foundation
+import Glibc
 import Platform
 
 /// What the engine's thread knows of the world: its clocks, and chance.
@@ -45,9 +45,8 @@ package struct EngineWorld: Sendable {
 extension SystemClock {
     /// What tells this boot from others; nil where the system does not say.
     package static let bootID: BootID? = {
-        guard let file = FileHandle(forReadingAtPath: "/proc/sys/kernel/random/boot_id"),
-            let data = try? file.read(upToCount: 64)
-        else { return nil }
-        return BootID(text: String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+        let file = try? OpenFile("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+        guard let bytes = try? file?.contents(bytesMax: 64) else { return nil }
+        return BootID(text: String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
     }()
 }

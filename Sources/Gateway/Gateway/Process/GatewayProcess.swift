@@ -1,7 +1,8 @@
 import DeviceEngine
+import Dispatch
 package import EngineRoom
 import EventLog
-import Foundation
+import Glibc
 import HTTPTransport
 import Platform
 import ServiceManager

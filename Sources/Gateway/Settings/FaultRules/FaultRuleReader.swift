@@ -1,6 +1,6 @@
 import Answers
 package import FaultInjection
-package import Foundation
+package import FoundationEssentials
 import Text
 
 /// Reads fault rules from JSON5, and finds every fault in them, not only the first.

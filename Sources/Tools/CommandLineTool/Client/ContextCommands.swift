@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 extension CommandDefinition {
     private static let name = ArgumentDefinition("NAME", "the context's name")

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// Where a client command's settings come from: options, variables, a context, a running `wakegate dev`.
 struct LocationSources {

@@ -1,6 +1,5 @@
 import APNSProtocol
 import Bytes
-import Foundation
 import Glibc
 import Platform
 import Text
@@ -19,8 +18,7 @@ package enum PushPayloadOption {
         let name: String
         if text == "-" {
             name = "the payload on standard input"
-            let data = (try? FileHandle.standardInput.read(upToCount: self.bytesMax + 1)) ?? Data()
-            payload = Array(data)
+            payload = try CommandFile.standardInput(bytesMax: self.bytesMax + 1)
         } else if text.hasPrefix("@") {
             let path = String(text.dropFirst())
             name = "the payload in \(path)"

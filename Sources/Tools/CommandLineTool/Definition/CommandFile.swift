@@ -15,4 +15,25 @@ enum CommandFile {
             throw CommandFailure(.failed, "\(path) cannot be read (\(error.reason)); \(remedy)")
         }
     }
+
+    /// The bytes of standard input up to its end.
+    ///
+    /// - Parameter bytesMax: the most that are read.
+    static func standardInput(bytesMax: Int) throws(CommandFailure) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while bytes.count < bytesMax {
+            do throws(SystemError) {
+                let count = try Descriptor.read(STDIN_FILENO, into: &chunk)
+                guard count > 0 else { break }
+                bytes += chunk[..<min(count, bytesMax - bytes.count)]
+            } catch {
+                guard error.number == EINTR else {
+                    let remedy = "name a file behind @ instead of -"
+                    throw CommandFailure(.failed, "standard input cannot be read (\(error.reason)); \(remedy)")
+                }
+            }
+        }
+        return bytes
+    }
 }

@@ -1,4 +1,6 @@
-import Foundation
+import FoundationEssentials
+import Glibc
+import Platform
 
 extension CommandDefinition {
     /// - Parameter commands: every command of the program, this one among them.
@@ -72,16 +74,19 @@ struct DocumentationCommands: Sendable {
         let folder = URL(fileURLWithPath: parsed.arguments[0])
         for page in ManualPage.all(of: self.commands()) {
             let file = folder.appendingPathComponent(page.path)
-            do {
-                try FileManager.default.createDirectory(
-                    at: file.deletingLastPathComponent(),
-                    withIntermediateDirectories: true
-                )
-                try Data(page.text.utf8).write(to: file, options: .atomic)
+            // Where there can be no such folder, neither can there be the file: its error says why.
+            try? FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(),
+                withIntermediateDirectories: true
+            )
+            do throws(SystemError) {
+                let open = try OpenFile(file.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode: 0o644)
+                try open.write(Array(page.text.utf8))
+                try open.close()
             } catch {
                 throw CommandFailure(
                     .failed,
-                    "\(file.path) cannot be written (\(error.localizedDescription)); name a folder of your own"
+                    "\(file.path) cannot be written (\(error.reason)); name a folder of your own"
                 )
             }
         }

@@ -193,21 +193,10 @@ extension ManualPage {
         page.paragraphs("`wakegate serve --config FILE --check` names every fault of a file.")
         page.macro("Sh", "KEYS")
         page.raw(".Bl -tag -width Ds")
-        for key in ConfigurationKey.all { Self.key(key.name, key.summary, key.requirement, in: &page) }
-        Self.key(
-            "topics.TOPIC.policy.PARAMETER",
-            "a parameter of the launch policy for one topic",
-            "as that of policy",
-            in: &page
-        )
-        Self.key(
-            "topics.TOPIC.\(PermittedTasksKey.name)",
-            PermittedTasksKey.summary,
-            PermittedTasksKey.requirement,
-            in: &page
-        )
-        for key in WebhookKey.all {
-            Self.key("topics.TOPIC.webhook.\(key.name)", key.summary, key.requirement, in: &page)
+        for key in KeyManual.all {
+            page.macro("It", "Va", MdocText.argument(key.name))
+            page.paragraphs("\(key.summary): \(key.requirement).")
+            page.paragraphs(key.defaultText.map { "Default: \($0)." } ?? "It has no default.")
         }
         page.macro("El")
         page.macro("Sh", "EXAMPLES")
@@ -231,9 +220,4 @@ extension ManualPage {
         Self.seeAlso([("wakegate", 1), ("wakegate-serve", 1)], in: &page)
         return ManualPage(name: "wakegate.json5", section: 5, text: page.text)
     }()
-
-    private static func key(_ name: String, _ summary: String, _ requirement: String, in page: inout MdocText) {
-        page.macro("It", "Va", MdocText.argument(name))
-        page.paragraphs("\(summary): \(requirement).")
-    }
 }

@@ -17,13 +17,7 @@ extension CommandDefinition {
         example: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
         notes: [
             "keys of the configuration, for FILE and --set:\n"
-                + ConfigurationKey.all.map { "  \($0.name): \($0.summary)\n      \($0.requirement)" }
-                .joined(separator: "\n")
-                + "\n  topics.TOPIC.policy.PARAMETER: a parameter of the launch policy for one topic\n"
-                + "  topics.TOPIC.\(PermittedTasksKey.name): \(PermittedTasksKey.summary)\n"
-                + "      \(PermittedTasksKey.requirement)\n"
-                + WebhookKey.all.map { "  topics.TOPIC.webhook.\($0.name): \($0.summary)\n      \($0.requirement)" }
-                .joined(separator: "\n"),
+                + KeyManual.all.map(\.help).joined(separator: "\n"),
             """
             Workers are asked for bearer tokens (`wakegate token issue`) as soon as the state folder has a token.key,
             and on addresses other than loopback in any case. Operators are asked on such addresses alone; there the

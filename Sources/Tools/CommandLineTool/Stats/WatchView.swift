@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Text
 
 /// Draws a model as lines of a terminal.

@@ -1,0 +1,94 @@
+"""Lets schemathesis reach wakes and streams, whose identifiers no answer of the document has: they come on streams.
+
+A stream of a worker is subscribed to, and devices are pushed to as wakes are needed. Every other well-formed identifier
+of a wake, and of a stream, that was made up is replaced by one that is there. WAKEGATE_PLAIN is HOST:PORT of the plain
+listener; the gateway registers devices with their first push. The operation of each request that reached one is a line
+of the file WAKEGATE_REACHED.
+"""
+
+import http.client
+import itertools
+import json
+import os
+import re
+import threading
+
+import schemathesis
+
+TOPIC = "com.example.schemathesis"
+WAIT_SECONDS = 30
+OF_A_WAKE = {"reportResult", "extendWake", "reportProgress"}
+
+address = os.environ.get("WAKEGATE_PLAIN")
+numbers = itertools.count(1)
+calls = itertools.count()
+lock = threading.Lock()
+
+
+class Stream:
+    """A subscription; what its wakes are called is read as they come."""
+
+    def __init__(self, topic):
+        self.connection = http.client.HTTPConnection(address, timeout=WAIT_SECONDS)
+        self.connection.request("GET", f"/v1/topics/{topic}/wakes?slots=4096")
+        self.answer = self.connection.getresponse()
+        assert self.answer.status == 200, self.answer.read()
+        self.id = self.answer.headers["wakegate-stream"]
+
+    def wake(self):
+        """The next wake's identifier."""
+        while True:
+            line = self.answer.readline().decode()
+            if not line:
+                raise EOFError("the stream has ended")
+            if line.startswith("data:") and '"wake"' in line and '"payload"' in line:
+                return json.loads(line[len("data:"):])["wake"]
+
+
+# The stream whose wakes are used, and those that are there to be drained, each held open until it ends.
+worker = None
+drained = []
+
+
+def push():
+    connection = http.client.HTTPConnection(address, timeout=WAIT_SECONDS)
+    headers = {"apns-topic": TOPIC, "apns-push-type": "background", "apns-priority": "5"}
+    connection.request("POST", f"/3/device/{next(numbers):064x}", '{"aps":{"content-available":1}}', headers)
+    answer = connection.getresponse()
+    assert answer.status == 200, answer.read()
+    connection.close()
+
+
+def fresh_wake():
+    global worker
+    with lock:
+        worker = worker or Stream(TOPIC)
+        push()
+        return worker.wake()
+
+
+def fresh_stream():
+    # Of another topic, so that no wake of the worker's goes there.
+    drained.append(Stream(f"{TOPIC}.drained"))
+    return drained[-1].id
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    name = case.operation.definition.raw.get("operationId")
+    values = case.path_parameters or {}
+    if address is None or next(calls) % 2 == 1:
+        return
+    if name in OF_A_WAKE and re.fullmatch("[0-9a-f]{32}", str(values.get("wake", ""))):
+        case.path_parameters["wake"] = fresh_wake()
+    elif name == "drainStream" and re.fullmatch("[ -~]+", str(values.get("stream", ""))) and "/" not in values["stream"]:
+        case.path_parameters["stream"] = fresh_stream()
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    name = case.operation.definition.raw.get("operationId")
+    reached = os.environ.get("WAKEGATE_REACHED")
+    if reached and name in OF_A_WAKE | {"drainStream"} and response.status_code < 300:
+        with open(reached, "a") as file:
+            file.write(f"{name}\n")
