@@ -9,10 +9,10 @@ steps=50
 post() { "${curl[@]}" --output /dev/null --max-time 5 --data "$2" "$gateway/v1/wakes/$1"; }
 
 show() { # TITLE DONE
-    local bar end=$'\n'
-    [[ ! -t 1 ]] || end=""
+    local bar rest end=$'\n' && [[ ! -t 1 ]] || end=""
     printf -v bar '%*s' "$(($2 * 30 / steps))" ""
-    printf '\r%s %s %s/%s%s' "$1" "${bar// /█}" "$2" "$steps" "$end"
+    printf -v rest '%*s' "$((30 - $2 * 30 / steps))" ""
+    printf '\r%s %s%s %s/%s%s' "$1" "${bar// /█}" "${rest// /·}" "$2" "$steps" "$end"
 }
 
 # What this worker is for: goes on from where an earlier launch was lost, and is killed when its time is over.
