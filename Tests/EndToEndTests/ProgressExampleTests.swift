@@ -58,7 +58,7 @@ struct ProgressExampleTests {
         try self.submit(gateway)
         for step in 1...Self.steps {
             #expect(try self.bar(worker) == step)
-            guard step == 25 else { continue }
+            guard step == 5 else { continue }
             try gateway.eventually("progress: \(worker.errors)") {
                 guard let progress = try self.progress(gateway), let done = progress["completed"] as? Int else {
                     return false
@@ -75,7 +75,8 @@ struct ProgressExampleTests {
             Int($0.output.1)
         }
         // It is told less often than there are steps.
-        #expect((3..<Self.steps).contains(try #require(reports)))
+        let count = try #require(reports)
+        #expect((3..<Self.steps).contains(count))
     }
 
     @Test("A task that is cancelled stops, and the next one runs", arguments: ExampleTests.Language.allCases)

@@ -30,7 +30,8 @@ struct TaskWaitTests {
 
     /// A gateway with a device that is in use.
     private func gateway(_ store: Store = .embedded, _ options: [String] = []) throws -> RunningGateway {
-        let database = store == .postgres ? ["--set", "store=\(try PostgresServer.shared().database())"] : []
+        var database: [String] = []
+        if store == .postgres { database = ["--set", "store=\(try PostgresServer.shared().database())"] }
         let gateway = try RunningGateway(database + options)
         #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
         #expect(try gateway.wakegate("device", "conditions", self.token, "appState=active").status == 0)
@@ -143,7 +144,7 @@ struct TaskWaitTests {
     func dropped() throws {
         let gateway = try self.gateway()
         for end in ["appState=forceQuit", "thermalState=critical"] {
-            let worker = end.hasPrefix("thermal") ? try self.worker(gateway) : nil
+            let worker = try end.hasPrefix("thermal") ? self.worker(gateway) : nil
             let wait = try self.submit(gateway, "\(self.export).hang")
             _ = try wait.line()
             if worker != nil {
