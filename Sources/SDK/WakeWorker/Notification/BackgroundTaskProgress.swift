@@ -22,7 +22,7 @@ public final class BackgroundTaskProgress: Sendable {
         var completed: Int64 = 0
         var isCancelled = false
         var cancellationHandler: (@Sendable () -> Void)?
-        /// Those that have not finished.
+        /// The parts that have not finished.
         var children: [Child] = []
         var hasHadChildren = false
         weak var parent: BackgroundTaskProgress?
@@ -31,7 +31,6 @@ public final class BackgroundTaskProgress: Sendable {
         var isFinished: Bool { self.completed > 0 && self.total >= 0 && self.completed >= self.total }
     }
 
-    /// A parent's lock may be held while its child's is taken, and never the other way round.
     private let state: Mutex<State>
     /// Hears of changes; nil for a progress that nobody is told of but by its parent.
     private let signal: ChangeSignal?
@@ -208,8 +207,10 @@ extension BackgroundTaskProgress {
 
     /// A part has changed, and may have finished.
     private func partChanged(_ child: BackgroundTaskProgress) {
+        // Whoever finishes it comes here as well, so that its end is not missed in between.
+        let isFinished = child.isFinished
         let parent = self.state.withLock { state in
-            if child.isFinished, let index = state.children.firstIndex(where: { $0.progress === child }) {
+            if isFinished, let index = state.children.firstIndex(where: { $0.progress === child }) {
                 let portion = state.children.remove(at: index).portion
                 let (sum, isOver) = state.completed.addingReportingOverflow(portion)
                 state.completed = isOver ? .max : sum

@@ -78,7 +78,7 @@ public struct BackgroundTaskResources: OptionSet, Hashable, Sendable {
     /// As the gateway calls them.
     var names: [String] { self.contains(.gpu) ? ["gpu"] : [] }
 
-    /// Those of these names that this version knows.
+    /// The resources of these names that this version knows.
     init(names: [String]) {
         self = names.contains("gpu") ? .gpu : []
     }

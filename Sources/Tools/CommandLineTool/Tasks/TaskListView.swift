@@ -8,7 +8,7 @@ package struct TaskListModel: Sendable {
     /// Nil for any.
     private let kind: String?
     private let state: String?
-    /// Those that run, the continued ones first, then those that wait; nil before the first answer.
+    /// What runs, the continued tasks first, then what waits; nil before the first answer.
     package private(set) var tasks: [TaskStatus]?
     /// Why the gateway does not answer; nil while it does.
     package private(set) var trouble: String?

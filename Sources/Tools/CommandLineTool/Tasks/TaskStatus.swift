@@ -32,7 +32,7 @@ package struct TaskStatus: Hashable, Sendable {
     package private(set) var progress: Progress?
     /// In milliseconds since 1970; nil for one that waits.
     package let deadline: Double?
-    /// The same in a line of a list.
+    /// Why it waits or how far it is, as a line of a list has it.
     package let remark: String
 
     /// - Parameters:
@@ -60,7 +60,7 @@ package struct TaskStatus: Hashable, Sendable {
         self.remark = TaskText.remark(task, state)
     }
 
-    /// The same with all of it done, as far as it has said how much that is.
+    /// The task with all of it done, as far as it has said how much that is.
     package var finished: TaskStatus {
         var finished = self
         if let total = self.progress?.total, total > 0 { finished.progress = Progress(completed: total, total: total) }
