@@ -2,7 +2,7 @@ import Synchronization
 import Testing
 import WakeWorker
 
-@Suite("Progress, as Foundation's means it", .timeLimit(.minutes(1)))
+@Suite("Progress, as Foundation's means it", .timeLimit(.minutes(15)))
 struct BackgroundTaskProgressTests {
     @Test(
         "Counts say what is done, whether that is all, and whether anybody knows",
