@@ -26,7 +26,7 @@ enum FolderLayers {
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "CommandLineTool": [
             "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Size", "Keys", "Token",
-            "Client",
+            "Client", "Views",
             "Tasks", "Topics", "Faults", "Worker", "Stats", ".",
         ],
         "WakeGateTestKit": [

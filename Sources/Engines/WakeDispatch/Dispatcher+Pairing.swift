@@ -151,7 +151,14 @@ extension Dispatcher {
         let kind = wake.kind
         let isTaken = kind == .push ? subscription.request.takesPushes : subscription.request.takes(wake.target)
         precondition(isTaken, "a stream is sent what it asked for")
-        self.streams.give(wake.id, kind, bytes: wake.byteCount, to: subscription, at: self.engine.now)
+        self.streams.give(
+            wake.id,
+            kind,
+            bytes: wake.byteCount,
+            to: subscription,
+            at: self.engine.now,
+            deadline: wake.deadline
+        )
         self.output.deliver(wake, to: subscription.address)
     }
 }

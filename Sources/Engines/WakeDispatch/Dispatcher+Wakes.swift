@@ -54,11 +54,21 @@ extension Dispatcher {
         let outcome = self.engine.progress(progress, wake: wake)
         self.flow()
         switch outcome {
-        case .lasts, .notContinued: break
+        case .lasts(let deadline):
+            self.progressReports += 1
+            self.streams.holder(of: wake)?.progressed(wake, deadline: deadline, at: self.engine.now)
+        case .notContinued: break
         case .ended, .unknown: self.endedElsewhere(wake)
         }
         return outcome
     }
+
+    /// How many continued tasks that streams of this gateway hold have not advanced for `stallSpan`.
+    package var stalledTaskCount: Int { self.streams.stalledCount(at: self.engine.now, after: Self.stallSpan) }
+
+    /// A continued task that has not advanced for so many milliseconds has stalled: who looks at it may want to do
+    /// something before its deadline does.
+    package static let stallSpan: Int64 = 15_000
 
     /// A wake is no longer in flight: a stream that holds it still was not told, as it has ended elsewhere.
     private func endedElsewhere(_ wake: WakeID) {

@@ -25,6 +25,8 @@ package final class Dispatcher {
     var looksLeft: Int
     /// The gateway is shutting down: nothing new is launched.
     var isDraining = false
+    /// How many reports of continued tasks' progress were taken here.
+    package internal(set) var progressReports: Int64 = 0
 
     /// A dispatcher without streams.
     ///

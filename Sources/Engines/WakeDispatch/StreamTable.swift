@@ -272,11 +272,12 @@ extension StreamTable {
         _ kind: LaunchKind = .push,
         bytes: Int,
         to stream: Subscription,
-        at now: Instant
+        at now: Instant,
+        deadline: Instant? = nil
     ) {
         let place = Int(stream.topic.rawValue)
         let turn = self.shared == nil ? nil : self.turn(stream, kind)
-        stream.add(wake, kind, bytes: bytes, at: now)
+        stream.add(wake, kind, bytes: bytes, at: now, deadline: deadline ?? now)
         if stream.isFull { self.timesFull += 1 }
         self.holders[wake] = stream
         self.workers[place].busy += 1
@@ -287,6 +288,11 @@ extension StreamTable {
         }
         self.changed(stream)
         if let turn { self.noteGiven(wake, stream, turn) }
+    }
+
+    /// How many continued tasks that open streams hold have not advanced for so many milliseconds.
+    func stalledCount(at now: Instant, after span: Int64) -> Int {
+        self.streams.values.reduce(0) { $0 + $1.stalledCount(at: now, after: span) }
     }
 
     /// The stream no longer holds a wake.

@@ -70,6 +70,10 @@ package struct HeldWake {
     /// The bytes of its payload.
     let bytes: UInt32
     let kind: LaunchKind
+    /// When it was seen last that a continued task advanced; its launch at first.
+    var advancedAt: Instant
+    /// Until when a continued task lasted then.
+    var deadline: Instant
 }
 
 /// What all streams may hold, now and after a reload.
@@ -171,14 +175,35 @@ package final class Subscription {
     var isFull: Bool { self.bytes >= self.bounds.wakeBytesMax }
 
     /// The stream got a wake, whose payload has so many bytes.
-    func add(_ wake: WakeID, _ kind: LaunchKind, bytes: Int, at now: Instant) {
-        self.wakes[wake] = HeldWake(givenAt: now, bytes: UInt32(clamping: bytes), kind: kind)
+    func add(_ wake: WakeID, _ kind: LaunchKind, bytes: Int, at now: Instant, deadline: Instant) {
+        self.wakes[wake] = HeldWake(
+            givenAt: now,
+            bytes: UInt32(clamping: bytes),
+            kind: kind,
+            advancedAt: now,
+            deadline: deadline
+        )
         self.bytes += bytes
         self.wakesGiven += 1
     }
 
     /// Whether it holds this wake.
     package func holds(_ wake: WakeID) -> Bool { self.wakes[wake] != nil }
+
+    /// A continued task lasts until then by its progress: when that is later than before, it has advanced.
+    func progressed(_ wake: WakeID, deadline: Instant, at now: Instant) {
+        guard let held = self.wakes[wake], deadline > held.deadline else { return }
+        self.wakes[wake]?.deadline = deadline
+        self.wakes[wake]?.advancedAt = now
+    }
+
+    /// How many of its continued tasks have not advanced for so many milliseconds.
+    func stalledCount(at now: Instant, after span: Int64) -> Int {
+        guard self.request.takesTasks else { return 0 }
+        return self.wakes.values.count {
+            $0.kind == .continued && now.milliseconds - $0.advancedAt.milliseconds >= span
+        }
+    }
 
     /// A wake has ended.
     ///

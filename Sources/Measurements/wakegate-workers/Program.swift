@@ -140,6 +140,8 @@ struct Program {
         case .taskDropped(let wake, let success, let reason):
             let values: [(String, Line.Value)] = [("success", .text("\(success)")), ("code", .text("\(reason.code)"))]
             Line.show("taskDropped", worker, [("wake", .text(wake))] + values)
+        case .progressRefused(let wake, let reason):
+            Line.show("progressRefused", worker, [("wake", .text(wake)), ("code", .text("\(reason.code)"))])
         case .conditionUnknown(let name, let reason):
             Line.show("conditionUnknown", worker, [("condition", .text(name)), ("reason", .text(reason))])
         case .stopping: Line.show("stopping", worker)

@@ -3,9 +3,12 @@ import HTTPClient
 import WakeWorker
 
 /// Handlers of background tasks and sessions that do as their names say: one that ends in `fail` throws, one that ends
-/// in `hang` waits until it is cancelled, and every other one succeeds at once.
+/// in `hang` waits until it is cancelled, one that ends in `count` counts to 20 and waits to be cancelled, or goes on
+/// to 40 from where it was lost, and every other one succeeds at once.
 struct ScriptedTasks: Sendable {
     let worker: Int
+    private static let countTotal: Int64 = 40
+    private static let countStep: Int64 = 100
 
     /// Registers a handler for each of the identifiers and names, which commas part.
     func register(on worker: WakeWorker, tasks: String?, sessions: String?) throws(WakeWorkerError) {
@@ -35,10 +38,29 @@ struct ScriptedTasks: Sendable {
             ]
         )
         if context.identifier.hasSuffix("fail") { throw Fault() }
+        if context.identifier.hasSuffix("count") { return try await self.count(context) }
         guard context.identifier.hasSuffix("hang") else { return }
         await (try HTTPThread.shared()).wait(milliseconds: 600_000)
         let reason = context.expirationReason?.rawValue ?? ""
         Line.show("cancelled", self.worker, [("wake", .text(context.id)), ("reason", .text(reason))])
+        try Task.checkCancellation()
+    }
+
+    private func count(_ task: BackgroundTaskContext) async throws {
+        let from = task.resumedFrom?.completedUnitCount ?? 0
+        Line.show("counting", self.worker, [("task", .text(task.identifier)), ("from", .number(Int(from)))])
+        let thread = try HTTPThread.shared()
+        task.progress.totalUnitCount = Self.countTotal
+        task.progress.completedUnitCount = from
+        let end = task.resumedFrom == nil ? Self.countTotal / 2 : Self.countTotal
+        while task.progress.completedUnitCount < end {
+            await thread.wait(milliseconds: Self.countStep)
+            try Task.checkCancellation()
+            task.progress.completedUnitCount += 1
+            task.update(subtitle: "\(task.progress)")
+        }
+        guard !task.progress.isFinished else { return }
+        await thread.wait(milliseconds: 600_000)
         try Task.checkCancellation()
     }
 
@@ -60,9 +82,11 @@ extension Commands {
         case "submit" where words.count >= 4:
             let begin = words.dropFirst(4).first.flatMap { Int($0) }.map { Duration.seconds($0) }
             let request: BackgroundTaskRequest =
-                words[2] == "appRefresh"
-                ? .appRefresh(words[3], earliestBegin: begin.map { .now + $0 })
-                : .processing(words[3], earliestBegin: begin.map { .now + $0 })
+                switch words[2] {
+                case "appRefresh": .appRefresh(words[3], earliestBegin: begin.map { .now + $0 })
+                case "continued": .continued(words[3], title: "Counting")
+                default: .processing(words[3], earliestBegin: begin.map { .now + $0 })
+                }
             return ("disposition", try await scheduler.submit(request).disposition.rawValue)
         case "pending":
             let identifiers = try await scheduler.pendingRequests().map(\.identifier)

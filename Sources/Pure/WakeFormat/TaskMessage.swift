@@ -10,6 +10,14 @@ package struct TaskMessage: Hashable, Sendable {
         case session(String, count: Int)
     }
 
+    /// The progress that was told last of a continued task that was launched before.
+    package struct Resumption: Hashable, Sendable {
+        package let completed: Int64
+        package let total: Int64
+        package let title: String?
+        package let subtitle: String?
+    }
+
     package let wake: String
     package let kind: WakeKind
     package let device: String
@@ -24,6 +32,8 @@ package struct TaskMessage: Hashable, Sendable {
     /// The trace that the request belongs to, as its sender's header said; nil when it belongs to none.
     package let traceparent: String?
     package let tracestate: String?
+    /// What a continued task goes on from; nil in its first launch, and when no launch told of progress.
+    package let resumedFrom: Resumption?
 
     /// Reads the members of the data, whatever kind it names; nil when something is missing.
     ///
@@ -43,6 +53,7 @@ package struct TaskMessage: Hashable, Sendable {
         self.timeLeft = members.timeLeft()
         self.traceparent = members.text("traceparent")
         self.tracestate = members.text("tracestate")
+        self.resumedFrom = members.value("resumedFrom").flatMap { Resumption($0) }
     }
 
     /// How many milliseconds are left, of an event without `timeLeft` by `wallClock`, in milliseconds since 1970.
@@ -60,5 +71,19 @@ extension TaskMessage.Work {
             guard let task = members.text("task") else { return nil }
             self = .task(task, title: members.text("title"), subtitle: members.text("subtitle"))
         }
+    }
+}
+
+extension TaskMessage.Resumption {
+    fileprivate init?(_ value: JSONValue) {
+        guard let completed = value["completed"]?.eventInteger, let total = value["total"]?.eventInteger,
+            completed >= 0, total >= 0
+        else { return nil }
+        self.init(
+            completed: completed,
+            total: total,
+            title: value["title"]?.eventText,
+            subtitle: value["subtitle"]?.eventText
+        )
     }
 }

@@ -1,9 +1,13 @@
+import HTTPClient
+import Text
+
 extension WakeWorker {
     /// Registers the handler of a background task or session, as `backgroundTask` does in SwiftUI.
     ///
     /// A handler that returns has succeeded, and one that throws has failed. The task it runs in is cancelled at its
     /// expiration, of which ``BackgroundTaskContext/expirationReason`` says why. It is called for every launch of its
-    /// identifier, whatever kind the request has, but for `continued`, whose progress it has no way to tell.
+    /// identifier, whatever kind the request has. A continued task has its time anew whenever the handler says that
+    /// more of it is done.
     ///
     /// - Parameters:
     ///   - task: what it handles.
@@ -22,6 +26,27 @@ extension WakeWorker {
         action: @escaping @Sendable (BackgroundTaskContext) async throws -> Void
     ) throws(WakeWorkerError) {
         try self.registry.register(task.name, .context(action))
+    }
+
+    /// What the workers that are connected to the topic have for background tasks now, this one included: the
+    /// counterpart of iOS's `supportedResources`.
+    ///
+    /// - Returns: the resources.
+    /// - Throws: ``WakeWorkerError``: `refused` when the gateway does not let this worker in, and what keeps a request
+    ///   from it.
+    ///
+    /// ```swift
+    /// let resources = try await worker.supportedResources()
+    /// try await worker.scheduler.submit(
+    ///     .continued("com.example.app.export.film", requiredResources: resources.intersection(.gpu))
+    /// )
+    /// ```
+    public func supportedResources() async throws(WakeWorkerError) -> BackgroundTaskResources {
+        let response = try await self.caller.answer("GET", "\(self.request.topicPath)/resources", nil)
+        guard let resources = GatewayEndpoint.object(response.body)?["resources"] else {
+            throw WakeWorkerError(.badAnswer, "the gateway's answer names no resources; see the gateway's version")
+        }
+        return BackgroundTaskResources(names: resources.elements.compactMap(\.text))
     }
 
     /// Registers what takes every launch of a task or session, of any kind, as it came.

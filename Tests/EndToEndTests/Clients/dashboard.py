@@ -359,6 +359,9 @@ def cards(browser):
     title, subtitle = "<b>Export</b>", "<img src=x onerror=alert(1)>"
     page, watcher = open_page(browser, width=1400, height=900)
     small, small_watcher = open_page(browser, scheme="dark", width=390, height=844, has_touch=True)
+    dark_page, dark_watcher = open_page(browser, scheme="dark", width=1400, height=900)
+    slim, slim_watcher = open_page(browser, width=390, height=844, has_touch=True)
+    others = [(dark_page, dark_watcher, "cards-dark"), (slim, slim_watcher, "cards-phone-light")]
     wait_for_ready(page)
     expect(page.locator("#running")).to_be_hidden()
     wake = submit("com.example.export", title)
@@ -377,11 +380,17 @@ def cards(browser):
     expect(small.locator(".card").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "40")
     check(page, watcher, "cards")
     check(small, small_watcher, "cards-phone")
+    for other, other_watcher, name in others:
+        expect(other.locator(".card").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "40")
+        check(other, other_watcher, name)
     if page.locator("main :is(b, img)").filter(has_text="Export").count() + page.locator("main img").count() > 0:
         watcher.note("a card's text became markup")
     # One that does not advance is told from those that do, and says when it ends of it.
     expect(card).to_contain_text("stalled")
     expect(card).to_contain_text("to its deadline")
+    for other, other_watcher, name in [(small, small_watcher, "cards-phone"), *others]:
+        expect(other.locator(".card")).to_contain_text("stalled")
+        check(other, other_watcher, f"{name}-stalled")
     cancel = page.get_by_role("button", name=f"Cancel {title}")
     tab_to(page, cancel)
     page.keyboard.press("Enter")
@@ -389,12 +398,17 @@ def cards(browser):
     expect(card.locator("h3")).to_be_focused()
     page.locator("#theme").focus()
     expect(card).to_have_count(0)
-    submit("com.example.export", "Import")
+    wake = submit("com.example.export", "Import")
     expect(card.locator("h3")).to_have_text("Import")
+    # Of a total that nobody knows there is no share, and the bar has no value.
+    ask("POST", f"/v1/wakes/{wake}/progress", {"completed": 7, "total": 0}, settings.plain)
+    expect(card).to_contain_text("7 done")
+    if bar.get_attribute("aria-valuenow") is not None:
+        watcher.note("a bar of an unknown total has a value")
     ask("POST", f"/v1/devices/{settings.device}/tasks/com.example.export/simulate-expiration")
     expect(card).to_contain_text("Import: expired.")
     expect(page.locator("#running")).to_be_hidden()
-    return watcher.faults + small_watcher.faults
+    return watcher.faults + small_watcher.faults + dark_watcher.faults + slim_watcher.faults
 
 
 def pages(browser):

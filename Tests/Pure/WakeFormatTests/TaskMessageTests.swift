@@ -28,6 +28,21 @@ struct TaskMessageTests {
         #expect(Self.read(start + #","task":"photos"}"#) == nil)
     }
 
+    @Test(
+        "What a continued task goes on from is read, and left out where it says nothing that can be used",
+        arguments: [
+            (#"{"completed":3,"total":9,"title":"T","subtitle":"S"}"#, "3/9 T S"),
+            (#"{"completed":0,"total":0}"#, "0/0 - -"), ("null", nil), ("{}", nil), ("7", nil),
+            (#"{"completed":-1,"total":9}"#, nil), (#"{"completed":1,"total":"9"}"#, nil),
+        ] as [(String, String?)]
+    )
+    func resumedFrom(value: String, text: String?) throws {
+        let start = #"{"wake":"w","kind":"continued","device":"ab","topic":"t","task":"a","deadline":99"#
+        let wake = try #require(Self.read(start + #","resumedFrom":\#(value)}"#))
+        let read = wake.resumedFrom.map { "\($0.completed)/\($0.total) \($0.title ?? "-") \($0.subtitle ?? "-")" }
+        #expect(read == text)
+    }
+
     @Test("What is left out is made up for where that can be")
     func short() throws {
         let start = #"{"wake":"w","kind":"processing","device":"ab","topic":"t","task":"a","deadline":99"#

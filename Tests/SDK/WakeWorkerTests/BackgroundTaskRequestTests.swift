@@ -27,6 +27,12 @@ struct BackgroundTaskRequestTests {
                 ),
                 #"{"identifier":"c","kind":"processing","earliestBegin":3600000,"requiresExternalPower":true}"#
             ),
+            (.continued("e"), #"{"identifier":"e","kind":"continued"}"#),
+            (
+                .continued("e", title: "A\"b", subtitle: "c", strategy: .fail, requiredResources: .gpu),
+                #"{"identifier":"e","kind":"continued","title":"A\"b","subtitle":"c","strategy":"fail","#
+                    + #""resources":["gpu"]}"#
+            ),
         ] as [(BackgroundTaskRequest, String)]
     )
     func written(request: BackgroundTaskRequest, text: String) throws {
@@ -47,6 +53,8 @@ struct BackgroundTaskRequestTests {
             (.appRefresh(""), "identifier"), (.processing("a b"), "identifier"),
             (.appRefresh("a", earliestBegin: Date(timeIntervalSince1970: -1)), "earliestBegin"),
             (.appRefresh("a", earliestBegin: Date(timeIntervalSince1970: .infinity)), "earliestBegin"),
+            (.continued("a", title: String(repeating: "é", count: 129)), "title"),
+            (.continued("a", subtitle: String(repeating: "s", count: 257)), "subtitle"),
         ]
         for (request, field) in faults {
             do throws(BackgroundTaskError) {

@@ -106,9 +106,14 @@ final class TaskGateway {
     /// The next request whose path without its query ends like this.
     @discardableResult
     func request(_ end: String) async throws -> Request {
+        try await self.request { $0.hasSuffix(end) }
+    }
+
+    /// The next request whose path without its query is as wanted.
+    func request(where isWanted: (Substring) -> Bool) async throws -> Request {
         let line = try await self.line { line in
             let words = line.split(separator: " ", maxSplits: 2)
-            return words.count > 1 && words[1].split(separator: "?")[0].hasSuffix(end)
+            return words.count > 1 && isWanted(words[1].split(separator: "?")[0])
         }
         let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false).map(String.init)
         return Request(method: words[0], path: words[1], body: words[2])

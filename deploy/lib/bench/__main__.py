@@ -26,6 +26,7 @@ from bench import (
     million,
     overload,
     page,
+    progress,
     push_load,
     streams,
     tables,
@@ -161,6 +162,11 @@ PARTS = {
         "requests of background tasks submitted and launched, and kept for a tenth of a million devices",
         lambda options, folder: tasks.measure(options.products, folder),
         tables.tasks,
+    ),
+    "progress": Part(
+        "a thousand continued tasks that report four times a second, and pushes beside them",
+        lambda options, folder: progress.measure(options.products, folder, options.runs),
+        tables.progress,
     ),
     "wakes": Part(
         "5,000 wakes a second to workers",

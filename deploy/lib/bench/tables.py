@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from bench import lists as list_answers
 from bench import million, streams, wake_latency, wakes, webhook_load
+from bench import progress as bench_progress
 
 REGISTERED_BYTES_TARGET = 400
 PENDING_BYTES_TARGET = 900
@@ -269,6 +270,21 @@ def tasks(row: dict) -> list[Table]:
     title = f"{row['rates'][0]['requests']:,} requests of background tasks, from submission to the worker's answer"
     head = ["store", "submissions/s", "CPU each", "launches/s", "CPU each"]
     return [Table(title, head, rows, notes)]
+
+
+def progress(result: dict) -> list[Table]:
+    rows = [
+        [row["store"], f"{row['reportsPerSecond']:,}", f"{row['cpuMicrosecondsPerReport']:.1f} us",
+         f"{row['pushMedianMilliseconds']:.3f}", f"{row['pushMedianMillisecondsBeside']:.3f}",
+         f"{row['pushP90Milliseconds']:.3f}", f"{row['pushP90MillisecondsBeside']:.3f}",
+         f"{row['slowdown']:.3f} {verdict(row['passed'])}"]
+        for row in result["rows"]
+    ]  # fmt: skip
+    target = f"target: a median push takes {bench_progress.SLOWDOWN_TARGET:.2f} times as long beside them at most"
+    counted = f"instructions of a durable report, counted by callgrind: {result['instructionsPerReport']:,}"
+    title = f"{result['tasks']:,} continued tasks that report {result['rate']} times a second; pushes beside them, ms"
+    head = ["store", "reports/s", "CPU each", "median alone", "beside", "90 % alone", "beside", "slower"]
+    return [Table(title, head, rows, [target, counted])]
 
 
 def latency(row: dict) -> list[Table]:

@@ -16,7 +16,7 @@ const farewell = 12_000;
 const ends = {
   success: ["finished", "good"], failure: ["failed", "bad"], expired: ["expired", "bad"],
   cancelled: ["cancelled", "idle"], lost: ["lost: it waits again", "warn"],
-  interrupted: ["interrupted: it waits", "warn"],
+  interrupted: ["interrupted: too hot, or force-quit", "warn"],
 };
 
 const keyOf = (task) => `${task.device} ${taskName(task)} ${task.wake}`;
@@ -56,20 +56,24 @@ class Card {
     const first = this.points[0];
     const speed = now > first.at ? (completed - first.completed) / (now - first.at) * 1000 : 0;
     const isStalled = now - first.at >= rateSpan && speed <= 0 && !(total > 0 && completed >= total);
-    this.draw(total > 0 ? Math.min(1, completed / total) : 0, completed, total, isStalled);
+    this.draw(completed, total, isStalled);
     setText(this.speed, speed > 0 ? `${rate(speed)}/s` : "");
     const deadline = `${clock(task.deadline - now)} to its deadline`;
     setText(this.left, speed > 0 && total > completed
       ? `${clock((total - completed) / speed * 1000)} left` : isStalled || !task.progress ? deadline : "");
   }
 
-  draw(share, completed, total, isStalled) {
+  // Of a total that is not known there is no share: the bar says so by having no value.
+  draw(completed, total, isStalled) {
+    const share = total > 0 ? Math.min(1, completed / total) : 0;
     this.node.classList.toggle("stalled", isStalled);
     const shown = isStalled ? "stalled" : "running";
     if (this.state.textContent !== shown) this.state.replaceChildren(badge(shown, isStalled ? "warn" : "launches"));
-    const text = total > 0 ? `${count(completed)} of ${count(total)}` : "No progress told yet";
+    const done = total > 0 ? `${count(completed)} of ${count(total)}` : `${count(completed)} done`;
+    const text = this.task.progress ? done : "No progress told yet";
     this.bar.setAttribute("aria-label", `Progress of ${this.title.textContent}`);
-    this.bar.setAttribute("aria-valuenow", String(Math.round(share * 100)));
+    if (total > 0) this.bar.setAttribute("aria-valuenow", String(Math.round(share * 100)));
+    else this.bar.removeAttribute("aria-valuenow");
     this.bar.setAttribute("aria-valuetext", text);
     this.bar.replaceChildren(track(share, isStalled ? "warn" : "launches"));
     setText(this.done, total > 0 ? `${text}, ${percent(share)}` : text);

@@ -12,10 +12,13 @@ struct TaskReasoning {
 
     var sentence: String {
         switch self.task.state {
-        case .running(_, let launchedAt, let deadline, _):
-            let report = self.task.task.kind == .continued ? "progress or its end" : "success or failure"
-            return "\(self.subject) has been running since \(self.time(launchedAt)), and its worker has until "
-                + "\(self.time(deadline)) to report \(report)."
+        case .running(_, let launchedAt, let deadline, let progress):
+            let begin = "\(self.subject) has been running since \(self.time(launchedAt))"
+            guard self.task.task.kind == .continued else {
+                return "\(begin), and its worker has until \(self.time(deadline)) to report success or failure."
+            }
+            return "\(begin), \(self.advance(progress, launchedAt, deadline)), and has until \(self.time(deadline)) to "
+                + "advance or end."
         case .waiting(let eligibleAt, let held, let laneIsFull):
             if let code = held.first, code != .worker {
                 return "\(self.subject) is held because \(self.cause(of: code))."
@@ -32,6 +35,15 @@ struct TaskReasoning {
         case .continued: "The continued task"
         case .urlSession: "The session's wake"
         }
+    }
+
+    /// How far a continued task is, and since when.
+    private func advance(_ progress: TaskProgress?, _ launchedAt: Instant, _ deadline: Instant) -> String {
+        guard let progress else { return "has told of no progress" }
+        let done = progress.total > 0 ? "\(progress.completed) of \(progress.total)" : "\(progress.completed)"
+        // An advance is what moved the deadline last, by the window of then.
+        let moved = deadline - self.device.parameters.tasks.progressWindow
+        return moved > launchedAt ? "advanced to \(done) at \(self.time(moved))" : "has told of \(done)"
     }
 
     // MARK: Holds

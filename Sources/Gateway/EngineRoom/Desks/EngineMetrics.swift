@@ -26,7 +26,7 @@ struct EngineMetrics {
         if self.workspace.failure?.durableError == nil {
             self.writePushes(to: &text)
             self.writeWakes(to: &text)
-            TaskMetrics(engine: self.engine).write(to: &text)
+            TaskMetrics(engine: self.engine, dispatcher: self.workspace.dispatcher).write(to: &text)
             self.writeDevices(to: &text)
             self.writeTopics(figures.topics, to: &text)
         }

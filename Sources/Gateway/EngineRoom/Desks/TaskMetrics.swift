@@ -1,9 +1,11 @@
 import DeviceEngine
 import LaunchPolicy
+import WakeDispatch
 
 /// Every metric of background tasks and sessions.
 struct TaskMetrics {
     let engine: EmbeddedEngine
+    let dispatcher: Dispatcher
 
     /// All of it, in the order of `Metric.ofTasks`.
     func write(to text: inout MetricsText) {
@@ -22,6 +24,8 @@ struct TaskMetrics {
         text.values(.tasksDiscarded, Self.byReason(requests.discarded))
         text.values(.tasksWaiting, Self.byKind(requests.waiting))
         text.values(.tasksInFlight, Self.byKind(requests.inFlight))
+        text.value(.tasksStalled, Int64(self.dispatcher.stalledTaskCount))
+        text.value(.taskProgressReports, self.dispatcher.progressReports)
         text.values(.tasksHeld, TaskHoldCode.allCases.map { ("\($0.name)", requests.held[$0]) })
         text.value(.tasksUnaccounted, requests.submitted.sum - books.requestsAccountedFor)
         text.value(.taskMemory, Int64(self.engine.taskBytes))

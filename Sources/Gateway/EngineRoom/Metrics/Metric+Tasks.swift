@@ -41,6 +41,16 @@ extension Metric {
         by: ["kind"],
         "Requests whose wake is at a worker, by kind."
     )
+    static let tasksStalled = Metric(
+        "wakegate_tasks_stalled",
+        .gauge,
+        "Continued tasks on streams of this gateway that have not advanced for 15 seconds."
+    )
+    static let taskProgressReports = Metric(
+        "wakegate_task_progress_reports_total",
+        .counter,
+        "Reports of the progress of continued tasks that this gateway has taken since it started."
+    )
     static let tasksHeld = Metric(
         "wakegate_tasks_held",
         .gauge,
@@ -130,7 +140,8 @@ extension Metric {
     /// Every metric of tasks and sessions, in the order in which they are shown.
     static let ofTasks = [
         tasksSubmitted, tasksRefused, tasksReplaced, tasksCancelled, tasksDiscarded, tasksWaiting, tasksInFlight,
-        tasksHeld, tasksUnaccounted, taskMemory, taskMemoryMax, sessionsFinished, sessionsRefused, sessionsCompleted,
+        tasksStalled, taskProgressReports, tasksHeld, tasksUnaccounted, taskMemory, taskMemoryMax, sessionsFinished,
+        sessionsRefused, sessionsCompleted,
         sessionsDiscarded, sessionsWaiting, sessionsInFlight, sessionsUnaccounted, taskWakesLaunched, taskWakesEnded,
         taskWakeDuration,
     ]

@@ -11,10 +11,17 @@ final class WakeLease: Sendable {
     private let term: Mutex<Term>
     /// Asks the gateway for more time; nil for wakes that no gateway sent.
     private let extender: (any WakeExtender)?
+    /// What the handler of a continued task says of it; nil for other wakes, of which nobody is told.
+    let reporting: TaskReporting?
 
-    init(deadline: ContinuousClock.Instant, extender: (any WakeExtender)?) {
+    init(
+        deadline: ContinuousClock.Instant,
+        extender: (any WakeExtender)?,
+        reporting: TaskReporting? = nil
+    ) {
         self.term = Mutex(Term(deadline: deadline))
         self.extender = extender
+        self.reporting = reporting
     }
 
     var deadline: ContinuousClock.Instant { self.term.withLock { $0.deadline } }

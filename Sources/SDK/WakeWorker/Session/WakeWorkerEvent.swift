@@ -27,6 +27,8 @@ public enum WakeWorkerEvent: Sendable {
     case taskDelivered(wake: String, success: Bool)
     /// The outcome of a background task or session did not count, or could not be delivered in time.
     case taskDropped(wake: String, success: Bool, reason: WakeWorkerError)
+    /// The gateway takes no report of a continued task's progress, for this reason; none is sent any more.
+    case progressRefused(wake: String, reason: WakeWorkerError)
     /// A condition of the machine that is to be reported, such as `appState`, is not known. It is told once, and again
     /// when it was known in between, or for another reason.
     case conditionUnknown(name: String, reason: String)

@@ -42,8 +42,7 @@ struct WorkerHandlers: Sendable {
                 }
             }
         case .context(let action):
-            // Continued tasks live by their progress, of which such a handler has no way to tell.
-            guard let kind = BackgroundTaskKind(rawValue: message.kind.name), kind != .continued else { return nil }
+            guard let kind = BackgroundTaskKind(rawValue: message.kind.name) else { return nil }
             let scheduler = BackgroundTaskScheduler(.token(message.device, self.caller), registry: self.registry)
             return { lease in
                 let context = BackgroundTaskContext(message, kind, lease, scheduler)

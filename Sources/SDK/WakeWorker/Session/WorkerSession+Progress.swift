@@ -17,28 +17,132 @@ extension WorkerSession {
     func progressAnswered(
         _ id: String,
         _ result: Result<HTTPResponse, HTTPClientError>,
-        _ wish: ExtensionWish,
+        _ wish: ExtensionWish?,
         on loop: HTTPLoop
     ) {
+        if wish == nil { self.reportAnswered(id, result, on: loop) }
         switch result {
         case .success(let response) where response.isSuccess:
             guard let instant = GatewayEndpoint.object(response.body)?["deadline"]?.integer, let wake = self.wakes[id]
-            else { return wish.answer(.failure(Self.noDeadline)) }
+            else {
+                wish?.answer(.failure(Self.noDeadline))
+                break
+            }
             // By the gateway's clock, of which only the distance from the deadline that the wake came with counts.
             let believed = max(0, min(instant, WakeMessage.instantMax))
             let deadline = wake.firstDeadline.here + (believed - wake.firstDeadline.gateway)
             let timeLeft = max(0, min(deadline - loop.now, WakeMessage.timeLeftMax))
             self.wakes[id]?.machine.extended(to: loop.now + timeLeft)
             wake.lease.extended(to: .now + .milliseconds(timeLeft))
-            self.schedule(id)
-            wish.answer(.success(.milliseconds(timeLeft)))
-        case .success(let response): wish.answer(.failure(GatewayEndpoint.refusal(response)))
-        case .failure(let error): wish.answer(.failure(self.request.endpoint.error(error)))
+            wish?.answer(.success(.milliseconds(timeLeft)))
+        case .success(let response): wish?.answer(.failure(GatewayEndpoint.refusal(response)))
+        case .failure(let error): wish?.answer(.failure(self.request.endpoint.error(error)))
         }
+        self.releaseOutcome(id, on: loop)
+        self.schedule(id)
     }
 
     private static let noDeadline = WakeWorkerError(
         .badAnswer,
         "the gateway does not say until when a task may run; see its version"
     )
+}
+
+// MARK: - What a handler says by its task's progress
+
+extension WorkerSession {
+    /// What the handler of a continued task says of it, for this session to tell.
+    func reporting(of message: TaskMessage) -> TaskReporting {
+        var (title, subtitle): (String?, String?) = (nil, nil)
+        if case .task(_, let first, let second) = message.work { (title, subtitle) = (first, second) }
+        return TaskReporting(title: title, subtitle: subtitle) { [weak self, id = message.wake] in
+            guard let session = self else { return }
+            session.thread.submit { session.progressChanged(id, on: $0) }
+        }
+    }
+
+    private func progressChanged(_ id: String, on loop: HTTPLoop) {
+        guard self.wakes[id] != nil else { return }
+        self.wakes[id]?.reports.changed()
+        self.schedule(id)
+        self.settle(on: loop)
+    }
+
+    /// Tells the newest progress, if that is due.
+    func reportMoment(_ id: String, on loop: HTTPLoop) {
+        switch self.wakes[id]?.reports.momentReached(now: loop.now) {
+        case .tell: self.report(id, on: loop)
+        case .nothing, .giveUp, nil: break
+        }
+    }
+
+    private func report(_ id: String, on loop: HTTPLoop) {
+        guard let wake = self.wakes[id], let reporting = wake.lease.reporting else { return }
+        do throws(WakeWorkerError) {
+            var request = try self.request.progress(reporting.newest(), wake: id)
+            request.isFresh = wake.isConnectionDoubtful
+            request.timeoutMilliseconds = Self.reportTimeout
+            self.purposes[try self.start(request, on: loop)] = .progress(wake: id, nil)
+        } catch {
+            self.reportFailed(id, error.isPassing ? .failed(retryAfter: 0) : .refused, error, on: loop)
+        }
+    }
+
+    private func reportAnswered(
+        _ id: String,
+        _ result: Result<HTTPResponse, HTTPClientError>,
+        on loop: HTTPLoop
+    ) {
+        switch result {
+        case .success(let response) where response.isSuccess:
+            self.wakes[id]?.reports.answered(.accepted, now: loop.now, using: &self.generator)
+        case .success(let response):
+            let answer: ProgressStateMachine.Answer =
+                self.request.endpoint.isPassing(response.status)
+                ? .failed(retryAfter: Self.retryAfter(response)) : .refused
+            self.reportFailed(id, answer, GatewayEndpoint.refusal(response), on: loop)
+        case .failure(let error):
+            if error.code == .timedOut { self.wakes[id]?.isConnectionDoubtful = true }
+            let answer: ProgressStateMachine.Answer =
+                self.request.endpoint.isPassing(error) ? .failed(retryAfter: 0) : .refused
+            self.reportFailed(id, answer, self.request.endpoint.error(error), on: loop)
+        }
+    }
+
+    private func reportFailed(
+        _ id: String,
+        _ answer: ProgressStateMachine.Answer,
+        _ error: WakeWorkerError,
+        on loop: HTTPLoop
+    ) {
+        // That a wake has ended is said by its expiration.
+        if answer == .refused, error.code != .wakeEnded, self.wakes[id] != nil {
+            self.events.yield(.progressRefused(wake: id, reason: error))
+        }
+        self.wakes[id]?.reports.answered(answer, now: loop.now, using: &self.generator)
+    }
+
+    /// How long a report may take, in milliseconds.
+    private static let reportTimeout = 5000
+
+    /// Whether what a handler has come to waits for the last report, which is due at once.
+    func isHeldForReport(_ id: String, on loop: HTTPLoop) -> Bool {
+        guard let wake = self.wakes[id], wake.machine.isRunning, let reporting = wake.lease.reporting else {
+            return false
+        }
+        // What changed last may not have come to this thread yet.
+        if reporting.isChanged { self.wakes[id]?.reports.changed() }
+        self.wakes[id]?.reports.handlerEnded(now: loop.now)
+        self.reportMoment(id, on: loop)
+        return self.wakes[id]?.reports.holdsResult == true
+    }
+
+    /// Tells what a handler has come to, once that need not wait for its last report.
+    func releaseOutcome(_ id: String, on loop: HTTPLoop) {
+        guard let wake = self.wakes[id], let outcome = wake.heldOutcome,
+            !wake.machine.isRunning || !wake.reports.holdsResult
+        else { return }
+        self.wakes[id]?.heldOutcome = nil
+        self.outcomeKnown(id, outcome, on: loop)
+    }
 }

@@ -30,20 +30,26 @@ extension WorkerSession {
         }
         let timeLeft = message.timeLeft(wallClock: SystemClock.wall)
         let deadline = (here: loop.now + timeLeft, gateway: message.deadline)
-        return self.take(message.wake, deadline: deadline, isTask: true, on: loop, work: work)
+        let reporting = message.kind == .continued ? self.reporting(of: message) : nil
+        return self.take(message.wake, deadline: deadline, isTask: true, reporting: reporting, on: loop, work: work)
     }
 
     private func take(
         _ id: String,
         deadline: (here: Int64, gateway: Int64),
         isTask: Bool,
+        reporting: TaskReporting? = nil,
         on loop: HTTPLoop,
         work: (WakeLease) -> WorkerHandlers.Work
     ) -> Bool {
         guard self.wakes[id] == nil else { return true }
         // A slot is free for the gateway as soon as it has a result, which we learn later.
         guard self.wakes.count < self.wakesMax else { return false }
-        let lease = WakeLease(deadline: .now + .milliseconds(deadline.here - loop.now), extender: self)
+        let lease = WakeLease(
+            deadline: .now + .milliseconds(deadline.here - loop.now),
+            extender: self,
+            reporting: reporting
+        )
         self.wakes[id] = ActiveWake(
             machine: WakeStateMachine(deadline: deadline.here),
             lease: lease,
@@ -76,7 +82,7 @@ extension WorkerSession {
             self.runningHandlers += 1
             self.events.yield(.started(wake: id))
             self.wakes[id]?.task = Task { [thread, work = wake.work] in
-                let outcome: Result<BackgroundFetchResult, any Error>
+                let outcome: Outcome
                 do {
                     outcome = .success(try await work())
                 } catch {
@@ -87,9 +93,21 @@ extension WorkerSession {
         }
     }
 
-    private func handlerEnded(_ id: String, _ outcome: Result<BackgroundFetchResult, any Error>, on loop: HTTPLoop) {
+    private func handlerEnded(_ id: String, _ outcome: Outcome, on loop: HTTPLoop) {
         self.runningHandlers -= 1
         self.wakes[id]?.task = nil
+        if self.isHeldForReport(id, on: loop) {
+            self.wakes[id]?.heldOutcome = outcome
+        } else {
+            self.outcomeKnown(id, outcome, on: loop)
+        }
+        self.schedule(id)
+        self.startHandlers()
+        self.settle(on: loop)
+    }
+
+    /// Nothing keeps the outcome of a handler from being told any more.
+    func outcomeKnown(_ id: String, _ outcome: Outcome, on loop: HTTPLoop) {
         if case .failure(let error) = outcome, self.wakes[id]?.machine.isRunning == true {
             self.events.yield(.handlerFailed(wake: id, error: error))
         }
@@ -98,9 +116,6 @@ extension WorkerSession {
         case .forget: self.forget(id)
         case nil: break
         }
-        self.schedule(id)
-        self.startHandlers()
-        self.settle(on: loop)
     }
 
     /// A wake ended at the gateway before its result came.
@@ -117,6 +132,7 @@ extension WorkerSession {
         case .forget: self.forget(id)
         case .nothing, nil: break
         }
+        self.releaseOutcome(id, on: loop)
         self.schedule(id)
     }
 
@@ -131,12 +147,15 @@ extension WorkerSession {
         if self.wakes[id]?.machine.isRunning == true, self.wakes[id]?.keepAlive.momentReached(now: now) == true {
             self.extend(id, milliseconds: KeepAlive.extensionLength, nil, on: loop)
         }
+        if self.wakes[id]?.machine.isRunning == true { self.reportMoment(id, on: loop) }
+        self.releaseOutcome(id, on: loop)
         self.schedule(id)
     }
 
     private func cancelHandler(_ id: String, _ ending: WakeStateMachine.Ending, _ reason: ExpirationReason?) {
         self.wakes[id]?.lease.expired(reason)
         self.wakes[id]?.task?.cancel()
+        self.wakes[id]?.lease.reporting?.progress.cancel()
         switch ending {
         case .expired: self.events.yield(.expired(wake: id))
         case .lost: self.events.yield(.lost(wake: id))
@@ -150,7 +169,8 @@ extension WorkerSession {
 
     func schedule(_ id: String) {
         guard let wake = self.wakes[id], !wake.machine.isOver else { return self.forget(id) }
-        let moments = [wake.machine.nextMoment, wake.machine.isRunning ? wake.keepAlive.nextMoment : nil]
+        var moments = [wake.machine.nextMoment]
+        if wake.machine.isRunning { moments += [wake.keepAlive.nextMoment, wake.reports.nextMoment] }
         self.timers.set(.wake(id), to: moments.compactMap { $0 }.min())
     }
 }

@@ -7,6 +7,8 @@ import Platform
 final class WorkerSession: HTTPAgent, @unchecked Sendable {
     /// How `run` ends: nil when it was stopped.
     typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
+    /// How a handler has ended.
+    typealias Outcome = Result<BackgroundFetchResult, any Error>
     /// A wake that is not over.
     struct ActiveWake {
         var machine: WakeStateMachine
@@ -18,6 +20,9 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         let isTask: Bool
         let work: WorkerHandlers.Work
         var task: Task<Void, Never>?
+        var reports = ProgressStateMachine()
+        /// How its handler has ended, while that waits for the last report of its progress.
+        var heldOutcome: Outcome?
         /// Whether the wake's result timed out before: the connection may be dead.
         var isConnectionDoubtful = false
     }
@@ -26,7 +31,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     enum Purpose {
         case result(wake: String)
         case extend(wake: String, ExtensionWish?)
-        case progress(wake: String, ExtensionWish)
+        /// Without a wish for the session's own reports.
+        case progress(wake: String, ExtensionWish?)
         case drain
     }
 
@@ -120,15 +126,18 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.stopRequested(on: loop)
         self.stop.cancelRequested(now: loop.now)
         guard self.ending != nil else { return }
-        self.cancelHandlers()
+        self.cancelHandlers(on: loop)
         self.settle(on: loop)
     }
 
     /// Cancels the handlers that run; those of queued wakes are never started, which launch elsewhere.
-    private func cancelHandlers() {
+    private func cancelHandlers(on loop: HTTPLoop) {
         for (id, wake) in self.wakes {
             wake.task?.cancel()
+            wake.lease.reporting?.progress.cancel()
             if wake.machine.isQueued { self.forget(id) }
+            self.wakes[id]?.reports.abandoned()
+            self.releaseOutcome(id, on: loop)
         }
     }
 
@@ -183,7 +192,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     private func stopMoment(on loop: HTTPLoop) {
         switch self.stop.momentReached(now: loop.now) {
         case .nothing: break
-        case .cancelHandlers: self.cancelHandlers()
+        case .cancelHandlers: self.cancelHandlers(on: loop)
         case .end: self.end(on: loop)
         }
     }
@@ -200,7 +209,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
             loop.cancel(id)
             switch purpose {
             case .extend(_, let wish): wish?.answer(.failure(Self.noSuchWake))
-            case .progress(_, let wish): wish.answer(.failure(Self.noSuchWake))
+            case .progress(_, let wish): wish?.answer(.failure(Self.noSuchWake))
             case .result, .drain: break
             }
         }

@@ -27,6 +27,13 @@ public struct BackgroundTask: Hashable, Sendable, CustomStringConvertible {
         BackgroundTask(kind: .processing, identifier: identifier)
     }
 
+    /// A task that a person started and waits for, which has time as long as it makes progress.
+    ///
+    /// - Parameter identifier: the identifier that its requests have, or a pattern.
+    public static func continued(_ identifier: String) -> BackgroundTask {
+        BackgroundTask(kind: .continued, identifier: identifier)
+    }
+
     /// Transfers of a background session that have finished.
     ///
     /// - Parameter name: the session's name, or a pattern.
@@ -70,4 +77,9 @@ public struct BackgroundTaskResources: OptionSet, Hashable, Sendable {
 
     /// As the gateway calls them.
     var names: [String] { self.contains(.gpu) ? ["gpu"] : [] }
+
+    /// The resources of these names that this version knows.
+    init(names: [String]) {
+        self = names.contains("gpu") ? .gpu : []
+    }
 }

@@ -33,7 +33,11 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     public let tracestate: String?
     /// What requests of the same device are submitted and cancelled with.
     public let scheduler: BackgroundTaskScheduler
+    /// How far a continued task was by what an earlier launch told last, which was lost: what is left may be done from
+    /// there. Nil in the first launch, when no launch told of progress, and for other kinds.
+    public let resumedFrom: BackgroundTaskResumption?
     private let lease: WakeLease
+    private let reporting: TaskReporting
 
     /// A context that no gateway sent, to test a handler with.
     ///
@@ -43,6 +47,8 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     ///   - topic: the topic the device belongs to.
     ///   - finishedTransferCount: how many transfers of a session have finished.
     ///   - timeLeft: how long until its deadline. Nobody extends it, and nobody cancels the handler.
+    ///   - resumedFrom: how far a continued task was in an earlier launch; nil for its first. Nobody is told of its
+    ///     progress in this one.
     ///   - scheduler: a worker's scheduler; without one, what the handler submits is an error.
     ///
     /// ```swift
@@ -54,6 +60,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         topic: String,
         finishedTransferCount: Int = 0,
         timeLeft: Duration = .seconds(30),
+        resumedFrom: BackgroundTaskResumption? = nil,
         scheduler: BackgroundTaskScheduler? = nil
     ) {
         self.id = "00000000000000000000000000000000"
@@ -67,7 +74,9 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.traceparent = nil
         self.tracestate = nil
         self.scheduler = scheduler ?? BackgroundTaskScheduler(.none, registry: BackgroundTaskRegistry())
+        self.resumedFrom = resumedFrom
         self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
+        self.reporting = TaskReporting(title: nil, subtitle: nil)
     }
 
     /// - Parameter kind: the message's.
@@ -80,9 +89,14 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.id = message.wake
         self.kind = kind
         switch message.work {
-        case .task(let identifier, _, _): (self.identifier, self.finishedTransferCount) = (identifier, 0)
-        case .session(let name, let count): (self.identifier, self.finishedTransferCount) = (name, count)
+        case .task(let identifier, let title, let subtitle):
+            (self.identifier, self.finishedTransferCount) = (identifier, 0)
+            self.reporting = lease.reporting ?? TaskReporting(title: title, subtitle: subtitle)
+        case .session(let name, let count):
+            (self.identifier, self.finishedTransferCount) = (name, count)
+            self.reporting = lease.reporting ?? TaskReporting(title: nil, subtitle: nil)
         }
+        self.resumedFrom = message.resumedFrom.map { BackgroundTaskResumption($0) }
         self.deviceToken = message.device
         self.topic = message.topic
         self.attempt = message.attempt
@@ -91,6 +105,81 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.tracestate = message.tracestate
         self.scheduler = scheduler
         self.lease = lease
+    }
+}
+
+// MARK: - Progress
+
+extension BackgroundTaskContext {
+    /// How far the task is, for its handler to say. It begins at nothing in every launch.
+    ///
+    /// The gateway is told of a continued task's, four times a second at most, and of what was said last before the
+    /// task ends; each time more is completed than ever before in this launch, the task has its time anew. It is
+    /// cancelled when that is over. Of other kinds nobody is told.
+    ///
+    /// ```swift
+    /// task.progress.totalUnitCount = 100
+    /// task.progress.completedUnitCount += 1
+    /// ```
+    public var progress: BackgroundTaskProgress { self.reporting.progress }
+
+    /// What a person sees of it: the request's, or what ``update(title:subtitle:)`` said last.
+    public var title: String? { self.reporting.title }
+
+    /// What a person sees below the title.
+    public var subtitle: String? { self.reporting.subtitle }
+
+    /// Shows a person other texts, which are told with the progress, as often.
+    ///
+    /// - Parameters:
+    ///   - title: the title; nil leaves it as it is. What is longer than 256 bytes is cut.
+    ///   - subtitle: the subtitle; as the title.
+    ///
+    /// ```swift
+    /// task.update(subtitle: "Film 3 of 7")
+    /// ```
+    public func update(title: String? = nil, subtitle: String? = nil) {
+        self.reporting.update(title: title, subtitle: subtitle)
+    }
+}
+
+/// How far a continued task was in an earlier launch: see ``BackgroundTaskContext/resumedFrom``.
+public struct BackgroundTaskResumption: Hashable, Sendable {
+    /// How many units were done; of a progress that had children, thousandths of its units.
+    public let completedUnitCount: Int64
+    /// How many there were to be done, in the same unit; 0 when that was not known.
+    public let totalUnitCount: Int64
+    /// The title that was shown; nil for the request's.
+    public let title: String?
+    /// The subtitle that was shown; nil for the request's.
+    public let subtitle: String?
+
+    /// What an earlier launch may have told, to test a handler with.
+    ///
+    /// - Parameters:
+    ///   - completedUnitCount: how many units were done.
+    ///   - totalUnitCount: how many there were to be done.
+    ///   - title: the title that was shown.
+    ///   - subtitle: the subtitle that was shown.
+    public init(completedUnitCount: Int64, totalUnitCount: Int64, title: String? = nil, subtitle: String? = nil) {
+        self.completedUnitCount = completedUnitCount
+        self.totalUnitCount = totalUnitCount
+        self.title = title
+        self.subtitle = subtitle
+    }
+
+    init(_ resumption: TaskMessage.Resumption) {
+        self.init(
+            completedUnitCount: resumption.completed,
+            totalUnitCount: resumption.total,
+            title: resumption.title,
+            subtitle: resumption.subtitle
+        )
+    }
+
+    /// The share that was done, from 0 to 1; 0 when the total was not known.
+    public var fractionCompleted: Double {
+        self.totalUnitCount > 0 ? min(1, Double(self.completedUnitCount) / Double(self.totalUnitCount)) : 0
     }
 }
 

@@ -16,6 +16,22 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
     public var requiresNetworkConnectivity = false
     /// Whether the device must be charging.
     public var requiresExternalPower = false
+    /// What a person sees of a continued task, before its handler says something else; 256 bytes at most.
+    public var title: String?
+    /// What a person sees below the title; 256 bytes at most.
+    public var subtitle: String?
+    /// What becomes of a continued task that cannot launch at once.
+    public var strategy = SubmissionStrategy.queue
+    /// What the worker's machine must have for a continued task.
+    public var requiredResources: BackgroundTaskResources = []
+
+    /// What becomes of a continued task that cannot launch at once.
+    public enum SubmissionStrategy: String, Hashable, Sendable, CaseIterable {
+        /// The task waits for its turn.
+        case queue
+        /// The task is refused, with `immediateRunIneligible`.
+        case fail
+    }
 
     /// A request for a short task, such as fetching what is new. One waits on a device at most.
     ///
@@ -48,6 +64,38 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         )
     }
 
+    /// A request for a task that a person started and waits for, while the device is in use. It launches at once, or
+    /// when continued tasks before it have ended, and has time as long as it makes progress. Ten wait on a device at
+    /// most.
+    ///
+    /// - Parameters:
+    ///   - identifier: the identifier that its handler is registered for.
+    ///   - title: what a person sees of it; 256 bytes at most.
+    ///   - subtitle: what a person sees below the title; 256 bytes at most.
+    ///   - strategy: what becomes of it when it cannot launch at once.
+    ///   - requiredResources: what the worker's machine must have: ``WakeWorker/supportedResources()`` says what there
+    ///     is.
+    ///
+    /// ```swift
+    /// try await scheduler.submit(.continued("com.example.app.export.film", title: "Exporting", strategy: .fail))
+    /// ```
+    public static func continued(
+        _ identifier: String,
+        title: String? = nil,
+        subtitle: String? = nil,
+        strategy: SubmissionStrategy = .queue,
+        requiredResources: BackgroundTaskResources = []
+    ) -> BackgroundTaskRequest {
+        BackgroundTaskRequest(
+            kind: .continued,
+            identifier: identifier,
+            title: title,
+            subtitle: subtitle,
+            strategy: strategy,
+            requiredResources: requiredResources
+        )
+    }
+
     /// The body of a submission.
     ///
     /// - Throws: `badTaskRequest`, with the field that cannot be sent.
@@ -62,6 +110,17 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         }
         if self.requiresNetworkConnectivity { members.append("\"requiresNetworkConnectivity\":true") }
         if self.requiresExternalPower { members.append("\"requiresExternalPower\":true") }
+        for (name, text) in [("title", self.title), ("subtitle", self.subtitle)] {
+            guard let text else { continue }
+            guard text.utf8.count <= TaskReporting.textBytesMax else {
+                let message = "\(name) has \(text.utf8.count) bytes; it has \(TaskReporting.textBytesMax) at most"
+                throw BackgroundTaskError(.badTaskRequest, message)
+            }
+            members.append("\"\(name)\":\(JSONText.string(text))")
+        }
+        if self.strategy != .queue { members.append("\"strategy\":\"\(self.strategy.rawValue)\"") }
+        let resources = self.requiredResources.names.map { "\"\($0)\"" }.joined(separator: ",")
+        if !resources.isEmpty { members.append("\"resources\":[\(resources)]") }
         return Array("{\(members.joined(separator: ","))}".utf8)
     }
 }

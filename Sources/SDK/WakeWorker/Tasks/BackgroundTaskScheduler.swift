@@ -60,7 +60,7 @@ public struct BackgroundTaskScheduler: Sendable {
         return waiting.elements.compactMap { PendingTaskRequest($0) }
     }
 
-    /// Cancels the request that waits, if one does. What runs goes on.
+    /// Cancels the request that waits, if one does. What runs goes on, but for a continued task, which ends.
     ///
     /// - Parameter identifier: the request's identifier.
     /// - Throws: ``BackgroundTaskError``.
@@ -73,7 +73,7 @@ public struct BackgroundTaskScheduler: Sendable {
         _ = try await self.ask("DELETE", "/tasks/\(URLPath.component(identifier))", nil)
     }
 
-    /// Cancels all requests that wait. What runs goes on.
+    /// Cancels all requests that wait. What runs goes on, but for continued tasks, which end.
     ///
     /// - Throws: ``BackgroundTaskError``.
     ///

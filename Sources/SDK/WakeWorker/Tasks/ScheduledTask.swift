@@ -13,6 +13,18 @@ public final class ScheduledTask: Sendable {
     /// The identifier of the task.
     public var identifier: String { self.context.identifier }
 
+    /// How far it is, for whoever does it to say: see ``BackgroundTaskContext/progress``.
+    public var progress: BackgroundTaskProgress { self.context.progress }
+
+    /// Shows a person other texts: see ``BackgroundTaskContext/update(title:subtitle:)``.
+    ///
+    /// - Parameters:
+    ///   - title: the title; nil leaves it as it is.
+    ///   - subtitle: the subtitle; nil leaves it as it is.
+    public func update(title: String? = nil, subtitle: String? = nil) {
+        self.context.update(title: title, subtitle: subtitle)
+    }
+
     /// Is called when its time is over before it was completed, or its connection broke: stop now, and do not call
     /// ``setTaskCompleted(success:)``, which comes too late. One that is set after that is called at once.
     public var expirationHandler: (@Sendable () -> Void)? {

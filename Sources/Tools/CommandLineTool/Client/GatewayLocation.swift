@@ -120,6 +120,9 @@ package struct GatewayLocation: Sendable {
         self.bearerToken?.hasPrefix("wg1.") == true ? [] : self.headers
     }
 
+    /// The location as a view's title has it.
+    var place: String { self.url.replacing("http://", with: "") }
+
     /// A client with the location's settings.
     package func client() throws(CommandFailure) -> HTTPClient {
         do throws(HTTPClientError) {

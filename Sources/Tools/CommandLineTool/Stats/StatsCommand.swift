@@ -34,7 +34,12 @@ package enum StatsCommand {
         }
         let topic = parsed.text("--topic").map { WatchSubject.topic($0) }
         let subject = parsed.text("--device").map { WatchSubject.device($0) } ?? topic ?? .gateway
-        var session = try WatchSession(subject, location, isJSON: parsed.isSet("--json"))
+        let connection = try WatchConnection(subject.path, location)
+        var session = ViewSession(
+            StatsView(subject, place: location.place),
+            connection,
+            isJSON: parsed.isSet("--json")
+        )
         return try session.run()
     }
 

@@ -13,10 +13,27 @@ package enum TaskCommands {
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> Int32 {
         let body = try TaskSubmission.body(parsed, now: SystemClock.wall)
+        // Whoever ends the command while the task is being submitted has it cancelled, too.
+        var wait = parsed.isSet("--wait") ? try self.waitSession(parsed) : nil
         let response = try self.answer(parsed, "POST", self.tasksPath(parsed), Array(body.utf8))
         let answer = try GatewayAnswer.object(response)
         Console.out(parsed.isSet("--json") ? self.line(response) : TaskText.submitted(answer, now: SystemClock.wall))
-        return 0
+        guard wait != nil else { return 0 }
+        guard let ending = try wait?.run() else { return TaskEnding.abandonedStatus }
+        let name = JSONText.quoted(ending.name)
+        let identifier = JSONText.quoted(parsed.arguments[1])
+        let object = "{\"identifier\":\(identifier),\"ending\":\(name)}"
+        Console.out(parsed.isSet("--json") ? "\(object)\n" : "\(ending.name)\n")
+        return ending.exitStatus
+    }
+
+    private static func waitSession(_ parsed: ParsedCommand) throws(CommandFailure) -> TaskWaitSession {
+        try TaskWaitSession(
+            try GatewayLocation(parsed, side: .admin),
+            device: parsed.arguments[0],
+            identifier: parsed.arguments[1],
+            isJSON: parsed.isSet("--json")
+        )
     }
 
     static func list(
@@ -24,6 +41,7 @@ package enum TaskCommands {
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> Int32 {
         let path = try self.listPath(parsed)
+        guard !parsed.isSet("--watch") else { return try self.watch(parsed, path) }
         let response = try self.answer(parsed, "GET", path, nil)
         let answer = try GatewayAnswer.object(response)
         guard !parsed.isSet("--json") else {
@@ -41,6 +59,15 @@ package enum TaskCommands {
             }
         )
         return 0
+    }
+
+    private static func watch(_ parsed: ParsedCommand, _ path: String) throws(CommandFailure) -> Int32 {
+        let location = try GatewayLocation(parsed, side: .admin)
+        let (kind, state) = (parsed.text("--kind"), parsed.text("--state"))
+        let model = TaskListModel(title: location.place, kind: kind, state: state)
+        let connection = try WatchConnection(path, location)
+        var session = ViewSession(TaskListWatch(model), connection, isJSON: parsed.isSet("--json"))
+        return try session.run()
     }
 
     static func cancel(

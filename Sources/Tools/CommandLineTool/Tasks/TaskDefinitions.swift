@@ -34,6 +34,11 @@ extension CommandDefinition {
                 isRepeatable: true,
                 words: ["gpu"]
             ),
+            OptionDefinition(
+                "--wait",
+                "",
+                "show how far it is until it has ended, and exit as it did; Control-C cancels it; continued"
+            ),
             json,
         ] + OptionDefinition.client,
         example:
@@ -43,7 +48,16 @@ extension CommandDefinition {
             The gateway keeps the request, launches it once, and forgets it; a waiting one of the same identifier is
             replaced. The key topics.<topic>.tasks of its configuration says which identifiers a topic may use; in
             `wakegate dev` that is every one. A worker takes it that names it: `wakegate worker --task ID`.
+            """,
             """
+            With --wait a bar shows how far the task is, on a line of the terminal; without a terminal it is a line for
+            each step that is new, and with --json one object at the end. Control-C or SIGTERM cancels the task, and the
+            command ends when that has ended; a second one ends the command at once, with 130. While the gateway is
+            gone the command waits for it to come back: the task does, too. The exit status is the task's: 0 for
+            success, 3 when the worker says that it failed, 4 when it expired, 5 when it was cancelled, 6 when the
+            device became too hot or the app was force-quit, 7 when it never ran to an end, as another of its
+            identifier took its place or it was dropped; 1 when it was not submitted, or nobody can say how it ended.
+            """,
         ],
         run: TaskCommands.submit
     )
@@ -56,10 +70,18 @@ extension CommandDefinition {
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--kind", "KIND", "of one kind", words: TaskCommands.listedKinds),
             OptionDefinition("--state", "STATE", "waiting or running", words: TaskCommands.states),
+            OptionDefinition("--watch", "", "a view that stays, with bars; without a terminal a line for what is new"),
             json,
         ] + OptionDefinition.client,
         example: "wakegate task list --topic com.example.app --state waiting",
-        notes: ["Of all devices it shows at most 1000 tasks."],
+        notes: [
+            "Of all devices it shows at most 1000 tasks.",
+            """
+            --watch draws a bar for each continued task that runs, with its rate and the time that is left; one that
+            has not advanced for 15 seconds has stalled. It follows the terminal's size, and goes on when the gateway
+            comes back; q or Control-C ends it. NO_COLOR=1 takes the colours away. With --json each answer is one line.
+            """,
+        ],
         run: TaskCommands.list
     )
 

@@ -52,6 +52,7 @@ package enum TaskSubmission {
         let homes = [
             ("--requires-network", "processing"), ("--requires-power", "processing"), ("--title", "continued"),
             ("--subtitle", "continued"), ("--strategy", "continued"), ("--resource", "continued"),
+            ("--wait", "continued"),
         ]
         for (option, home) in homes where parsed.isSet(option) && kind != home {
             throw .usage("\(option) is for --kind \(home), and the task is of kind \(kind); leave it out")

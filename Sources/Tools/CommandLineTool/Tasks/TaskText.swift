@@ -77,7 +77,7 @@ package enum TaskText {
     }
 
     /// Why a task waits, or how far one is that runs.
-    private static func remark(_ task: JSONValue, _ state: String) -> String {
+    static func remark(_ task: JSONValue, _ state: String) -> String {
         var parts: [String] = []
         if let progress = task["progress"], case .object = progress { parts.append(self.progress(progress)) }
         if let count = task["count"]?.number { parts.append("\(JSONNumber.text(of: count)) finished") }

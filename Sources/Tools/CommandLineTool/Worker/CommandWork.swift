@@ -42,7 +42,7 @@ extension CommandWork {
     /// says.
     static let variablesOfSome: Set<String> = [
         "TRACEPARENT", "TRACESTATE", "WAKEGATE_COALESCED", "WAKEGATE_COUNT", "WAKEGATE_PROGRESS_FD",
-        "WAKEGATE_SESSION", "WAKEGATE_SUBTITLE", "WAKEGATE_TASK", "WAKEGATE_TITLE",
+        "WAKEGATE_RESUMED_FROM", "WAKEGATE_SESSION", "WAKEGATE_SUBTITLE", "WAKEGATE_TASK", "WAKEGATE_TITLE",
     ]
 }
 
@@ -88,6 +88,7 @@ extension TaskMessage {
             variables["WAKEGATE_TASK"] = identifier
             variables["WAKEGATE_TITLE"] = title
             variables["WAKEGATE_SUBTITLE"] = subtitle
+            variables["WAKEGATE_RESUMED_FROM"] = self.resumedFrom.map { "\($0.completed)/\($0.total)" }
         case .session(let session, let count):
             variables["WAKEGATE_SESSION"] = session
             variables["WAKEGATE_COUNT"] = String(count)

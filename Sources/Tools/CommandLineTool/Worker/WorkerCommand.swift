@@ -76,7 +76,8 @@ extension CommandDefinition {
             A continued task lives by its progress: a line such as "progress 10/100 text", written to the descriptor
             that WAKEGATE_PROGRESS_FD names (echo "progress 10/100" >&$WAKEGATE_PROGRESS_FD), says how far it is. At
             most one report a second is sent, the newest, and the last when the command ends. Lines of more than 1024
-            bytes are left out.
+            bytes are left out. A task that is launched again, as its worker or the gateway was gone, finds what was
+            told last in WAKEGATE_RESUMED_FROM, such as 10/100, and may go on from there.
             """,
             """
             SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does. Commands that

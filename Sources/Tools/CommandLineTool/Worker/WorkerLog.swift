@@ -19,6 +19,7 @@ package struct WorkerLog: Sendable {
             guard reason.code != .wakeEnded else { return }
             self.commands.log("the result of wake \(wake): \(self.explain(reason))")
         case .conditionUnknown(let name, let reason): self.commands.log("\(name) is not reported: \(reason)")
+        case .progressRefused(let wake, let reason): self.progressFailed(wake, reason)
         case .refused(let wake, let kind): self.commands.log(Self.refusal(wake, kind))
         case .started, .lost, .handlerFailed, .delivered, .taskDelivered, .stopping: break
         }

@@ -112,6 +112,50 @@ func export(_ context: BackgroundTaskContext) async throws {
 }
 // end
 
+// snippet: continued
+func runExport(_ worker: WakeWorker) throws {
+    try worker.backgroundTask(.continued("com.example.news.export.*")) { task in
+        let films = try await loadFilms(task.identifier)
+        task.progress.totalUnitCount = Int64(films.count)
+        // What an earlier launch told before it was lost.
+        task.progress.completedUnitCount = task.resumedFrom?.completedUnitCount ?? 0
+        for film in films.dropFirst(Int(task.progress.completedUnitCount)) {
+            task.update(title: "Exporting", subtitle: film)
+            try await export(film)
+            task.progress.completedUnitCount += 1
+        }
+    }
+}
+// end
+
+// snippet: start
+func startExport(_ worker: WakeWorker, _ token: String) async throws {
+    let resources = try await worker.supportedResources()
+    try await worker.scheduler(for: token).submit(
+        .continued(
+            "com.example.news.export.films",
+            title: "Exporting",
+            strategy: .fail,
+            requiredResources: resources.intersection(.gpu)
+        )
+    )
+}
+// end
+
+// snippet: parts
+func exportInParts(_ task: BackgroundTaskContext) async throws {
+    task.progress.totalUnitCount = 100
+    let upload = BackgroundTaskProgress(totalUnitCount: 2048, parent: task.progress, pendingUnitCount: 60)
+    upload.cancellationHandler = { log("the upload is wanted no more") }
+    try await downloadArchive()
+    task.progress.completedUnitCount += 40
+    while !upload.isFinished {
+        try Task.checkCancellation()
+        upload.completedUnitCount += try await sendPart()
+    }
+}
+// end
+
 // snippet: callbacks
 func registerRefresh(_ worker: WakeWorker) throws {
     try worker.scheduler.register(forTaskWithIdentifier: "com.example.news.refresh") { task in
@@ -161,6 +205,10 @@ private func download(_ done: @escaping @Sendable (Bool) -> Void) { done(true) }
 private func downloadArchive() async throws {}
 
 private func export(_ identifier: String) async throws {}
+
+private func loadFilms(_ identifier: String) async throws -> [String] { [identifier] }
+
+private func sendPart() async throws -> Int64 { 2048 }
 
 private func sortPhotos(count: Int) async throws {}
 

@@ -3,7 +3,7 @@ import HTTPClient
 import Platform
 import Text
 
-/// Keeps asking a gateway how it is, once a second, and notices when it is gone and when it is back.
+/// Keeps asking a gateway how something is, and notices when it is gone and when it is back.
 final class WatchConnection {
     /// What was heard.
     enum News {
@@ -17,13 +17,14 @@ final class WatchConnection {
 
     /// Silence, in milliseconds, after which a gateway that tells once a second is gone.
     private static let silenceMax: Int64 = 5000
-    /// Milliseconds between two questions.
-    private static let interval: Int64 = 1000
     private static let eventBytesMax = 4 << 20
 
     private let location: GatewayLocation
     private let client: HTTPClient
-    private let subject: WatchSubject
+    /// The path that is asked again and again; nil for the gateway itself, which tells of itself once a second.
+    private let path: String?
+    /// Milliseconds between two questions.
+    private let interval: Int64
     private var past: HTTPRequestID?
     private var request: HTTPRequestID?
     /// Asks why the stream was refused.
@@ -35,8 +36,9 @@ final class WatchConnection {
     private var random = RandomBits()
     private var hasHeard = false
 
-    init(_ subject: WatchSubject, _ location: GatewayLocation) throws(CommandFailure) {
-        self.subject = subject
+    init(_ path: String?, _ location: GatewayLocation, interval: Int64 = 1000) throws(CommandFailure) {
+        self.path = path
+        self.interval = interval
         self.location = location
         self.client = try location.client()
     }
@@ -49,7 +51,7 @@ final class WatchConnection {
         let now = SystemClock.monotonic
         let until = self.request == nil ? self.asksAt : self.heardAt + Self.silenceMax
         let events = self.client.poll(
-            timeoutMilliseconds: Int(max(0, min(Self.interval, until - now))),
+            timeoutMilliseconds: Int(max(0, min(1000, until - now))),
             descriptors: descriptors.map { PollDescriptor($0, .readable) }
         )
         var news: [News] = []
@@ -64,7 +66,7 @@ final class WatchConnection {
         guard self.request == nil, SystemClock.monotonic >= self.asksAt else { return }
         self.heardAt = SystemClock.monotonic
         do throws(HTTPClientError) {
-            if let path = self.subject.path {
+            if let path = self.path {
                 self.request = try self.client.start(self.location.request("GET", path))
             } else {
                 self.parser = ServerSentEventParser(bytesMax: Self.eventBytesMax)
@@ -121,13 +123,13 @@ final class WatchConnection {
             guard self.hasHeard else { throw self.location.failure(error) }
             return [try self.lost(self.location.explain(error))]
         case .success(let response):
-            guard self.subject.path != nil else { return [try self.lost("it has ended the stream")] }
+            guard self.path != nil else { return [try self.lost("it has ended the stream")] }
             guard response.isSuccess else {
                 if response.status < 500 || !self.hasHeard { try GatewayAnswer.check(response) }
                 return [try self.lost(GatewayAnswer.refusal(response))]
             }
             self.request = nil
-            self.asksAt = SystemClock.monotonic + Self.interval
+            self.asksAt = SystemClock.monotonic + self.interval
             self.heard()
             return [.event(try GatewayAnswer.object(response), text: response.text)]
         }

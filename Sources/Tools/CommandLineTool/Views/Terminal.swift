@@ -28,8 +28,11 @@ package struct Terminal: ~Copyable {
         self.leave()
     }
 
-    /// What is shown now.
-    package var size: Size {
+    /// The size of the screen now.
+    package var size: Size { Self.currentSize }
+
+    /// The size that the terminal of standard output has now.
+    static var currentSize: Size {
         var window = winsize()
         guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
             return Size(width: 80, height: 24)

@@ -25,6 +25,9 @@ package struct StyledLine: Sendable {
         self.parts.append((TerminalText.harmless(text), style))
     }
 
+    /// Adds another line's parts at the end.
+    package mutating func append(_ line: StyledLine) { self.parts += line.parts }
+
     /// Adds text in a column of so many characters, at its left or right end, and a space.
     package mutating func append(column text: String, _ width: Int, _ style: Style = .plain, isNumber: Bool = false) {
         let harmless = TerminalText.harmless(text)

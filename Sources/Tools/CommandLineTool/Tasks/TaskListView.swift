@@ -1,0 +1,187 @@
+import Platform
+package import Text
+
+/// What `wakegate task list --watch` knows: the tasks as the gateway said they were last, and how fast they are.
+package struct TaskListModel: Sendable {
+    /// Whose tasks they are, as the view's title has it.
+    package let title: String
+    /// Nil for any.
+    private let kind: String?
+    private let state: String?
+    /// What runs, the continued tasks first, then what waits; nil before the first answer.
+    package private(set) var tasks: [TaskStatus]?
+    /// Why the gateway does not answer; nil while it does.
+    package private(set) var trouble: String?
+    private var paces: [TaskStatus.Key: TaskPace] = [:]
+    /// What was written of each task last, where there is no terminal.
+    private var written: [TaskStatus.Key: String] = [:]
+
+    package init(title: String, kind: String? = nil, state: String? = nil) {
+        self.title = title
+        self.kind = kind
+        self.state = state
+    }
+
+    /// Takes the answer of `/v1/tasks`, or that of a device's tasks.
+    ///
+    /// - Parameters:
+    ///   - answer: the answer.
+    ///   - now: in milliseconds of a clock that never goes back.
+    package mutating func take(_ answer: JSONValue, at now: Int64) {
+        self.trouble = nil
+        let listed = (answer["tasks"]?.elements ?? []).map { TaskStatus($0) }
+        let ofDevice = ["running", "waiting"].flatMap { state in
+            (answer[state]?.elements ?? []).map { TaskStatus($0, state: state) }
+        }
+        let tasks = (listed + ofDevice).filter { task in
+            (self.kind == nil || task.kind == self.kind)
+                && (self.state == nil || (self.state == "running") == task.isRunning)
+        }
+        let ranks = tasks.map { $0.hasBar ? 0 : $0.isRunning ? 1 : 2 }
+        self.tasks = (0...2).flatMap { rank in zip(tasks, ranks).filter { $0.1 == rank }.map(\.0) }
+        var paces: [TaskStatus.Key: TaskPace] = [:]
+        for task in tasks where task.hasBar {
+            var pace = self.paces[task.key] ?? TaskPace()
+            pace.saw(task.progress?.completed ?? 0, at: now)
+            paces[task.key] = pace
+        }
+        self.paces = paces
+    }
+
+    /// The gateway does not answer.
+    package mutating func lost(_ trouble: String) { self.trouble = trouble }
+
+    package func pace(of task: TaskStatus) -> TaskPace { self.paces[task.key] ?? TaskPace() }
+
+    /// A line for each task of which something is new since the last call, and for each that is gone.
+    package mutating func changes() -> String {
+        let tasks = self.tasks ?? []
+        let shown = Dictionary(tasks.map { ($0.key, self.line(of: $0)) }) { $1 }
+        let gone = self.written.keys.filter { shown[$0] == nil }.map { key in
+            let isOn = tasks.contains { $0.key.name == key.name && $0.key.submittedAt == key.submittedAt }
+            return isOn ? "" : "\(Self.place(key)) is over\n"
+        }
+        let lines = tasks.compactMap { task -> String? in
+            let line = shown[task.key] ?? ""
+            return self.written[task.key] == line ? nil : "\(line)\n"
+        }
+        self.written = shown
+        return (gone.sorted() + lines).joined()
+    }
+
+    private func line(of task: TaskStatus) -> String {
+        let state = task.isRunning ? "running" : "waiting"
+        let texts = [task.title, task.subtitle].filter { !$0.isEmpty && $0 != task.key.name }.joined(separator: ": ")
+        let facts = task.hasBar ? ProgressBar.counts(task) : task.isRunning ? "" : task.remark
+        return TerminalText.harmless(
+            [Self.place(task.key), task.kind, state, facts, task.isRunning ? texts : ""].filter { !$0.isEmpty }
+                .joined(separator: "  ")
+        )
+    }
+
+    private static func place(_ key: TaskStatus.Key) -> String {
+        key.device.isEmpty ? key.name : "\(key.name)  \(key.device)"
+    }
+}
+
+/// Draws the tasks as lines of a terminal, those that make progress with bars.
+package struct TaskListView: Sendable {
+    private let model: TaskListModel
+    private let size: Terminal.Size
+    private let now: Int64
+
+    /// - Parameters:
+    ///   - model: what is known.
+    ///   - size: of the terminal.
+    ///   - now: in milliseconds since 1970.
+    package init(_ model: TaskListModel, size: Terminal.Size, now: Int64) {
+        self.model = model
+        self.size = size
+        self.now = now
+    }
+
+    /// Of a device's token so many digits are shown.
+    private static let deviceDigits = 10
+
+    /// At most as many lines as the terminal has rows.
+    package var lines: [StyledLine] {
+        var lines = [self.head]
+        if let trouble = self.model.trouble { lines.append(StyledLine(trouble, .bad)) }
+        guard let tasks = self.model.tasks else {
+            return self.cut(lines + [StyledLine("waiting for the gateway", .faint)])
+        }
+        if tasks.isEmpty { lines.append(StyledLine("no tasks", .faint)) }
+        // The foot, and a line that says how many more there are.
+        var room = self.size.height - lines.count - 2
+        for (index, task) in tasks.enumerated() {
+            let block = task.hasBar ? self.block(of: task) : [self.row(of: task)]
+            guard block.count <= room else {
+                lines.append(StyledLine("and \(tasks.count - index) more", .faint))
+                break
+            }
+            room -= block.count
+            lines += block
+        }
+        return self.cut(lines)
+    }
+
+    private func cut(_ lines: [StyledLine]) -> [StyledLine] {
+        Array(lines.prefix(max(0, self.size.height - 1))) + [StyledLine("q quits", .faint)]
+    }
+
+    private var head: StyledLine {
+        var line = StyledLine("WakeGate ", .strong)
+        line.append("\(self.model.title)  ")
+        guard let tasks = self.model.tasks else { return line }
+        if self.model.trouble != nil { line.append("gone  ", .bad) }
+        let running = tasks.count { $0.isRunning }
+        line.append("\(running) running, \(tasks.count - running) waiting", .faint)
+        return line
+    }
+
+    private func block(of task: TaskStatus) -> [StyledLine] {
+        var line = StyledLine(task.title, .strong)
+        if !task.subtitle.isEmpty { line.append("  \(task.subtitle)") }
+        let name = task.title == task.key.name ? [] : [task.key.name]
+        let place = (name + [self.device(of: task)]).filter { !$0.isEmpty }.joined(separator: "  ")
+        if !place.isEmpty { line.append("  \(place)", .faint) }
+        return [line, ProgressBar.line(task, self.model.pace(of: task), width: self.size.width, now: self.now)]
+    }
+
+    private func row(of task: TaskStatus) -> StyledLine {
+        var line = StyledLine()
+        line.append("\(task.key.name)  \(task.kind)  ")
+        line.append(task.isRunning ? "running" : "waiting", task.isRunning ? .first : .warning)
+        let device = self.device(of: task)
+        line.append("  \(device.isEmpty ? "" : "\(device)  ")\(task.remark)", .faint)
+        return line
+    }
+
+    private func device(of task: TaskStatus) -> String {
+        let device = task.key.device
+        return device.count > Self.deviceDigits ? "\(device.prefix(Self.deviceDigits))…" : device
+    }
+}
+
+/// `wakegate task list --watch`, as it goes on.
+struct TaskListWatch: WatchedView {
+    private var model: TaskListModel
+
+    init(_ model: TaskListModel) {
+        self.model = model
+    }
+
+    mutating func take(_ news: WatchConnection.News) {
+        switch news {
+        case .past: break
+        case .event(let answer, _): self.model.take(answer, at: SystemClock.monotonic)
+        case .lost(let cause): self.model.lost(WatchConnection.News.trouble(cause))
+        }
+    }
+
+    func lines(_ size: Terminal.Size) -> [StyledLine] {
+        TaskListView(self.model, size: size, now: SystemClock.wall).lines
+    }
+
+    mutating func text() -> String { self.model.changes() }
+}

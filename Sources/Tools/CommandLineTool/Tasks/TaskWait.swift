@@ -1,0 +1,113 @@
+package import Text
+
+/// How a task came to its end, for the exit status of whoever waits for it.
+package enum TaskEnding: Hashable, Sendable {
+    case success, failure, expired, cancelled, interrupted
+    /// The task never ran to an end: another took its place, or it was dropped, for this reason.
+    case dropped(String)
+
+    /// The exit status of who did not wait for the end, after a second Control-C, as shells have it.
+    package static let abandonedStatus: Int32 = 130
+
+    package var exitStatus: Int32 {
+        switch self {
+        case .success: 0
+        case .failure: 3
+        case .expired: 4
+        case .cancelled: 5
+        case .interrupted: 6
+        case .dropped: 7
+        }
+    }
+
+    /// One word.
+    package var name: String {
+        switch self {
+        case .success: "success"
+        case .failure: "failure"
+        case .expired: "expired"
+        case .cancelled: "cancelled"
+        case .interrupted: "interrupted"
+        case .dropped(let reason): reason
+        }
+    }
+
+    /// What a result or discard says; nil for one that ends nothing.
+    fileprivate init?(_ event: JSONValue) {
+        guard let detail = event["detail"]?.text else { return nil }
+        switch (event["event"]?.text, detail) {
+        case ("result", "success"): self = .success
+        case ("result", "failure"): self = .failure
+        case ("result", "expired"): self = .expired
+        case ("result", "cancelled"), ("discard", "cancelled"): self = .cancelled
+        case ("result", "interrupted"): self = .interrupted
+        case ("discard", _): self = .dropped(detail)
+        default: return nil
+        }
+    }
+}
+
+/// Follows one request to its end by what the gateway explains of its device; a pure machine.
+package struct TaskWait: Hashable, Sendable {
+    package enum State: Hashable, Sendable {
+        case waiting(TaskStatus)
+        case running(TaskStatus)
+        case ended(TaskEnding)
+        /// The request is gone, and what happened to the device last does not say how.
+        case gone
+    }
+
+    private let identifier: String
+    /// When the request was submitted by the gateway's clock; nil before it was seen.
+    private var submittedAt: Double?
+    private var wasRunning = false
+
+    /// - Parameter identifier: of a continued task's request that was submitted.
+    package init(_ identifier: String) {
+        self.identifier = identifier
+    }
+
+    /// Takes the answer of `/v1/devices/<token>`.
+    package mutating func take(_ device: JSONValue) -> State {
+        let tasks = ["running", "waiting"].flatMap { state in
+            (device["tasks"]?[state]?.elements ?? []).map { TaskStatus($0, state: state) }
+        }.filter { $0.key.name == self.identifier && $0.kind == "continued" }
+        // Of two, one that runs and one that waits, the newer is the one that was submitted.
+        let mine =
+            self.submittedAt.map { mine in tasks.first { $0.key.submittedAt == mine } }
+            ?? tasks.max { $0.key.submittedAt < $1.key.submittedAt }
+        if let mine {
+            self.submittedAt = mine.key.submittedAt
+            self.wasRunning = mine.isRunning
+            return mine.isRunning ? .running(mine) : .waiting(mine)
+        }
+        return self.ending(device["recent"]?.elements ?? []).map { .ended($0) } ?? .gone
+    }
+
+    /// How it ended by what happened to its device.
+    ///
+    /// - Parameter events: the newest first, as many as there are.
+    /// - Returns: nil when they do not say so.
+    package func ending(_ events: [JSONValue]) -> TaskEnding? {
+        let own = events.filter { $0["task"]?.text == self.identifier && $0["kind"]?.text == "continued" }
+        func isSubmission(_ event: JSONValue) -> Bool { event["event"]?.text == "submit" }
+        // Without another word, the last submission is the one.
+        let submittedAt = self.submittedAt ?? own.first(where: isSubmission)?["at"]?.number ?? 0
+        var since = own.prefix { ($0["at"]?.number ?? 0) >= submittedAt }[...]
+        let isWhole = since.last.map(isSubmission) ?? false
+        if isWhole { since = since.dropLast() }
+        var isRunning = !isWhole && self.wasRunning
+        for event in since.reversed() {
+            switch (event["event"]?.text, event["detail"]?.text) {
+            case ("launch", _): isRunning = true
+            case ("result", "lost"): isRunning = false
+            case ("result", _) where isRunning: return TaskEnding(event)
+            // What is said of requests that wait while this one runs is said of later ones.
+            case ("submit", _) where !isRunning: return .dropped("replaced")
+            case ("discard", _) where !isRunning: return TaskEnding(event)
+            default: break
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,219 @@
+import Foundation
+import Glibc
+import Testing
+import WakeGateTestKit
+
+@Suite("Continued tasks in a terminal, and who waits for one", .serialized, .timeLimit(.minutes(15)))
+struct TaskWaitTests {
+    private let topic = "com.example.tasks"
+    private let export = "com.example.tasks.export"
+    private let token = String(repeating: "7a5d", count: 16)
+
+    /// Where a gateway keeps its devices.
+    enum Store: String, CaseIterable {
+        case embedded, postgres
+    }
+
+    /// What the terminal's script is told; `task_terminal.py` says what each member is.
+    private struct Settings: Encodable {
+        let program: String
+        let url: String
+        let device: String
+        let folder: String
+        let scenes: [String]
+    }
+
+    private struct Scene: Decodable {
+        let scene: String
+        let faults: [String]
+    }
+
+    /// A gateway with a device that is in use.
+    private func gateway(_ store: Store = .embedded, _ options: [String] = []) throws -> RunningGateway {
+        var database: [String] = []
+        if store == .postgres { database = ["--set", "store=\(try PostgresServer.shared().database())"] }
+        let gateway = try RunningGateway(database + options)
+        #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
+        #expect(try gateway.wakegate("device", "conditions", self.token, "appState=active").status == 0)
+        return gateway
+    }
+
+    /// A worker whose command does as its task is called: tells "part N" of four and waits for the file "goN", or ends
+    /// with exit status 3 at the end of `fail`, or tells nothing at the end of `hang`.
+    private func worker(_ gateway: RunningGateway) throws -> WorkerProcess {
+        let script = #"""
+            case $WAKEGATE_TASK in
+                *fail) exit 3 ;;
+                *hang) exec tail -f /dev/null ;;
+            esac
+            for n in 1 2 3 4; do
+                echo "progress $n/4 part $n" >&$WAKEGATE_PROGRESS_FD
+                until [ -e go$n ]; do tail -n 0 /dev/null; done
+            done
+            """#
+        return try WorkerProcess(
+            gateway,
+            topic: self.topic,
+            ["--task", "com.example.tasks.*", "--no-pushes"],
+            script: script
+        )
+    }
+
+    private func submit(_ gateway: RunningGateway, _ identifier: String, _ options: String...) throws -> ChildProcess {
+        let line = ["task", "submit", self.token, identifier, "--kind", "continued", "--wait"]
+        return try ChildProcess(RunningGateway.program, line + options, folder: gateway.folder)
+    }
+
+    private func go(_ gateway: RunningGateway, _ number: Int) throws {
+        try Data().write(to: gateway.folder.appendingPathComponent("go\(number)"))
+    }
+
+    @Test(
+        "On a terminal there are bars, live, which follow its size; Control-C ends the view, and cancels who waits",
+        arguments: ["watch", "wait", "cancel"]
+    )
+    func terminal(scene: String) throws {
+        let gateway = try self.gateway()
+        let worker = try self.worker(gateway)
+        let settings = Settings(
+            program: RunningGateway.program,
+            url: "http://\(gateway.admin)",
+            device: self.token,
+            folder: gateway.folder.path,
+            scenes: [scene]
+        )
+        let path = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/task_terminal.py").path
+        let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
+        let script = try ChildProcess(RunningGateway.python, [path, text])
+        let line = try #require(try script.line(within: 240), "no \(scene): \(script.errors)")
+        let played = try JSONDecoder().decode(Scene.self, from: Data(line.utf8))
+        #expect(played.faults.isEmpty, "\(played.faults.joined(separator: "\n"))")
+        #expect(try script.finish().status == 0)
+        let outcome = scene == "cancel" ? "cancelled" : "success"
+        #expect(try gateway.stats().integer("tasks", "results", outcome) == 1)
+        withExtendedLifetime(worker) {}
+    }
+
+    @Test("Who waits has each step as a line, and the exit status of the task", arguments: Store.allCases)
+    func lines(store: Store) throws {
+        let gateway = try self.gateway(store)
+        let wait = try self.submit(gateway, self.export, "--title", "Export")
+        #expect(try wait.line()?.hasPrefix("scheduled, waits for a free slot") == true)
+        #expect(try wait.line()?.hasPrefix("waiting  The continued task is due, but no stream") == true)
+        let worker = try self.worker(gateway)
+        for number in 1...4 {
+            // One that was told nothing yet may be seen before.
+            var line = try #require(try wait.line())
+            if line.contains("no progress told yet") { line = try #require(try wait.line()) }
+            #expect(line == "running  \(number * 25) %  \(number) of 4  Export: part \(number)")
+            try self.go(gateway, number)
+        }
+        let ended = try wait.finish()
+        #expect(ended.output == "success\n" && ended.status == 0, "\(ended.errors)")
+        let failed = try self.submit(gateway, "\(self.export).fail", "--json")
+        #expect(try failed.line()?.contains(#""disposition":"#) == true)
+        #expect(try failed.line() == #"{"identifier":"\#(self.export).fail","ending":"failure"}"#)
+        #expect(try failed.finish().status == 3)
+        let hangs = try self.submit(gateway, "\(self.export).hang")
+        try gateway.eventually("it runs") { try gateway.stats().integer("tasks", "inFlight") == 1 }
+        #expect(try gateway.wakegate("task", "expire", self.token, "\(self.export).hang").status == 0)
+        #expect(try hangs.finish().status == 4)
+        withExtendedLifetime(worker) {}
+    }
+
+    @Test("A signal cancels the task, wherever it is, and the exit status says that", arguments: Store.allCases)
+    func cancelled(store: Store) throws {
+        let gateway = try self.gateway(store)
+        let waiting = try self.submit(gateway, self.export)
+        #expect(try waiting.line()?.hasPrefix("scheduled") == true)
+        waiting.send(SIGINT)
+        let dropped = try waiting.finish()
+        #expect(dropped.status == 5 && dropped.output.hasSuffix("cancelled\n"), "\(dropped.errors)")
+        #expect(try gateway.stats().integer("tasks", "cancelled") == 1)
+        let worker = try self.worker(gateway)
+        let running = try self.submit(gateway, "\(self.export).hang")
+        try gateway.eventually("it runs") { try gateway.stats().integer("tasks", "inFlight") == 1 }
+        running.send(SIGTERM)
+        let ended = try running.finish()
+        #expect(ended.status == 5 && ended.output.hasSuffix("cancelled\n"), "\(ended.errors)")
+        #expect(try gateway.stats().integer("tasks", "results", "cancelled") == 1)
+        try worker.says("is over: cancelled, ")
+    }
+
+    @Test("A task that is dropped before it ends has an exit status of its own")
+    func dropped() throws {
+        let gateway = try self.gateway()
+        for end in ["appState=forceQuit", "thermalState=critical"] {
+            let worker = try end.hasPrefix("thermal") ? self.worker(gateway) : nil
+            let wait = try self.submit(gateway, "\(self.export).hang")
+            _ = try wait.line()
+            if worker != nil {
+                try gateway.eventually("it runs") { try gateway.stats().integer("tasks", "inFlight") == 1 }
+            }
+            #expect(try gateway.wakegate("device", "conditions", self.token, end).status == 0)
+            #expect(try wait.finish().status == (worker == nil ? 7 : 6))
+            #expect(try gateway.wakegate("device", "conditions", self.token, "appState=active").status == 0)
+        }
+    }
+
+    @Test("A gateway that goes away is waited for, and the task goes on from what it told last")
+    func gone() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        #expect(try first.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
+        #expect(try first.wakegate("device", "conditions", self.token, "appState=active").status == 0)
+        let script = #"""
+            echo "from ${WAKEGATE_RESUMED_FROM:-nothing}"
+            [ -z "$WAKEGATE_RESUMED_FROM" ] || exit 0
+            echo "progress 3/4" >&$WAKEGATE_PROGRESS_FD; exec tail -f /dev/null
+            """#
+        let options = ["--task", "com.example.tasks.*", "--no-pushes"]
+        let worker = try WorkerProcess(first, topic: self.topic, options, script: script)
+        let wait = try self.submit(first, self.export)
+        #expect(try worker.line() == "from nothing")
+        var line = try #require(try wait.line())
+        while !line.contains("3 of 4") { line = try #require(try wait.line()) }
+        try folder.end(first, SIGKILL)
+        try first.awaitText("does not answer") { wait.errors }
+        let next = try folder.start(edge: first.edge, admin: first.admin)
+        let ended = try wait.finish()
+        #expect(ended.status == 0 && ended.output.hasSuffix("success\n"), "\(ended.errors)")
+        #expect(try worker.line() == "from 3/4")
+        #expect(try next.stats().integer("tasks", "results", "lost") == 1)
+    }
+
+    @Test("Without a terminal the list has a line for what is new, or what the gateway says as it is")
+    func watch() throws {
+        let gateway = try self.gateway()
+        let list = ["task", "list", "--watch"]
+        let lines = try ChildProcess(RunningGateway.program, list + [self.token], folder: gateway.folder)
+        let worker = try self.worker(gateway)
+        let wait = try self.submit(gateway, self.export)
+        var line = try #require(try lines.line())
+        while !line.contains("1 of 4") { line = try #require(try lines.line()) }
+        #expect(line == "\(self.export)  continued  running  25 %  1 of 4  part 1" && !line.contains("\u{1B}"))
+        let json = try ChildProcess(RunningGateway.program, list + ["--json"], folder: gateway.folder)
+        let object = try JSONSerialization.jsonObject(with: Data(try #require(try json.line()).utf8))
+        #expect(((object as? [String: Any])?["tasks"] as? [Any])?.count == 1)
+        for number in 1...4 { try self.go(gateway, number) }
+        while line != "\(self.export) is over" { line = try #require(try lines.line()) }
+        #expect(try wait.finish().status == 0)
+        for process in [lines, json] {
+            process.send(SIGINT)
+            #expect(try process.finish().status == 0)
+        }
+        withExtendedLifetime(worker) {}
+    }
+}
+
+extension RunningGateway {
+    /// Waits for a text that grows to hold another one; the gateway need not be there.
+    fileprivate func awaitText(_ wanted: String, in text: () -> String) throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !text().contains(wanted) {
+            guard ContinuousClock.now < deadline else {
+                throw ChildProcess.Failure(description: "no \"\(wanted)\" in: \(text())")
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+import Synchronization
+import Testing
+import WakeWorker
+
+@Suite("Handlers of continued tasks", .serialized, .timeLimit(.minutes(15)))
+struct ContinuedTaskTests {
+    private struct Fault: Error {}
+
+    /// A worker of `com.*` whose continued tasks `action` handles.
+    private func worker(
+        of gateway: TaskGateway,
+        _ action: @escaping @Sendable (BackgroundTaskContext) async throws -> Void
+    ) throws -> WakeWorker {
+        let worker = try gateway.worker()
+        try worker.backgroundTask(.continued("com.export.*"), action: action)
+        return worker
+    }
+
+    @Test("A flood of changes is told four times a second at most, the last one before the result")
+    func flood() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try self.worker(of: gateway) { task in
+            task.progress.totalUnitCount = 300_000
+            let begin = ContinuousClock.now
+            // A second at the least, however fast the machine is.
+            while task.progress.completedUnitCount < 299_999 || .now - begin < .seconds(1) {
+                if task.progress.completedUnitCount < 299_999 { task.progress.completedUnitCount += 1 }
+            }
+            task.update(title: "Done", subtitle: "all of it")
+            task.progress.completedUnitCount += 1
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        let begin = ContinuousClock.now
+        try await gateway.wake("w", "continued", #""task":"com.export.a","title":"Export""#)
+        var bodies: [String] = []
+        while true {
+            let request = try await gateway.request { $0.hasSuffix("/w/progress") || $0.hasSuffix("/v1/wakes/w") }
+            if request.path.hasSuffix("/v1/wakes/w") {
+                #expect(request.body == #"{"success":true}"#)
+                break
+            }
+            bodies.append(request.body)
+        }
+        let seconds = Double((ContinuousClock.now - begin).components.seconds)
+        #expect(
+            bodies.last == #"{"completed":300000,"total":300000,"title":"Done","subtitle":"all of it"}"#,
+            "\(bodies)"
+        )
+        #expect(bodies.first?.contains(#""title":"Export""#) == true)
+        // The first comes at once, and the last as soon as the handler has ended.
+        #expect(bodies.count >= 3 && Double(bodies.count) <= 4 * (seconds + 1) + 2, "\(bodies.count) in \(seconds) s")
+        try await gateway.end(worker, run)
+    }
+
+    @Test("A handler goes on from what was told last, and shows the texts of its request until it has others")
+    func resumed() async throws {
+        let gateway = try await TaskGateway()
+        let seen = Mutex<[String: BackgroundTaskContext]>([:])
+        let worker = try self.worker(of: gateway) { task in
+            seen.withLock { $0[task.id] = task }
+            guard let last = task.resumedFrom else { return }
+            task.progress.totalUnitCount = last.totalUnitCount
+            task.progress.completedUnitCount = last.completedUnitCount + 1
+            task.update(subtitle: String(repeating: "é", count: 200))
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("first", "continued", #""task":"com.export.a","title":"Export","resumedFrom":null"#)
+        #expect(try await gateway.request("/v1/wakes/first").body == #"{"success":true}"#)
+        let last = #"{"completed":40,"total":80,"subtitle":"film 4"}"#
+        try await gateway.wake("next", "continued", #""task":"com.export.a","title":"Export","resumedFrom":\#(last)"#)
+        let cut = String(repeating: "é", count: 128)
+        #expect(
+            try await gateway.request("/next/progress").body
+                == #"{"completed":41,"total":80,"title":"Export","subtitle":"\#(cut)"}"#
+        )
+        #expect(try await gateway.request("/v1/wakes/next").body == #"{"success":true}"#)
+        let contexts = seen.withLock { $0 }
+        #expect(contexts["first"]?.resumedFrom == nil && contexts["first"]?.title == "Export")
+        let next = try #require(contexts["next"])
+        let resumption = BackgroundTaskResumption(completedUnitCount: 40, totalUnitCount: 80, subtitle: "film 4")
+        #expect(next.kind == .continued && next.resumedFrom == resumption && resumption.fractionCompleted == 0.5)
+        #expect(next.title == "Export" && next.subtitle == cut)
+        try await gateway.end(worker, run)
+    }
+
+    @Test("Its progress is cancelled with it, whoever ended it", arguments: ["progress", "cancelled", "conditions"])
+    func expired(reason: String) async throws {
+        let gateway = try await TaskGateway()
+        let (reasons, source) = AsyncStream<(Bool, BackgroundTaskExpiration?)>.makeStream()
+        let worker = try self.worker(of: gateway) { task in
+            let part = BackgroundTaskProgress(totalUnitCount: 2, parent: task.progress, pendingUnitCount: 1)
+            let (never, ended) = AsyncStream<Void>.makeStream()
+            part.cancellationHandler = { ended.finish() }
+            task.progress.totalUnitCount = 1
+            // The part alone hears of it: this loop does not end by the cancellation of its task.
+            await Task { for await _ in never {} }.value
+            source.yield((task.progress.isCancelled, task.expirationReason))
+            source.finish()
+            task.progress.completedUnitCount = 1
+            throw Fault()
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("w", "continued", #""task":"com.export.a""#)
+        try await gateway.request("/w/progress")
+        try await gateway.send("expired", #"{"wake":"w","reason":"\#(reason)"}"#)
+        for await (isCancelled, found) in reasons { #expect(isCancelled && found?.rawValue == reason) }
+        // What is said afterwards is told to nobody, and keeps nothing waiting.
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":false}"#)
+        try await gateway.end(worker, run)
+    }
+
+    @Test("What did not arrive is told again, with what is newest by then, and the result comes after it")
+    func retried() async throws {
+        let gateway = try await TaskGateway()
+        let (goes, source) = AsyncStream<Void>.makeStream()
+        let worker = try self.worker(of: gateway) { task in
+            task.progress.totalUnitCount = 9
+            task.progress.completedUnitCount = 1
+            for await _ in goes {}
+            task.progress.completedUnitCount = 9
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.answer("POST", "/progress", 503, #"{"reason":"ServiceUnavailable","message":"Later."}"#)
+        try await gateway.wake("w", "continued", #""task":"com.export.a""#)
+        #expect(try await gateway.request("/w/progress").body.hasSuffix(#""total":9}"#))
+        source.finish()
+        var body = ""
+        while body != #"{"completed":9,"total":9}"# { body = try await gateway.request("/w/progress").body }
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        try await gateway.end(worker, run)
+    }
+
+    @Test("A gateway that takes no report is said once, and the result goes without")
+    func refused() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try self.worker(of: gateway) { $0.progress.completedUnitCount = 1 }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.answer("POST", "/progress", 400, #"{"reason":"BadProgress","message":"No."}"#)
+        try await gateway.wake("w", "continued", #""task":"com.export.a""#)
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        for await event in worker.events {
+            guard case .progressRefused("w", let reason) = event else { continue }
+            #expect(reason.code == .refused && reason.message.contains("BadProgress"))
+            break
+        }
+        try await gateway.end(worker, run)
+    }
+
+    @Test("Of other kinds nobody is told, and a handler of another kind may say how far it is as well")
+    func otherKinds() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        try worker.scheduler.register(forTaskWithIdentifier: "com.*") { task in
+            task.progress.totalUnitCount = 2
+            task.update(title: "T")
+            task.progress.completedUnitCount += 1
+            task.setTaskCompleted(success: task.progress.fractionCompleted == 0.5)
+        }
+        let run = Task { try await worker.run() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("w", "processing", #""task":"com.a""#)
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        try await gateway.wake("c", "continued", #""task":"com.a""#)
+        // The first of the requests about it, so that nothing was told of the one before.
+        let told = try await gateway.request { $0.contains("/progress") }
+        #expect(told.path == "/v1/wakes/c/progress")
+        #expect(try await gateway.request("/v1/wakes/c").body == #"{"success":true}"#)
+        try await gateway.end(worker, run)
+    }
+
+    @Test("A handler is tested without a gateway")
+    func alone() async throws {
+        let last = BackgroundTaskResumption(completedUnitCount: 1, totalUnitCount: 2)
+        let task = BackgroundTaskContext(.continued("com.export.a"), topic: "t", resumedFrom: last)
+        task.progress.totalUnitCount = 2
+        task.progress.completedUnitCount = (task.resumedFrom?.completedUnitCount ?? 0) + 1
+        task.update(title: "Export")
+        #expect(task.kind == .continued && task.progress.isFinished && task.title == "Export" && task.subtitle == nil)
+    }
+
+    @Test("What connected workers have is asked for, and what is not known is left out")
+    func resources() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        try await gateway.answer("GET", "/v1/topics/t/resources", 200, #"{"resources":["gpu","npu"]}"#)
+        #expect(try await worker.supportedResources() == .gpu)
+        try await gateway.answer("GET", "/v1/topics/t/resources", 200, #"{"resources":[]}"#)
+        #expect(try await worker.supportedResources() == [])
+        try await gateway.answer("GET", "/v1/topics/t/resources", 200, "[]")
+        await #expect(throws: WakeWorkerError.self) { try await worker.supportedResources() }
+    }
+}

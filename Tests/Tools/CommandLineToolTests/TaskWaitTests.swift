@@ -1,0 +1,115 @@
+import CommandLineTool
+import Testing
+import Text
+
+@Suite("Who waits for a task to end", .timeLimit(.minutes(15)))
+struct TaskWaitTests {
+    private static let events: [(word: String, event: String, detail: String)] = [
+        ("submit", "submit", "scheduled"), ("launch", "launch", "attempt 1"), ("lost", "result", "lost"),
+        ("success", "result", "success"), ("failure", "result", "failure"), ("expired", "result", "expired"),
+        ("cancelled", "result", "cancelled"), ("interrupted", "result", "interrupted"),
+        ("dropped", "discard", "cancelled"), ("forceQuit", "discard", "forceQuit"), ("replaced", "discard", "replaced"),
+    ]
+
+    /// Events in the order in which they happened, each a second after the one before, the first at 1000.
+    private func recent(_ words: String, of task: String = "a", kind: String = "continued") throws -> [JSONValue] {
+        let written = try words.split(separator: " ").enumerated().map { index, word in
+            let event = try #require(Self.events.first { $0.word == word })
+            return #"{"at":\#(1000 + index * 1000),"event":"\#(event.event)","detail":"\#(event.detail)","#
+                + #""task":"\#(task)","kind":"\#(kind)"}"#
+        }
+        guard case .array(let events) = try JSONReader.read("[\(written.reversed().joined(separator: ","))]") else {
+            return []
+        }
+        return events
+    }
+
+    private func device(_ state: String?, submittedAt: Int = 1000, recent: [JSONValue] = []) throws -> JSONValue {
+        let task = #"{"identifier":"a","kind":"continued","submittedAt":\#(submittedAt),"wake":"w"}"#
+        let lists = ["running", "waiting"].map { #""\#($0)":[\#($0 == state ? task : "")]"# }.joined(separator: ",")
+        guard case .object(let members) = try JSONReader.read(#"{"tasks":{\#(lists)}}"#) else { return .null }
+        return .object(members + [JSONMember(name: "recent", value: .array(recent))])
+    }
+
+    @Test(
+        "A task that was never seen ended as what came of the last submission",
+        arguments: [
+            ("submit launch success", .success), ("submit launch failure", .failure),
+            ("submit launch expired", .expired), ("submit launch cancelled", .cancelled),
+            ("submit launch interrupted", .interrupted), ("submit dropped", .cancelled),
+            ("submit forceQuit", .dropped("forceQuit")), ("submit launch lost launch success", .success),
+            ("submit launch success submit launch failure", .failure), ("submit launch", nil),
+            ("submit launch lost", nil), ("submit launch success submit", nil), ("", nil),
+        ] as [(String, TaskEnding?)]
+    )
+    func unseen(events: String, ending: TaskEnding?) throws {
+        var wait = TaskWait("a")
+        let state = wait.take(try self.device(nil, recent: try self.recent(events)))
+        #expect(state == (ending.map { .ended($0) } ?? .gone))
+    }
+
+    @Test("A task is followed from waiting to running to its end, over a loss")
+    func followed() throws {
+        var wait = TaskWait("a")
+        guard case .waiting = wait.take(try self.device("waiting")) else {
+            Issue.record("it waits")
+            return
+        }
+        for state in ["running", "waiting", "running"] { _ = wait.take(try self.device(state)) }
+        let end = wait.take(try self.device(nil, recent: try self.recent("submit launch lost launch expired")))
+        #expect(end == .ended(.expired))
+    }
+
+    @Test("What becomes of a later request of the identifier is not taken for the end of the one before")
+    func later() throws {
+        var replaced = TaskWait("a")
+        _ = replaced.take(try self.device("waiting"))
+        let events = try self.recent("submit submit launch success")
+        #expect(replaced.take(try self.device(nil, recent: events)) == .ended(.dropped("replaced")))
+        // One that runs goes on when another is submitted, and so does the wait for it.
+        var running = TaskWait("a")
+        _ = running.take(try self.device("running"))
+        let both = try self.recent("submit launch submit failure launch success")
+        #expect(running.take(try self.device("waiting", submittedAt: 3000, recent: both)) == .ended(.failure))
+        // The newer of the two is the one that was submitted.
+        var newer = TaskWait("a")
+        let earlier = try self.recent("submit launch")
+        guard case .running(let status) = newer.take(try self.device("running", submittedAt: 5000, recent: earlier))
+        else {
+            Issue.record("it runs")
+            return
+        }
+        #expect(status.key.submittedAt == 5000)
+    }
+
+    @Test("Where its submission is no longer among the events, what it was seen to do last counts")
+    func forgotten() throws {
+        var wait = TaskWait("a")
+        _ = wait.take(try self.device("running", submittedAt: 500))
+        #expect(
+            wait.take(try self.device(nil, submittedAt: 500, recent: try self.recent("success"))) == .ended(.success)
+        )
+        var waiting = TaskWait("a")
+        _ = waiting.take(try self.device("waiting", submittedAt: 500))
+        #expect(waiting.take(try self.device(nil, recent: [])) == .gone)
+    }
+
+    @Test("Other tasks, and other kinds of its identifier, are no matter")
+    func others() throws {
+        var wait = TaskWait("a")
+        let others =
+            try self.recent("submit launch success", of: "b")
+            + self.recent("submit launch success", kind: "processing")
+        #expect(wait.take(try self.device(nil, recent: others)) == .gone)
+    }
+
+    @Test("Each end has an exit status of its own, and success alone is 0")
+    func exitStatus() {
+        let endings: [TaskEnding] = [.success, .failure, .expired, .cancelled, .interrupted, .dropped("forceQuit")]
+        #expect(endings.map(\.exitStatus) == [0, 3, 4, 5, 6, 7])
+        #expect(endings.map(\.name) == ["success", "failure", "expired", "cancelled", "interrupted", "forceQuit"])
+        let ofProgram = [CommandFailure.Status.failed, .badUsage, .refusedCredential, .badConfiguration].map(\.rawValue)
+        #expect(Set(ofProgram).isDisjoint(with: endings.map(\.exitStatus)))
+        #expect(TaskEnding.abandonedStatus == 130)
+    }
+}
