@@ -26,7 +26,7 @@ let layers: [String: [String]] = [
         "PostgresStore", "SQLite", "ServiceManager",
     ],
     "Gateway": ["Access", "Answers", "Dashboard", "Edge", "EngineRoom", "EventLog", "Gateway", "Settings", "Webhooks"],
-    "SDK": ["WakeWorker"],
+    "SDK": ["BackgroundTransfers", "WakeWorker"],
     "Tools": ["CommandLineTool", "wakegate"],
     "Measurements": ["wakegate-history", "wakegate-journal", "wakegate-memory", "wakegate-workers"],
     "Testing": ["CSimulatedDisk", "CSystemFaults", "WakeGateTestKit"],
@@ -47,7 +47,7 @@ let layersOfTests: [String: [String]] = [
         "EdgeTests", "GatewayConfigurationTests", "GatewayCredentialTests", "GatewayEngineTests", "GatewayFaultTests",
         "GatewayProviderTests", "GatewayWebhookTests",
     ],
-    "SDK": ["WakeWorkerTests"],
+    "SDK": ["BackgroundTransfersTests", "WakeWorkerTests"],
     "Tools": ["CommandLineToolTests"],
 ]
 
@@ -87,6 +87,7 @@ let package = Package(
     products: [
         .executable(name: "wakegate", targets: ["wakegate"]),
         .library(name: "WakeWorker", targets: ["WakeWorker"]),
+        .library(name: "BackgroundTransfers", targets: ["BackgroundTransfers"]),
     ],
     targets: [
         // MARK: C libraries, one system-library target each
@@ -150,11 +151,12 @@ let package = Package(
         // MARK: Drivers: the service manager, which is systemd
         .target(name: "ServiceManager", dependencies: ["CSystemd"]),
 
-        // MARK: The worker SDK: the only module with a public interface, and nothing of the server in it
+        // MARK: The SDK: the only modules with a public interface, and nothing of the server in them
         .target(
             name: "WakeWorker",
             dependencies: ["HTTPClient", "LinuxConditions", "Platform", "Text", "WakeFormat"]
         ),
+        .target(name: "BackgroundTransfers", dependencies: ["HTTPClient", "Platform", "Text"]),
 
         // MARK: The dashboard's page, which the program carries within itself
         .target(name: "Dashboard", resources: [.embedInCode("Page")]),
@@ -215,7 +217,8 @@ let package = Package(
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "APNSProtocol", "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Gateway",
+                "APNSProtocol", "Access", "Answers", "BackgroundTransfers", "Bytes", "CProcess", "EngineRoom",
+                "FaultInjection", "Gateway",
                 "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation",
                 "Text", "WakeFormat", "WakeWorker",
             ]
@@ -309,14 +312,18 @@ let package = Package(
             name: "WakeWorkerTests",
             dependencies: ["HTTPClient", "Text", "WakeFormat", "WakeGateTestKit", "WakeWorker"]
         ),
+        .testTarget(
+            name: "BackgroundTransfersTests",
+            dependencies: ["BackgroundTransfers", "Text", "WakeGateTestKit", "WakeWorker"]
+        ),
         .testTarget(name: "PlatformTests", dependencies: ["Bytes", "Platform"]),
         .testTarget(name: "ServiceManagerTests", dependencies: ["ServiceManager"]),
         .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions", "WakeGateTestKit"]),
         .testTarget(
             name: "CommandLineToolTests",
             dependencies: [
-                "APNSProtocol", "Access", "CommandLineTool", "Gateway", "HTTPClient", "Settings", "Text", "WakeFormat",
-                "WakeWorker",
+                "APNSProtocol", "Access", "BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "Settings",
+                "Text", "WakeFormat", "WakeWorker",
             ]
         ),
         // Depends on the programs so that they lie, built, beside the tests.

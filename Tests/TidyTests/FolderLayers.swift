@@ -23,10 +23,11 @@ enum FolderLayers {
         "Edge": ["OpenAPI", "Faults", "Routes", "Operations", "Handler"],
         "Gateway": ["Reload", "Process"],
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
+        "BackgroundTransfers": ["Transfer", "Agent", "Events", "."],
         "CommandLineTool": [
             "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Size", "Keys", "Token",
             "Client",
-            "Tasks", "Topics", "Faults", "Worker", "Stats", ".",
+            "Tasks", "Transfers", "Topics", "Faults", "Worker", "Stats", ".",
         ],
         "WakeGateTestKit": [
             ".", "Certificates", "Disk", "Faults", "Journal", "Traces", "Cluster", "PostgreSQL",

@@ -31,6 +31,9 @@ enum ModuleImports {
             "FoundationEssentials", "Glibc", "HTTPClient", "LinuxConditions", "Platform", "Synchronization", "Text",
             "WakeFormat",
         ],
+        "BackgroundTransfers": [
+            "FoundationEssentials", "Glibc", "HTTPClient", "Platform", "Synchronization", "Text",
+        ],
         "EventLog": ["Bytes", "Foundation", "Glibc", "Platform", "ServiceManager", "Synchronization"],
         "Answers": ["Bytes", "DeviceEngine", "FaultInjection", "Text"],
         "Access": [
@@ -62,7 +65,8 @@ enum ModuleImports {
             "PostgresStore", "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
         "CommandLineTool": [
-            "APNSProtocol", "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Foundation",
+            "APNSProtocol", "Access", "Answers", "BackgroundTransfers", "Bytes", "CProcess", "EngineRoom",
+            "FaultInjection", "Foundation",
             "Gateway", "Glibc", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings",
             "Simulation", "Synchronization", "Text", "WakeFormat", "WakeWorker",
         ],
