@@ -19,13 +19,17 @@ let layers: [String: [String]] = [
         "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CPostgreSQL", "CProcess", "CSQLite", "CSystemBus",
         "CSystemd", "CThreads", "CXXHash",
     ],
-    "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "WakeFormat"],
+    "Pure": [
+        "APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "TransferPolicy",
+        "WakeFormat",
+    ],
     "Engines": ["ClusterStore", "DeviceEngine", "WakeDispatch"],
     "Drivers": [
         "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "Platform", "PostgreSQL",
         "PostgresStore", "SQLite", "ServiceManager",
     ],
     "Gateway": ["Access", "Answers", "Dashboard", "Edge", "EngineRoom", "EventLog", "Gateway", "Settings", "Webhooks"],
+    "Agent": ["TransferAgent"],
     "SDK": ["WakeWorker"],
     "Tools": ["CommandLineTool", "wakegate"],
     "Measurements": ["wakegate-history", "wakegate-journal", "wakegate-memory", "wakegate-workers"],
@@ -36,7 +40,7 @@ let layers: [String: [String]] = [
 let layersOfTests: [String: [String]] = [
     "Pure": [
         "APNSProtocolTests", "BytesTests", "FaultInjectionTests", "LaunchPolicyTests", "SimulationTests", "TextTests",
-        "WakeFormatTests",
+        "TransferPolicyTests", "WakeFormatTests",
     ],
     "Engines": ["DeviceEngineTests", "WakeDispatchTests"],
     "Drivers": [
@@ -47,6 +51,7 @@ let layersOfTests: [String: [String]] = [
         "EdgeTests", "GatewayConfigurationTests", "GatewayCredentialTests", "GatewayEngineTests", "GatewayFaultTests",
         "GatewayProviderTests", "GatewayWebhookTests",
     ],
+    "Agent": ["TransferAgentTests"],
     "SDK": ["WakeWorkerTests"],
     "Tools": ["CommandLineToolTests"],
 ]
@@ -107,6 +112,7 @@ let package = Package(
         .target(name: "Bytes"),
         .target(name: "Text"),
         .target(name: "LaunchPolicy"),
+        .target(name: "TransferPolicy"),
         .target(name: "APNSProtocol", dependencies: ["Bytes", "Text"]),
         .target(name: "FaultInjection", dependencies: ["APNSProtocol", "Bytes"]),
         .target(name: "WakeFormat", dependencies: ["Bytes", "Text"]),
@@ -142,7 +148,7 @@ let package = Package(
             name: "HTTPTransport",
             dependencies: ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Platform"]
         ),
-        .target(name: "HTTPClient", dependencies: ["CLibcurl", "Platform"]),
+        .target(name: "HTTPClient", dependencies: ["Bytes", "CLibcurl", "Platform"]),
 
         // MARK: Drivers: the machine that a worker runs on
         .target(name: "LinuxConditions", dependencies: ["CNetlink", "CSystemBus", "Platform"]),
@@ -203,6 +209,15 @@ let package = Package(
             resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
 
+        // MARK: The agent that goes on with transfers while the worker does not
+        .target(
+            name: "TransferAgent",
+            dependencies: [
+                "Bytes", "EventLog", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "SQLite",
+                "ServiceManager", "Text", "TransferPolicy",
+            ]
+        ),
+
         // MARK: Composition
         .target(
             name: "Gateway",
@@ -217,7 +232,7 @@ let package = Package(
             dependencies: [
                 "APNSProtocol", "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Gateway",
                 "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation",
-                "Text", "WakeFormat", "WakeWorker",
+                "Text", "TransferAgent", "WakeFormat", "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -348,6 +363,11 @@ let package = Package(
         .testTarget(
             name: "HistoryTests",
             dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite", "WakeGateTestKit"]
+        ),
+        .testTarget(name: "TransferPolicyTests", dependencies: ["TransferPolicy"]),
+        .testTarget(
+            name: "TransferAgentTests",
+            dependencies: ["HTTPClient", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy", "WakeGateTestKit"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),
