@@ -19,13 +19,17 @@ let layers: [String: [String]] = [
         "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CPostgreSQL", "CProcess", "CSQLite", "CSystemBus",
         "CSystemd", "CThreads", "CXXHash",
     ],
-    "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "WakeFormat"],
+    "Pure": [
+        "APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "TransferPolicy",
+        "WakeFormat",
+    ],
     "Engines": ["ClusterStore", "DeviceEngine", "WakeDispatch"],
     "Drivers": [
         "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "Platform", "PostgreSQL",
         "PostgresStore", "SQLite", "ServiceManager",
     ],
     "Gateway": ["Access", "Answers", "Dashboard", "Edge", "EngineRoom", "EventLog", "Gateway", "Settings", "Webhooks"],
+    "Agent": ["TransferAgent"],
     "SDK": ["BackgroundTransfers", "WakeWorker"],
     "Tools": ["CommandLineTool", "wakegate"],
     "Measurements": ["wakegate-history", "wakegate-journal", "wakegate-memory", "wakegate-workers"],
@@ -36,7 +40,7 @@ let layers: [String: [String]] = [
 let layersOfTests: [String: [String]] = [
     "Pure": [
         "APNSProtocolTests", "BytesTests", "FaultInjectionTests", "LaunchPolicyTests", "SimulationTests", "TextTests",
-        "WakeFormatTests",
+        "TransferPolicyTests", "WakeFormatTests",
     ],
     "Engines": ["DeviceEngineTests", "WakeDispatchTests"],
     "Drivers": [
@@ -47,6 +51,7 @@ let layersOfTests: [String: [String]] = [
         "EdgeTests", "GatewayConfigurationTests", "GatewayCredentialTests", "GatewayEngineTests", "GatewayFaultTests",
         "GatewayProviderTests", "GatewayWebhookTests",
     ],
+    "Agent": ["TransferAgentTests"],
     "SDK": ["BackgroundTransfersTests", "WakeWorkerTests"],
     "Tools": ["CommandLineToolTests"],
 ]
@@ -108,6 +113,7 @@ let package = Package(
         .target(name: "Bytes"),
         .target(name: "Text"),
         .target(name: "LaunchPolicy"),
+        .target(name: "TransferPolicy"),
         .target(name: "APNSProtocol", dependencies: ["Bytes", "Text"]),
         .target(name: "FaultInjection", dependencies: ["APNSProtocol", "Bytes"]),
         .target(name: "WakeFormat", dependencies: ["Bytes", "Text"]),
@@ -143,7 +149,7 @@ let package = Package(
             name: "HTTPTransport",
             dependencies: ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Platform"]
         ),
-        .target(name: "HTTPClient", dependencies: ["CLibcurl", "Platform"]),
+        .target(name: "HTTPClient", dependencies: ["Bytes", "CLibcurl", "Platform"]),
 
         // MARK: Drivers: the machine that a worker runs on
         .target(name: "LinuxConditions", dependencies: ["CNetlink", "CSystemBus", "Platform"]),
@@ -205,6 +211,15 @@ let package = Package(
             resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
 
+        // MARK: The agent that goes on with transfers while the worker does not
+        .target(
+            name: "TransferAgent",
+            dependencies: [
+                "Bytes", "EventLog", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "SQLite",
+                "ServiceManager", "Text", "TransferPolicy",
+            ]
+        ),
+
         // MARK: Composition
         .target(
             name: "Gateway",
@@ -218,9 +233,8 @@ let package = Package(
             name: "CommandLineTool",
             dependencies: [
                 "APNSProtocol", "Access", "Answers", "BackgroundTransfers", "Bytes", "CProcess", "EngineRoom",
-                "FaultInjection", "Gateway",
-                "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation",
-                "Text", "WakeFormat", "WakeWorker",
+                "FaultInjection", "Gateway", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform",
+                "ServiceManager", "Settings", "Simulation", "Text", "TransferAgent", "WakeFormat", "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -329,7 +343,7 @@ let package = Package(
         // Depends on the programs so that they lie, built, beside the tests.
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["APNSProtocol", "WakeGateTestKit", "wakegate", "wakegate-workers"],
+            dependencies: ["APNSProtocol", "BackgroundTransfers", "WakeGateTestKit", "wakegate", "wakegate-workers"],
             exclude: ["Clients", "FormerStates"]
         ),
         .testTarget(
@@ -355,6 +369,11 @@ let package = Package(
         .testTarget(
             name: "HistoryTests",
             dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite", "WakeGateTestKit"]
+        ),
+        .testTarget(name: "TransferPolicyTests", dependencies: ["TransferPolicy"]),
+        .testTarget(
+            name: "TransferAgentTests",
+            dependencies: ["HTTPClient", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy", "WakeGateTestKit"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),

@@ -6,6 +6,7 @@ enum ModuleImports {
         "Text": [],
         "Dashboard": [],
         "LaunchPolicy": [],
+        "TransferPolicy": [],
         "APNSProtocol": ["Bytes", "Text"],
         "FaultInjection": ["APNSProtocol", "Bytes"],
         "WakeFormat": ["Bytes", "Text"],
@@ -26,7 +27,7 @@ enum ModuleImports {
         "HTTPTransport": ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Glibc", "Platform", "Synchronization"],
         "LinuxConditions": ["CNetlink", "CSystemBus", "Glibc", "Platform"],
         "ServiceManager": ["CSystemd", "Glibc"],
-        "HTTPClient": ["CLibcurl", "Glibc", "Platform"],
+        "HTTPClient": ["Bytes", "CLibcurl", "Glibc", "Platform", "Synchronization"],
         "WakeWorker": [
             "FoundationEssentials", "Glibc", "HTTPClient", "LinuxConditions", "Platform", "Synchronization", "Text",
             "WakeFormat",
@@ -64,11 +65,15 @@ enum ModuleImports {
             "Edge", "EngineRoom", "EventLog", "Foundation", "HTTPClient", "HTTPTransport", "History", "Platform",
             "PostgresStore", "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
+        "TransferAgent": [
+            "Bytes", "EventLog", "Foundation", "Glibc", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform",
+            "SQLite", "ServiceManager", "Synchronization", "Text", "TransferPolicy",
+        ],
         "CommandLineTool": [
             "APNSProtocol", "Access", "Answers", "BackgroundTransfers", "Bytes", "CProcess", "EngineRoom",
             "FaultInjection", "Foundation",
             "Gateway", "Glibc", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings",
-            "Simulation", "Synchronization", "Text", "WakeFormat", "WakeWorker",
+            "Simulation", "Synchronization", "Text", "TransferAgent", "WakeFormat", "WakeWorker",
         ],
         "wakegate": ["CommandLineTool", "Gateway", "Glibc", "HTTPTransport"],
         "wakegate-history": ["Bytes", "DeviceEngine", "Glibc", "History", "LaunchPolicy", "Platform", "SQLite"],
