@@ -25,7 +25,8 @@ struct ExampleTests {
     @Test("Each is short enough to be read before it is copied")
     func short() throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path)
-        #expect(Set(files) == Set(Language.allCases.flatMap { ["worker.\($0.rawValue)", "provider.\($0.rawValue)"] }))
+        let names = ["worker", "provider", "transfers"]
+        #expect(Set(files) == Set(Language.allCases.flatMap { language in names.map { "\($0).\(language.rawValue)" } }))
         for file in files {
             let text = try String(contentsOf: Self.folder.appendingPathComponent(file), encoding: .utf8)
             #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 60, "\(file)")

@@ -43,11 +43,8 @@ final class RunningTransferAgent {
     }
 
     private func awaitReady() throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try self.curl("/healthz").status != 0 {
-            guard ContinuousClock.now < deadline, self.process.isRunning else {
-                throw ChildProcess.Failure(description: "the agent did not start: \(self.process.errors)")
-            }
+        guard let line = try self.process.line(), line.contains("\"ready\": true") else {
+            throw ChildProcess.Failure(description: "the agent did not start: \(self.process.errors)")
         }
     }
 
@@ -57,7 +54,10 @@ final class RunningTransferAgent {
     }
 
     /// Runs `wakegate transfer` with this agent.
-    func transfer(_ arguments: String...) throws -> ChildProcess.Ended {
+    func transfer(_ arguments: String...) throws -> ChildProcess.Ended { try self.run(arguments) }
+
+    /// Runs `wakegate transfer` with this agent.
+    func run(_ arguments: [String]) throws -> ChildProcess.Ended {
         try ChildProcess.run(RunningGateway.program, ["transfer"] + arguments + ["--agent", self.address])
     }
 
@@ -79,6 +79,24 @@ final class RunningTransferAgent {
         let ended = try self.curl("/v1/sessions/\(session)/transfers/\(transfer)")
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.output + ended.errors) }
         return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
+    }
+
+    private func list(_ session: String) throws -> [[String: Any]] {
+        let ended = try self.curl("/v1/sessions/\(session)/transfers")
+        let object = try? JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any]
+        return object?["transfers"] as? [[String: Any]] ?? []
+    }
+
+    /// How many transfers a session has.
+    func count(of session: String) throws -> Int { try self.list(session).count }
+
+    /// The name of a session's first transfer, as soon as it has one; it is waited for a minute.
+    func first(of session: String) throws -> String {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while ContinuousClock.now < deadline {
+            if let id = try self.list(session).first?["transfer"] as? String { return id }
+        }
+        throw ChildProcess.Failure(description: "no transfer within a minute")
     }
 
     /// Looks at a transfer again and again until it is as wanted, at most for a minute.

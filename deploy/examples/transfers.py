@@ -50,8 +50,8 @@ def end(session, transfer):
 
 session, url, path = f"/v1/sessions/{sys.argv[1]}", sys.argv[2], os.path.abspath(sys.argv[3])
 ask("PUT", session, {})
-earlier = [each for each in ask("GET", f"{session}/transfers")["transfers"] if each["note"] == path and not each["taken"]]
-going = [each["transfer"] for each in earlier if each["state"] in ("waiting", "running", "finished")]
+mine = [each for each in ask("GET", f"{session}/transfers")["transfers"] if each["note"] == path and not each["taken"]]
+going = [each["transfer"] for each in mine if each["state"] in ("waiting", "running", "finished")]
 request = {"kind": "download", "url": url, "note": path}
 transfer = going[0] if going else ask("POST", f"{session}/transfers", request)["transfer"]
 ended = end(session, transfer)

@@ -29,7 +29,9 @@ struct SessionFollowerTests {
             Self.transfer(1, "running", bytes: 7), Self.transfer(2, "waiting"), Self.transfer(3, "finished"),
             Self.transfer(4, "finished", taken: true), Self.transfer(5, "failed"), Self.transfer(6, "cancelled"),
         ]
-        #expect(Self.list(&follower, listed) == [.progress(listed[0].progress), .finished(listed[2]), .failed(listed[4])])
+        #expect(
+            Self.list(&follower, listed) == [.progress(listed[0].progress), .finished(listed[2]), .failed(listed[4])]
+        )
         var idle = SessionFollower()
         #expect(Self.list(&idle, [listed[2]]) == [.finished(listed[2]), .idle])
         var empty = SessionFollower()

@@ -151,9 +151,43 @@ package enum TransferCommands {
     }
 
     static func take(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
-        let id = try TransferClient.transfer(parsed.arguments[1])
-        try await self.take(TransferClient(parsed), id, to: parsed.arguments[2], parsed)
+        let words = parsed.arguments.dropFirst()
+        if parsed.isSet("--noted") {
+            guard words.isEmpty else {
+                throw .usage("--noted takes what has finished to the places of the notes; leave \(words[1]) out")
+            }
+            return try await self.takeNoted(TransferClient(parsed), parsed)
+        }
+        guard words.count == 2 else {
+            throw .usage("name a TRANSFER and the PATH where its file goes; or write --noted for the notes' places")
+        }
+        let id = try TransferClient.transfer(words[1])
+        try await self.take(TransferClient(parsed), id, to: words[2], parsed)
         return 0
+    }
+
+    /// Takes every download that has finished to the place that its note names.
+    ///
+    /// - Returns: the exit status: 0 when all were taken.
+    private static func takeNoted(_ agent: TransferClient, _ parsed: ParsedCommand) async throws(CommandFailure) -> Int32
+    {
+        let finished = try await TransferClient.call { () throws(BackgroundTransferError) in
+            try await agent.session.finishedDownloads()
+        }
+        var leftCount = 0
+        for transfer in finished {
+            do throws(CommandFailure) {
+                guard let place = transfer.note, !place.isEmpty else {
+                    throw CommandFailure(.failed, "its note names no place; take it to one by its name")
+                }
+                try await self.take(agent, transfer.id, to: place, parsed)
+            } catch {
+                guard error.status == .failed else { throw error }
+                Console.error("wakegate: \(transfer.id): \(error.message)")
+                leftCount += 1
+            }
+        }
+        return leftCount == 0 ? 0 : CommandFailure.Status.failed.rawValue
     }
 
     private static func take(

@@ -1,6 +1,5 @@
 extension CommandDefinition {
     private static let session = ArgumentDefinition("SESSION", "the session's identifier")
-    private static let transfer = ArgumentDefinition("TRANSFER", "the transfer, 32 hexadecimal digits")
     private static let json = OptionDefinition("--json", "", "what the agent says, as JSON")
     private static let agent = OptionDefinition(
         "--agent",
@@ -104,11 +103,21 @@ extension CommandDefinition {
     package static let transferTake = CommandDefinition(
         "transfer take",
         "move the file of a finished download to its place",
-        arguments: [session, transfer, ArgumentDefinition("PATH", "where the file goes")],
-        options: [OptionDefinition("--replace", "", "replace a file that is there"), agent],
+        arguments: [
+            session, ArgumentDefinition("TRANSFER", "the transfer, 32 hexadecimal digits", count: 0...1),
+            ArgumentDefinition("PATH", "where the file goes", count: 0...1),
+        ],
+        options: [
+            OptionDefinition("--noted", "", "take all that have finished, each to the place that is its note"),
+            OptionDefinition("--replace", "", "replace a file that is there"), agent,
+        ],
         example: "wakegate transfer take \(exampleSession) \(exampleTransfer) film.mp4",
         notes: [
-            "The file is at its place whole or not at all. What nobody takes for seven days goes.", whereTheAgentIs,
+            """
+            The file is at its place whole or not at all. What nobody takes for seven days goes. With --noted it is what a
+            worker runs when it is woken: wakegate worker --session SESSION -- wakegate transfer take SESSION --noted
+            Exit status 1 means that a file was not taken.
+            """, whereTheAgentIs,
         ],
         run: TransferCommands.take
     )
