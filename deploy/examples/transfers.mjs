@@ -46,8 +46,9 @@ async function end(session, transfer) {
 
 const [session, url, path] = [`/v1/sessions/${process.argv[2]}`, process.argv[3], absolute(process.argv[4])];
 await ask("PUT", session, {});
-const goesOn = ({ note, taken, state }) => note === path && !taken && !["failed", "cancelled"].includes(state);
-const earlier = (await ask("GET", `${session}/transfers`)).transfers.find(goesOn);
+const isMine = (each) => each.url === url && each.note === path && !each.taken;
+const { transfers } = await ask("GET", `${session}/transfers`);
+const earlier = transfers.filter(isMine).find(({ state }) => !["failed", "cancelled"].includes(state));
 const { transfer } = earlier ?? await ask("POST", `${session}/transfers`, { kind: "download", url, note: path });
 let ended; // An agent that starts anew has forgotten nothing.
 while (!(ended = await end(session, transfer).catch(() => undefined))) await wait(500);

@@ -12,7 +12,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def ask(method, path, body=None):
-    """The agent's answer. What it refuses ends the program; when it is not there an OSError comes."""
+    """The agent's answer; what it refuses ends the program."""
     with contextlib.closing(Connection("localhost")) as connection:
         connection.request(method, path, None if body is None else json.dumps(body))
         response = connection.getresponse()
@@ -25,8 +25,7 @@ def ask(method, path, body=None):
 def events(session):
     """What happens in the session, up to the end of the stream; the first event is `state`."""
     with contextlib.closing(Connection("localhost")) as connection:
-        connection.request("GET", f"{session}/events")
-        name = ""
+        name = connection.request("GET", f"{session}/events")
         for line in connection.getresponse():  # Bytes are divided at line feeds alone.
             field, _, value = line.decode().rstrip("\n").partition(": ")
             name = value if field == "event" else name
@@ -50,11 +49,11 @@ def end(session, transfer):
 
 session, url, path = f"/v1/sessions/{sys.argv[1]}", sys.argv[2], os.path.abspath(sys.argv[3])
 ask("PUT", session, {})
-mine = [each for each in ask("GET", f"{session}/transfers")["transfers"] if each["note"] == path and not each["taken"]]
+listed = ask("GET", f"{session}/transfers")["transfers"]
+mine = [each for each in listed if (each["url"], each["note"], each["taken"]) == (url, path, False)]
 going = [each["transfer"] for each in mine if each["state"] in ("waiting", "running", "finished")]
-request = {"kind": "download", "url": url, "note": path}
-transfer = going[0] if going else ask("POST", f"{session}/transfers", request)["transfer"]
+new = {"kind": "download", "url": url, "note": path}
+transfer = going[0] if going else ask("POST", f"{session}/transfers", new)["transfer"]
 ended = end(session, transfer)
-if ended["state"] != "finished":
-    sys.exit(f"{ended['state']}: {(ended['error'] or {}).get('message')}")
+ended["state"] == "finished" or sys.exit(f"{ended['state']}: {(ended['error'] or {}).get('message')}")
 print(path, ask("POST", f"{session}/transfers/{transfer}/take", {"to": path})["bytes"])

@@ -43,9 +43,10 @@ end() {
 }
 
 ask --request PUT --data '{}' "$session" >/dev/null
-# Each transfer of the list on a line of its own: one that this program added before has the place in its note.
-earlier="$(ask "$session/transfers" | sed 's/{"transfer":/\n&/g' | grep --fixed-strings "\"note\":$(quoted "$path")" |
-    grep --extended-regexp '"state":"(waiting|running|finished)"' | grep '"taken":false' | head -n 1 || true)"
+# Each transfer of the list on a line of its own: one that this program added before has the same URL and place.
+earlier="$(ask "$session/transfers" | sed 's/{"transfer":/\n&/g' | grep --fixed-strings "\"url\":$(quoted "$2")," |
+    grep --fixed-strings "\"note\":$(quoted "$path")," | grep '"taken":false' |
+    grep --extended-regexp '"state":"(waiting|running|finished)"' | head -n 1 || true)"
 request="{\"kind\":\"download\",\"url\":$(quoted "$2"),\"note\":$(quoted "$path")}"
 transfer="$(member transfer "${earlier:-$(ask --data "$request" "$session/transfers")}")"
 ended="$(end "$transfer")"
