@@ -20,14 +20,18 @@ let layers: [String: [String]] = [
         "CSystemBus",
         "CSystemd", "CThreads", "CXXHash",
     ],
-    "Pure": ["APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "WakeFormat"],
+    "Pure": [
+        "APNSProtocol", "Bytes", "FaultInjection", "LaunchPolicy", "Simulation", "Text", "TransferPolicy",
+        "WakeFormat",
+    ],
     "Engines": ["ClusterStore", "DeviceEngine", "WakeDispatch"],
     "Drivers": [
         "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "Platform", "PostgreSQL",
         "PostgresStore", "SQLite", "ServiceManager",
     ],
     "Gateway": ["Access", "Answers", "Dashboard", "Edge", "EngineRoom", "EventLog", "Gateway", "Settings", "Webhooks"],
-    "SDK": ["WakeWorker"],
+    "Agent": ["TransferAgent"],
+    "SDK": ["BackgroundTransfers", "WakeWorker"],
     "Tools": ["CommandLineTool", "wakegate"],
     "Measurements": ["wakegate-history", "wakegate-journal", "wakegate-memory", "wakegate-workers"],
     "Testing": ["CSimulatedDisk", "CSystemFaults", "WakeGateTestKit"],
@@ -37,7 +41,7 @@ let layers: [String: [String]] = [
 let layersOfTests: [String: [String]] = [
     "Pure": [
         "APNSProtocolTests", "BytesTests", "FaultInjectionTests", "LaunchPolicyTests", "SimulationTests", "TextTests",
-        "WakeFormatTests",
+        "TransferPolicyTests", "WakeFormatTests",
     ],
     "Engines": ["DeviceEngineTests", "WakeDispatchTests"],
     "Drivers": [
@@ -48,7 +52,8 @@ let layersOfTests: [String: [String]] = [
         "EdgeTests", "GatewayConfigurationTests", "GatewayCredentialTests", "GatewayEngineTests", "GatewayFaultTests",
         "GatewayProviderTests", "GatewayWebhookTests",
     ],
-    "SDK": ["WakeWorkerTests"],
+    "Agent": ["TransferAgentTests"],
+    "SDK": ["BackgroundTransfersTests", "WakeWorkerTests"],
     "Tools": ["CommandLineToolTests"],
 ]
 
@@ -88,6 +93,7 @@ let package = Package(
     products: [
         .executable(name: "wakegate", targets: ["wakegate"]),
         .library(name: "WakeWorker", targets: ["WakeWorker"]),
+        .library(name: "BackgroundTransfers", targets: ["BackgroundTransfers"]),
     ],
     targets: [
         // MARK: C libraries, one system-library target each
@@ -114,6 +120,7 @@ let package = Package(
         .target(name: "Bytes"),
         .target(name: "Text"),
         .target(name: "LaunchPolicy"),
+        .target(name: "TransferPolicy"),
         .target(name: "APNSProtocol", dependencies: ["Bytes", "Text"]),
         .target(name: "FaultInjection", dependencies: ["APNSProtocol", "Bytes"]),
         .target(name: "WakeFormat", dependencies: ["Bytes", "Text"]),
@@ -149,7 +156,7 @@ let package = Package(
             name: "HTTPTransport",
             dependencies: ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Platform"]
         ),
-        .target(name: "HTTPClient", dependencies: ["CLibcurl", "Platform"]),
+        .target(name: "HTTPClient", dependencies: ["Bytes", "CLibcurl", "Platform"]),
 
         // MARK: Drivers: the machine that a worker runs on
         .target(name: "LinuxConditions", dependencies: ["CNetlink", "CSystemBus", "Platform"]),
@@ -157,11 +164,12 @@ let package = Package(
         // MARK: Drivers: the service manager, which is systemd
         .target(name: "ServiceManager", dependencies: ["CSystemd"]),
 
-        // MARK: The worker SDK: the only module with a public interface, and nothing of the server in it
+        // MARK: The SDK: the only modules with a public interface, and nothing of the server in them
         .target(
             name: "WakeWorker",
             dependencies: ["HTTPClient", "LinuxConditions", "Platform", "Text", "WakeFormat"]
         ),
+        .target(name: "BackgroundTransfers", dependencies: ["HTTPClient", "Platform", "Text"]),
 
         // MARK: The dashboard's page, which the program carries within itself
         .target(name: "Dashboard", resources: [.embedInCode("Page")]),
@@ -210,6 +218,15 @@ let package = Package(
             resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
 
+        // MARK: The agent that goes on with transfers while the worker does not
+        .target(
+            name: "TransferAgent",
+            dependencies: [
+                "Bytes", "EventLog", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "SQLite",
+                "ServiceManager", "Text", "TransferPolicy",
+            ]
+        ),
+
         // MARK: Composition
         .target(
             name: "Gateway",
@@ -222,9 +239,9 @@ let package = Package(
         .target(
             name: "CommandLineTool",
             dependencies: [
-                "APNSProtocol", "Access", "Answers", "Bytes", "CProcess", "EngineRoom", "FaultInjection", "Gateway",
-                "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Simulation",
-                "Text", "WakeFormat", "WakeWorker",
+                "APNSProtocol", "Access", "Answers", "BackgroundTransfers", "Bytes", "CProcess", "EngineRoom",
+                "FaultInjection", "Gateway", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform",
+                "ServiceManager", "Settings", "Simulation", "Text", "TransferAgent", "WakeFormat", "WakeWorker",
             ]
         ),
         .executableTarget(name: "wakegate", dependencies: ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -316,20 +333,24 @@ let package = Package(
             name: "WakeWorkerTests",
             dependencies: ["HTTPClient", "Text", "WakeFormat", "WakeGateTestKit", "WakeWorker"]
         ),
+        .testTarget(
+            name: "BackgroundTransfersTests",
+            dependencies: ["BackgroundTransfers", "Text", "WakeGateTestKit", "WakeWorker"]
+        ),
         .testTarget(name: "PlatformTests", dependencies: ["Bytes", "Platform"]),
         .testTarget(name: "ServiceManagerTests", dependencies: ["ServiceManager"]),
         .testTarget(name: "LinuxConditionsTests", dependencies: ["LinuxConditions", "WakeGateTestKit"]),
         .testTarget(
             name: "CommandLineToolTests",
             dependencies: [
-                "APNSProtocol", "Access", "CommandLineTool", "Gateway", "HTTPClient", "Settings", "Text", "WakeFormat",
-                "WakeWorker",
+                "APNSProtocol", "Access", "BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "Settings",
+                "Text", "WakeFormat", "WakeWorker",
             ]
         ),
         // Depends on the programs so that they lie, built, beside the tests.
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["APNSProtocol", "WakeGateTestKit", "wakegate", "wakegate-workers"],
+            dependencies: ["APNSProtocol", "BackgroundTransfers", "WakeGateTestKit", "wakegate", "wakegate-workers"],
             exclude: ["Clients", "FormerStates"]
         ),
         .testTarget(
@@ -355,6 +376,11 @@ let package = Package(
         .testTarget(
             name: "HistoryTests",
             dependencies: ["Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite", "WakeGateTestKit"]
+        ),
+        .testTarget(name: "TransferPolicyTests", dependencies: ["TransferPolicy"]),
+        .testTarget(
+            name: "TransferAgentTests",
+            dependencies: ["HTTPClient", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy", "WakeGateTestKit"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),

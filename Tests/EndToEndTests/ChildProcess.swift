@@ -103,6 +103,16 @@ final class ChildProcess {
         }
     }
 
+    /// Waits until the output that was not read has a text, and gives all of it, which stays unread.
+    func output(containing text: String, within seconds: Double = 60) throws -> String {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while true {
+            let output = String(decoding: self.unread, as: UTF8.self)
+            if output.contains(text) { return output }
+            guard try self.readMore(before: deadline) else { throw self.failure("ended before \(text): \(output)") }
+        }
+    }
+
     /// Waits for the end of the output and of the process.
     func finish(within seconds: Double = 60) throws -> Ended {
         let deadline = ContinuousClock.now + .seconds(seconds)

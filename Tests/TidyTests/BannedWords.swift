@@ -16,7 +16,7 @@ enum BannedWords {
 
     static let pureModules: Set<String> = [
         "APNSProtocol", "Bytes", "DeviceEngine", "FaultInjection", "LaunchPolicy", "Simulation", "Text",
-        "WakeDispatch", "WakeFormat",
+        "TransferPolicy", "WakeDispatch", "WakeFormat",
     ]
 
     static let all: [Ban] = [

@@ -23,11 +23,13 @@ enum FolderLayers {
         ],
         "Edge": ["OpenAPI", "Faults", "Routes", "Operations", "Handler"],
         "Gateway": ["Reload", "Process"],
+        "TransferAgent": ["Settings", "Store", "Files", "Network", "Room", "API", "Process"],
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
+        "BackgroundTransfers": ["Transfer", "Agent", "Events", "."],
         "CommandLineTool": [
             "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Size", "Keys", "Token",
             "Client", "Views",
-            "Tasks", "Topics", "Faults", "Worker", "Stats", ".",
+            "Tasks", "Transfers", "Topics", "Faults", "Worker", "Stats", ".",
         ],
         "WakeGateTestKit": [
             ".", "Certificates", "Disk", "Faults", "Journal", "Traces", "Cluster", "PostgreSQL",

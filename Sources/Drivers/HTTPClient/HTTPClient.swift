@@ -68,18 +68,13 @@ package final class HTTPClient {
     ///
     /// - Throws: `badRequest` and `badCredentials` for what cannot even be tried.
     package func start(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPRequestID {
-        guard let handle = unsafe self.handle(isStreaming: request.isStreaming) else {
+        guard let handle = unsafe self.handle(isStreaming: request.isStreaming && request.sink == nil) else {
             throw HTTPClientError(.unavailable, "libcurl cannot begin a request: out of memory")
         }
         let id = HTTPRequestID(number: self.nextNumber)
         self.nextNumber += 1
         let settings = request.settings ?? self.settings
-        let transfer = HTTPTransfer(
-            id: id,
-            isStreaming: request.isStreaming,
-            settings: settings,
-            unreported: self.unreported
-        )
+        let transfer = HTTPTransfer(id: id, request: request, settings: settings, unreported: self.unreported)
         let active = unsafe ActiveTransfer(
             transfer: transfer,
             headers: Self.headerList(request.headers),
@@ -243,8 +238,15 @@ extension HTTPClient {
             )
         }
         codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_CUSTOMREQUEST, request.method))
-        if !settings.usesProxies || Self.isLoopback(request.url) || settings.socketPath != nil {
+        let isOwn = Self.isLoopback(request.url) && !settings.usesProxiesForLoopback
+        if !settings.usesProxies || isOwn || settings.socketPath != nil {
             codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_PROXY, ""))
+        } else if let proxy = settings.proxy {
+            codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_PROXY, proxy))
+        }
+        if let seconds = request.silenceSecondsMax {
+            codes.append(unsafe wakegate_curl_set_long(handle, CURLOPT_LOW_SPEED_LIMIT, 1))
+            codes.append(unsafe wakegate_curl_set_long(handle, CURLOPT_LOW_SPEED_TIME, seconds))
         }
         for code in codes { try Self.check(code, .badRequest, request.url) }
     }
@@ -290,13 +292,16 @@ extension HTTPClient {
     private func attach(_ active: ActiveTransfer, to handle: UnsafeMutableRawPointer) throws(HTTPClientError) {
         let transfer = active.transfer
         let context = unsafe Unmanaged.passUnretained(transfer).toOpaque()
-        let codes = [
+        var codes = [
             unsafe wakegate_curl_set_headers(handle, active.headers),
             unsafe wakegate_curl_set_list(handle, CURLOPT_RESOLVE, active.resolutions),
             unsafe wakegate_curl_set_text(handle, CURLOPT_ERRORBUFFER, transfer.words),
             unsafe wakegate_curl_set_receivers(handle, receiveHeader, receiveBody, context),
             unsafe wakegate_curl_set_gate(handle, openSocket, beginRequest, context),
         ]
+        if let file = transfer.file {
+            codes.append(unsafe wakegate_curl_set_sender(handle, sendBody, seekBody, file.byteCount, context))
+        }
         for code in codes { try Self.check(code, .badRequest, active.url) }
     }
 
@@ -414,6 +419,21 @@ extension HTTPClient {
 }
 
 extension HTTPURL {
+    /// The URL that a reference found at `base` leads to; nil when there is none.
+    package static func resolved(_ reference: String, at base: String) -> String? {
+        guard let url = unsafe curl_url() else { return nil }
+        defer { unsafe curl_url_cleanup(url) }
+        guard unsafe curl_url_set(url, CURLUPART_URL, base, 0) == CURLUE_OK,
+            unsafe curl_url_set(url, CURLUPART_URL, reference, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK
+        else { return nil }
+        var found: UnsafeMutablePointer<CChar>?
+        guard unsafe curl_url_get(url, CURLUPART_URL, &found, 0) == CURLUE_OK, let found = unsafe found else {
+            return nil
+        }
+        defer { unsafe curl_free(found) }
+        return unsafe String(cString: found)
+    }
+
     /// Reads an absolute URL of `http` or `https`.
     ///
     /// - Returns: nil when libcurl would not connect to it, or only because it takes slashes that are missing, or too
@@ -516,6 +536,25 @@ private func receiveBody(
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     unsafe receive(bytes, size * count, context) { transfer, chunk in unsafe transfer.bodyReceived(chunk) }
+}
+
+/// Has the transfer that `HTTPClient.start` registered as `context` fill libcurl's room with what is to be sent.
+private func sendBody(
+    _ room: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let room = unsafe room, let context = unsafe context else { return Int(CURL_READFUNC_ABORT) }
+    let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+    let buffer = unsafe UnsafeMutableRawBufferPointer(start: room, count: size * count)
+    return unsafe transfer.fileRead(into: buffer) ?? Int(CURL_READFUNC_ABORT)
+}
+
+private func seekBody(_ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: Int32) -> Int32 {
+    guard let context = unsafe context, origin == SEEK_SET else { return CURL_SEEKFUNC_CANTSEEK }
+    unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue().fileOffset = Int64(offset)
+    return CURL_SEEKFUNC_OK
 }
 
 /// Owns a multi handle: the last of client and wakers cleans it up.

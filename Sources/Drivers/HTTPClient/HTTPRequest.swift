@@ -14,6 +14,12 @@ package struct HTTPRequest: Sendable {
     package var settings: HTTPClientSettings?
     /// Whether it goes over a new connection: those there are may be dead.
     package var isFresh = false
+    /// Takes the body of the answer as it comes, without a copy and without events; of streaming requests alone.
+    package var sink: (any HTTPBodySink)?
+    /// The body, in the place of `body`.
+    package var file: HTTPFileBody?
+    /// How long no byte may come or leave, in whole seconds; nil for as long as it takes.
+    package var silenceSecondsMax: Int?
 
     package init(
         _ method: String,
@@ -53,6 +59,10 @@ package struct HTTPClientSettings: Sendable {
     package var reach = AddressReach.anywhere
     /// Whether the proxies that the environment names are used.
     package var usesProxies = true
+    /// Whether they are used for this machine's own addresses, too.
+    package var usesProxiesForLoopback = false
+    /// The proxy to use in the place of those that the environment names.
+    package var proxy: String?
     /// What to take for the answers of the resolver, each `HOST:PORT:ADDRESS`.
     package var resolutions: [String] = []
     /// How long a peer may leave what it was sent unacknowledged, and be silent to probes, before its connection is

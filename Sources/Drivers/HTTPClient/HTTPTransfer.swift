@@ -1,3 +1,7 @@
+internal import Bytes
+import Glibc
+import Synchronization
+
 /// One request under way: what has come of its answer so far.
 ///
 /// A class, because libcurl's callbacks find it by its address.
@@ -33,9 +37,16 @@ final class HTTPTransfer {
     /// A head holds at most this many fields; libcurl bounds the length of each.
     static let headersMax = 256
 
-    init(id: HTTPRequestID, isStreaming: Bool, settings: HTTPClientSettings, unreported: UnreportedTransfers) {
+    private let sink: (any HTTPBodySink)?
+    let file: HTTPFileBody?
+    /// The byte of `file` that is sent next.
+    var fileOffset: Int64 = 0
+
+    init(id: HTTPRequestID, request: HTTPRequest, settings: HTTPClientSettings, unreported: UnreportedTransfers) {
         self.id = id
-        self.isStreaming = isStreaming
+        self.isStreaming = request.isStreaming
+        self.sink = request.sink
+        self.file = request.file
         self.bodyBytesMax = settings.bodyBytesMax
         self.reach = settings.reach
         self.peerSilenceMillisecondsMax = UInt32(clamping: settings.peerSilenceMillisecondsMax ?? 0)
@@ -73,7 +84,10 @@ final class HTTPTransfer {
             return false
         }
         self.headerReceived(unsafe String(decoding: bytes, as: UTF8.self))
-        return true
+        // What a body ends with looks like another head.
+        guard let sink = self.sink, self.isHeadComplete, !self.isHeadReported else { return true }
+        self.isHeadReported = true
+        return sink.headReceived(self.response)
     }
 
     private func headerReceived(_ line: String) {
@@ -85,7 +99,7 @@ final class HTTPTransfer {
             self.isHeadComplete = false
         } else if line.isEmpty {
             self.isHeadComplete = self.response.status >= 200
-            if self.isStreaming { self.unreported.insert(self) }
+            if self.isStreaming, self.sink == nil { self.unreported.insert(self) }
         } else if let colon = line.dropFirst().firstIndex(of: ":"), self.response.headers.count < Self.headersMax {
             let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
             self.response.headers.append((line[..<colon].lowercased(), String(value)))
@@ -96,6 +110,7 @@ final class HTTPTransfer {
     ///
     /// - Returns: false when the body is longer than it may be, to end the transfer.
     func bodyReceived(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        if let sink = self.sink { return unsafe sink.bodyReceived(ByteView(bytes)) }
         if self.isStreaming {
             unsafe self.unread.append(contentsOf: bytes)
             self.unreported.insert(self)
@@ -107,6 +122,26 @@ final class HTTPTransfer {
         }
         unsafe self.response.body.append(contentsOf: bytes)
         return true
+    }
+
+    /// Fills `room` with the next bytes of the file.
+    ///
+    /// - Returns: how many; 0 at the end, and nil when the file is shorter than was announced, or cannot be read.
+    func fileRead(into room: UnsafeMutableRawBufferPointer) -> Int? {
+        guard let file = self.file, !self.isCancelled else { return nil }
+        let wanted = min(room.count, Int(clamping: file.byteCount - self.fileOffset))
+        guard wanted > 0 else { return 0 }
+        var count = 0
+        repeat {
+            count = unsafe pread(file.descriptor, room.baseAddress, wanted, off_t(self.fileOffset))
+        } while count < 0 && errno == EINTR
+        guard count > 0 else {
+            file.isCut.store(true, ordering: .relaxed)
+            return nil
+        }
+        self.fileOffset += Int64(count)
+        file.onProgress(self.fileOffset)
+        return count
     }
 
     /// What came since the last call, for whoever streams it.

@@ -158,7 +158,7 @@ package final class SeatWatch {
             self.last = isIdle
             self.lostAt = nil
             self.reason = nil
-        case .other:
+        case .number, .other:
             self.unknown("what logind calls the IdleHint of seat0 is no boolean", now: now)
         case .error(let name): self.unknown("logind does not tell the IdleHint of seat0: \(name)", now: now)
         }

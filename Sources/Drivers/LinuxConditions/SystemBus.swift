@@ -10,6 +10,8 @@ package final class SystemBus {
     /// What a call was answered.
     package enum Answer: Hashable, Sendable {
         case boolean(Bool)
+        /// A number of 32 bits without a sign.
+        case number(UInt32)
         /// A value of another type.
         case other
         /// An error of this name.
@@ -96,6 +98,10 @@ package final class SystemBus {
         switch unsafe wakegate_bus_boolean(message) {
         case 0: return .answer(cookie, .boolean(false))
         case 1: return .answer(cookie, .boolean(true))
+        default: ()
+        }
+        switch unsafe wakegate_bus_unsigned(message) {
+        case let number where number >= 0: return .answer(cookie, .number(UInt32(truncatingIfNeeded: number)))
         default: return .answer(cookie, .other)
         }
     }

@@ -88,6 +88,13 @@ package enum FileSystem {
         try OpenFile(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync()
     }
 
+    /// How many bytes this process may still write to the file system that `path` lies on.
+    package static func freeBytes(at path: String) throws(SystemError) -> Int64 {
+        var status = statvfs()
+        guard unsafe statvfs(path, &status) == 0 else { throw .last }
+        return Int64(clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).0)
+    }
+
     /// The names in a folder that begin with no dot, in no order.
     ///
     /// - `countMax`: the most that are read.

@@ -60,6 +60,16 @@ package struct OpenFile: ~Copyable {
         guard try Descriptor.write(self.descriptor, bytes) == bytes.count else { throw SystemError(ENOSPC) }
     }
 
+    /// Cuts the file, or fills it with zeros, to so many bytes.
+    package func truncate(to bytes: Int) throws(SystemError) {
+        guard ftruncate(self.descriptor, off_t(bytes)) == 0 else { throw .last }
+    }
+
+    /// Goes on at a byte.
+    package func seek(to byte: Int) throws(SystemError) {
+        guard lseek(self.descriptor, off_t(byte), SEEK_SET) >= 0 else { throw .last }
+    }
+
     /// Makes others its owner and its group.
     package func give(to owner: UInt32, _ group: UInt32) throws(SystemError) {
         guard fchown(self.descriptor, owner, group) == 0 else { throw .last }
@@ -73,6 +83,16 @@ package struct OpenFile: ~Copyable {
 
 /// Calls on whatever is open under a number, whoever closes it. One that a signal interrupts fails with `EINTR`.
 package enum Descriptor {
+    /// Has what was written on the disk.
+    package static func sync(_ descriptor: Int32) throws(SystemError) {
+        guard fsync(descriptor) == 0 else { throw .last }
+    }
+
+    /// Closes it.
+    package static func close(_ descriptor: Int32) {
+        _ = Glibc.close(descriptor)
+    }
+
     /// Reads at most as many bytes as `room` has, over its beginning.
     ///
     /// - Returns: how many there were; 0 at the end.
@@ -117,7 +137,7 @@ package enum Descriptor {
         while true {
             let descriptor = unsafe open("/dev/null", O_RDONLY)
             guard descriptor > STDERR_FILENO || descriptor < 0 else { continue }
-            if descriptor >= 0 { close(descriptor) }
+            if descriptor >= 0 { self.close(descriptor) }
             return
         }
     }

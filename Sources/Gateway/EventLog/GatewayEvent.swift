@@ -8,20 +8,24 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
     case storeAttached, storeDetached, configurationsDiffer, configurationsAgree
+    case transferFailed, transferExpired, transferStoreFailed, transferStoreRecovered
+    case callerRefused, wakeDelayed, wakeRefused
     case logLinesLost
 
     /// How much it matters, always the same.
     package var level: LogLevel {
         switch self {
         case .ready, .draining, .stopped, .reloaded, .configurationChanged, .journalTakenOver, .webhookRecovered,
-            .storeAttached, .configurationsAgree:
+            .storeAttached, .configurationsAgree, .transferStoreRecovered:
             .info
         case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .providerTokenRefused, .clientTrust,
             .clientCertificate, .clockJumped, .journalLossAccepted, .history, .historyEventsDropped, .limitMet,
             .webhookResting, .webhookRefused,
-            .configurationsDiffer, .logLinesLost:
+            .configurationsDiffer, .transferFailed, .transferExpired, .callerRefused, .wakeDelayed, .wakeRefused,
+            .logLinesLost:
             .warning
-        case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached:
+        case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached,
+            .transferStoreFailed:
             .error
         case .handshakeFailed, .routineLimitMet: .debug
         }
@@ -38,7 +42,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
             .handshakeFailed, .storeFailed, .checkpointFailed, .history, .historyEventsDropped, .limitMet,
             .routineLimitMet, .webhookResting,
             .webhookRecovered, .webhookRefused, .storeAttached, .storeDetached, .configurationsDiffer,
-            .configurationsAgree, .logLinesLost:
+            .configurationsAgree, .transferFailed, .transferExpired, .transferStoreFailed, .transferStoreRecovered,
+            .callerRefused, .wakeDelayed, .wakeRefused, .logLinesLost:
             true
         }
     }
@@ -48,13 +53,15 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         switch self {
         case .limitMet, .routineLimitMet: "limit"
         case .webhookResting, .webhookRecovered, .webhookRefused: "topic"
-        case .clientCertificate: "reason"
+        case .clientCertificate, .transferFailed: "reason"
+        case .transferExpired, .wakeDelayed, .wakeRefused: "session"
+        case .callerRefused: "user"
         case .providerKeys, .providerTokenRefused: "cause"
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,
             .handshakeFailed, .clockJumped, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
             .journalLossAccepted, .journalTakenOver, .storeAttached, .storeDetached, .configurationsDiffer,
-            .configurationsAgree, .logLinesLost:
+            .configurationsAgree, .transferStoreFailed, .transferStoreRecovered, .logLinesLost:
             nil
         }
     }

@@ -39,6 +39,19 @@ static inline CURLcode wakegate_curl_set_receivers(CURL *handle, wakegate_curl_r
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_WRITEDATA, context) : code;
 }
 
+typedef size_t (*wakegate_curl_sender)(char *room, size_t size, size_t count, void *context);
+
+// The body comes from a callback, which is asked to begin again where a request is sent anew.
+static inline CURLcode wakegate_curl_set_sender(CURL *handle, wakegate_curl_sender send, curl_seek_callback seek,
+                                                long long count, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_UPLOAD, 1L);
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_INFILESIZE_LARGE, (curl_off_t)count);
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_READFUNCTION, send);
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_READDATA, context);
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, seek);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SEEKDATA, context) : code;
+}
+
 // Who may open a socket, and who is told before a request is sent on a connection, new or used before.
 static inline CURLcode wakegate_curl_set_gate(CURL *handle, curl_opensocket_callback open,
                                               curl_prereq_callback begin, void *context) {

@@ -134,14 +134,15 @@ static inline int wakegate_open_file_itself(const char *path) {
     return open(path, __O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// A bound socket file with mode 0660, set by the mask so that there is no moment at which others may connect.
-static inline int wakegate_bind_unix(const char *path) {
+// A bound socket file with mode 0660, or 0600 for its owner alone, set by the mask so that there is no moment at which
+// others may connect.
+static inline int wakegate_bind_unix(const char *path, int is_private) {
     struct sockaddr_un name;
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), result, saved;
     mode_t mask;
     if (descriptor < 0) return -1;
     wakegate_name_unix(&name, path);
-    mask = umask(0117);
+    mask = umask(is_private ? 0177 : 0117);
     result = bind(descriptor, (struct sockaddr *)&name, sizeof name);
     saved = errno;
     umask(mask);
@@ -151,6 +152,15 @@ static inline int wakegate_bind_unix(const char *path) {
         return -1;
     }
     return descriptor;
+}
+
+// The user that the process had which connected a socket file; -1 when the system does not say. The structure is a GNU
+// extension that Glibc's module hides.
+static inline int64_t wakegate_peer_user(int descriptor) {
+    struct { pid_t pid; uid_t uid; gid_t gid; } peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || size != sizeof peer) return -1;
+    return (int64_t)peer.uid;
 }
 
 // The port of a TCP socket; it stands at the same place in both families.

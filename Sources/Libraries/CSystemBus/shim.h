@@ -45,6 +45,15 @@ static inline int wakegate_bus_boolean(sd_bus_message *message) {
     return value != 0;
 }
 
+// The unsigned number in the variant that a message consists of; -1 when it consists of something else.
+static inline int64_t wakegate_bus_unsigned(sd_bus_message *message) {
+    uint32_t value = 0;
+    if (sd_bus_message_rewind(message, 1) < 0 || !sd_bus_message_has_signature(message, "v")) return -1;
+    if (sd_bus_message_enter_container(message, SD_BUS_TYPE_VARIANT, "u") <= 0) return -1;
+    if (sd_bus_message_read_basic(message, SD_BUS_TYPE_UINT32, &value) <= 0) return -1;
+    return (int64_t)value;
+}
+
 // The name of the error that a message is; NULL when it is none.
 static inline const char *wakegate_bus_error(sd_bus_message *message) {
     const sd_bus_error *error = sd_bus_message_get_error(message);

@@ -4,7 +4,7 @@ import Settings
 /// The program `wakegate`: reads a command line, runs the command, and says how it ended.
 package enum CommandLineTool {
     /// The commands that go on until they are ended.
-    private static let lasting: Set = ["dev", "serve", "worker"]
+    private static let lasting: Set = ["dev", "serve", "transfers", "worker"]
 
     /// Runs the words after the program's name and returns the exit status.
     package static func run(_ words: [String], environment: CommandEnvironment) async -> Int32 {
@@ -34,10 +34,13 @@ package enum CommandLineTool {
 /// Every command of the program, in the order the help lists them.
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
-        .dev, .serve, .worker, .pushList, .push, .stats, .events, .deviceList, .deviceRegister, .deviceRemove,
+        .dev, .serve, .worker, .transfers, .pushList, .push, .stats, .events, .deviceList, .deviceRegister,
+        .deviceRemove,
         .deviceConditions, .deviceWatch, .deviceLaunch, .deviceDrop, .deviceExpire, .topicList, .topicPause,
         .topicResume,
-        .taskSubmit, .taskList, .taskCancel, .taskLaunch, .taskExpire, .taskFinished, .keyAdd, .keyList, .keyRemove,
+        .taskSubmit, .taskList, .taskCancel, .taskLaunch, .taskExpire, .taskFinished,
+        .transferAdd, .transferList, .transferWait, .transferCancel, .transferTake, .transferSession, .keyAdd, .keyList,
+        .keyRemove,
         .tokenIssue, .tokenList, .tokenRevoke, .contextAdd, .contextUse, .contextList, .contextShow, .contextRemove,
         .health, .backup, .importState, .reload, .faultsList, .faultsSet, .faultsClear, .simulate,
         .size, .completion { Self.all }, .manual { Self.all },

@@ -7,7 +7,7 @@ import sys
 import time
 
 from crash import driver
-from soak import attacks, cluster, damage, full, load, power, reload, sdk, sync, taken, workers
+from soak import attacks, cluster, damage, full, load, power, reload, sdk, sync, taken, transfers, workers
 
 KINDS = {
     "crash": driver.soak,
@@ -22,6 +22,7 @@ KINDS = {
     "reload": reload.soak,
     "attacks": attacks.soak,
     "cluster": cluster.soak,
+    "transfers": transfers.soak,
 }
 
 
@@ -39,7 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="deploy/soak", allow_abbrev=False)
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--only", type=kinds, default=list(KINDS), help="one of them, or several with commas between")
-    parser.add_argument("--kills", type=int, default=60, help="of the crash test, and of gateways of the cluster")
+    parser.add_argument("--kills", type=int, default=60, help="of the crash test, of gateways of the cluster, and of agents")
     parser.add_argument("--losses", type=int, default=20, help="of power, half of them on ext4 and half on xfs")
     parser.add_argument("--starts", type=int, default=2000, help="of the damage test")
     parser.add_argument("--first", type=int, default=0, help="the number of its first damage, to repeat one")

@@ -147,6 +147,12 @@ extension EventLoop {
     /// Where a connection comes from; nil when it is gone, or came to a socket file.
     package func network(of connection: ConnectionID) -> ClientNetwork? { self.connection(connection)?.network }
 
+    /// The user whose process connected to a socket file; nil when the connection is gone, or came to a port.
+    package func user(of connection: ConnectionID) -> UInt32? {
+        guard let connection = self.connection(connection), connection.network == nil else { return nil }
+        return System.peerUser(connection.descriptor)
+    }
+
     /// Calls `body` with every connection that has spoken HTTP.
     package func forEachConnection(_ body: (ConnectionID) -> Void) {
         for connection in self.connections {

@@ -15,19 +15,23 @@ package struct Listener: Sendable {
     /// The listening socket, when somebody else has opened it; it is the server's to close, even when that fails to
     /// start. Nil to open one.
     package let descriptor: Int32?
+    /// Whether a socket file that is made is for its owner alone (mode 0600), not for its group as well (0660).
+    package let isPrivate: Bool
 
     package init(
         address: ListenAddress,
         tls: TLSContext?,
         streamsAtFirst: Int? = nil,
         connectionsReserved: Int = 0,
-        descriptor: Int32? = nil
+        descriptor: Int32? = nil,
+        isPrivate: Bool = false
     ) {
         self.address = address
         self.tls = tls
         self.streamsAtFirst = streamsAtFirst
         self.connectionsReserved = connectionsReserved
         self.descriptor = descriptor
+        self.isPrivate = isPrivate
     }
 }
 
@@ -60,7 +64,7 @@ package final class HTTPServer: Sendable {
             let isTCP: Bool
             var file: System.SocketFile?
             do {
-                descriptor = try System.listen(listener.address, on: listener.descriptor)
+                descriptor = try System.listen(listener.address, on: listener.descriptor, isPrivate: listener.isPrivate)
             } catch {
                 for other in bound { other.close() }
                 throw error

@@ -80,6 +80,12 @@ enum System {
         wakegate_no_delay(descriptor)
     }
 
+    /// The user whose process connected to a socket file; nil when the system does not say.
+    static func peerUser(_ descriptor: Int32) -> UInt32? {
+        let user = wakegate_peer_user(descriptor)
+        return user < 0 ? nil : UInt32(truncatingIfNeeded: user)
+    }
+
     enum Accepted {
         /// A descriptor, and where it comes from as `ClientNetwork` has it; 0 for a socket file.
         case connection(Int32, UInt64)
@@ -103,8 +109,15 @@ enum System {
 
     /// A listening socket, not blocking.
     ///
-    /// - Parameter bound: one that is bound to the address already; nil to open one.
-    static func listen(_ address: ListenAddress, on bound: Int32? = nil) throws(TransportError) -> Int32 {
+    /// - Parameters:
+    ///   - address: where it listens.
+    ///   - bound: one that is bound to the address already; nil to open one.
+    ///   - isPrivate: whether a socket file is for its owner alone.
+    static func listen(
+        _ address: ListenAddress,
+        on bound: Int32? = nil,
+        isPrivate: Bool = false
+    ) throws(TransportError) -> Int32 {
         let descriptor: Int32
         if let bound {
             wakegate_no_blocking(bound)
@@ -112,7 +125,7 @@ enum System {
         } else {
             switch address.kind {
             case .tcp(let host, let port): descriptor = try Self.bindTCP(address, host: host, port: port)
-            case .unix(let path): descriptor = try Self.bindUnix(address, path: path)
+            case .unix(let path): descriptor = try Self.bindUnix(address, path: path, isPrivate)
             }
         }
         guard Glibc.listen(descriptor, Self.backlog) == 0 else {
@@ -143,9 +156,13 @@ enum System {
         throw Self.bindError(address, error)
     }
 
-    private static func bindUnix(_ address: ListenAddress, path: String) throws(TransportError) -> Int32 {
+    private static func bindUnix(
+        _ address: ListenAddress,
+        path: String,
+        _ isPrivate: Bool
+    ) throws(TransportError) -> Int32 {
         if unsafe wakegate_is_stale_unix(path) != 0 { unsafe unlink(path) }
-        let descriptor = unsafe wakegate_bind_unix(path)
+        let descriptor = unsafe wakegate_bind_unix(path, isPrivate ? 1 : 0)
         guard descriptor >= 0 else { throw Self.bindError(address, wakegate_error()) }
         return descriptor
     }

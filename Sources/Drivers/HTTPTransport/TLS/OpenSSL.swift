@@ -386,6 +386,29 @@ enum OpenSSL {
         return code
     }
 
+    /// A running SHA-256 (FIPS 180-4); nil when the library has no memory.
+    @safe
+    final class Digest {
+        private let context: OpaquePointer
+
+        init?() {
+            guard let context = unsafe EVP_MD_CTX_new() else { return nil }
+            unsafe self.context = context
+            if unsafe EVP_DigestInit_ex(context, EVP_sha256(), nil) != 1 { return nil }
+        }
+
+        deinit { unsafe EVP_MD_CTX_free(self.context) }
+
+        func update(_ bytes: ArraySlice<UInt8>) {
+            _ = unsafe bytes.withUnsafeBytes { unsafe EVP_DigestUpdate(self.context, $0.baseAddress, $0.count) }
+        }
+
+        func end() -> [UInt8] {
+            var code = [UInt8](repeating: 0, count: 32)
+            return unsafe EVP_DigestFinal_ex(self.context, &code, nil) == 1 ? code : []
+        }
+    }
+
     /// Whether two codes of one length are the same, in a time that does not hang on their bytes.
     static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }

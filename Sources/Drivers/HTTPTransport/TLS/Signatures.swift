@@ -82,3 +82,24 @@ package enum MessageCode {
         OpenSSL.isEqual(left, right)
     }
 }
+
+/// The SHA-256 of bytes that come in pieces, to find out whether they are those that somebody meant.
+package final class ContentDigest {
+    private let digest: OpenSSL.Digest
+
+    /// - Returns: nil when there is no memory for it.
+    package init?() {
+        guard let digest = OpenSSL.Digest() else { return nil }
+        self.digest = digest
+    }
+
+    /// Takes the next bytes.
+    package func update(_ bytes: ArraySlice<UInt8>) {
+        self.digest.update(bytes)
+    }
+
+    /// What all bytes come to, in lower-case hexadecimal; to be asked once.
+    package func hex() -> String {
+        self.digest.end().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}

@@ -48,6 +48,9 @@ package enum Console {
     /// Writes `line` and a line feed to standard error.
     package static func error(_ line: String) { _ = self.write(line + "\n", to: STDERR_FILENO) }
 
+    /// Writes `text` to standard error as it is.
+    package static func errorWithoutLineFeed(_ text: String) { _ = self.write(text, to: STDERR_FILENO) }
+
     /// Writes `line` and a line feed to standard error, unless that takes nothing for so many milliseconds.
     ///
     /// - Returns: false when the line was not written.

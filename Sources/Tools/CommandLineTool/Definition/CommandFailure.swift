@@ -4,6 +4,8 @@ package struct CommandFailure: Error, Hashable, Sendable, CustomStringConvertibl
     package enum Status: Int32, Sendable {
         case failed = 1
         case badUsage = 64
+        /// No transfers agent listens where it should.
+        case noService = 69
         /// The gateway refuses what was shown (401 or 403), and will again.
         case refusedCredential = 77
         case badConfiguration = 78

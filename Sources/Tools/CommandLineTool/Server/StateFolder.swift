@@ -11,8 +11,11 @@ package struct StateFolder: Sendable {
 
     /// Makes the folder with mode 0700, or takes the one that is there.
     ///
+    /// - Parameters:
+    ///   - path: the folder.
+    ///   - user: what uses it, for messages.
     /// - Throws: when others may enter it, when it cannot be made, and when another gateway uses it.
-    package init(_ path: String) throws(CommandFailure) {
+    package init(_ path: String, for user: String = "gateway") throws(CommandFailure) {
         self.path = try Self.prepare(path)
         let lockFile = "\(self.path)/lock"
         let file: OpenFile
@@ -34,7 +37,7 @@ package struct StateFolder: Sendable {
         guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else {
             throw CommandFailure(
                 .failed,
-                "another gateway is using the state folder \(self.path); stop it, or choose another with --state DIR"
+                "another \(user) is using the state folder \(self.path); stop it, or choose another with --state DIR"
             )
         }
         self.lock = file.release()

@@ -1,0 +1,178 @@
+import Bytes
+package import EventLog
+import Glibc
+package import HTTPTransport
+import Platform
+import Synchronization
+import Text
+
+/// What is left for callers by the agent's thread, until the loop comes to send it.
+package final class AgentOutlet: Sendable {
+    private let waiting = Mutex<[AgentOutput]>([])
+    private let loop = Mutex<EventLoop?>(nil)
+
+    package init() {}
+
+    func attach(_ loop: EventLoop) {
+        self.loop.withLock { $0 = loop }
+    }
+
+    package func leave(_ outputs: [AgentOutput]) {
+        self.waiting.withLock { $0 += outputs }
+        self.loop.withLock { $0 }?.wake()
+    }
+
+    func take() -> [AgentOutput] {
+        self.waiting.withLock { waiting in
+            defer { waiting = [] }
+            return waiting
+        }
+    }
+}
+
+/// Takes requests on the loop's thread, and sends what they are answered.
+package final class AgentHandler: RequestHandler {
+    private let loop: EventLoop
+    private let outlet: AgentOutlet
+    private let log: GatewayLog
+    private let tell: @Sendable ([AgentMessage]) -> Void
+    private let ownUser = geteuid()
+    private let response = Response()
+    private var collected: [AgentMessage] = []
+    /// Connections that may ask, as their processes have the agent's own user, or root's.
+    private var admitted: Set<ConnectionID> = []
+    private var streams: Set<StreamID> = []
+    private var keepAliveAt: Int64 = 0
+
+    /// The largest body of a request, in bytes.
+    private static let bodyBytesMax = 262_144
+    private static let keepAliveEvery: Int64 = 15_000
+
+    package init(
+        loop: EventLoop,
+        outlet: AgentOutlet,
+        log: GatewayLog,
+        tell: @escaping @Sendable ([AgentMessage]) -> Void
+    ) {
+        self.loop = loop
+        self.outlet = outlet
+        self.log = log
+        self.tell = tell
+        outlet.attach(loop)
+    }
+
+    package func bodyBytesMax(for request: Request) -> Int { Self.bodyBytesMax }
+
+    package func requestReceived(_ request: Request) {
+        do throws(AgentFault) {
+            try self.admit(request.stream.connection)
+            self.collected.append(.command(request.stream, try Self.command(of: request)))
+        } catch {
+            self.send(request.stream, AgentAnswer(error.status, AgentEvents.fault(error)))
+        }
+    }
+
+    private func admit(_ connection: ConnectionID) throws(AgentFault) {
+        if self.admitted.contains(connection) { return }
+        let user = self.loop.user(of: connection)
+        guard let user, user == self.ownUser || user == 0 else {
+            self.log.write(.callerRefused, ["user": user.map { "\($0)" } ?? "unknown"])
+            let message = "This agent is user \(self.ownUser)'s; start one of your own."
+            throw AgentFault(403, "Forbidden", message)
+        }
+        self.admitted.insert(connection)
+    }
+
+    private static func command(of request: Request) throws(AgentFault) -> AgentCommand {
+        let target = request.path.string
+        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let path = (parts.first ?? "").split(separator: "/", omittingEmptySubsequences: true)
+        let method = request.method.string
+        var methods: [String] = []
+        for operation in AgentOperation.all {
+            guard let names = operation.names(in: path) else { continue }
+            guard operation.method == method else {
+                methods.append(operation.method)
+                continue
+            }
+            if request.isBodyTooLarge || request.shortage != .none {
+                throw AgentFault(413, "TooLarge", "The body has more than \(self.bodyBytesMax) bytes; send less.")
+            }
+            let body = operation.hasBody ? try self.body(of: request) : nil
+            return try operation.decode(names, AgentQuery(parts.count == 2 ? parts[1] : ""), body)
+        }
+        guard methods.isEmpty else {
+            let allowed = methods.joined(separator: ", ")
+            throw AgentFault(405, "MethodNotAllowed", "\(method.prefix(16)) is not taken here; use \(allowed).")
+        }
+        throw AgentFault(404, "UnknownRoute", "There is no such route; GET /v1/sessions and GET /v1/status are.")
+    }
+
+    private static func body(of request: Request) throws(AgentFault) -> JSONValue {
+        do throws(JSONFault) {
+            return try JSONReader.read(request.body.string)
+        } catch {
+            throw AgentFault(400, "BadJSON", "The body is no JSON (byte \(error.column): \(error.what)); correct it.")
+        }
+    }
+
+    // MARK: Answers
+
+    private func send(_ stream: StreamID, _ answer: AgentAnswer) {
+        self.response.begin(status: answer.status)
+        if answer.body.isEmpty {
+            self.loop.respond(stream, self.response)
+            return
+        }
+        if answer.isJSON {
+            self.response.add("content-type", "application/json")
+        } else {
+            self.response.add("content-type", "text/plain; version=0.0.4")
+        }
+        answer.body.withByteView { body in _ = self.loop.respond(stream, self.response, body: body) }
+    }
+
+    package func woken() {
+        for output in self.outlet.take() {
+            switch output {
+            case .answer(let stream, let answer): self.send(stream, answer)
+            case .begin(let stream, let bytes):
+                self.response.begin(status: 200)
+                self.response.add("content-type", "text/event-stream")
+                self.response.add("cache-control", "no-store")
+                guard self.loop.beginStreaming(stream, self.response) else { continue }
+                self.streams.insert(stream)
+                bytes.withByteView { _ = self.loop.write(stream, $0) }
+            case .write(let stream, let bytes):
+                if self.streams.contains(stream) { bytes.withByteView { _ = self.loop.write(stream, $0) } }
+            case .finish(let stream):
+                if self.streams.remove(stream) != nil { self.loop.finish(stream) }
+            }
+        }
+    }
+
+    package func streamClosed(_ stream: StreamID) {
+        self.streams.remove(stream)
+        self.collected.append(.gone(stream))
+    }
+
+    package func connectionClosed(_ connection: ConnectionID) {
+        self.admitted.remove(connection)
+    }
+
+    package func streamDrained(_ stream: StreamID) {}
+
+    package func turnEnded() {
+        guard !self.collected.isEmpty else { return }
+        self.tell(self.collected)
+        self.collected.removeAll(keepingCapacity: true)
+    }
+
+    package func secondPassed(_ monotonicMilliseconds: Int64) {
+        guard monotonicMilliseconds >= self.keepAliveAt else { return }
+        self.keepAliveAt = monotonicMilliseconds + Self.keepAliveEvery
+        for stream in self.streams { _ = self.loop.write(stream, ByteView(": keep-alive\n\n")) }
+    }
+
+    package func alarmRang(_ monotonicMilliseconds: Int64) {}
+}

@@ -1,0 +1,46 @@
+import HTTPClient
+
+/// Where a redirect leads, and what may be sent there.
+package enum Redirection {
+    /// The most redirects that are followed.
+    package static let countMax = 10
+
+    /// Fields that no other server is sent than the one that they are for.
+    package static let secrets: Set<String> = ["authorization", "proxy-authorization", "cookie", "x-api-key"]
+
+    package static func isRedirect(_ status: Int) -> Bool {
+        switch status {
+        case 301, 302, 303, 307, 308: true
+        default: false
+        }
+    }
+
+    /// The method of the next request: 303 has everything asked for, and 301 and 302 a POST, as browsers do.
+    package static func method(after status: Int, of method: String) -> String {
+        switch status {
+        case 303: method == "HEAD" ? method : "GET"
+        case 301, 302: method == "POST" ? "GET" : method
+        default: method
+        }
+    }
+
+    /// Whether two URLs lead to one server: scheme, name and port are the same.
+    package static func isSameOrigin(_ left: String, _ right: String) -> Bool {
+        guard let left = HTTPURL(left), let right = HTTPURL(right) else { return false }
+        return left.scheme == right.scheme && left.host.lowercased() == right.host.lowercased()
+            && left.port == right.port
+    }
+
+    /// Without a name and a password, for people.
+    package static func withoutCredentials(_ url: String) -> String {
+        guard let slashes = url.firstRange(of: "://") else { return url }
+        let end = url[slashes.upperBound...].firstIndex { "/?#".contains($0) } ?? url.endIndex
+        guard let at = url[slashes.upperBound..<end].lastIndex(of: "@") else { return url }
+        return String(url[..<slashes.upperBound]) + url[url.index(after: at)...]
+    }
+
+    /// Without a query either, for logs.
+    package static func forLogs(_ url: String) -> String {
+        String(self.withoutCredentials(url).prefix { $0 != "?" && $0 != "#" })
+    }
+}

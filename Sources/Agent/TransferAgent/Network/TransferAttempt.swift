@@ -1,0 +1,420 @@
+package import Bytes
+import Glibc
+package import HTTPClient
+import Platform
+import Synchronization
+import TransferPolicy
+
+/// One attempt at a transfer: requests and redirects, until all bytes are there or something is in the way.
+///
+/// `@unchecked Sendable`: it is touched on the `HTTPThread` alone.
+package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendable {
+    package typealias Report = @Sendable (AttemptNews) -> Void
+
+    /// What the head of an answer came to.
+    private enum Verdict {
+        case none
+        /// The body is what was asked for.
+        case take
+        case redirect(String)
+        /// What is there is of another entity: all of it is asked for anew.
+        case restart
+        case refused
+        case fault(TransferFault)
+    }
+
+    package let plan: AttemptPlan
+    package let gauge = AttemptGauge()
+    private let files: StateFiles
+    private let worker: FileWorker
+    private let report: Report
+    private var url: String
+    private var method: String
+    private var sendsBody: Bool
+    private var redirects = 0
+    private var restarts = 0
+    private var request: HTTPRequestID?
+    private var writing: StateFiles.Writing?
+    private var body: HTTPFileBody?
+    private var validator: String?
+    private var total: Int64 = -1
+    private var bytes: Int64 = 0
+    private var firstByte: Int64 = 0
+    private var syncedBytes: Int64 = 0
+    private var discardedBytes = 0
+    private var verdict = Verdict.none
+    private var isOver = false
+
+    /// Bytes after which what was written is synced, so that a power loss costs no more.
+    private static let syncEvery: Int64 = 64 << 20
+    /// Bytes of a body that nobody wants which are read so that its connection can be used again.
+    private static let discardedBytesMax = 65_536
+    private static let restartsMax = 2
+
+    package init(_ plan: AttemptPlan, files: StateFiles, worker: FileWorker, report: @escaping Report) {
+        self.plan = plan
+        self.files = files
+        self.worker = worker
+        self.report = report
+        self.url = plan.spec.url
+        self.method = plan.spec.method ?? (plan.kind == .upload ? "PUT" : "GET")
+        self.sendsBody = plan.kind == .upload
+    }
+
+    // MARK: Begin and end
+
+    package func begin(on loop: HTTPLoop) {
+        guard !self.isOver else { return }
+        switch self.plan.kind {
+        case .download:
+            self.resume()
+            if self.writing != nil, self.bytes == self.total {
+                // The agent ended between the last byte and the end.
+                return self.finish(status: 200)
+            }
+        case .upload:
+            if let fault = self.open() { return self.end(.failed(fault, hasProgressed: false)) }
+        }
+        self.send(on: loop)
+    }
+
+    /// Ends it without another word.
+    package func stop(on loop: HTTPLoop) {
+        self.isOver = true
+        if let request = self.request { loop.cancel(request) }
+        self.release()
+    }
+
+    private func end(_ news: AttemptNews) {
+        guard !self.isOver else { return }
+        self.isOver = true
+        self.report(news)
+        self.release()
+    }
+
+    private func release() {
+        self.request = nil
+        self.writing = nil
+        if let body = self.body { Descriptor.close(body.descriptor) }
+        self.body = nil
+    }
+
+    /// Goes on with what has come before, if that is of an entity that can be asked for again.
+    private func resume() {
+        guard let part = self.plan.part, let validator = part.validator else { return }
+        let trusted = part.boot == self.files.boot ? nil : part.synced
+        guard let writing = try? self.files.reopen(part.file, trusted: trusted) else { return }
+        guard writing.offset > 0, part.total < 0 || writing.offset <= part.total else { return }
+        self.writing = writing
+        self.validator = validator
+        self.total = part.total
+        self.bytes = writing.offset
+        self.firstByte = writing.offset
+        self.syncedBytes = min(part.synced, writing.offset)
+        self.show()
+    }
+
+    private func open() -> TransferFault? {
+        let path = self.plan.spec.file ?? ""
+        do throws(SystemError) {
+            guard let file = try OrdinaryFile.open(path) else { return .fileUnreadable("\(path) is no ordinary file") }
+            let size = Int64(try file.status().size)
+            if size > self.plan.bytesMax { return .tooLarge(bytesMax: self.plan.bytesMax) }
+            self.total = size
+            let gauge = self.gauge
+            self.body = HTTPFileBody(descriptor: file.release(), byteCount: size) { sent in
+                gauge.bytes.store(sent, ordering: .relaxed)
+            }
+            self.show()
+            return nil
+        } catch {
+            return .fileUnreadable("\(path) (\(error.reason))")
+        }
+    }
+
+    private func show() {
+        self.gauge.first.store(self.firstByte, ordering: .relaxed)
+        self.gauge.bytes.store(self.bytes, ordering: .relaxed)
+        self.gauge.total.store(self.total, ordering: .relaxed)
+    }
+
+    // MARK: Requests
+
+    private func send(on loop: HTTPLoop) {
+        guard let parsed = HTTPURL(self.url) else {
+            let shown = Redirection.forLogs(self.url)
+            return self.end(.failed(.forbiddenProtocol(shown), hasProgressed: false))
+        }
+        let isOwn = self.redirects == 0 || Redirection.isSameOrigin(self.url, self.plan.spec.url)
+        var headers = self.plan.spec.headers.filter { header in
+            isOwn || !Redirection.secrets.contains(header.name.lowercased())
+        }.map { (name: $0.name, value: $0.value) }
+        if !headers.contains(where: { $0.name.lowercased() == "user-agent" }) {
+            headers.append(("user-agent", "WakeGate"))
+        }
+        if self.writing != nil, self.bytes > 0, let validator = self.validator {
+            headers.append(("range", "bytes=\(self.bytes)-"))
+            headers.append(("if-range", validator))
+        }
+        var request = HTTPRequest(
+            self.method,
+            self.url,
+            headers: headers,
+            timeoutMilliseconds: nil,
+            isStreaming: true
+        )
+        request.sink = self
+        request.silenceSecondsMax = self.plan.silenceSecondsMax
+        request.settings = self.plan.settings
+        if self.sendsBody { request.file = self.body }
+        self.verdict = .none
+        self.discardedBytes = 0
+        do throws(HTTPClientError) {
+            self.request = try loop.start(request, for: self)
+        } catch {
+            _ = parsed
+            self.end(.failed(self.fault(of: error), hasProgressed: false))
+        }
+    }
+
+    package func momentReached(on loop: HTTPLoop) {}
+
+    package func received(_ event: HTTPEvent, on loop: HTTPLoop) {
+        guard !self.isOver, case .ended(_, let result) = event else { return }
+        self.request = nil
+        switch (self.verdict, result) {
+        case (.redirect(let location), _): self.follow(location, on: loop)
+        case (.restart, _):
+            self.restarts += 1
+            guard self.restarts <= Self.restartsMax else {
+                let words = "it has fewer bytes than it announced, or another range than was asked for"
+                return self.end(.failed(.wrongLength(words), hasProgressed: false))
+            }
+            self.writing = nil
+            self.bytes = 0
+            self.firstByte = 0
+            self.total = -1
+            self.send(on: loop)
+        case (.fault(let fault), _): self.fail(fault)
+        case (.refused, .success(let response)):
+            self.fail(.status(response.status, retryAfterSeconds: response.retryAfterSeconds))
+        case (.refused, .failure):
+            let seconds = self.gauge.status.load(ordering: .relaxed)
+            self.fail(.status(seconds, retryAfterSeconds: nil))
+        case (.take, .success(let response)): self.bodyEnded(response)
+        case (.none, .success(let response)): self.fail(.connectionFailed("no head came with \(response.status)"))
+        case (_, .failure(let error)): self.fail(self.fault(of: error))
+        }
+    }
+
+    private func fail(_ fault: TransferFault) {
+        self.end(.failed(fault, hasProgressed: self.plan.kind == .download && self.bytes > self.firstByte))
+    }
+
+    private func follow(_ location: String, on loop: HTTPLoop) {
+        self.redirects += 1
+        guard self.redirects <= Redirection.countMax else {
+            return self.fail(.tooManyRedirects(Redirection.countMax))
+        }
+        let status = self.gauge.status.load(ordering: .relaxed)
+        guard let next = HTTPURL.resolved(location, at: self.url), HTTPURL(next) != nil else {
+            return self.fail(.forbiddenProtocol(Redirection.forLogs(location)))
+        }
+        let method = Redirection.method(after: status, of: self.method)
+        if method != self.method { self.sendsBody = false }
+        self.method = method
+        self.url = next
+        self.send(on: loop)
+    }
+
+    private func fault(of error: HTTPClientError) -> TransferFault {
+        let words = error.detail.isEmpty ? error.message : "\(error.message): \(error.detail)"
+        switch error.code {
+        case .untrusted where words.lowercased().contains("certificate"): return .certificate(words)
+        case .badCredentials, .badRequest: return .interrupted(words)
+        case .timedOut: return .connectionFailed("no byte came in time")
+        case .unreachable, .untrusted, .broken, .tooLarge, .headTooLarge, .refusedAddress, .unavailable, .cancelled:
+            if self.body?.isCut.load(ordering: .relaxed) == true {
+                return .fileUnreadable("\(self.plan.spec.file ?? "") has become shorter")
+            }
+            return .connectionFailed(words)
+        }
+    }
+}
+
+// MARK: - What comes
+
+extension TransferAttempt {
+    package func headReceived(_ response: HTTPResponse) -> Bool {
+        let status = response.status
+        self.gauge.status.store(status, ordering: .relaxed)
+        if Redirection.isRedirect(status), let location = response.header("location") {
+            self.verdict = .redirect(location)
+        } else if self.plan.kind == .upload {
+            self.verdict = (200..<300).contains(status) ? .take : .refused
+        } else if self.writing != nil, self.bytes > 0, status == 206 || status == 416 {
+            self.verdict = status == 206 ? self.resumed(response) : .restart
+        } else if status == 206 {
+            self.verdict = .fault(.wrongLength("a part came where all was asked for"))
+        } else if (200..<300).contains(status) {
+            self.verdict = self.entityBegan(response)
+        } else {
+            self.verdict = .refused
+        }
+        switch self.verdict {
+        case .none, .take, .redirect, .refused: return true
+        case .restart, .fault: return false
+        }
+    }
+
+    /// The rest of what has come before begins.
+    private func resumed(_ response: HTTPResponse) -> Verdict {
+        guard let range = ContentRange(response.header("content-range") ?? ""), range.first == self.bytes,
+            range.total == nil || self.total < 0 || range.total == self.total
+        else { return .restart }
+        if let total = range.total { self.total = total }
+        self.show()
+        return self.check(self.total)
+    }
+
+    private func entityBegan(_ response: HTTPResponse) -> Verdict {
+        self.total = response.header("content-length").flatMap { Int64($0) } ?? -1
+        if let old = self.writing { self.abandon(old) }
+        self.bytes = 0
+        self.firstByte = 0
+        self.syncedBytes = 0
+        let verdict = self.check(self.total)
+        guard case .take = verdict else { return verdict }
+        self.validator = Self.validator(response)
+        // Names alternate, so that what is stored of one entity never tells of the bytes of another.
+        let name = self.restarts == 0 ? self.plan.freshFile : "\(self.plan.freshFile).\(self.restarts)"
+        do throws(SystemError) {
+            self.writing = try self.files.create(name)
+        } catch {
+            return .fault(StateFiles.fault(error, missing: self.files.missing(for: max(0, self.total))))
+        }
+        self.show()
+        let part = PartFile(
+            file: name,
+            validator: self.validator,
+            total: self.total,
+            synced: 0,
+            boot: self.files.boot
+        )
+        self.report(.began(part))
+        return .take
+    }
+
+    /// Whether there may be, and is room for, so many bytes in all.
+    private func check(_ total: Int64) -> Verdict {
+        if total > self.plan.bytesMax { return .fault(.tooLarge(bytesMax: self.plan.bytesMax)) }
+        let missing = self.files.missing(for: max(0, total - self.bytes))
+        return missing > 0 ? .fault(.noSpace(missingBytes: missing)) : .take
+    }
+
+    private func abandon(_ old: StateFiles.Writing) {
+        self.writing = nil
+    }
+
+    /// A strong entity tag, else the time of the last change.
+    private static func validator(_ response: HTTPResponse) -> String? {
+        // RFC 9110 §13.1.5: a weak tag must not be in If-Range.
+        if let tag = response.header("etag"), tag.hasPrefix("\"") { return tag }
+        return response.header("last-modified")
+    }
+
+    package func bodyReceived(_ bytes: ByteView) -> Bool {
+        guard case .take = self.verdict, let writing = self.writing else {
+            self.discardedBytes += bytes.count
+            return self.discardedBytes <= Self.discardedBytesMax || self.plan.kind == .upload
+        }
+        guard self.bytes + Int64(bytes.count) <= self.plan.bytesMax else {
+            self.verdict = .fault(.tooLarge(bytesMax: self.plan.bytesMax))
+            return false
+        }
+        do throws(SystemError) {
+            try writing.write(bytes)
+        } catch {
+            let missing = max(self.total - self.bytes, Int64(bytes.count))
+            self.verdict = .fault(StateFiles.fault(error, missing: missing))
+            return false
+        }
+        self.files.used(bytes.count)
+        self.bytes += Int64(bytes.count)
+        self.gauge.bytes.store(self.bytes, ordering: .relaxed)
+        return self.bytes - self.syncedBytes < Self.syncEvery || self.syncSoon(writing)
+    }
+
+    /// Has what was written on the disk without waiting for it.
+    ///
+    /// - Returns: false when there is no room for the rest.
+    private func syncSoon(_ writing: StateFiles.Writing) -> Bool {
+        let bytes = self.bytes
+        self.syncedBytes = bytes
+        let report = self.report
+        self.worker.submit {
+            if (try? writing.sync()) != nil { report(.synced(file: writing.name, bytes: bytes)) }
+        }
+        let missing = self.files.missing(for: max(0, self.total - bytes))
+        guard missing > 0 else { return true }
+        self.verdict = .fault(.noSpace(missingBytes: missing))
+        return false
+    }
+
+    private func bodyEnded(_ response: HTTPResponse) {
+        guard self.plan.kind == .download else {
+            return self.end(.succeeded(bytes: self.total, status: response.status, sha256: nil))
+        }
+        guard self.total < 0 || self.bytes == self.total else {
+            return self.fail(.connectionFailed("the answer ended after \(self.bytes) of \(self.total) bytes"))
+        }
+        self.finish(status: response.status)
+    }
+
+    /// Has the file on the disk, and looks at it.
+    private func finish(status: Int) {
+        guard let writing = self.writing else {
+            return self.fail(.fileUnwritable("there is no file"))
+        }
+        let bytes = self.bytes
+        let report = self.report
+        let files = self.files
+        let sha256 = self.plan.spec.sha256
+        self.isOver = true
+        self.worker.submit {
+            switch files.finish(writing, bytes: bytes, sha256: sha256) {
+            case .whole(let found): report(.succeeded(bytes: bytes, status: status, sha256: found))
+            case .fault(let fault): report(.failed(fault, hasProgressed: false))
+            }
+        }
+        self.release()
+    }
+}
+
+/// The field `content-range` of one part (RFC 9110 §14.4).
+package struct ContentRange: Hashable, Sendable {
+    package let first: Int64
+    package let last: Int64
+    /// Nil when the server does not know.
+    package let total: Int64?
+
+    /// - Returns: nil when the text is no range of bytes.
+    package init?(_ text: String) {
+        let words = text.split(separator: " ")
+        guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
+        let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]), first >= 0, first <= last else {
+            return nil
+        }
+        self.first = first
+        self.last = last
+        if parts[1] == "*" {
+            self.total = nil
+        } else {
+            guard let total = Int64(parts[1]), total > last else { return nil }
+            self.total = total
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import EventLog
+import HTTPClient
+import Platform
+import Synchronization
+import TransferPolicy
+
+/// Attempts: how they begin, what they say, and how they end.
+extension AgentRoom {
+    /// Begins the attempt of a transfer whose turn it is.
+    func begin(_ id: TransferID) {
+        guard let (transfer, spec, facts) = self.record(id), let session = self.book.session(transfer.session)?.session
+        else { return self.fail(id, .interrupted("what is stored of it cannot be read"), hasProgressed: false) }
+        self.nextAttempt += 1
+        self.tally.attempts += 1
+        let number = self.nextAttempt
+        let tell = self.tell
+        let suffix = String(self.random.next() & 0xFFFF_FFFF, radix: 16)
+        let plan = AttemptPlan(
+            id: id,
+            kind: transfer.kind,
+            spec: spec,
+            part: facts.part,
+            freshFile: "\(id)-\(suffix)",
+            bytesMax: min(spec.bytesMax ?? .max, self.settings.limits.fileBytesMax),
+            silenceSecondsMax: max(1, Int((session.requestTimeout + 999) / 1000)),
+            settings: self.clientSettings(session)
+        )
+        let attempt = TransferAttempt(plan, files: self.files, worker: self.syncing) { news in
+            tell(.attempt(id, number: number, news))
+        }
+        self.running[id] = Running(number: number, attempt: attempt, session: transfer.session)
+        self.network.submit { attempt.begin(on: $0) }
+    }
+
+    private func clientSettings(_ session: TransferSession) -> HTTPClientSettings {
+        var settings = HTTPClientSettings()
+        settings.certificateAuthorityFile = self.settings.trust
+        settings.certificateFile = self.settings.certificate
+        settings.privateKeyFile = self.settings.privateKey
+        settings.connectTimeoutMilliseconds = Int(min(session.requestTimeout, 60_000))
+        settings.usesProxiesForLoopback = true
+        settings.proxy = self.settings.proxy
+        return settings
+    }
+
+    func attemptTold(_ id: TransferID, _ news: AttemptNews) {
+        guard let entry = self.running[id] else { return }
+        self.look(at: entry.attempt, of: id)
+        switch news {
+        case .began(let part):
+            let before = self.facts(id).part
+            self.change(id) { $0.part = part }
+            if let before, before.file != part.file { self.removeSoon(before.file) }
+        case .synced(let file, let bytes):
+            guard var part = self.facts(id).part, part.file == file else { return }
+            part.synced = bytes
+            part.boot = self.files.boot
+            self.change(id) { $0.part = part }
+        case .succeeded(let bytes, let status, let sha256):
+            self.running[id] = nil
+            self.count(entry.attempt)
+            self.change(id) { facts in
+                facts.failure = nil
+                facts.sha256 = sha256
+                facts.part?.synced = bytes
+            }
+            _ = self.book.attemptSucceeded(id, bytes: bytes, status: Int32(clamping: status), now: self.now)
+            self.ended(id, name: "finished")
+        case .failed(let fault, let hasProgressed):
+            self.running[id] = nil
+            self.count(entry.attempt)
+            self.fail(id, fault, hasProgressed: hasProgressed)
+        }
+    }
+
+    private func count(_ attempt: TransferAttempt) {
+        let bytes = attempt.progressBytes
+        switch attempt.plan.kind {
+        case .download: self.tally.received += max(0, bytes - attempt.gauge.first.load(ordering: .relaxed))
+        case .upload: self.tally.sent += bytes
+        }
+    }
+
+    /// Keeps what callers see of a transfer that runs.
+    func look(at attempt: TransferAttempt, of id: TransferID) {
+        let status = attempt.gauge.status.load(ordering: .relaxed)
+        self.book.progressed(
+            id,
+            bytes: attempt.progressBytes,
+            total: attempt.progressTotal,
+            status: status == 0 ? nil : Int32(clamping: status)
+        )
+    }
+
+    private func fail(_ id: TransferID, _ fault: TransferFault, hasProgressed: Bool) {
+        let action = self.book.attemptFailed(
+            id,
+            fault,
+            hasProgressed: hasProgressed,
+            now: self.now,
+            using: &self.random
+        )
+        switch action {
+        case .retry:
+            self.tally.retries += 1
+            self.change(id) { $0.failure = .init(reason: fault.reason, message: fault.message) }
+        case .fail(let cause): self.failed(id, cause)
+        case .ignore: ()
+        }
+    }
+
+    private func failed(_ id: TransferID, _ cause: TransferFault) {
+        self.tally.failures[cause.reason, default: 0] += 1
+        let session = self.book.transfer(id).flatMap { self.book.name(of: $0.session) } ?? ""
+        self.log.write(.transferFailed, ["session": session, "transfer": "\(id)", "reason": cause.reason])
+        if let name = self.fileNames[id] { self.removeSoon(name) }
+        self.change(id) { facts in
+            facts.failure = .init(reason: cause.reason, message: cause.message)
+            facts.part = nil
+        }
+        self.ended(id, name: "failed")
+    }
+
+    func deadlinePassed(_ id: TransferID, _ action: Transfer.DeadlinePassedAction) {
+        switch action {
+        case .fail, .failAndStop:
+            self.stopAttempt(id)
+            let last = self.facts(id).failure?.message ?? "none has ended."
+            self.failed(id, .timedOut(last))
+        case .ignore: ()
+        }
+    }
+
+    /// A transfer that runs must wait from now on; what it has come to stays.
+    func hold(_ id: TransferID) {
+        self.stopAttempt(id)
+        _ = self.book.attemptStopped(id, now: self.now)
+    }
+
+    func stopAttempt(_ id: TransferID) {
+        guard let entry = self.running.removeValue(forKey: id) else { return }
+        self.look(at: entry.attempt, of: id)
+        self.count(entry.attempt)
+        let attempt = entry.attempt
+        self.network.submit { attempt.stop(on: $0) }
+    }
+
+    /// A transfer has ended: those who listen are told, and if it was its session's last, whoever is to know.
+    func ended(_ id: TransferID, name: String) {
+        guard let number = self.book.transfer(id)?.session else { return }
+        if self.listeners.values.contains(number) {
+            self.effects.append { self.tell(session: number, AgentEvents.event(name, self.shown(id))) }
+        }
+        let counts = self.book.session(number)?.counts ?? TransferCounts()
+        switch self.book.sessionLooked(at: number) {
+        case .tell:
+            let idle = AgentEvents.idle(self.book.name(of: number) ?? "", counts)
+            self.effects.append { self.tell(session: number, idle) }
+        case .wake(let device, _, let finished): self.wake(device, number, finished)
+        case .none, .ignore: ()
+        }
+    }
+}
+
+extension TransferAttempt {
+    /// How many bytes have come, those of attempts before included, or have left.
+    var progressBytes: Int64 {
+        self.gauge.bytes.load(ordering: .relaxed)
+    }
+
+    /// How many there are in all; -1 while nobody has said.
+    var progressTotal: Int64 { self.gauge.total.load(ordering: .relaxed) }
+}

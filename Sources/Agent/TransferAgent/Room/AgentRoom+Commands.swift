@@ -1,0 +1,309 @@
+import Bytes
+import EventLog
+import HTTPTransport
+import Platform
+import SQLite
+import Text
+import TransferPolicy
+
+/// What callers ask.
+extension AgentRoom {
+    func take(_ command: AgentCommand, from stream: StreamID) {
+        if let fault = self.storeFault, Self.needsStore(command) {
+            let message = "Nothing can be stored in \(self.settings.stateFolder) (\(fault)); free space, or see to it."
+            return self.refuse(stream, AgentFault(507, "NoSpace", message))
+        }
+        do throws(AgentFault) {
+            try self.perform(command, for: stream)
+        } catch {
+            self.refuse(stream, error)
+        }
+    }
+
+    private static func needsStore(_ command: AgentCommand) -> Bool {
+        switch command {
+        case .putSession, .deleteSession, .submit, .cancel, .take: true
+        case .sessions, .session, .transfers, .transfer, .events, .status, .metrics, .health: false
+        }
+    }
+
+    private func perform(_ command: AgentCommand, for stream: StreamID) throws(AgentFault) {
+        switch command {
+        case .putSession(let name, let change): try self.put(name, change, for: stream)
+        case .sessions: self.effects.append { self.answer(stream, AgentAnswer(200, self.sessionList())) }
+        case .session(let name):
+            let number = try self.number(of: name)
+            self.effects.append { self.answer(stream, AgentAnswer(200, self.session(number))) }
+        case .deleteSession(let name): self.remove(try self.number(of: name), for: stream)
+        case .submit(let name, let submission): try self.submit(submission, to: name, for: stream)
+        case .transfers(let name, let state, let limit, let after):
+            let number = try self.number(of: name)
+            let sequence = try after.map { (id) throws(AgentFault) in try self.transfer(id, in: number).sequence } ?? 0
+            self.effects.append { self.list(number, state, limit, after: sequence, for: stream) }
+        case .transfer(let name, let id):
+            _ = try self.transfer(id, in: try self.number(of: name))
+            self.effects.append { self.answer(stream, AgentAnswer(200, self.shown(id))) }
+        case .cancel(let name, let id, let keeps):
+            try self.cancel(try self.transfer(id, in: try self.number(of: name)), keeps: keeps, for: stream)
+        case .take(let name, let id, let path, let replaces):
+            let transfer = try self.transfer(id, in: try self.number(of: name))
+            try self.take(transfer, to: path, replaces: replaces, for: stream)
+        case .events(let name): self.listen(try self.number(of: name), stream)
+        case .status: self.effects.append { self.answer(stream, AgentAnswer(200, self.status())) }
+        case .metrics:
+            var answer = AgentAnswer(200, self.metrics())
+            answer.isJSON = false
+            self.answer(stream, answer)
+        case .health:
+            guard let fault = self.storeFault else { return self.answer(stream, AgentAnswer(200, Array("{}".utf8))) }
+            throw AgentFault(503, "StoreFailed", "Nothing can be stored (\(fault)); see to the state folder.")
+        }
+    }
+
+    private func number(of name: String) throws(AgentFault) -> Int32 {
+        guard let number = self.book.number(of: name) else {
+            throw AgentFault(404, "UnknownSession", "There is no session \(name); make it with PUT /v1/sessions/\(name).")
+        }
+        return number
+    }
+
+    private func transfer(_ id: TransferID, in session: Int32) throws(AgentFault) -> Transfer {
+        guard let transfer = self.book.transfer(id), transfer.session == session else {
+            throw AgentFault(404, "UnknownTransfer", "The session has no transfer \(id); list those that it has.")
+        }
+        return transfer
+    }
+
+    // MARK: Sessions
+
+    private func put(_ name: String, _ change: SessionChange, for stream: StreamID) throws(AgentFault) {
+        let before = self.book.number(of: name).flatMap { self.book.session($0)?.session }
+        switch self.book.sessionSet(name, change.applied(to: before ?? TransferSession())) {
+        case .made(let number):
+            self.effects.append { self.answer(stream, AgentAnswer(201, self.session(number))) }
+        case .changed(let number, let stop):
+            for id in stop { self.hold(id) }
+            self.effects.append { self.answer(stream, AgentAnswer(200, self.session(number))) }
+        case .tooMany:
+            let most = self.settings.limits.sessionsMax
+            throw AgentFault(409, "TooManySessions", "There are \(most) sessions already; delete one that is over.")
+        }
+    }
+
+    func store(session number: Int32) {
+        guard let (session, _, untold) = self.book.session(number), let name = self.book.name(of: number) else { return }
+        self.writes.append(.putSession(number, StoredSession(name: name, session: session, untold: untold).stored))
+    }
+
+    private func remove(_ number: Int32, for stream: StreamID) {
+        let sequences = self.book.transfers(where: { $0.session == number }).compactMap { id in
+            self.book.transfer(id)?.sequence
+        }
+        let action = self.book.sessionRemoved(number)
+        for id in action.stop { self.stopAttempt(id) }
+        for id in action.forget {
+            if let name = self.fileNames.removeValue(forKey: id) { self.removeSoon(name) }
+            self.unstored[id] = nil
+        }
+        self.writes += sequences.map { .deleteTransfer(sequence: $0) }
+        for kept in self.kept.values where kept.session == number { self.dropKept(kept) }
+        self.writes.append(.deleteSession(number))
+        for (listener, followed) in self.listeners where followed == number {
+            self.listeners[listener] = nil
+            self.effects.append { self.outputs.append(.finish(listener)) }
+        }
+        self.effects.append { self.answer(stream, AgentAnswer(204)) }
+    }
+
+    // MARK: Transfers
+
+    private func submit(
+        _ submission: TransferSubmission,
+        to name: String,
+        for stream: StreamID
+    ) throws(AgentFault) {
+        let number = try self.number(of: name)
+        guard let session = self.book.session(number)?.session else { return }
+        if self.book.transferCount >= self.settings.limits.transfersMax { self.forgetOldest() }
+        let transfer = Transfer(
+            id: TransferID(self.random.pair()),
+            sequence: self.nextSequence,
+            session: number,
+            host: self.host(submission.host),
+            kind: submission.kind,
+            createdAt: self.now,
+            deadline: max(self.now, submission.earliestBegin) + session.resourceTimeout,
+            notBefore: submission.earliestBegin
+        )
+        guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {
+            let most = self.settings.limits.transfersMax
+            throw AgentFault(409, "TooManyTransfers", "There are \(most) transfers already; wait until some have ended.")
+        }
+        self.nextSequence += 1
+        var facts = TransferFacts()
+        let wanted = submission.spec.url
+        if submission.kind == .download,
+            let kept = self.kept.values.first(where: { $0.session == number && $0.url == wanted })
+        {
+            facts.part = kept.part
+            self.kept[kept.part.file] = nil
+            self.fileNames[transfer.id] = kept.part.file
+            self.writes.append(.deleteKept(file: kept.part.file))
+        }
+        self.inserting.insert(transfer.id)
+        self.writes.append(.insertTransfer(transfer, host: submission.host, submission.spec, facts))
+        let id = transfer.id
+        self.effects.append { self.answer(stream, AgentAnswer(201, AgentEvents.submitted(id))) }
+    }
+
+    /// The most of a list that are answered at once.
+    package static let listMax = 10_000
+
+    private func list(
+        _ number: Int32,
+        _ state: TransferState?,
+        _ limit: Int,
+        after sequence: Int64,
+        for stream: StreamID
+    ) {
+        var found: [TransferID] = []
+        try? self.store.list(session: number, after: sequence) { id in
+            if let transfer = self.book.transfer(id), state == nil || transfer.state == state { found.append(id) }
+            return found.count < limit
+        }
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("transfers")
+        json.beginArray()
+        for id in found { self.shown(id).withByteView { json.raw($0) } }
+        json.endArray()
+        json.endObject()
+        self.answer(stream, AgentAnswer(200, json.buffer.view.array))
+    }
+
+    private func cancel(_ transfer: Transfer, keeps: Bool, for stream: StreamID) throws(AgentFault) {
+        let id = transfer.id
+        guard !self.taking.contains(id) else {
+            throw AgentFault(409, "TakeUnderWay", "Its file is being moved to its place; ask again when that is done.")
+        }
+        switch self.book.cancelled(id, now: self.now) {
+        case .end, .endAndStop:
+            self.stopAttempt(id)
+            let facts = self.facts(id)
+            self.change(id) { $0.part = nil }
+            if let part = facts.part { self.cast(part, of: transfer, keeps: keeps) }
+            self.ended(id, name: "cancelled")
+        case .ignore: self.forget(id)
+        }
+        self.effects.append { self.answer(stream, AgentAnswer(204)) }
+    }
+
+    /// What was received is kept for a later download of the same URL, or goes.
+    private func cast(_ part: PartFile, of transfer: Transfer, keeps: Bool) {
+        guard keeps, part.validator != nil, self.kept.count < Self.keptMax,
+            let spec = self.record(transfer.id)?.spec
+        else { return self.removeSoon(part.file) }
+        for old in self.kept.values where old.session == transfer.session && old.url == spec.url {
+            self.dropKept(old)
+        }
+        let kept = KeptPart(session: transfer.session, url: spec.url, part: part, keptAt: self.now)
+        self.kept[part.file] = kept
+        self.writes.append(.putKept(kept))
+    }
+
+    /// The most parts that are kept for later.
+    package static let keptMax = 1000
+
+    func dropKept(_ kept: KeptPart) {
+        self.kept[kept.part.file] = nil
+        self.writes.append(.deleteKept(file: kept.part.file))
+        self.removeSoon(kept.part.file)
+    }
+
+    /// A transfer that has ended goes, with its file.
+    func forget(_ id: TransferID) {
+        guard let transfer = self.book.transfer(id), transfer.state.hasEnded else { return }
+        self.book.forgotten(id)
+        self.unstored[id] = nil
+        if let name = self.fileNames.removeValue(forKey: id) { self.removeSoon(name) }
+        self.writes.append(.deleteTransfer(sequence: transfer.sequence))
+    }
+
+    /// Makes room for new transfers: the oldest that have ended, and of which nobody needs a file, go.
+    private func forgetOldest() {
+        let ended = self.book.transfers { transfer in
+            transfer.state.hasEnded && (transfer.state != .finished || transfer.isTaken || transfer.kind == .upload)
+        }.compactMap { self.book.transfer($0) }.sorted { $0.sequence < $1.sequence }
+        for transfer in ended.prefix(max(1, self.settings.limits.transfersMax / 100)) { self.forget(transfer.id) }
+    }
+
+    /// What nobody has taken, and what has ended long ago, goes.
+    func purge() {
+        let before = self.now - self.settings.limits.untakenFor
+        for id in self.book.transfers(where: { $0.state.hasEnded && $0.endedAt <= before }) {
+            guard !self.taking.contains(id), let transfer = self.book.transfer(id) else { continue }
+            if transfer.state == .finished, transfer.kind == .download, !transfer.isTaken {
+                self.tally.expiredUntaken += 1
+                self.log.write(.transferExpired, ["session": self.book.name(of: transfer.session) ?? ""])
+            }
+            self.forget(id)
+        }
+        for kept in self.kept.values where kept.keptAt <= before { self.dropKept(kept) }
+        self.book.compactMoments()
+    }
+
+    // MARK: Taking
+
+    private func take(
+        _ transfer: Transfer,
+        to path: String,
+        replaces: Bool,
+        for stream: StreamID
+    ) throws(AgentFault) {
+        let id = transfer.id
+        guard transfer.state == .finished, transfer.kind == .download else {
+            let state = transfer.state.name
+            throw AgentFault(409, "NotFinished", "The \(transfer.kind.name) is \(state); a finished download is taken.")
+        }
+        guard !transfer.isTaken, !self.taking.contains(id), let name = self.fileNames[id] else {
+            throw AgentFault(409, "AlreadyTaken", "Its file was moved to its place, or is being moved; look there.")
+        }
+        self.taking.insert(id)
+        self.change(id) { $0.taking = path }
+        self.effects.append { [files = self.files, tell = self.tell] in
+            self.moving.submit {
+                do throws(StateFiles.TakeFault) {
+                    try files.take(name, to: path, replaces: replaces)
+                    tell(.moved(stream, id, nil))
+                } catch {
+                    tell(.moved(stream, id, error))
+                }
+            }
+        }
+    }
+
+    func moved(_ id: TransferID, _ fault: StateFiles.TakeFault?, for stream: StreamID) {
+        self.taking.remove(id)
+        switch fault {
+        case nil:
+            self.change(id) { facts in
+                facts.taking = nil
+                facts.part = nil
+            }
+            if self.book.taken(id) == .take { self.tally.taken += 1 }
+            self.effects.append { self.answer(stream, AgentAnswer(200, self.shown(id))) }
+        case .exists?:
+            self.change(id) { $0.taking = nil }
+            let message = "There is a file already; choose another place, or send \"replace\": true."
+            self.effects.append { self.refuse(stream, AgentFault(409, "FileExists", message)) }
+        case .badPath(let words)?:
+            self.change(id) { $0.taking = nil }
+            let message = "The file cannot be moved there: \(words). Name an absolute path in a folder that is there."
+            self.effects.append { self.refuse(stream, AgentFault(400, "BadPath", message)) }
+        case .noSpace(let words)?:
+            self.change(id) { $0.taking = nil }
+            let message = "There is no space for the file (\(words)); free some there."
+            self.effects.append { self.refuse(stream, AgentFault(507, "NoSpace", message)) }
+        }
+    }
+}

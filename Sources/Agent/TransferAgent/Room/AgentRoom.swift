@@ -1,0 +1,269 @@
+import Bytes
+package import EventLog
+package import HTTPClient
+import HTTPTransport
+import Platform
+import SQLite
+import TransferPolicy
+
+/// The agent's mind: takes what callers, attempts and the machine say, steps the book, stores what has changed, and lets
+/// out what follows from it once that is on the disk.
+///
+/// It belongs to one thread.
+package final class AgentRoom {
+    /// An attempt that runs.
+    struct Running {
+        let number: Int
+        let attempt: TransferAttempt
+        let session: Int32
+        var toldBytes: Int64 = -1
+    }
+
+    /// What the agent counts since its start.
+    struct Tally {
+        var received: Int64 = 0
+        var sent: Int64 = 0
+        var taken = 0
+        var expiredUntaken = 0
+        var delivered = 0
+        var refusedWakes = 0
+        var attempts = 0
+        var retries = 0
+        var failures: [String: Int] = [:]
+        var commits = 0
+        var failedCommits = 0
+    }
+
+    let settings: AgentSettings
+    let files: StateFiles
+    let store: TransferStore
+    let network: HTTPThread
+    let syncing: FileWorker
+    let moving: FileWorker
+    let log: GatewayLog
+    let tell: @Sendable (AgentMessage) -> Void
+    let emit: ([AgentOutput]) -> Void
+    let startedAt = SystemClock.wall
+
+    var book: TransferBook
+    var random = RandomBits()
+    var now: Int64 = 0
+    var machine = MachineState()
+    var tally = Tally()
+
+    /// The servers by scheme, name and port, and their numbers.
+    var hosts: [String: Int32] = [:]
+    var hostNames: [String] = []
+    var nextSequence: Int64 = 1
+    var running: [TransferID: Running] = [:]
+    var nextAttempt = 0
+    /// The file of each transfer that has one in the state folder.
+    var fileNames: [TransferID: String] = [:]
+    /// What has become of transfers and is not stored yet.
+    var unstored: [TransferID: TransferFacts] = [:]
+    /// Finished files that are being moved to their places.
+    var taking: Set<TransferID> = []
+    var kept: [String: KeptPart] = [:]
+    var listeners: [StreamID: Int32] = [:]
+    var outbox: [Int64: Outgoing] = [:]
+
+    /// What is stored with the next commit, and what happens after it.
+    var writes: [StoreWrite] = []
+    var effects: [() -> Void] = []
+    var outputs: [AgentOutput] = []
+    /// Why nothing can be stored; nil while everything can.
+    private(set) var storeFault: String?
+    private var nextProgress: Int64 = 0
+    private var nextPurge: Int64 = 0
+
+    /// The least time between two events of progress of a transfer, in milliseconds.
+    private static let progressEvery: Int64 = 250
+    private static let purgeEvery: Int64 = 600_000
+    /// The wait before what could not be stored is tried again.
+    private static let storeRetry: Int64 = 1000
+    private static let waitMax: Int64 = 60_000
+
+    package init(
+        settings: AgentSettings,
+        files: StateFiles,
+        store: TransferStore,
+        network: HTTPThread,
+        workers: (syncing: FileWorker, moving: FileWorker),
+        log: GatewayLog,
+        tell: @escaping @Sendable (AgentMessage) -> Void,
+        emit: @escaping ([AgentOutput]) -> Void
+    ) {
+        self.settings = settings
+        self.files = files
+        self.store = store
+        self.network = network
+        self.syncing = workers.syncing
+        self.moving = workers.moving
+        self.log = log
+        self.tell = tell
+        self.emit = emit
+        self.book = TransferBook(limits: settings.limits, retry: settings.retry)
+    }
+
+    // MARK: Turns
+
+    /// How long the thread may wait for the next message, in milliseconds.
+    package var wait: Int64 {
+        if self.storeFault != nil { return Self.storeRetry }
+        let now = SystemClock.wall
+        var moment = min(self.nextPurge, self.book.nextMoment ?? .max)
+        for entry in self.outbox.values where !entry.isOnItsWay { moment = min(moment, entry.nextAt) }
+        if !self.listeners.isEmpty, !self.running.isEmpty { moment = min(moment, self.nextProgress) }
+        return max(0, min(Self.waitMax, moment - now))
+    }
+
+    /// Takes what has come, and does what is due.
+    package func turn(_ messages: [AgentMessage]) {
+        self.now = SystemClock.wall
+        for message in messages { self.take(message) }
+        for (id, action) in self.book.timePassed(now: self.now) { self.deadlinePassed(id, action) }
+        if self.now >= self.nextPurge {
+            self.nextPurge = self.now + Self.purgeEvery
+            self.purge()
+        }
+        self.flush()
+        if self.storeFault == nil {
+            for id in self.book.slotsFilled(now: self.now) { self.begin(id) }
+            self.sendOutbox()
+            self.flush()
+        }
+        self.tellProgress()
+        self.deliver()
+    }
+
+    private func take(_ message: AgentMessage) {
+        switch message {
+        case .command(let stream, let command): self.take(command, from: stream)
+        case .gone(let stream): self.listenerLeft(stream)
+        case .attempt(let id, let number, let news):
+            if self.running[id]?.number == number { self.attemptTold(id, news) }
+        case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
+        case .outbox(let sequence, let outcome): self.outboxTold(sequence, outcome)
+        case .machine(let state):
+            self.machine = state
+            for id in self.book.conditionsChanged(state.conditions) { self.hold(id) }
+        }
+    }
+
+    /// Stores what has changed; then what waits for that happens.
+    func flush() {
+        let changes = self.book.takeChanges()
+        for id in changes.transfers where self.unstored[id] == nil {
+            // A transfer that is gone has its own write.
+            if let transfer = self.book.transfer(id), !self.isInserting(id) {
+                self.writes.append(.updateTransfer(transfer, nil))
+            }
+        }
+        for (id, facts) in self.unstored where !self.isInserting(id) {
+            if let transfer = self.book.transfer(id) { self.writes.append(.updateTransfer(transfer, facts)) }
+        }
+        for number in changes.sessions { self.store(session: number) }
+        if !self.writes.isEmpty {
+            do throws(SQLiteError) {
+                try self.store.commit(self.writes)
+                self.tally.commits += 1
+                if self.storeFault != nil { self.log.write(.transferStoreRecovered, ["state": self.settings.stateFolder]) }
+                self.storeFault = nil
+            } catch {
+                self.tally.failedCommits += 1
+                self.storeFault = error.message
+                self.log.write(.transferStoreFailed, ["state": self.settings.stateFolder, "cause": error.message])
+                return
+            }
+            self.writes.removeAll(keepingCapacity: true)
+        } else if self.storeFault != nil {
+            return
+        }
+        self.unstored.removeAll(keepingCapacity: true)
+        self.inserting.removeAll(keepingCapacity: true)
+        let effects = self.effects
+        self.effects.removeAll(keepingCapacity: true)
+        for effect in effects { effect() }
+    }
+
+    /// Transfers whose first row is among `writes`.
+    var inserting: Set<TransferID> = []
+
+    private func isInserting(_ id: TransferID) -> Bool { self.inserting.contains(id) }
+
+    /// What leaves for callers leaves once a turn.
+    private func deliver() {
+        guard !self.outputs.isEmpty else { return }
+        self.emit(self.outputs)
+        self.outputs.removeAll(keepingCapacity: true)
+    }
+
+    private func tellProgress() {
+        guard !self.listeners.isEmpty, self.now >= self.nextProgress else { return }
+        self.nextProgress = self.now + Self.progressEvery
+        let followed = Set(self.listeners.values)
+        for (id, entry) in self.running where followed.contains(entry.session) {
+            let bytes = entry.attempt.progressBytes
+            guard bytes != entry.toldBytes else { continue }
+            self.running[id]?.toldBytes = bytes
+            self.tell(session: entry.session, AgentEvents.progress(id, bytes, entry.attempt.progressTotal))
+        }
+    }
+
+    // MARK: What is known of a transfer
+
+    /// What a transfer is of, and what became of it.
+    func record(_ id: TransferID) -> (transfer: Transfer, spec: TransferSpec, facts: TransferFacts)? {
+        guard let transfer = self.book.transfer(id), let found = try? self.store.record(transfer.sequence) else {
+            return nil
+        }
+        return (transfer, found.spec, self.unstored[id] ?? found.facts)
+    }
+
+    func facts(_ id: TransferID) -> TransferFacts {
+        self.unstored[id] ?? self.record(id)?.facts ?? TransferFacts()
+    }
+
+    /// Changes what is stored of a transfer with the next commit.
+    func change(_ id: TransferID, _ change: (inout TransferFacts) -> Void) {
+        var facts = self.facts(id)
+        change(&facts)
+        self.unstored[id] = facts
+        self.fileNames[id] = facts.part?.file
+    }
+
+    /// Removes a file once what is stored tells of it no more.
+    func removeSoon(_ name: String) {
+        self.effects.append { [files = self.files] in files.remove(name) }
+    }
+
+    func host(_ name: String) -> Int32 {
+        if let number = self.hosts[name] { return number }
+        let number = Int32(self.hostNames.count)
+        self.hostNames.append(name)
+        self.hosts[name] = number
+        return number
+    }
+
+    /// Ends what runs, and stores what it has come to; nothing runs afterwards.
+    package func stop() {
+        self.now = SystemClock.wall
+        for (id, entry) in self.running {
+            let attempt = entry.attempt
+            self.network.submit { attempt.stop(on: $0) }
+            _ = self.book.attemptStopped(id, now: self.now)
+        }
+        self.running.removeAll()
+        self.flush()
+        for stream in self.listeners.keys { self.outputs.append(.finish(stream)) }
+        self.deliver()
+    }
+
+    func answer(_ stream: StreamID, _ answer: AgentAnswer) {
+        self.outputs.append(.answer(stream, answer))
+    }
+
+    func refuse(_ stream: StreamID, _ fault: AgentFault) {
+        self.outputs.append(.answer(stream, AgentAnswer(fault.status, AgentEvents.fault(fault))))
+    }
+}

@@ -1,0 +1,82 @@
+/// The transfers of one session that could begin now, by host: each host in its turn, each in the order they came.
+struct SessionSchedule {
+    private struct Lane {
+        var ready: [TransferID] = []
+        /// Those before it have begun.
+        var head = 0
+        var running = 0
+        var isQueued = false
+
+        var hasReady: Bool { self.head < self.ready.count }
+    }
+
+    private var lanes: [Int32: Lane] = [:]
+    /// The hosts that have something ready and room for it, the next first.
+    private var queue: [Int32] = []
+    private var queueHead = 0
+    /// How many of its transfers run.
+    private(set) var running = 0
+
+    var hasOpenLane: Bool { self.queueHead < self.queue.count }
+
+    mutating func ready(_ id: TransferID, host: Int32, connectionsPerHost: Int) {
+        self.lanes[host, default: Lane()].ready.append(id)
+        self.open(host, connectionsPerHost)
+    }
+
+    /// Takes out the next one; it counts as running until `ended` is told.
+    ///
+    /// - `isWaiting`: whether a transfer still waits; one that does not is passed over.
+    mutating func next(connectionsPerHost: Int, _ isWaiting: (TransferID) -> Bool) -> TransferID? {
+        while self.hasOpenLane {
+            let host = self.queue[self.queueHead]
+            self.queueHead += 1
+            if self.queueHead > 64, self.queueHead * 2 > self.queue.count {
+                self.queue.removeFirst(self.queueHead)
+                self.queueHead = 0
+            }
+            guard var lane = self.lanes.removeValue(forKey: host) else { continue }
+            lane.isQueued = false
+            var found: TransferID?
+            while found == nil, lane.hasReady, lane.running < connectionsPerHost {
+                let id = lane.ready[lane.head]
+                lane.head += 1
+                if isWaiting(id) { found = id }
+            }
+            if lane.head > 64, lane.head * 2 > lane.ready.count {
+                lane.ready.removeFirst(lane.head)
+                lane.head = 0
+            }
+            if found != nil {
+                lane.running += 1
+                self.running += 1
+            }
+            if lane.hasReady || lane.running > 0 { self.lanes[host] = lane }
+            self.open(host, connectionsPerHost)
+            if found != nil { return found }
+        }
+        return nil
+    }
+
+    /// One of the host's has ended.
+    mutating func ended(host: Int32, connectionsPerHost: Int) {
+        guard var lane = self.lanes[host] else { return }
+        lane.running -= 1
+        self.running -= 1
+        self.lanes[host] = lane.hasReady || lane.running > 0 ? lane : nil
+        self.open(host, connectionsPerHost)
+    }
+
+    /// Another number of connections holds from now on.
+    mutating func reopen(connectionsPerHost: Int) {
+        for host in Array(self.lanes.keys) { self.open(host, connectionsPerHost) }
+    }
+
+    private mutating func open(_ host: Int32, _ connectionsPerHost: Int) {
+        guard let lane = self.lanes[host], !lane.isQueued, lane.hasReady, lane.running < connectionsPerHost else {
+            return
+        }
+        self.lanes[host]?.isQueued = true
+        self.queue.append(host)
+    }
+}

@@ -1,0 +1,276 @@
+/// One transfer, as far as decisions need it; what it is of, and what it is told by, is stored elsewhere.
+///
+/// A hundred thousand of them wait in memory, so there is no text in one.
+package struct Transfer: Hashable, Sendable {
+    package let id: TransferID
+    /// The order of submission.
+    package let sequence: Int64
+    package let session: Int32
+    /// A number for the server's scheme, name and port.
+    package let host: Int32
+    package let kind: TransferKind
+    /// Milliseconds since 1970, as all moments here.
+    package let createdAt: Int64
+    /// When it is given up.
+    package let deadline: Int64
+    package private(set) var state = TransferState.waiting
+    /// Before when no attempt is made; 0 for at once.
+    package private(set) var notBefore: Int64
+    /// Whether `notBefore` is for a failure, and not asked for.
+    package private(set) var isBackingOff = false
+    /// Attempts that came to nothing or to the end; the agent's own death makes none.
+    package private(set) var attempts: Int32 = 0
+    /// Attempts in a row that brought no byte.
+    package private(set) var failures: Int32 = 0
+    package private(set) var bytes: Int64 = 0
+    /// What there is in all; -1 while nobody has said.
+    package private(set) var total: Int64 = -1
+    /// The last status of a server; 0 while there is none.
+    package private(set) var status: Int32 = 0
+    package private(set) var endedAt: Int64 = 0
+    /// Whether somebody has taken the finished file.
+    package private(set) var isTaken = false
+
+    package init(
+        id: TransferID,
+        sequence: Int64,
+        session: Int32,
+        host: Int32,
+        kind: TransferKind,
+        createdAt: Int64,
+        deadline: Int64,
+        notBefore: Int64
+    ) {
+        self.id = id
+        self.sequence = sequence
+        self.session = session
+        self.host = host
+        self.kind = kind
+        self.createdAt = createdAt
+        self.deadline = deadline
+        self.notBefore = notBefore
+    }
+
+    /// What a store keeps of the changing part.
+    package struct Memory: Hashable, Sendable {
+        package var state: TransferState
+        package var notBefore: Int64
+        package var isBackingOff: Bool
+        package var attempts: Int32
+        package var failures: Int32
+        package var bytes: Int64
+        package var total: Int64
+        package var status: Int32
+        package var endedAt: Int64
+        package var isTaken: Bool
+
+        package init(
+            state: TransferState,
+            notBefore: Int64,
+            isBackingOff: Bool,
+            attempts: Int32,
+            failures: Int32,
+            bytes: Int64,
+            total: Int64,
+            status: Int32,
+            endedAt: Int64,
+            isTaken: Bool
+        ) {
+            self.state = state
+            self.notBefore = notBefore
+            self.isBackingOff = isBackingOff
+            self.attempts = attempts
+            self.failures = failures
+            self.bytes = bytes
+            self.total = total
+            self.status = status
+            self.endedAt = endedAt
+            self.isTaken = isTaken
+        }
+    }
+
+    /// The changing part; a transfer that runs is stored as one that waits, since nothing runs after a restart.
+    package var memory: Memory {
+        Memory(
+            state: self.state == .running ? .waiting : self.state,
+            notBefore: self.notBefore,
+            isBackingOff: self.isBackingOff,
+            attempts: self.attempts,
+            failures: self.failures,
+            bytes: self.bytes,
+            total: self.total,
+            status: self.status,
+            endedAt: self.endedAt,
+            isTaken: self.isTaken
+        )
+    }
+
+    /// The agent has started again and found this stored.
+    package mutating func restored(_ memory: Memory) {
+        self.state = memory.state == .running ? .waiting : memory.state
+        self.notBefore = memory.notBefore
+        self.isBackingOff = memory.isBackingOff
+        self.attempts = memory.attempts
+        self.failures = memory.failures
+        self.bytes = memory.bytes
+        self.total = memory.total
+        self.status = memory.status
+        self.endedAt = memory.endedAt
+        self.isTaken = memory.isTaken
+    }
+}
+
+// MARK: - Events
+
+extension Transfer {
+    package enum AttemptStartedAction: Hashable, Sendable {
+        case run
+        /// It runs or has ended: nothing is to be begun.
+        case ignore
+    }
+
+    package mutating func attemptStarted(now: Int64) -> AttemptStartedAction {
+        switch self.state {
+        case .waiting:
+            self.state = .running
+            self.notBefore = 0
+            self.isBackingOff = false
+            return .run
+        case .running, .finished, .failed, .cancelled: return .ignore
+        }
+    }
+
+    /// A server has answered, and bytes have come or left.
+    package mutating func progressed(bytes: Int64, total: Int64, status: Int32?) {
+        guard self.state == .running else { return }
+        self.bytes = bytes
+        self.total = total
+        if let status { self.status = status }
+    }
+
+    package enum AttemptFailedAction: Hashable, Sendable {
+        case retry(at: Int64)
+        case fail(TransferFault)
+        case ignore
+    }
+
+    /// An attempt came to nothing.
+    ///
+    /// - `hasProgressed`: whether it brought any byte that is kept; then the next wait is the shortest again.
+    package mutating func attemptFailed(
+        _ fault: TransferFault,
+        hasProgressed: Bool,
+        policy: RetryPolicy,
+        now: Int64,
+        using generator: inout some RandomNumberGenerator
+    ) -> AttemptFailedAction {
+        guard self.state == .running else { return .ignore }
+        self.attempts += 1
+        if case .status(let status, _) = fault { self.status = Int32(clamping: status) }
+        if fault.isFinal || now >= self.deadline {
+            self.end(.failed, now)
+            return .fail(fault.isFinal ? fault : .timedOut(fault.message))
+        }
+        self.failures = hasProgressed ? 1 : min(self.failures + 1, 1000)
+        let wait = max(policy.wait(failures: Int(self.failures), using: &generator), fault.retryAfter)
+        self.state = .waiting
+        self.notBefore = min(now + wait, self.deadline)
+        self.isBackingOff = true
+        return .retry(at: self.notBefore)
+    }
+
+    package enum AttemptStoppedAction: Hashable, Sendable {
+        case wait
+        case ignore
+    }
+
+    /// An attempt was ended by us: it is none, and nothing is waited for on its account.
+    package mutating func attemptStopped() -> AttemptStoppedAction {
+        guard self.state == .running else { return .ignore }
+        self.state = .waiting
+        return .wait
+    }
+
+    package enum AttemptSucceededAction: Hashable, Sendable {
+        case finish
+        case ignore
+    }
+
+    /// All bytes are there, and on the disk.
+    package mutating func attemptSucceeded(bytes: Int64, status: Int32, now: Int64) -> AttemptSucceededAction {
+        guard self.state == .running else { return .ignore }
+        self.attempts += 1
+        self.failures = 0
+        self.bytes = bytes
+        self.total = bytes
+        self.status = status
+        self.end(.finished, now)
+        return .finish
+    }
+
+    package enum CancelledAction: Hashable, Sendable {
+        /// It is cancelled now.
+        case end
+        /// It is cancelled now, and its attempt is to be stopped.
+        case endAndStop
+        /// It had ended before.
+        case ignore
+    }
+
+    package mutating func cancelled(now: Int64) -> CancelledAction {
+        switch self.state {
+        case .waiting:
+            self.end(.cancelled, now)
+            return .end
+        case .running:
+            self.end(.cancelled, now)
+            return .endAndStop
+        case .finished, .failed, .cancelled: return .ignore
+        }
+    }
+
+    package enum DeadlinePassedAction: Hashable, Sendable {
+        case fail
+        /// It has failed now, and its attempt is to be stopped.
+        case failAndStop
+        case ignore
+    }
+
+    package mutating func deadlinePassed(now: Int64) -> DeadlinePassedAction {
+        guard now >= self.deadline else { return .ignore }
+        switch self.state {
+        case .waiting:
+            self.end(.failed, now)
+            return .fail
+        case .running:
+            self.end(.failed, now)
+            return .failAndStop
+        case .finished, .failed, .cancelled: return .ignore
+        }
+    }
+
+    package enum TakenAction: Hashable, Sendable {
+        case take
+        case alreadyTaken
+        case notFinished
+    }
+
+    /// Somebody wants the finished file, or has it.
+    package mutating func taken() -> TakenAction {
+        switch self.state {
+        case .finished where self.kind == .upload: return .notFinished
+        case .finished where self.isTaken: return .alreadyTaken
+        case .finished:
+            self.isTaken = true
+            return .take
+        case .waiting, .running, .failed, .cancelled: return .notFinished
+        }
+    }
+
+    private mutating func end(_ state: TransferState, _ now: Int64) {
+        self.state = state
+        self.endedAt = now
+        self.notBefore = 0
+        self.isBackingOff = false
+    }
+}

@@ -1,0 +1,345 @@
+/// All sessions and transfers of an agent, and what is decided about them: which begins, which waits and why, which is
+/// tried again, and which session's device is to be woken.
+///
+/// Whoever drives it stores what `takeChanges` names before anybody is told of it.
+package struct TransferBook {
+    struct SessionEntry {
+        let name: String
+        var session: TransferSession
+        var counts = TransferCounts()
+        var schedule = SessionSchedule()
+        /// Transfers that ended, and of whose end nobody was told.
+        var untold = 0
+        /// How many follow its events.
+        var listeners = 0
+    }
+
+    package var limits: TransferLimits
+    package var retry: RetryPolicy
+    package private(set) var conditions = TransferConditions()
+    private var sessions: [Int32: SessionEntry] = [:]
+    private var numbers: [String: Int32] = [:]
+    private var nextNumber: Int32 = 1
+    private var transfers: [TransferID: Transfer] = [:]
+    private var timed = MomentQueue()
+    /// Sessions in the order in which they have their turn.
+    private var turns: [Int32] = []
+    package private(set) var running: Set<TransferID> = []
+    private var changed: Set<TransferID> = []
+    private var changedSessions: Set<Int32> = []
+
+    package init(limits: TransferLimits = TransferLimits(), retry: RetryPolicy = RetryPolicy()) {
+        self.limits = limits
+        self.retry = retry
+    }
+
+    // MARK: What there is
+
+    package var sessionNames: [String] { self.numbers.keys.sorted() }
+    package var transferCount: Int { self.transfers.count }
+
+    package var counts: TransferCounts {
+        self.sessions.values.reduce(into: TransferCounts()) { $0 += $1.counts }
+    }
+
+    package func transfer(_ id: TransferID) -> Transfer? { self.transfers[id] }
+
+    package func number(of name: String) -> Int32? { self.numbers[name] }
+
+    package func name(of number: Int32) -> String? { self.sessions[number]?.name }
+
+    package func session(_ number: Int32) -> (session: TransferSession, counts: TransferCounts, untold: Int)? {
+        self.sessions[number].map { ($0.session, $0.counts, $0.untold) }
+    }
+
+    package func transfers(where isWanted: (Transfer) -> Bool) -> [TransferID] {
+        self.transfers.values.filter(isWanted).map(\.id)
+    }
+
+    /// Why a waiting transfer waits; nil for one that does not.
+    package func hold(of transfer: Transfer, now: Int64) -> TransferHold? {
+        guard transfer.state == .waiting, let session = self.sessions[transfer.session]?.session else { return nil }
+        if transfer.notBefore > now { return transfer.isBackingOff ? .backoff : .earliestBegin }
+        return self.conditions.hold(of: session) ?? .slots
+    }
+
+    /// When `timePassed` has something to do next; nil for never.
+    package var nextMoment: Int64? { self.timed.first }
+
+    /// What has changed since the last call, and is to be stored.
+    package mutating func takeChanges() -> (transfers: Set<TransferID>, sessions: Set<Int32>) {
+        defer {
+            self.changed.removeAll(keepingCapacity: true)
+            self.changedSessions.removeAll(keepingCapacity: true)
+        }
+        return (self.changed, self.changedSessions)
+    }
+}
+
+// MARK: - Sessions
+
+extension TransferBook {
+    package enum SessionSetAction: Hashable, Sendable {
+        case made(Int32)
+        /// Those that run and must wait now.
+        case changed(Int32, stop: [TransferID])
+        case tooMany
+    }
+
+    package mutating func sessionSet(_ name: String, _ session: TransferSession) -> SessionSetAction {
+        if let number = self.numbers[name], let before = self.sessions[number]?.session {
+            self.sessions[number]?.session = session
+            self.changedSessions.insert(number)
+            if before.connectionsPerHost != session.connectionsPerHost {
+                self.sessions[number]?.schedule.reopen(connectionsPerHost: session.connectionsPerHost)
+            }
+            return .changed(number, stop: self.conditions.hold(of: session) == nil ? [] : self.running(in: number))
+        }
+        guard self.sessions.count < self.limits.sessionsMax else { return .tooMany }
+        let number = self.nextNumber
+        self.nextNumber += 1
+        self.sessions[number] = SessionEntry(name: name, session: session)
+        self.numbers[name] = number
+        self.turns.append(number)
+        self.changedSessions.insert(number)
+        return .made(number)
+    }
+
+    package mutating func sessionRestored(_ number: Int32, _ name: String, _ session: TransferSession, untold: Int) {
+        self.sessions[number] = SessionEntry(name: name, session: session, untold: untold)
+        self.numbers[name] = number
+        self.turns.append(number)
+        self.nextNumber = max(self.nextNumber, number + 1)
+    }
+
+    package struct SessionRemovedAction: Hashable, Sendable {
+        package let stop: [TransferID]
+        package let forget: [TransferID]
+    }
+
+    /// The session goes with all of its transfers.
+    package mutating func sessionRemoved(_ number: Int32) -> SessionRemovedAction {
+        let stop = self.running(in: number)
+        let all = self.transfers(where: { $0.session == number })
+        for id in all {
+            self.transfers[id] = nil
+            self.changed.remove(id)
+        }
+        self.running.subtract(stop)
+        if let entry = self.sessions.removeValue(forKey: number) { self.numbers[entry.name] = nil }
+        self.turns.removeAll { $0 == number }
+        self.changedSessions.remove(number)
+        return SessionRemovedAction(stop: stop, forget: all)
+    }
+
+    package mutating func listenerCame(_ number: Int32) {
+        self.sessions[number]?.listeners += 1
+    }
+
+    package mutating func listenerLeft(_ number: Int32) {
+        self.sessions[number]?.listeners -= 1
+    }
+
+    package enum SessionEndedAction: Hashable, Sendable {
+        /// Those who listen are told.
+        case tell
+        /// The device is to be woken for so many.
+        case wake(device: String, topic: String?, finished: Int)
+        /// Nobody is told, as nobody wants to be.
+        case none
+        /// There is something that has not ended.
+        case ignore
+    }
+
+    /// Called after the end of a transfer: whether it was its session's last, and what follows.
+    package mutating func sessionLooked(at number: Int32) -> SessionEndedAction {
+        guard let entry = self.sessions[number], entry.counts.live == 0, entry.untold > 0 else { return .ignore }
+        self.sessions[number]?.untold = 0
+        self.changedSessions.insert(number)
+        if entry.listeners > 0 { return .tell }
+        guard entry.session.sendsLaunchEvents, let device = entry.session.device else { return .none }
+        return .wake(device: device, topic: entry.session.topic, finished: min(entry.untold, 100_000))
+    }
+
+    private func running(in number: Int32) -> [TransferID] {
+        self.running.filter { self.transfers[$0]?.session == number }
+    }
+}
+
+// MARK: - Transfers
+
+extension TransferBook {
+    package enum TransferSubmittedAction: Hashable, Sendable {
+        case accepted
+        case tooMany
+    }
+
+    package mutating func transferSubmitted(_ transfer: Transfer, now: Int64) -> TransferSubmittedAction {
+        guard self.transfers.count < self.limits.transfersMax else { return .tooMany }
+        self.insert(transfer, now: now)
+        self.changed.insert(transfer.id)
+        return .accepted
+    }
+
+    package mutating func transferRestored(_ transfer: Transfer, now: Int64) {
+        self.insert(transfer, now: now)
+    }
+
+    private mutating func insert(_ transfer: Transfer, now: Int64) {
+        self.transfers[transfer.id] = transfer
+        self.sessions[transfer.session]?.counts[transfer.state] += 1
+        guard transfer.state == .waiting else { return }
+        self.timed.insert(transfer.id, at: transfer.deadline)
+        self.wait(transfer, now: now)
+    }
+
+    /// Puts a waiting transfer where it is found when it may begin.
+    private mutating func wait(_ transfer: Transfer, now: Int64) {
+        if transfer.notBefore > now {
+            self.timed.insert(transfer.id, at: transfer.notBefore)
+        } else if let most = self.sessions[transfer.session]?.session.connectionsPerHost {
+            self.sessions[transfer.session]?.schedule.ready(transfer.id, host: transfer.host, connectionsPerHost: most)
+        }
+    }
+
+    /// Steps a transfer, and keeps the counts.
+    private mutating func step<Action>(_ id: TransferID, _ event: (inout Transfer) -> Action) -> Action? {
+        guard var transfer = self.transfers[id] else { return nil }
+        let before = transfer
+        let action = event(&transfer)
+        guard transfer != before else { return action }
+        self.transfers[id] = transfer
+        if transfer.memory != before.memory { self.changed.insert(id) }
+        guard transfer.state != before.state else { return action }
+        self.sessions[transfer.session]?.counts[before.state] -= 1
+        self.sessions[transfer.session]?.counts[transfer.state] += 1
+        if before.state == .running {
+            self.running.remove(id)
+            if let most = self.sessions[transfer.session]?.session.connectionsPerHost {
+                self.sessions[transfer.session]?.schedule.ended(host: transfer.host, connectionsPerHost: most)
+            }
+        }
+        if transfer.state == .running { self.running.insert(id) }
+        if transfer.state == .finished || transfer.state == .failed {
+            self.sessions[transfer.session]?.untold += 1
+            self.changedSessions.insert(transfer.session)
+        }
+        return action
+    }
+
+    /// The transfers that begin now; each counts as running from here on.
+    package mutating func slotsFilled(now: Int64) -> [TransferID] {
+        var begun: [TransferID] = []
+        var idle = 0
+        while self.running.count < self.limits.runningMax, idle < self.turns.count {
+            let number = self.turns.removeFirst()
+            self.turns.append(number)
+            // Taken out, so that what waits is not copied.
+            guard var entry = self.sessions.removeValue(forKey: number) else { continue }
+            guard entry.schedule.hasOpenLane, self.conditions.hold(of: entry.session) == nil else {
+                self.sessions[number] = entry
+                idle += 1
+                continue
+            }
+            let next = entry.schedule.next(connectionsPerHost: entry.session.connectionsPerHost) { id in
+                self.transfers[id].map { $0.state == .waiting && $0.notBefore <= now } ?? false
+            }
+            self.sessions[number] = entry
+            guard let next else {
+                idle += 1
+                continue
+            }
+            idle = 0
+            if self.step(next, { $0.attemptStarted(now: now) }) == .run { begun.append(next) }
+        }
+        return begun
+    }
+
+    /// What is due by the clock.
+    package mutating func timePassed(now: Int64) -> [(id: TransferID, action: Transfer.DeadlinePassedAction)] {
+        var ended: [(id: TransferID, action: Transfer.DeadlinePassedAction)] = []
+        while let entry = self.timed.popDue(now) {
+            guard let transfer = self.transfers[entry.id], !transfer.state.hasEnded else { continue }
+            if now >= transfer.deadline, entry.moment == transfer.deadline {
+                if let action = self.step(entry.id, { $0.deadlinePassed(now: now) }) { ended.append((entry.id, action)) }
+            } else if transfer.state == .waiting, transfer.notBefore == entry.moment {
+                self.wait(transfer, now: now)
+            }
+        }
+        return ended
+    }
+
+    /// Entries of transfers that are gone would be kept until their time comes.
+    package mutating func compactMoments() {
+        guard self.timed.count > 2 * self.transfers.count + 1024 else { return }
+        let transfers = self.transfers
+        self.timed.compact { entry in
+            guard let transfer = transfers[entry.id], !transfer.state.hasEnded else { return false }
+            return entry.moment == transfer.deadline || entry.moment == transfer.notBefore
+        }
+    }
+
+    /// The machine is otherwise than before.
+    ///
+    /// - Returns: those that run and must wait now.
+    package mutating func conditionsChanged(_ conditions: TransferConditions) -> [TransferID] {
+        self.conditions = conditions
+        return self.running.filter { id in
+            guard let transfer = self.transfers[id], let entry = self.sessions[transfer.session] else { return false }
+            return conditions.hold(of: entry.session) != nil
+        }
+    }
+
+    package mutating func progressed(_ id: TransferID, bytes: Int64, total: Int64, status: Int32?) {
+        // What a transfer has come to is stored with its next attempt or its end.
+        guard var transfer = self.transfers[id] else { return }
+        transfer.progressed(bytes: bytes, total: total, status: status)
+        self.transfers[id] = transfer
+    }
+
+    package mutating func attemptFailed(
+        _ id: TransferID,
+        _ fault: TransferFault,
+        hasProgressed: Bool,
+        now: Int64,
+        using generator: inout some RandomNumberGenerator
+    ) -> Transfer.AttemptFailedAction {
+        let policy = self.retry
+        let action = self.step(id) {
+            $0.attemptFailed(fault, hasProgressed: hasProgressed, policy: policy, now: now, using: &generator)
+        }
+        if case .retry? = action, let transfer = self.transfers[id] { self.wait(transfer, now: now) }
+        return action ?? .ignore
+    }
+
+    package mutating func attemptStopped(_ id: TransferID, now: Int64) -> Transfer.AttemptStoppedAction {
+        let action = self.step(id) { $0.attemptStopped() } ?? .ignore
+        if action == .wait, let transfer = self.transfers[id] { self.wait(transfer, now: now) }
+        return action
+    }
+
+    package mutating func attemptSucceeded(
+        _ id: TransferID,
+        bytes: Int64,
+        status: Int32,
+        now: Int64
+    ) -> Transfer.AttemptSucceededAction {
+        self.step(id) { $0.attemptSucceeded(bytes: bytes, status: status, now: now) } ?? .ignore
+    }
+
+    package mutating func cancelled(_ id: TransferID, now: Int64) -> Transfer.CancelledAction {
+        self.step(id) { $0.cancelled(now: now) } ?? .ignore
+    }
+
+    package mutating func taken(_ id: TransferID) -> Transfer.TakenAction {
+        self.step(id) { $0.taken() } ?? .notFinished
+    }
+
+    /// A transfer that has ended is remembered no more.
+    package mutating func forgotten(_ id: TransferID) {
+        guard let transfer = self.transfers[id], transfer.state.hasEnded else { return }
+        self.transfers[id] = nil
+        self.changed.remove(id)
+        self.sessions[transfer.session]?.counts[transfer.state] -= 1
+    }
+}

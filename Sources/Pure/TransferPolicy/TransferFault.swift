@@ -1,0 +1,93 @@
+/// Why an attempt at a transfer came to nothing.
+package enum TransferFault: Hashable, Sendable {
+    /// No connection, one that was cut, or a silent peer; in words.
+    case connectionFailed(String)
+    /// The server answered with a status that is no success.
+    case status(Int, retryAfterSeconds: Int?)
+    /// The server's certificate is not trusted; in words.
+    case certificate(String)
+    case tooManyRedirects(Int)
+    case badChecksum(expected: String, found: String)
+    case tooLarge(bytesMax: Int64)
+    case noSpace(missingBytes: Int64)
+    /// A URL, of the transfer or of a redirect, of another scheme than http and https.
+    case forbiddenProtocol(String)
+    case fileUnreadable(String)
+    case fileUnwritable(String)
+    case wrongLength(String)
+    /// The time for the whole transfer is over; what the last attempt came to, in words.
+    case timedOut(String)
+    /// The transfer cannot be told any more from what is stored of it; in words.
+    case interrupted(String)
+
+    /// The name that programs know it by.
+    package var reason: String {
+        switch self {
+        case .connectionFailed: "ConnectionFailed"
+        case .status: "HTTPStatus"
+        case .certificate: "Certificate"
+        case .tooManyRedirects: "TooManyRedirects"
+        case .badChecksum: "BadChecksum"
+        case .tooLarge: "TooLarge"
+        case .noSpace: "NoSpace"
+        case .forbiddenProtocol: "ForbiddenProtocol"
+        case .fileUnreadable: "FileUnreadable"
+        case .fileUnwritable: "FileUnwritable"
+        case .wrongLength: "WrongLength"
+        case .timedOut: "TimedOut"
+        case .interrupted: "Interrupted"
+        }
+    }
+
+    /// Every reason there is.
+    package static let reasons = [
+        "ConnectionFailed", "HTTPStatus", "Certificate", "TooManyRedirects", "BadChecksum", "TooLarge", "NoSpace",
+        "ForbiddenProtocol", "FileUnreadable", "FileUnwritable", "WrongLength", "TimedOut", "Interrupted",
+    ]
+
+    /// What happened and what to do about it.
+    package var message: String {
+        switch self {
+        case .connectionFailed(let words): "The connection failed: \(words)."
+        case .status(let status, _): "The server answered \(status); see what the URL and its credentials are worth."
+        case .certificate(let words):
+            "The server's certificate is not trusted: \(words). Name its authority with --trust, or correct the URL."
+        case .tooManyRedirects(let most): "The server redirected more than \(most) times; correct the URL."
+        case .badChecksum(let expected, let found):
+            "The SHA-256 of what came is \(found), not \(expected); ask whoever publishes it which is right."
+        case .tooLarge(let most): "There is more than the \(most) bytes that are allowed; raise bytesMax."
+        case .noSpace(let missing): "\(missing) bytes of space are missing; free them, and ask for the transfer again."
+        case .forbiddenProtocol(let url): "\(url) is not of http or https; nothing else is spoken."
+        case .fileUnreadable(let words): "The file to be sent cannot be read: \(words)."
+        case .fileUnwritable(let words): "What comes cannot be written to the state folder: \(words)."
+        case .wrongLength(let words): "The server's lengths disagree: \(words)."
+        case .timedOut(let words): "The time for the whole transfer (resourceTimeout) is over; the last attempt: \(words)"
+        case .interrupted(let words): "The transfer cannot go on: \(words)."
+        }
+    }
+
+    /// Whether another attempt would come to the same.
+    package var isFinal: Bool {
+        switch self {
+        case .connectionFailed: false
+        case .status(let status, _):
+            switch status {
+            case 408, 429, 500...599: false
+            default: true
+            }
+        case .certificate, .tooManyRedirects, .badChecksum, .tooLarge, .noSpace, .forbiddenProtocol, .fileUnreadable,
+            .fileUnwritable, .wrongLength, .timedOut, .interrupted:
+            true
+        }
+    }
+
+    /// How long the server asks to be left alone, in milliseconds.
+    package var retryAfter: Int64 {
+        switch self {
+        case .status(_, let seconds): Int64(max(0, min(seconds ?? 0, 604_800))) * 1000
+        case .connectionFailed, .certificate, .tooManyRedirects, .badChecksum, .tooLarge, .noSpace, .forbiddenProtocol,
+            .fileUnreadable, .fileUnwritable, .wrongLength, .timedOut, .interrupted:
+            0
+        }
+    }
+}

@@ -1,0 +1,81 @@
+/// What a session asks for its transfers.
+package struct TransferSession: Hashable, Sendable {
+    /// The device that is woken, in hexadecimal digits; nil while nobody is.
+    package var device: String?
+    package var topic: String?
+    /// Whether transfers wait for power, coolness and an unmetered network.
+    package var isDiscretionary = false
+    /// Whether the device is woken when the last transfer has ended.
+    package var sendsLaunchEvents = true
+    package var allowsMetered = true
+    /// How long no byte may come, in milliseconds.
+    package var requestTimeout: Int64 = 60_000
+    /// How long a transfer may take from its submission to its end, in milliseconds.
+    package var resourceTimeout: Int64 = 604_800_000
+    package var connectionsPerHost = 6
+
+    package init() {}
+}
+
+/// The numbers of a session's transfers by state.
+package struct TransferCounts: Hashable, Sendable {
+    private var counts = [0, 0, 0, 0, 0]
+
+    package init() {}
+
+    package subscript(state: TransferState) -> Int {
+        get { self.counts[Int(state.rawValue)] }
+        set { self.counts[Int(state.rawValue)] = newValue }
+    }
+
+    /// Those that have not ended.
+    package var live: Int { self[.waiting] + self[.running] }
+    package var all: Int { self.counts.reduce(0, +) }
+
+    package static func += (left: inout TransferCounts, right: TransferCounts) {
+        for state in TransferState.allCases { left[state] += right[state] }
+    }
+}
+
+/// How far a transfer has come.
+package enum TransferState: UInt8, CaseIterable, Sendable {
+    /// Can move to: running, failed, cancelled.
+    case waiting
+    /// Can move to: waiting, finished, failed, cancelled.
+    case running
+    /// Terminal.
+    case finished
+    /// Terminal.
+    case failed
+    /// Terminal.
+    case cancelled
+
+    package var name: String {
+        switch self {
+        case .waiting: "waiting"
+        case .running: "running"
+        case .finished: "finished"
+        case .failed: "failed"
+        case .cancelled: "cancelled"
+        }
+    }
+
+    package var hasEnded: Bool {
+        switch self {
+        case .waiting, .running: false
+        case .finished, .failed, .cancelled: true
+        }
+    }
+}
+
+/// Which way the bytes go.
+package enum TransferKind: UInt8, CaseIterable, Sendable {
+    case download, upload
+
+    package var name: String {
+        switch self {
+        case .download: "download"
+        case .upload: "upload"
+        }
+    }
+}

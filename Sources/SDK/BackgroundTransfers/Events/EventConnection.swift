@@ -1,0 +1,176 @@
+import HTTPClient
+import Synchronization
+
+/// One stream of a session's events, from its request to its end.
+///
+/// `@unchecked Sendable`: what is no constant and not in `state` is touched on its `HTTPThread` alone.
+final class EventConnection: HTTPAgent, @unchecked Sendable {
+    /// What comes on a stream.
+    enum Item: Sendable {
+        case event(ServerSentEvent)
+        /// The stream is over; nothing follows.
+        case ended(BackgroundTransferError)
+    }
+
+    private struct State {
+        var items: [Item] = []
+        var waiting: CheckedContinuation<[Item], Never>?
+        /// Whether nothing more is taken: the stream is over, or nobody wants more.
+        var isClosed = false
+    }
+
+    /// How many items wait at most for a reader that is slow. Then the stream ends, and a list tells what it had.
+    static let itemsMax = 8192
+    /// How long an agent may be silent, in milliseconds: it sends something every 15 seconds.
+    static let silenceMax: Int64 = 45_000
+    /// The most of an answer that is no stream, in bytes.
+    private static let refusalBytesMax = 1 << 16
+
+    private let caller: AgentCaller
+    private let state = Mutex(State())
+    private var request: HTTPRequestID?
+    private var parser = ServerSentEventParser()
+    private var head: HTTPResponse?
+
+    init(_ caller: AgentCaller) {
+        self.caller = caller
+    }
+
+    /// Opens the stream at a path.
+    func open(_ path: String) {
+        var request = self.caller.request("GET", path)
+        request.timeoutMilliseconds = nil
+        request.isStreaming = true
+        request.isFresh = true
+        let opening = request
+        self.caller.thread.submit { self.begin(opening, on: $0) }
+    }
+
+    /// Ends the stream; the agent hears of it.
+    func close() {
+        self.end(nil)
+        self.caller.thread.submit { self.stop(on: $0) }
+    }
+
+    /// What has come since the last call, as soon as there is something; nothing when the task was cancelled, or the
+    /// stream was closed.
+    ///
+    /// It has one reader.
+    func next() async -> [Item] {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let items: [Item]? = self.state.withLock { state in
+                    var items: [Item] = []
+                    swap(&items, &state.items)
+                    if !items.isEmpty || state.isClosed { return items }
+                    state.waiting = continuation
+                    return nil
+                }
+                if let items { continuation.resume(returning: items) }
+            }
+        } onCancel: {
+            self.close()
+        }
+    }
+}
+
+// MARK: - On the thread
+
+extension EventConnection {
+    private func begin(_ request: HTTPRequest, on loop: HTTPLoop) {
+        guard !self.state.withLock({ $0.isClosed }) else { return }
+        do throws(HTTPClientError) {
+            self.request = try loop.start(request, for: self)
+            loop.setMoment(loop.now + Self.silenceMax, for: self)
+        } catch {
+            self.end(self.caller.error(error))
+        }
+    }
+
+    private func stop(on loop: HTTPLoop) {
+        loop.setMoment(nil, for: self)
+        if let request = self.request { loop.cancel(request) }
+        self.request = nil
+    }
+
+    func received(_ event: HTTPEvent, on loop: HTTPLoop) {
+        switch event {
+        case .head(_, let response): self.head = response
+        case .body(_, let bytes):
+            loop.setMoment(loop.now + Self.silenceMax, for: self)
+            self.received(bytes, on: loop)
+        case .ended(_, let result):
+            self.request = nil
+            loop.setMoment(nil, for: self)
+            switch result {
+            case .failure(let error): self.end(self.caller.error(error))
+            case .success(let response):
+                let answer = self.head ?? response
+                self.end(answer.isSuccess ? Self.over : AgentCaller.refusal(answer))
+            }
+        }
+    }
+
+    func momentReached(on loop: HTTPLoop) {
+        self.stop(on: loop)
+        self.end(BackgroundTransferError(.timedOut, "the agent was silent for too long; see its log", isPassing: true))
+    }
+
+    private func received(_ bytes: [UInt8], on loop: HTTPLoop) {
+        guard let head = self.head, head.isSuccess else {
+            let room = Self.refusalBytesMax - (self.head?.body.count ?? 0)
+            self.head?.body.append(contentsOf: bytes.prefix(max(0, room)))
+            return
+        }
+        do {
+            for event in try self.parser.received(bytes) where !self.take(.event(event)) {
+                self.stop(on: loop)
+                self.end(Self.over)
+            }
+        } catch {
+            self.stop(on: loop)
+            self.end(BackgroundTransferError(.badAnswer, "an event of the agent is too long; see its version"))
+        }
+    }
+
+    private static let over = BackgroundTransferError(
+        .interrupted,
+        "the agent ended the stream of events; see whether it runs",
+        isPassing: true
+    )
+
+    /// - Returns: false when too much waits already, which is dropped.
+    private func take(_ item: Item) -> Bool {
+        let (reader, isTaken) = self.state.withLock { state -> (CheckedContinuation<[Item], Never>?, Bool) in
+            guard !state.isClosed else { return (nil, true) }
+            if let reader = state.waiting {
+                state.waiting = nil
+                return (reader, true)
+            }
+            guard state.items.count < Self.itemsMax else {
+                state.items = []
+                return (nil, false)
+            }
+            state.items.append(item)
+            return (nil, true)
+        }
+        reader?.resume(returning: [item])
+        return isTaken
+    }
+
+    /// - Parameter error: why nothing follows; nil when the reader wants no more.
+    private func end(_ error: BackgroundTransferError?) {
+        let item = error.map { Item.ended($0) }
+        let reader = self.state.withLock { state -> CheckedContinuation<[Item], Never>? in
+            guard !state.isClosed else { return nil }
+            state.isClosed = true
+            if let reader = state.waiting {
+                state.waiting = nil
+                return reader
+            }
+            state.items = item.map { state.items + [$0] } ?? []
+            return nil
+        }
+        reader?.resume(returning: item.map { [$0] } ?? [])
+    }
+}

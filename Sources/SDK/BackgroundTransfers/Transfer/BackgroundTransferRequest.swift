@@ -1,0 +1,101 @@
+public import FoundationEssentials
+
+/// A transfer to add to a session.
+///
+/// ```swift
+/// var request = BackgroundTransferRequest.download("https://example.com/film.mp4")
+/// request.headers["authorization"] = "Bearer \(token)"
+/// request.note = "/srv/films/film.mp4"
+/// let id = try await session.add(request)
+/// ```
+///
+/// A description of it, a debugger's too, shows no header's value.
+public struct BackgroundTransferRequest: Hashable, Sendable {
+    /// What is transferred.
+    public let kind: BackgroundTransfer.Kind
+    /// Where it comes from, or goes to: `http://` or `https://`.
+    public var url: String
+    /// The method; nil for `GET`, and for `PUT` of an upload.
+    public var method: String?
+    /// Header fields to send. The agent shows none that holds a secret, and sends `authorization` to no other host.
+    public var headers: [String: String] = [:]
+    /// The path of the file to upload; a relative one is of the working folder. It must stay until the transfer ends.
+    public let file: String?
+    /// Before which moment it is not to begin.
+    public var earliestBegin: Date?
+    /// The SHA-256 that a download must have, in hexadecimal digits.
+    public var sha256: String?
+    /// How many bytes it may have; nil for as many as the agent takes.
+    public var bytesMax: Int64?
+    /// Up to 1024 bytes of text for whoever takes the file, such as where it belongs.
+    public var note: String?
+
+    /// A file that comes from a server.
+    ///
+    /// - Parameter url: where it comes from.
+    /// - Returns: the request.
+    public static func download(_ url: String) -> BackgroundTransferRequest {
+        BackgroundTransferRequest(kind: .download, url: url, file: nil)
+    }
+
+    /// A file that goes to a server.
+    ///
+    /// - Parameters:
+    ///   - file: its path.
+    ///   - url: where it goes.
+    /// - Returns: the request.
+    public static func upload(_ file: String, to url: String) -> BackgroundTransferRequest {
+        BackgroundTransferRequest(kind: .upload, url: url, file: file)
+    }
+
+    private init(kind: BackgroundTransfer.Kind, url: String, file: String?) {
+        self.kind = kind
+        self.url = url
+        self.file = file
+    }
+
+    /// As the agent is sent it.
+    package var body: [UInt8] {
+        var object = JSONObject()
+        object.add("kind", self.kind.rawValue)
+        object.add("url", self.url)
+        object.add("method", self.method)
+        if !self.headers.isEmpty {
+            var headers = JSONObject()
+            for (name, value) in self.headers.sorted(by: { $0.key < $1.key }) { headers.add(name, value) }
+            object.add("headers", headers)
+        }
+        object.add("file", self.file.map { AbsolutePath.of($0) })
+        object.add("earliestBegin", self.earliestBegin.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) })
+        object.add("sha256", self.sha256)
+        object.add("bytesMax", self.bytesMax)
+        object.add("note", self.note)
+        return object.bytes
+    }
+}
+
+extension BackgroundTransferRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// What it transfers, and where; of its headers the names.
+    public var description: String {
+        let names = self.headers.keys.sorted().joined(separator: ", ")
+        // What stands before the last @ of the host may be a password.
+        let parts = self.url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        let host = parts.count > 2 ? parts[2].split(separator: "@").last ?? "" : ""
+        let shown =
+            parts.count > 2 ? "\(parts[0])//\(host)/\(parts.count > 3 ? parts[3].prefix { $0 != "?" } : "")" : ""
+        return "\(self.kind.rawValue) \(shown)\(names.isEmpty ? "" : " with \(names)")"
+    }
+
+    /// What it transfers, and where; of its headers the names.
+    public var debugDescription: String { self.description }
+
+    /// A mirror without the headers' values.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}
+
+/// Paths as the agent needs them, whose working folder is another.
+enum AbsolutePath {
+    static func of(_ path: String) -> String {
+        path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
+    }
+}

@@ -1,0 +1,205 @@
+package import BackgroundTransfers
+import FoundationEssentials
+import HTTPClient
+import Platform
+import Text
+
+/// `wakegate transfer`.
+package enum TransferCommands {
+    /// What a list may be narrowed to.
+    package static let states = BackgroundTransfer.State.allCases.map(\.rawValue)
+
+    static func add(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+        let request = try self.request(parsed, now: SystemClock.wall)
+        let agent = try TransferClient(parsed)
+        let id = try await TransferClient.call { () throws(BackgroundTransferError) in
+            try await agent.session.add(request)
+        }
+        Console.out(parsed.isSet("--json") ? "{\"transfer\":\"\(id)\"}\n" : "\(id)\n")
+        guard parsed.isSet("--wait") || parsed.isSet("--to") else { return 0 }
+        let status = try await self.wait(parsed, agent, [id])
+        guard status == 0, let path = parsed.text("--to") else { return status }
+        try await self.take(agent, id, to: path, parsed)
+        return 0
+    }
+
+    /// The transfer that a command line describes.
+    ///
+    /// - Throws: `badUsage` for what is none.
+    package static func request(
+        _ parsed: ParsedCommand,
+        now: Int64
+    ) throws(CommandFailure) -> BackgroundTransferRequest {
+        let url = parsed.arguments[1]
+        guard HTTPURL(url) != nil else {
+            throw .usage("URL is \"\(url)\"; write the whole of it, beginning with http:// or https://")
+        }
+        let file = parsed.text("--upload")
+        if file != nil, let option = ["--to", "--sha256"].first(where: { parsed.isSet($0) }) {
+            throw .usage("\(option) is for a download, and --upload makes it an upload; leave one of them out")
+        }
+        if parsed.isSet("--replace"), !parsed.isSet("--to") {
+            throw .usage("--replace is for the file of --to PATH; say where the file goes, or leave it out")
+        }
+        var request = file.map { BackgroundTransferRequest.upload($0, to: url) } ?? .download(url)
+        request.method = parsed.text("--method")
+        for field in parsed.all("--header") { try self.addHeader(field, to: &request) }
+        if let moment = parsed.text("--earliest-begin") {
+            let milliseconds = try TaskMoment.milliseconds(moment, now: now)
+            request.earliestBegin = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
+        }
+        if let sum = parsed.text("--sha256") {
+            guard sum.utf8.count == 64, sum.allSatisfy(\.isHexDigit) else {
+                throw .usage("--sha256 is \"\(sum)\"; write 64 hexadecimal digits, as sha256sum prints them")
+            }
+            request.sha256 = sum.lowercased()
+        }
+        request.bytesMax = parsed.integer("--bytes-max").map { Int64($0) }
+        request.note = parsed.text("--note")
+        return request
+    }
+
+    private static let headerFileBytesMax = 65_536
+
+    /// Adds `NAME: VALUE`, or each line of a file that is named as `@FILE`, which `ps` does not show.
+    private static func addHeader(
+        _ field: String,
+        to request: inout BackgroundTransferRequest
+    ) throws(CommandFailure) {
+        guard !field.hasPrefix("@") else {
+            let path = String(field.dropFirst())
+            let remedy = "name the file with the header fields, one a line"
+            let bytes = try CommandFile.contents(path, bytesMax: self.headerFileBytesMax, remedy: remedy)
+            for line in String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline) {
+                try self.addHeader(String(line.drop { $0 == "@" }), to: &request)
+            }
+            return
+        }
+        let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty, !parts[0].contains(where: \.isWhitespace) else {
+            throw .usage("--header is not \"NAME: VALUE\"; write it like that, or @FILE for a file with such lines")
+        }
+        request.headers[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
+    }
+
+    static func list(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+        let word = parsed.text("--state")
+        let state = word.flatMap { BackgroundTransfer.State(rawValue: $0) }
+        if let word, state == nil {
+            throw .usage("--state is \"\(word)\"; write one of \(self.states.joined(separator: ", "))")
+        }
+        let agent = try TransferClient(parsed)
+        let isJSON = parsed.isSet("--json")
+        let transfers = try await TransferClient.call { () throws(BackgroundTransferError) in
+            try await agent.session.transfers(in: state) { page in if isJSON { Console.out("\(page)\n") } }
+        }
+        if !isJSON { Console.out(TransferText.list(transfers)) }
+        return 0
+    }
+
+    static func wait(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+        var wanted: Set<BackgroundTransferID>?
+        if parsed.arguments.count > 1 {
+            wanted = []
+            for text in parsed.arguments.dropFirst() { wanted?.insert(try TransferClient.transfer(text)) }
+        }
+        return try await self.wait(parsed, TransferClient(parsed), wanted)
+    }
+
+    /// - Returns: the exit status: 0 when all have finished.
+    private static func wait(
+        _ parsed: ParsedCommand,
+        _ agent: TransferClient,
+        _ wanted: Set<BackgroundTransferID>?
+    ) async throws(CommandFailure) -> Int32 {
+        let display = TransferWaiting.Display(parsed)
+        let waiting = TransferWaiting(agent.session, wanted, display)
+        let ended = try await TransferClient.call { () throws(BackgroundTransferError) in try await waiting.run() }
+        let unfinished = ended.filter { $0.state != .finished }
+        if display != .json {
+            for transfer in ended where wanted != nil || transfer.state != .finished {
+                Console.error("wakegate: \(TerminalText.harmless(TransferText.ended(transfer)))")
+            }
+        }
+        return unfinished.isEmpty ? 0 : CommandFailure.Status.failed.rawValue
+    }
+
+    static func cancel(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let isAll = parsed.isSet("--all")
+        guard isAll == (parsed.arguments.count == 1) else {
+            throw .usage(
+                isAll
+                    ? "a TRANSFER and --all were both given; give one of them"
+                    : "TRANSFER is missing; name the transfer, or write --all for every one that has not ended"
+            )
+        }
+        var ids: [BackgroundTransferID] = []
+        for text in parsed.arguments.dropFirst() { ids.append(try TransferClient.transfer(text)) }
+        let agent = try TransferClient(parsed)
+        let keeps = parsed.isSet("--keep")
+        let named = ids
+        let count = try await TransferClient.call { () throws(BackgroundTransferError) in
+            let meant = isAll ? try await agent.session.transfers().filter { !$0.state.isEnd }.map(\.id) : named
+            for id in meant { try await agent.session.cancel(id, keep: keeps) }
+            return meant.count
+        }
+        Console.error("wakegate: \(count == 1 ? "the transfer is" : "\(count) transfers are") cancelled")
+        return 0
+    }
+
+    static func take(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+        let words = parsed.arguments.dropFirst()
+        if parsed.isSet("--noted") {
+            guard words.isEmpty else {
+                throw .usage("--noted takes what has finished to the places of the notes; leave \(words[1]) out")
+            }
+            return try await self.takeNoted(TransferClient(parsed), parsed)
+        }
+        guard words.count == 2 else {
+            throw .usage("name a TRANSFER and the PATH where its file goes; or write --noted for the notes' places")
+        }
+        let id = try TransferClient.transfer(words[1])
+        try await self.take(TransferClient(parsed), id, to: words[2], parsed)
+        return 0
+    }
+
+    /// Takes every download that has finished to the place that its note names.
+    ///
+    /// - Returns: the exit status: 0 when all were taken.
+    private static func takeNoted(_ agent: TransferClient, _ parsed: ParsedCommand) async throws(CommandFailure) -> Int32
+    {
+        let finished = try await TransferClient.call { () throws(BackgroundTransferError) in
+            try await agent.session.finishedDownloads()
+        }
+        var leftCount = 0
+        for transfer in finished {
+            do throws(CommandFailure) {
+                guard let place = transfer.note, !place.isEmpty else {
+                    throw CommandFailure(.failed, "its note names no place; take it to one by its name")
+                }
+                try await self.take(agent, transfer.id, to: place, parsed)
+            } catch {
+                guard error.status == .failed else { throw error }
+                Console.error("wakegate: \(transfer.id): \(error.message)")
+                leftCount += 1
+            }
+        }
+        return leftCount == 0 ? 0 : CommandFailure.Status.failed.rawValue
+    }
+
+    private static func take(
+        _ agent: TransferClient,
+        _ id: BackgroundTransferID,
+        to path: String,
+        _ parsed: ParsedCommand
+    ) async throws(CommandFailure) {
+        let isReplacing = parsed.isSet("--replace")
+        let transfer = try await TransferClient.call { () throws(BackgroundTransferError) in
+            try await agent.session.take(id, to: path, replacing: isReplacing)
+        }
+        Console.error("wakegate: \(path) is there, \(ByteText.text(transfer.bytes))")
+    }
+}

@@ -1,0 +1,131 @@
+"""A peer on a UNIX socket that answers as a transfers agent does, for its library and its command line.
+
+Argument: the path of the socket. It prints `ready`, then each request as `METHOD PATH BODY`. Each line of standard input
+is a command, a JSON object, which is followed by a line `done`:
+
+- `{"do": "answer", "method", "end", "status", "body"}` is the answer to the next request of this method whose path
+  without its query ends so; with `"lasts": true` to all that have no other. Status 0 ends the connection instead.
+- `{"do": "event", "name", "data"}` sends an event on the streams that are open, and `{"do": "end"}` ends them;
+- `{"do": "leave"}` ends the streams and takes the socket away, and `{"do": "return"}` makes it anew.
+
+What nothing is said of is answered 200 with `{}`. A stream of events begins with `event: state`.
+"""
+
+import http.server
+import json
+import os
+import socketserver
+import sys
+import threading
+
+path = sys.argv[1]
+answers = []
+streams = []
+writing = threading.Lock()
+
+
+def show(line):
+    with writing:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+
+def take_answer(method, target):
+    fitting = [answer for answer in answers if answer["method"] == method and target.endswith(answer["end"])]
+    for answer in fitting:
+        if not answer.get("lasts"):
+            answers.remove(answer)
+            return answer
+    return fitting[-1] if fitting else {"status": 200, "body": "{}"}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def address_string(self):
+        return "unix"
+
+    def stream(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b'event: state\ndata: {"session":"s","transfers":{}}\n\n')
+        self.close_connection = True
+        ended = threading.Event()
+        streams.append((self.wfile, ended))
+        show(f"{self.command} {self.path} ")
+        ended.wait()
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+        target = self.path.split("?")[0]
+        answer = take_answer(self.command, target)
+        if target.endswith("/events") and answer.get("body") == "{}":
+            return self.stream()
+        show(f"{self.command} {self.path} {body}")
+        if answer["status"] == 0:
+            self.close_connection = True
+            return None
+        text = answer.get("body", "").encode()
+        self.send_response(answer["status"])
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+        return None
+
+    do_GET = do_POST = do_PUT = do_DELETE = answer
+
+
+class Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def get_request(self):
+        return self.socket.accept()[0], ("unix", 0)
+
+
+def listen():
+    if os.path.exists(path):
+        os.remove(path)
+    server = Server(path, Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    return server
+
+
+def end_streams():
+    while streams:
+        streams.pop()[1].set()
+
+
+def obey(command, server):
+    if command["do"] == "answer":
+        answers.append(command)
+    elif command["do"] == "event":
+        for stream in list(streams):
+            try:
+                stream[0].write(f"event: {command['name']}\ndata: {command['data']}\n\n".encode())
+                stream[0].flush()
+            except OSError:
+                # Its reader has left.
+                streams.remove(stream)
+                stream[1].set()
+    elif command["do"] == "end":
+        end_streams()
+    elif command["do"] == "leave":
+        server.shutdown()
+        server.server_close()
+        os.remove(path)
+        end_streams()
+    elif command["do"] == "return":
+        return listen()
+    return server
+
+
+current = listen()
+show("ready")
+for line in sys.stdin:
+    current = obey(json.loads(line), current)
+    show("done")

@@ -1,0 +1,109 @@
+"""A proxy before a web server that cuts, holds and corrupts what comes from it.
+
+Arguments: the paths of the server's sockets, for cleartext and for TLS. It listens on a free loopback port for each and
+prints the two ports. Each line of standard input is a command, a JSON object, which is followed by a line `done`:
+
+- `{"do": "hold", "after": N}`: every connection passes N bytes of the server's, then nothing; `release` lets all go on;
+- `{"do": "cut", "after": N, "times": M}`: the next M connections are reset after N bytes of the server's;
+- `{"do": "corrupt", "at": N, "times": M}`: of the next M connections the byte after N of the server's is another one;
+- `{"do": "refuse", "times": M}`: the next M connections are reset before anything is sent.
+"""
+
+import asyncio
+import json
+import socket
+import struct
+import sys
+
+
+class Rules:
+    def __init__(self):
+        self.hold = None
+        self.released = asyncio.Event()
+        self.faults = []
+
+    def take_fault(self):
+        return self.faults.pop(0) if self.faults else None
+
+    def obey(self, command):
+        if command["do"] == "hold":
+            self.hold = command["after"]
+            self.released = asyncio.Event()
+        elif command["do"] == "release":
+            self.hold = None
+            self.released.set()
+        else:
+            self.faults += [command] * command["times"]
+
+
+def reset(writer):
+    connection = writer.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+async def pass_on(reader, writer):
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+    except (ConnectionError, OSError):
+        writer.transport.abort()
+
+
+async def pass_answers(reader, writer, rules, fault):
+    """Passes what the server sends, with one fault at most, in pieces that end where something is to happen."""
+    kind = fault["do"] if fault else None
+    passed = 0
+    while True:
+        stops = [stop for stop in (rules.hold, fault.get("after") if fault else None) if stop is not None]
+        room = min([stop - passed for stop in stops if stop >= passed] + [65536])
+        if kind == "cut" and passed >= fault["after"]:
+            return reset(writer)
+        if rules.hold is not None and passed >= rules.hold:
+            await rules.released.wait()
+            continue
+        data = bytearray(await reader.read(max(1, room)))
+        if not data:
+            return writer.write_eof()
+        if kind == "corrupt" and passed <= fault["at"] < passed + len(data):
+            data[fault["at"] - passed] ^= 0xFF
+        writer.write(data)
+        await writer.drain()
+        passed += len(data)
+
+
+async def serve(target, rules):
+    async def handle(reader, writer):
+        fault = rules.take_fault()
+        if fault and fault["do"] == "refuse":
+            return reset(writer)
+        server_reader, server_writer = await asyncio.open_unix_connection(target)
+        upstream = asyncio.create_task(pass_on(reader, server_writer))
+        try:
+            await pass_answers(server_reader, writer, rules, fault)
+        except (ConnectionError, OSError):
+            writer.transport.abort()
+        await upstream
+        server_writer.close()
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    return server.sockets[0].getsockname()[1]
+
+
+async def main(plain, tls):
+    rules = Rules()
+    ports = [await serve(target, rules) for target in (plain, tls)]
+    print(*ports, flush=True)
+    commands = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(commands), sys.stdin
+    )
+    while line := await commands.readline():
+        rules.obey(json.loads(line))
+        print("done", flush=True)
+
+
+asyncio.run(main(*sys.argv[1:]))

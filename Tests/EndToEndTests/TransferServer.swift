@@ -1,0 +1,167 @@
+import Foundation
+import Glibc
+import WakeGateTestKit
+
+/// A real nginx with files to transfer, behind a proxy that cuts, holds and corrupts; both end with the last reference.
+///
+/// nginx listens on sockets in a folder of its own, and the proxy on free ports. Paths: `/files/NAME` has ranges and
+/// takes uploads, `/whole/NAME` is the same without ranges, `/moved/NAME` leads there in two steps, `/loop` to itself.
+final class TransferServer {
+    /// A request as nginx has logged it.
+    struct Request: Equatable {
+        let line: String
+        let range: String
+        let ifRange: String
+        let status: Int
+        let authorization: String
+    }
+
+    /// HOST:PORT of the proxy for cleartext, and for TLS.
+    let plain: String
+    let tls: String
+    /// Signed the certificate of `tls`, which is for `127.0.0.1` and `localhost`.
+    let authority: TestAuthority
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wg-\(UUID())")
+    private let server: ChildProcess
+    private let proxy: ChildProcess
+
+    init() throws {
+        self.authority = try TestAuthority()
+        let extensions = "subjectAltName = IP:127.0.0.1, DNS:localhost\nextendedKeyUsage = serverAuth"
+        let certificate = try self.authority.issue("/CN=127.0.0.1", extensions: extensions)
+        for name in ["files", "temporary"] {
+            try FileManager.default.createDirectory(
+                at: self.folder.appendingPathComponent(name),
+                withIntermediateDirectories: true
+            )
+        }
+        let configuration = Self.configuration(self.folder.path, certificate: certificate)
+        let path = self.folder.appendingPathComponent("nginx.conf").path
+        try configuration.write(toFile: path, atomically: true, encoding: .utf8)
+        let program = FileManager.default.isExecutableFile(atPath: "/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
+        self.server = try ChildProcess(program, ["-e", "stderr", "-p", self.folder.path, "-c", path])
+        let sockets = ["plain.sock", "tls.sock"].map { self.folder.appendingPathComponent($0).path }
+        let deadline = ContinuousClock.now + .seconds(30)
+        while !sockets.allSatisfy({ FileManager.default.fileExists(atPath: $0) }) {
+            guard ContinuousClock.now < deadline, self.server.isRunning else {
+                throw ChildProcess.Failure(description: "nginx did not start: \(self.server.errors)")
+            }
+        }
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/transfer_proxy.py").path
+        self.proxy = try ChildProcess("python3", [script] + sockets, isInputOpen: true)
+        let ports = try self.proxy.line()?.split(separator: " ") ?? []
+        guard ports.count == 2 else {
+            throw ChildProcess.Failure(description: "the proxy did not start: \(self.proxy.errors)")
+        }
+        (self.plain, self.tls) = ("127.0.0.1:\(ports[0])", "127.0.0.1:\(ports[1])")
+    }
+
+    deinit {
+        self.server.send(SIGKILL)
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    private static func configuration(_ folder: String, certificate: String) -> String {
+        """
+        daemon off;
+        master_process off;
+        pid \(folder)/nginx.pid;
+        events { worker_connections 512; }
+        http {
+            log_format requests '$request|$http_range|$http_if_range|$status|$http_authorization';
+            access_log \(folder)/access.log requests;
+            client_body_temp_path \(folder)/temporary; proxy_temp_path \(folder)/temporary;
+            fastcgi_temp_path \(folder)/temporary; uwsgi_temp_path \(folder)/temporary;
+            scgi_temp_path \(folder)/temporary;
+            client_max_body_size 1g;
+            port_in_redirect off; absolute_redirect off;
+            server {
+                listen unix:\(folder)/plain.sock;
+                listen unix:\(folder)/tls.sock ssl;
+                ssl_certificate \(certificate);
+                ssl_certificate_key \(certificate);
+                location /files/ { alias \(folder)/files/; dav_methods PUT; }
+                location /whole/ { alias \(folder)/files/; max_ranges 0; }
+                location /moved/ { rewrite ^/moved/(.*)$ /further/$1 redirect; }
+                location /further/ { rewrite ^/further/(.*)$ /files/$1 permanent; }
+                location = /loop { return 302 /loop; }
+                location = /local { return 302 file:///etc/passwd; }
+                location = /away { return 302 http://localhost:$arg_port/files/$arg_name; }
+                location = /forbidden { return 403; }
+            }
+        }
+        """
+    }
+
+    // MARK: Files
+
+    /// Puts a file on the server; one that is there is replaced at once.
+    ///
+    /// - Returns: its SHA-256.
+    @discardableResult
+    func put(_ name: String, _ content: Data) throws -> String {
+        let file = self.folder.appendingPathComponent("files/\(name)")
+        try content.write(to: file, options: .atomic)
+        return try Self.sha256(file.path)
+    }
+
+    /// What is there by a name, such as an upload; nil when nothing is.
+    func content(_ name: String) -> Data? { try? Data(contentsOf: self.folder.appendingPathComponent("files/\(name)")) }
+
+    /// So many bytes that repeat nowhere soon, and differ with the seed.
+    static func content(_ count: Int, seed: UInt64 = 1) -> Data {
+        var generator = SeededGenerator(seed: seed)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count + 8)
+        while bytes.count < count {
+            let word = generator.next()
+            for shift in stride(from: UInt64(0), to: 64, by: 8) {
+                bytes.append(UInt8(truncatingIfNeeded: word >> shift))
+            }
+        }
+        return Data(bytes.prefix(count))
+    }
+
+    static func sha256(_ path: String) throws -> String {
+        let ended = try ChildProcess.run("sha256sum", [path])
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
+        return String(ended.output.prefix(64))
+    }
+
+    // MARK: What happens
+
+    /// The requests that nginx has answered, or whose connection ended.
+    func requests() throws -> [Request] {
+        let text = try String(contentsOf: self.folder.appendingPathComponent("access.log"), encoding: .utf8)
+        return text.split(separator: "\n").compactMap { line in
+            let fields = line.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
+            guard fields.count == 5, let status = Int(fields[3]) else { return nil }
+            return Request(
+                line: fields[0],
+                range: fields[1],
+                // nginx writes quotation marks as \x22.
+                ifRange: fields[2].replacingOccurrences(of: "\\x22", with: "\""),
+                status: status,
+                authorization: fields[4]
+            )
+        }
+    }
+
+    /// Has every connection pass so many bytes of answers, and no more until `release`.
+    func hold(after bytes: Int) throws { try self.tell(["do": "hold", "after": bytes]) }
+
+    func release() throws { try self.tell(["do": "release"]) }
+
+    /// Resets the next connections after so many bytes of answers.
+    func cut(after bytes: Int, times: Int = 1) throws { try self.tell(["do": "cut", "after": bytes, "times": times]) }
+
+    /// Changes a byte in what the next connections answer.
+    func corrupt(at byte: Int, times: Int = 1) throws { try self.tell(["do": "corrupt", "at": byte, "times": times]) }
+
+    private func tell(_ command: [String: Any]) throws {
+        try self.proxy.write(String(decoding: try JSONSerialization.data(withJSONObject: command), as: UTF8.self))
+        guard try self.proxy.line() == "done" else {
+            throw ChildProcess.Failure(description: "the proxy has ended: \(self.proxy.errors)")
+        }
+    }
+}

@@ -1,0 +1,235 @@
+import BackgroundTransfers
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Transfers, their agent, and whoever asked for them", .serialized, .timeLimit(.minutes(15)))
+struct TransferTests {
+    private static let topic = "com.example.transfers"
+    private static let session = "com.example.transfers.downloads"
+    private let device = String(repeating: "7f", count: 32)
+    private let server: TransferServer
+    private let folder: RestartFolder
+
+    init() throws {
+        self.server = try TransferServer()
+        self.folder = try RestartFolder()
+    }
+
+    private func path(_ name: String) -> String { self.folder.folder.appendingPathComponent(name).path }
+
+    private func content(at path: String) -> Data? { try? Data(contentsOf: URL(fileURLWithPath: path)) }
+
+    // MARK: What survives
+
+    @Test("A download survives kill -9 of worker and agent, and its wake comes and takes the file")
+    func survives() throws {
+        let content = TransferServer.content(2_000_000)
+        let sum = try self.server.put("film", content)
+        let gateway = try RunningGateway()
+        #expect(try gateway.wakegate("device", "register", self.device, "--topic", Self.topic).status == 0)
+        let agent = try RunningTransferAgent(gateway)
+        let made = try agent.transfer("session", Self.session, "--device", self.device, "--topic", Self.topic)
+        #expect(made.status == 0, "\(made.errors)")
+        try self.server.hold(after: 700_000)
+        let place = self.path("film")
+        let id = try agent.add(Self.session, "http://\(self.server.plain)/files/film", "--sha256", sum, "--note", place)
+        let first = try self.worker(gateway, agent)
+        try agent.eventually("a third is there", Self.session, id) { $0["bytes"] as? Int ?? 0 >= 500_000 }
+        first.send(SIGKILL)
+        try agent.kill()
+        try self.server.release()
+        try agent.start()
+        let end = try agent.eventually("the end", Self.session, id) { $0["state"] as? String == "finished" }
+        #expect(end["sha256"] as? String == sum)
+        let next = try self.worker(gateway, agent)
+        #expect(try next.line() == "urlSession of 1 transfers in \(Self.session)", "\(next.errors)")
+        try gateway.eventually("a success: \(next.errors)") {
+            try gateway.stats().integer("sessions", "results", "success") == 1
+        }
+        #expect(self.content(at: place) == content)
+        let requests = try self.server.requests()
+        #expect(requests.count == 2)
+        #expect(requests.last?.range.hasPrefix("bytes=") == true && requests.last?.status == 206, "\(requests)")
+        #expect(requests.last?.ifRange.hasPrefix("\"") == true, "\(requests)")
+    }
+
+    /// A worker whose command takes what has finished to the place that its note names.
+    private func worker(_ gateway: RunningGateway, _ agent: RunningTransferAgent) throws -> ChildProcess {
+        let script = """
+            wakegate transfer take "$WAKEGATE_SESSION" --noted || exit 1
+            echo "$WAKEGATE_KIND of $WAKEGATE_COUNT transfers in $WAKEGATE_SESSION"
+            """
+        let programs = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
+        let path = "\(programs):\(ProcessInfo.processInfo.environment["PATH"] ?? "")"
+        let options = ["--topic", Self.topic, "--session", Self.session, "--output", "inherit"]
+        let command = [RunningGateway.program, "worker"] + options + ["--", "bash", "-c", script]
+        let variables = ["PATH=\(path)", "WAKEGATE_TRANSFERS=\(agent.address)"]
+        let before = try gateway.stats().integer("workers", "connected") ?? 0
+        let worker = try ChildProcess("env", variables + command, folder: gateway.folder)
+        try gateway.eventually("a worker: \(worker.errors)") {
+            try gateway.stats().integer("workers", "connected") ?? 0 > 0 || before > 0
+        }
+        return worker
+    }
+
+    @Test("The library waits over the agent's kill -9, and takes the file whole")
+    func library() async throws {
+        let content = TransferServer.content(1_000_000, seed: 2)
+        let sum = try self.server.put("film", content)
+        let agent = try RunningTransferAgent()
+        let session = try BackgroundSession(Self.session, agent: agent.address)
+        try self.server.hold(after: 300_000)
+        let (url, place) = ("http://\(self.server.plain)/files/film", self.path("film"))
+        let download = Task { () throws(BackgroundTransferError) in
+            try await session.download(from: url, to: place, sha256: sum)
+        }
+        var events = session.events.makeAsyncIterator()
+        while case .progress(let progress)? = try await events.next(), progress.bytes < 200_000 {}
+        try agent.kill()
+        try self.server.release()
+        try agent.start()
+        #expect(try await download.value.isTaken)
+        #expect(self.content(at: place) == content)
+        var isTold = false
+        while let event = try await events.next(), event != .idle {
+            if case .finished(let transfer) = event { isTold = transfer.sha256 == sum }
+        }
+        #expect(isTold)
+        let again = await #expect(throws: BackgroundTransferError.self) {
+            _ = try await session.take(try #require(try await session.transfers().first?.id), to: self.path("other"))
+        }
+        #expect(again?.code == .alreadyTaken)
+    }
+
+    @Test("A worker that is started anew goes on with the download that it had begun")
+    func goesOn() async throws {
+        try self.server.put("film", TransferServer.content(500_000, seed: 3))
+        let agent = try RunningTransferAgent()
+        try self.server.hold(after: 100_000)
+        let (url, place) = ("http://\(self.server.plain)/files/film", self.path("film"))
+        let before = try BackgroundSession(Self.session, agent: agent.address)
+        let begun = Task { () throws(BackgroundTransferError) in try await before.download(from: url, to: place) }
+        var events = before.events.makeAsyncIterator()
+        _ = try await events.next()
+        begun.cancel()
+        let error = await #expect(throws: BackgroundTransferError.self) { _ = try await begun.value }
+        #expect(error?.code == .cancelled)
+        let after = try BackgroundSession(Self.session, agent: agent.address)
+        let going = Task { () throws(BackgroundTransferError) in try await after.download(from: url, to: place) }
+        try self.server.release()
+        #expect(try await going.value.isTaken)
+        #expect(try await after.transfers().count == 1)
+    }
+
+    // MARK: What the network does
+
+    @Test("A cut download goes on by Range, and begins anew when the entity has changed")
+    func resumes() throws {
+        let content = TransferServer.content(1_000_000, seed: 4)
+        try self.server.put("film", content)
+        let agent = try RunningTransferAgent(nil, ["--set", "retry.first=0.05"])
+        try self.server.cut(after: 400_000)
+        let place = self.path("cut")
+        let whole = try agent.transfer("add", Self.session, "http://\(self.server.plain)/files/film", "--to", place)
+        #expect(whole.status == 0, "\(whole.errors)")
+        #expect(self.content(at: place) == content)
+        let requests = try self.server.requests()
+        #expect(requests.map(\.status) == [200, 206], "\(requests)")
+        #expect(requests.last?.range.hasPrefix("bytes=") == true && requests.last?.ifRange.hasPrefix("\"") == true)
+
+        let changed = TransferServer.content(900_000, seed: 5)
+        let slow = try RunningTransferAgent(nil, ["--set", "retry.first=0.05"])
+        try self.server.hold(after: 300_000)
+        let id = try slow.add(Self.session, "http://\(self.server.plain)/files/film")
+        try slow.eventually("some of it", Self.session, id) { $0["bytes"] as? Int ?? 0 >= 200_000 }
+        try slow.kill()
+        try self.server.put("film", changed)
+        try self.server.release()
+        try slow.start()
+        #expect(try slow.transfer("wait", Self.session, id).status == 0)
+        #expect(try slow.transfer("take", Self.session, id, self.path("changed")).status == 0)
+        #expect(self.content(at: self.path("changed")) == changed)
+        #expect(try self.server.requests().last?.status == 200)
+        #expect(try self.server.requests().last?.range.hasPrefix("bytes=") == true)
+    }
+
+    @Test("A server without ranges begins anew, and the file is whole")
+    func withoutRanges() throws {
+        let content = TransferServer.content(600_000, seed: 6)
+        try self.server.put("film", content)
+        let agent = try RunningTransferAgent(nil, ["--set", "retry.first=0.05"])
+        try self.server.cut(after: 400_000)
+        let place = self.path("film")
+        let ended = try agent.transfer("add", Self.session, "http://\(self.server.plain)/whole/film", "--to", place)
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(self.content(at: place) == content)
+        #expect(try self.server.requests().map(\.status) == [200, 200])
+    }
+
+    @Test("Corrupted bytes are caught where the SHA-256 was given, and no file is there")
+    func corrupted() throws {
+        let sum = try self.server.put("film", TransferServer.content(300_000, seed: 7))
+        let agent = try RunningTransferAgent()
+        try self.server.corrupt(at: 200_000)
+        let place = self.path("film")
+        let url = "http://\(self.server.plain)/files/film"
+        let ended = try agent.transfer("add", Self.session, url, "--sha256", sum, "--to", place)
+        #expect(ended.status == 1)
+        #expect(ended.errors.contains(" failed: BadChecksum"), "\(ended.errors)")
+        #expect(self.content(at: place) == nil)
+        let again = try agent.transfer("add", Self.session, url, "--sha256", sum, "--to", place)
+        #expect(again.status == 0, "\(again.errors)")
+    }
+
+    @Test("Redirects are followed, ten at most, to HTTP alone, and authorization goes to no other host")
+    func redirects() throws {
+        let content = TransferServer.content(1000)
+        try self.server.put("film", content)
+        let agent = try RunningTransferAgent()
+        let base = "http://\(self.server.plain)"
+        let header = ["--header", "authorization: Bearer s3cret"]
+        func add(_ path: String, _ name: String) throws -> ChildProcess.Ended {
+            try agent.run(["add", Self.session, "\(base)\(path)", "--to", self.path(name)] + header)
+        }
+        #expect(try add("/moved/film", "moved").status == 0)
+        #expect(self.content(at: self.path("moved")) == content)
+        let port = self.server.plain.split(separator: ":").last ?? ""
+        #expect(try add("/away?port=\(port)&name=film", "away").status == 0)
+        let shown = try self.server.requests().filter { $0.status == 200 }.map(\.authorization)
+        #expect(shown == ["Bearer s3cret", "-"])
+        #expect(try add("/loop", "loop").errors.contains("TooManyRedirects"))
+        #expect(try add("/local", "local").errors.contains("ForbiddenProtocol"))
+        let forbidden = try add("/forbidden", "forbidden")
+        #expect(forbidden.status == 1 && forbidden.errors.contains("HTTPStatus"), "\(forbidden.errors)")
+        let listed = try agent.transfer("list", Self.session, "--json")
+        #expect(!listed.output.contains("s3cret") && listed.output.contains("TooManyRedirects"))
+    }
+
+    @Test("Over TLS the authority that is named is trusted, and no other")
+    func certificates() throws {
+        let content = TransferServer.content(100_000, seed: 8)
+        try self.server.put("film", content)
+        let url = "https://\(self.server.tls)/files/film"
+        let trusting = try RunningTransferAgent(nil, ["--trust", self.server.authority.certificate])
+        let place = self.path("film")
+        let ended = try trusting.transfer("add", Self.session, url, "--to", place)
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(self.content(at: place) == content)
+        let other = try RunningTransferAgent()
+        let refused = try other.transfer("add", Self.session, url, "--wait")
+        #expect(refused.status == 1 && refused.errors.contains(" failed: Certificate"), "\(refused.errors)")
+    }
+
+    @Test("A file is uploaded whole")
+    func upload() async throws {
+        let content = TransferServer.content(400_000, seed: 9)
+        let file = self.path("log")
+        try content.write(to: URL(fileURLWithPath: file))
+        let agent = try RunningTransferAgent()
+        let session = try BackgroundSession(Self.session, agent: agent.address)
+        let transfer = try await session.upload(file, to: "http://\(self.server.plain)/files/log")
+        #expect(transfer.httpStatus == 201)
+        #expect(self.server.content("log") == content)
+    }
+}

@@ -1,0 +1,274 @@
+import BackgroundTransfers
+import Foundation
+import Testing
+import WakeGateTestKit
+
+@Suite("A session and its agent", .serialized, .timeLimit(.minutes(5)))
+struct BackgroundSessionTests {
+    private static let one = ListedTransfer.id(1)
+
+    @Test("The agent is told of the session before the first request, once, and of nothing that is not set")
+    func settings() async throws {
+        let agent = try await ScriptedAgent()
+        var configuration = BackgroundSessionConfiguration()
+        configuration.wakes(device: "abcd", topic: "com.example.app")
+        configuration.isDiscretionary = true
+        configuration.allowsMetered = false
+        configuration.requestTimeout = .milliseconds(1500)
+        configuration.resourceTimeout = .seconds(3600)
+        configuration.connectionsPerHost = 2
+        let session = try agent.session(configuration)
+        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(), lasts: true)
+        #expect(try await session.transfers().isEmpty)
+        #expect(try await session.finishedDownloads().isEmpty)
+        let told = try await agent.request("/v1/sessions/s")
+        #expect(told.method == "PUT")
+        #expect(
+            told.body
+                == #"{"device":"abcd","topic":"com.example.app","discretionary":true,"sendsLaunchEvents":true,"#
+                + #""allowsMetered":false,"requestTimeout":1.500,"resourceTimeout":3600,"connectionsPerHost":2}"#
+        )
+        #expect(try await agent.request("/transfers").path == "/v1/sessions/s/transfers?limit=1000")
+        #expect(try await agent.request("/transfers").path == "/v1/sessions/s/transfers?limit=1000&state=finished")
+        _ = try await agent.session().transfers()
+        #expect(try await agent.request("/v1/sessions/s").body == "{}")
+    }
+
+    @Test("An agent that has forgotten the session is told of it once more")
+    func forgotten() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        try await agent.answer("GET", "/transfers", 404, #"{"reason":"UnknownSession","message":"Make it."}"#)
+        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list())
+        #expect(try await session.transfers().isEmpty)
+        try await agent.request("/v1/sessions/s")
+        try await agent.request("/v1/sessions/s")
+    }
+
+    @Test("A transfer is added as it is asked for, and its description holds no header and no password")
+    func add() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        var request = BackgroundTransferRequest.download("https://me:pa55@h/a?key=k3y")
+        request.method = "POST"
+        request.headers = ["authorization": "s3cret", "accept": "\"x\"\n"]
+        request.earliestBegin = Date(timeIntervalSince1970: 2)
+        request.sha256 = "ab"
+        request.bytesMax = 9
+        request.note = "where"
+        try await agent.answer("POST", "/transfers", 201, #"{"transfer":"\#(Self.one)"}"#)
+        #expect(try await session.add(request).description == Self.one)
+        #expect(
+            try await agent.request("/transfers").body
+                == #"{"kind":"download","url":"https://me:pa55@h/a?key=k3y","method":"POST","#
+                + #""headers":{"accept":"\"x\"\u000a","authorization":"s3cret"},"earliestBegin":2000,"#
+                + #""sha256":"ab","bytesMax":9,"note":"where"}"#
+        )
+        var dumped = ""
+        dump(request, to: &dumped)
+        for text in ["\(request)", String(reflecting: request), dumped] {
+            #expect(text.contains("https://h/a") && text.contains("authorization"), "\(text)")
+            #expect(!["s3cret", "pa55", "k3y"].contains(where: text.contains), "\(text)")
+        }
+        try await agent.answer("POST", "/transfers", 201, #"{"transfer":"\#(Self.one)"}"#)
+        try await session.add(.upload("up", to: "http://h/u"))
+        let path = FileManager.default.currentDirectoryPath
+        #expect(
+            try await agent.request("/transfers").body
+                == #"{"kind":"upload","url":"http://h/u","file":"\#(path)/up"}"#
+        )
+    }
+
+    @Test("A list of more than a page is read to its end")
+    func pages() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        let first = (1...1000).map { ListedTransfer.json($0, "waiting") }.joined(separator: ",")
+        try await agent.answer("GET", "/transfers", 200, #"{"transfers":[\#(first)]}"#)
+        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(ListedTransfer.json(1001, "waiting")))
+        #expect(try await session.transfers().count == 1001)
+        try await agent.request("/transfers")
+        let second = try await agent.request("/transfers").path
+        #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(1000))")
+    }
+
+    @Test(
+        "Each refusal has a code of its own, and the agent's words",
+        arguments: [
+            (409, "TooManySessions", .tooManySessions), (409, "TooManyTransfers", .tooManyTransfers),
+            (507, "NoSpace", .noSpace), (409, "NotFinished", .notFinished), (409, "AlreadyTaken", .alreadyTaken),
+            (409, "FileExists", .fileExists), (400, "BadPath", .badPath), (400, "BadTransfer", .badTransfer),
+            (400, "BadSession", .badSession), (404, "UnknownTransfer", .unknownTransfer),
+            (403, "Forbidden", .notPermitted), (418, "Teapot", .refused),
+        ] as [(Int, String, BackgroundTransferError.Code)]
+    )
+    func refusals(status: Int, reason: String, code: BackgroundTransferError.Code) async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        try await agent.answer("POST", "/take", status, #"{"reason":"\#(reason)","message":"Do this."}"#)
+        let id = try #require(BackgroundTransferID(Self.one))
+        let error = await #expect(throws: BackgroundTransferError.self) { _ = try await session.take(id, to: "/x") }
+        #expect(error?.code == code)
+        #expect(error?.message.contains("Do this.") == true)
+        #expect(try await agent.request("/take").body == #"{"to":"/x"}"#)
+    }
+
+    @Test("Where no agent listens the error names the socket and how to start one")
+    func noAgent() async throws {
+        let session = try BackgroundSession("s", agent: "unix:/nonexistent/agent.sock")
+        let error = await #expect(throws: BackgroundTransferError.self) { _ = try await session.transfers() }
+        #expect(error?.code == .noAgent)
+        #expect(error?.message.contains("/nonexistent/agent.sock") == true)
+        #expect(error?.message.contains("wakegate transfers --state") == true)
+        #expect(throws: BackgroundTransferError.self) { _ = try BackgroundSession("no slash/") }
+    }
+
+    @Test("A request that is no matter of arriving twice waits for an agent that starts again")
+    func patience() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(), lasts: true)
+        #expect(try await session.transfers().isEmpty)
+        try await agent.make("leave")
+        async let listed = session.transfers()
+        try await agent.make("return")
+        #expect(try await listed.isEmpty)
+        // A transfer that may have been taken is not added again.
+        try await agent.answer("POST", "/transfers", 0)
+        let error = await #expect(throws: BackgroundTransferError.self) {
+            _ = try await session.add(.download("http://h/1"))
+        }
+        #expect(error?.code == .interrupted)
+        #expect(error?.message.contains("list the session's transfers") == true)
+    }
+
+    @Test("Events come in, also over a restart of the agent, and what a list tells is told once")
+    func events() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        let running = ListedTransfer.json(1, "running", bytes: 5, #""total":10"#)
+        try await agent.answer(
+            "GET",
+            "/transfers",
+            200,
+            ListedTransfer.list(running, ListedTransfer.json(2, "waiting"))
+        )
+        var events = session.events.makeAsyncIterator()
+        guard case .progress(let first)? = try await events.next() else {
+            Issue.record("no progress at first")
+            return
+        }
+        #expect(first.fraction == 0.5)
+        try await agent.send("progress", #"{"transfer":"\#(Self.one)","bytes":7,"total":10}"#)
+        guard case .progress(let second)? = try await events.next() else {
+            Issue.record("no progress of an event")
+            return
+        }
+        #expect(second.bytes == 7)
+        // The next answers are of the agent that starts again.
+        try await agent.make("leave")
+        let failure = #""error":{"reason":"HTTPStatus","message":"404"},"status":404"#
+        let failed = ListedTransfer.json(2, "failed", failure)
+        try await agent.answer(
+            "GET",
+            "/transfers",
+            200,
+            ListedTransfer.list(ListedTransfer.json(1, "finished", bytes: 10), failed)
+        )
+        try await agent.make("return")
+        guard case .finished(let transfer)? = try await events.next() else {
+            Issue.record("the end that nobody heard of was not told")
+            return
+        }
+        #expect(transfer.id.description == Self.one && transfer.createdAt == Date(timeIntervalSince1970: 1))
+        guard case .failed(let other)? = try await events.next() else {
+            Issue.record("the failure that nobody heard of was not told")
+            return
+        }
+        #expect(other.failure?.reason == .httpStatus && other.httpStatus == 404)
+        #expect(try await events.next() == .idle)
+    }
+
+    @Test("A download is added, waited for and taken; whoever waits shares one stream")
+    func download() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(), lasts: true)
+        try await agent.answer("POST", "/transfers", 201, #"{"transfer":"\#(Self.one)"}"#)
+        let path = "/transfers/\(Self.one)"
+        try await agent.answer("GET", path, 200, ListedTransfer.json(1, "running"), lasts: true)
+        try await agent.answer("POST", "/take", 200, ListedTransfer.json(1, "finished", #""taken":true"#))
+        async let downloaded = session.download(from: "http://h/1", to: "/d/1", replacing: true)
+        try await agent.request("/events")
+        try await agent.send("finished", ListedTransfer.json(1, "finished"))
+        #expect(try await downloaded.isTaken)
+        #expect(try await agent.request("/take").body == #"{"to":"/d/1","replace":true}"#)
+        let id = try #require(BackgroundTransferID(Self.one))
+        let failed = ListedTransfer.json(1, "failed", #""error":{"reason":"BadChecksum","message":"no"}"#)
+        let waiting = (0..<2).map { _ in
+            Task { () throws(BackgroundTransferError) in try await session.wait(for: id) }
+        }
+        try await agent.request("/events")
+        // Each of the three that wait has asked once before it listened, and once after.
+        for _ in 0..<6 { try await agent.request(Self.one) }
+        try await agent.send("failed", failed)
+        for each in waiting {
+            let error = await #expect(throws: BackgroundTransferError.self) { _ = try await each.value }
+            #expect(error?.code == .transferFailed && error?.transfer?.failure?.reason == .badChecksum)
+        }
+    }
+
+    @Test("A download of an earlier run is gone on with, once")
+    func goesOn() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        let earlier = ListedTransfer.json(1, "finished", #""note":"/d/1""#)
+        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(earlier), lasts: true)
+        try await agent.answer("GET", "/transfers/\(Self.one)", 200, earlier, lasts: true)
+        let taken = ListedTransfer.json(1, "finished", #""taken":true"#)
+        try await agent.answer("POST", "/take", 200, taken, lasts: true)
+        try await session.download(from: "http://h/1", to: "/d/1")
+        try await agent.answer("POST", "/transfers", 507, #"{"reason":"NoSpace","message":"Make room."}"#)
+        let error = await #expect(throws: BackgroundTransferError.self) {
+            _ = try await session.download(from: "http://h/1", to: "/d/1")
+        }
+        #expect(error?.code == .noSpace)
+    }
+
+    @Test("An agent that dies while it moves a file has moved it once")
+    func takenBefore() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        let id = try #require(BackgroundTransferID(Self.one))
+        try await agent.answer("POST", "/take", 0)
+        let taken = ListedTransfer.json(1, "finished", #""taken":true"#)
+        try await agent.answer("GET", "/transfers/\(Self.one)", 200, taken)
+        #expect(try await session.take(id, to: "/d/1").isTaken)
+        try await agent.request("/take")
+        try await agent.answer("POST", "/take", 0)
+        try await agent.answer("GET", "/transfers/\(Self.one)", 200, ListedTransfer.json(1, "finished"))
+        try await agent.answer("POST", "/take", 200, taken)
+        #expect(try await session.take(id, to: "/d/1").isTaken)
+    }
+
+    @Test("A task that waits may be cancelled, and the transfer is not")
+    func cancelled() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(), lasts: true)
+        try await agent.answer("GET", Self.one, 200, ListedTransfer.json(1, "running"), lasts: true)
+        let id = try #require(BackgroundTransferID(Self.one))
+        let waiting = Task { () throws(BackgroundTransferError) in try await session.wait(for: id) }
+        try await agent.request("/events")
+        waiting.cancel()
+        let error = await #expect(throws: BackgroundTransferError.self) { _ = try await waiting.value }
+        #expect(error?.code == .cancelled)
+        try await session.cancel(id, keep: true)
+        try await session.cancel(id)
+        #expect(try await agent.request(Self.one).method == "GET")
+        try await session.remove()
+        let removed = try await agent.request("/v1/sessions/s")
+        #expect(removed.method == "PUT")
+        #expect(try await agent.request("/v1/sessions/s").method == "DELETE")
+    }
+}
