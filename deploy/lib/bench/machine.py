@@ -37,8 +37,11 @@ def described() -> dict:
 
 
 def version(*command: str) -> str:
-    """The first word that looks like one, of what a program says of itself."""
-    output = subprocess.run(command, capture_output=True, text=True, check=False)
+    """The first word that looks like one, of what a program says of itself; most parts need few of them."""
+    try:
+        output = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "not installed"
     found = re.search(r"\d+\.\d+[\w.]*", output.stdout + output.stderr)
     return found.group() if found else "unknown"
 

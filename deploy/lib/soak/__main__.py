@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--acknowledged", type=int, default=200_000, help="pushes of the cluster, at least")
     parser.add_argument("--pushes-a-second", type=int, default=600, help="of the cluster")
     parser.add_argument("--devices", type=int, default=1000, help="of the cluster")
-    parser.add_argument("--ways", type=int, default=20_000, help="pushes of the cluster whose way is asked for")
+    parser.add_argument("--ways", type=int, default=2000, help="pushes of the cluster whose way is asked for")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     options = parser.parse_args()
     all_passed = True

@@ -6,10 +6,11 @@
 enum MeasuredCosts {
     // MARK: Processors, in microseconds of one core
 
-    /// PostgreSQL's for a push. Bench: 33 to 39 with one to three gateways, the bare transaction 26.
-    static let databaseMicrosecondsPerPush = 39.0
-    /// PostgreSQL's for a launch and its result. Bench: claims of 3,600 wakes.
-    static let databaseMicrosecondsPerLaunch = 103.0
+    /// PostgreSQL's for a push. Bench, beside other work: 18 to 25 with one to three gateways, the bare transaction 18
+    /// to 19.
+    static let databaseMicrosecondsPerPush = 25.0
+    /// PostgreSQL's for a launch and its result. Bench, beside other work: claims of 20,000 wakes.
+    static let databaseMicrosecondsPerLaunch = 67.0
     /// Pushes a second of one gateway and core. CLUSTER.md: its target of 0.6 of the bare transaction, which does
     /// 119,000 rows a second on 2 cores that PostgreSQL shares.
     static let pushesPerGatewayCore = 35_000.0
