@@ -27,6 +27,17 @@ struct ImageTests {
         #expect(image.contains(#"CMD ["/usr/bin/wakegate", "health"]"#) && image.contains("\nHEALTHCHECK "))
     }
 
+    @Test("As its file has it, it gets ready, runs without any right on a root that is read-only, drains, and goes on")
+    func run() throws {
+        let folder = try RestartFolder()
+        let root = RunningGateway.root.path
+        let script = "\(root)/Tests/EndToEndTests/Clients/bare_root.py"
+        let spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        let words = ["python3", script, root, RunningGateway.program, folder.folder.path]
+        let ended = try ChildProcess("unshare", spaces + words).finish(within: 300)
+        #expect(ended.status == 0, "\(ended.output)\n\(ended.errors)")
+    }
+
     @Test("It has every library of Debian's that the program needs")
     func libraries() throws {
         let image = try #require(try self.text("deploy/Containerfile").components(separatedBy: "\nFROM ").last)

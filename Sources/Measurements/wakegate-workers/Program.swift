@@ -106,8 +106,8 @@ struct Program {
         do throws(WakeWorkerError) {
             let handler = ScriptedHandler(worker: number)
             switch form {
-            case "delegate": try await worker.run(delegate: ScriptedDelegate(handler: handler))
-            case "tasks": try await worker.run()
+            case "delegate": try await worker.runDelegate(ScriptedDelegate(handler: handler))
+            case "tasks": try await worker.runTasks()
             default: try await worker.run { try await handler.handle($0) }
             }
             return ("ended", [])

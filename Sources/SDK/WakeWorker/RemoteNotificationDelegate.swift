@@ -50,9 +50,9 @@ extension WakeWorker {
     /// - Throws: ``WakeWorkerError``, as ``run(_:)`` does.
     ///
     /// ```swift
-    /// try await worker.run(delegate: App())
+    /// try await worker.runDelegate(App())
     /// ```
-    public func run(delegate: some RemoteNotificationDelegate) async throws(WakeWorkerError) {
+    public func runDelegate(_ delegate: some RemoteNotificationDelegate) async throws(WakeWorkerError) {
         try await self.run { [weak self] notification in
             guard let worker = self else { return .failed }
             let completion = Completion()

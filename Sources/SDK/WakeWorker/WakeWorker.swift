@@ -123,7 +123,7 @@ public final class WakeWorker: Sendable {
     public func run(
         _ handler: @escaping @Sendable (WakeNotification) async throws -> BackgroundFetchResult
     ) async throws(WakeWorkerError) {
-        try await self.run(pushes: handler)
+        try await self.handle(pushes: handler)
     }
 
     /// Handles the background tasks that are registered, and takes no pushes, until the task is cancelled, or
@@ -133,13 +133,13 @@ public final class WakeWorker: Sendable {
     ///
     /// ```swift
     /// try worker.backgroundTask(.processing("com.example.app.db-cleanup")) { _ in try await cleanUp() }
-    /// try await worker.run()
+    /// try await worker.runTasks()
     /// ```
-    public func run() async throws(WakeWorkerError) {
-        try await self.run(pushes: nil)
+    public func runTasks() async throws(WakeWorkerError) {
+        try await self.handle(pushes: nil)
     }
 
-    private func run(pushes handler: WorkerHandlers.PushHandler?) async throws(WakeWorkerError) {
+    private func handle(pushes handler: WorkerHandlers.PushHandler?) async throws(WakeWorkerError) {
         let registrations = self.registry.seal()
         guard handler != nil || !registrations.tasks.isEmpty else {
             throw WakeWorkerError(

@@ -17,7 +17,7 @@ struct BackgroundTaskRunTests {
                 if context.id == "bad" { throw Fault() }
             }
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         let query = "task=com.a&task=com.export.*&session=photos&push=0&resource=gpu"
         #expect(try await gateway.request("/wakes").path == "/v1/topics/t/wakes?slots=4&name=n&\(query)")
 
@@ -81,7 +81,7 @@ struct BackgroundTaskRunTests {
             source.finish()
             try Task.checkCancellation()
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.wake("w", "processing", #""task":"com.a""#)
         for await event in worker.events { if case .started("w") = event { break } }
@@ -103,7 +103,7 @@ struct BackgroundTaskRunTests {
             try #require(context.timeLeft > .seconds(60))
         }
         try await gateway.answer("POST", "/w/extend", 200, #"{"timeLeft":90000}"#)
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.wake("w", "processing", #""task":"com.a""#)
         #expect(try await gateway.request("/w/extend").body == #"{"seconds":90}"#)
@@ -125,7 +125,7 @@ struct BackgroundTaskRunTests {
             source.finish()
             throw Fault()
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         let first = try await gateway.request("/wakes")
         try await gateway.wake("lost", "processing", #""task":"com.a""#)
         for await event in worker.events { if case .started("lost") = event { break } }
@@ -146,7 +146,7 @@ struct BackgroundTaskRunTests {
         }
         let answer = #"{"identifier":"com.a","kind":"appRefresh","disposition":"scheduled","eligibleAt":1,"held":null}"#
         try await gateway.answer("POST", "/tasks", 201, answer)
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.wake("w", "appRefresh", #""task":"com.a""#)
         let submitted = try await gateway.request("/tasks")
@@ -175,7 +175,7 @@ struct BackgroundTaskRunTests {
             default: break
             }
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         for (name, outcome) in [("good", true), ("bad", false), ("silent", false)] {
             try await gateway.wake(name, "appRefresh", #""task":"com.\#(name)""#)
@@ -195,7 +195,7 @@ struct BackgroundTaskRunTests {
         let worker = try gateway.worker()
         let (goes, source) = AsyncStream<Void>.makeStream()
         try worker.backgroundTask(.processing("com.a")) { _ in for await _ in goes {} }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.wake("w", "processing", #""task":"com.a""#)
         for await event in worker.events { if case .started("w") = event { break } }

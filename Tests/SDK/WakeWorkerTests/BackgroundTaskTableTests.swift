@@ -78,7 +78,7 @@ struct BackgroundTaskTableTests {
     @Test("A handler that is registered after the worker has run is an error, and so is a run with nothing to do")
     func late() async throws {
         let idle = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t")
-        await #expect(throws: WakeWorkerError.self) { try await idle.run() }
+        await #expect(throws: WakeWorkerError.self) { try await idle.runTasks() }
         let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t")
         let run = Task { try await worker.run { _ in .noData } }
         run.cancel()

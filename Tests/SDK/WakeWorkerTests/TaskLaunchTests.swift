@@ -24,7 +24,7 @@ struct TaskLaunchTests {
             if launch.message.work != .task("com.a", title: "Export", subtitle: nil) { throw Fault() }
             if launch.message.wake == "bad" { throw Fault() }
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.wake("good", kind, #""task":"com.a","title":"Export""#)
         #expect(try await gateway.request("/v1/wakes/good").body == #"{"success":true}"#)
@@ -42,7 +42,7 @@ struct TaskLaunchTests {
             try await launch.tell(TaskProgress(completed: 1, total: 2, title: "T\"", subtitle: "s"))
             ends.withLock { $0.append(launch.deadline) }
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         // The wake's own deadline is 99 by the gateway's clock.
         try await gateway.answer("POST", "/progress", 200, #"{"deadline":600099}"#)
@@ -72,7 +72,7 @@ struct TaskLaunchTests {
                 codes.withLock { $0.append(error.code) }
             }
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         let reason = status == 404 ? "UnknownWake" : "NotContinued"
         try await gateway.answer("POST", "/progress", status, #"{"reason":"\#(reason)","message":"No."}"#)

@@ -121,7 +121,8 @@ package enum ServeCommand {
         guard !configuration.acceptsLoss, let fault = store.journalFault else { return [] }
         // The remedy is the last sentence.
         let parts = fault.split(separator: ". ", maxSplits: 1).map { $0.hasSuffix(".") ? $0.dropLast() : $0[...] }
-        let remedy = parts.count == 2 ? String(parts[1]) : "see to the journal first"
+        let remedy =
+            parts.count == 2 ? parts[1].prefix(1).lowercased() + parts[1].dropFirst() : "see to the journal first"
         return [ConfigurationFault(key: "state", problem: String(parts[0]), remedy: remedy)]
     }
 

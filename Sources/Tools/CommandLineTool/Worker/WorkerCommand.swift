@@ -132,7 +132,7 @@ package enum WorkerCommand {
         let running = Task { () -> CommandFailure? in
             do throws(WakeWorkerError) {
                 guard tasks.takesPushes else {
-                    try await worker.run()
+                    try await worker.runTasks()
                     return nil
                 }
                 try await worker.run { BackgroundFetchResult(exitStatus: try await commands.run(CommandWork($0))) }

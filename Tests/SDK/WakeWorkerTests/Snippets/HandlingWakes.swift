@@ -84,7 +84,7 @@ func runTasks(_ worker: WakeWorker) async throws {
     try worker.backgroundTask(.urlSession("photos")) { context in
         try await sortPhotos(count: context.finishedTransferCount)
     }
-    try await worker.run()
+    try await worker.runTasks()
 }
 // end
 
