@@ -29,9 +29,12 @@ package struct Terminal: ~Copyable {
     }
 
     /// What is shown now.
-    package var size: Size {
+    package var size: Size { Self.size(of: STDOUT_FILENO) }
+
+    /// What a descriptor's terminal shows; what most do where it is none.
+    static func size(of descriptor: Int32) -> Size {
         var window = winsize()
-        guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
+        guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
             return Size(width: 80, height: 24)
         }
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
