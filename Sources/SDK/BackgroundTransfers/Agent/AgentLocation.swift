@@ -1,4 +1,4 @@
-package import Platform
+import Platform
 
 /// Where the agent of this user listens.
 package struct AgentLocation: Hashable, Sendable {
