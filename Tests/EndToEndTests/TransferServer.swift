@@ -74,6 +74,7 @@ final class TransferServer {
             fastcgi_temp_path \(folder)/temporary; uwsgi_temp_path \(folder)/temporary;
             scgi_temp_path \(folder)/temporary;
             client_max_body_size 1g;
+            keepalive_timeout 0;
             port_in_redirect off; absolute_redirect off;
             server {
                 listen unix:\(folder)/plain.sock;

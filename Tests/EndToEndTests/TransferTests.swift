@@ -2,6 +2,7 @@ import BackgroundTransfers
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("Transfers, their agent, and whoever asked for them", .serialized, .timeLimit(.minutes(15)))
 struct TransferTests {

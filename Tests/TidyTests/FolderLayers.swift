@@ -29,7 +29,7 @@ enum FolderLayers {
         "CommandLineTool": [
             "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Size", "Keys", "Token",
             "Client", "Views",
-            "Tasks", "Transfers", "Topics", "Faults", "Worker", "Stats", ".",
+            "Tasks", "Topics", "Faults", "Worker", "Stats", "Transfers", ".",
         ],
         "WakeGateTestKit": [
             ".", "Certificates", "Disk", "Faults", "Journal", "Traces", "Cluster", "PostgreSQL",

@@ -32,9 +32,7 @@ enum ModuleImports {
             "FoundationEssentials", "Glibc", "HTTPClient", "LinuxConditions", "Platform", "Synchronization", "Text",
             "WakeFormat",
         ],
-        "BackgroundTransfers": [
-            "FoundationEssentials", "Glibc", "HTTPClient", "Platform", "Synchronization", "Text",
-        ],
+        "BackgroundTransfers": ["FoundationEssentials", "HTTPClient", "Platform", "Synchronization", "Text"],
         "EventLog": ["Bytes", "FoundationEssentials", "Glibc", "Platform", "ServiceManager", "Synchronization"],
         "Answers": ["Bytes", "DeviceEngine", "FaultInjection", "Text"],
         "Access": [

@@ -55,6 +55,21 @@ package struct ProcessFigures: Sendable {
         return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    /// The name of the user that this process acts as; nil where the system has none for it.
+    package static var userName: String? {
+        var entry = unsafe passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 16_384)
+        let code = unsafe getpwuid_r(geteuid(), &entry, &buffer, buffer.count, &found)
+        guard code == 0, unsafe found != nil, let name = unsafe entry.pw_name else { return nil }
+        return unsafe String(cString: name)
+    }
+
+    /// The value of a variable of the environment; nil when it is not set.
+    package static func variable(_ name: String) -> String? {
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
+
     /// Seconds of processor time until now.
     package static var processorSeconds: Double {
         Double(SystemClock.processorNanoseconds / 1_000_000) / 1000

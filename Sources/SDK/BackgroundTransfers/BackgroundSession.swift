@@ -82,7 +82,7 @@ public final class BackgroundSession: Sendable {
     /// ```
     public var events: BackgroundSessionEvents { BackgroundSessionEvents(calls: self.calls) }
 
-    /// The same, beginning with every transfer that has ended, and waiting for an agent that is gone from the begin.
+    /// What happens, beginning with every transfer that has ended; an agent that is gone from the begin is waited for.
     package var allEvents: BackgroundSessionEvents { BackgroundSessionEvents(calls: self.calls, tellsAll: true) }
 }
 
@@ -119,7 +119,7 @@ extension BackgroundSession {
         try await self.calls.transfers(in: state)
     }
 
-    /// The same; `page` is handed each page of the list as the agent wrote it.
+    /// The session's transfers; `page` is handed each page of the list as the agent wrote it.
     package func transfers(
         in state: BackgroundTransfer.State?,
         page: (String) -> Void

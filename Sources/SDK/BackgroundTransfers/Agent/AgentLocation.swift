@@ -1,4 +1,3 @@
-import Glibc
 import Platform
 
 /// Where the agent of this user listens.
@@ -19,8 +18,8 @@ package struct AgentLocation: Hashable, Sendable {
     /// - Throws: `badArgument`.
     package init(
         _ address: String?,
-        variables: (String) -> String? = Self.variable(_:),
-        user: String? = Self.userName,
+        variables: (String) -> String? = ProcessFigures.variable,
+        user: String? = ProcessFigures.userName,
         exists: (String) -> Bool = FileSystem.exists
     ) throws(BackgroundTransferError) {
         if let address {
@@ -67,20 +66,5 @@ package struct AgentLocation: Hashable, Sendable {
             )
         }
         return path
-    }
-
-    /// The value of a variable of this process.
-    package static func variable(_ name: String) -> String? {
-        unsafe getenv(name).map { unsafe String(cString: $0) }
-    }
-
-    /// The name of the user that this process acts as.
-    package static var userName: String? {
-        var entry = unsafe passwd()
-        var found: UnsafeMutablePointer<passwd>?
-        var buffer = [CChar](repeating: 0, count: 16_384)
-        let code = unsafe getpwuid_r(geteuid(), &entry, &buffer, buffer.count, &found)
-        guard code == 0, unsafe found != nil, let name = unsafe entry.pw_name else { return nil }
-        return unsafe String(cString: name)
     }
 }

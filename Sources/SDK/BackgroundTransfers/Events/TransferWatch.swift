@@ -8,7 +8,7 @@ final class TransferWatch: Sendable {
     private struct State {
         var waiters: [BackgroundTransferID: Waiters] = [:]
         var nextKey: UInt64 = 0
-        /// Those whose task was cancelled before they waited.
+        /// Waiters whose task was cancelled before they waited.
         var cancelled: Set<UInt64> = []
         /// Reads the events while somebody waits.
         var reading: Task<Void, Never>?

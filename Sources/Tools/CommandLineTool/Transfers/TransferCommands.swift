@@ -169,8 +169,10 @@ package enum TransferCommands {
     /// Takes every download that has finished to the place that its note names.
     ///
     /// - Returns: the exit status: 0 when all were taken.
-    private static func takeNoted(_ agent: TransferClient, _ parsed: ParsedCommand) async throws(CommandFailure) -> Int32
-    {
+    private static func takeNoted(
+        _ agent: TransferClient,
+        _ parsed: ParsedCommand
+    ) async throws(CommandFailure) -> Int32 {
         let finished = try await TransferClient.call { () throws(BackgroundTransferError) in
             try await agent.session.finishedDownloads()
         }

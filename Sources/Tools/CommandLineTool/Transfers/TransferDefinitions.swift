@@ -114,8 +114,8 @@ extension CommandDefinition {
         example: "wakegate transfer take \(exampleSession) \(exampleTransfer) film.mp4",
         notes: [
             """
-            The file is at its place whole or not at all. What nobody takes for seven days goes. With --noted it is what a
-            worker runs when it is woken: wakegate worker --session SESSION -- wakegate transfer take SESSION --noted
+            The file is at its place whole or not at all. What nobody takes for seven days goes. With --noted it is what
+            a worker runs when it is woken: wakegate worker --session SESSION -- wakegate transfer take SESSION --noted
             Exit status 1 means that a file was not taken.
             """, whereTheAgentIs,
         ],

@@ -28,7 +28,7 @@ final class TransferWaiting: Sendable {
 
     private let session: BackgroundSession
     private let display: Display
-    /// Those that are waited for; nil for all of the session.
+    /// The transfers that are waited for; nil for all of the session.
     private let wanted: Set<BackgroundTransferID>?
     private let state = Mutex(State())
 
@@ -111,7 +111,7 @@ final class TransferWaiting: Sendable {
         case .json: ()
         case .lines: if !isLast || line.count == 1 { Console.error(line.text) }
         case .bar:
-            let text = "\r\(line.bar(width: Self.width))\u{1B}[K"
+            let text = "\r\(line.bar(width: Terminal.size(of: STDERR_FILENO).width))\u{1B}[K"
             if isLast { Console.error(text) } else { Console.errorWithoutLineFeed(text) }
         }
     }
@@ -137,11 +137,6 @@ final class TransferWaiting: Sendable {
         }
     }
 
-    private static var width: Int {
-        var window = winsize()
-        guard unsafe ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0 else { return 80 }
-        return Int(window.ws_col)
-    }
 }
 
 /// What is told of a transfer, a JSON object a line.

@@ -32,9 +32,12 @@ package struct Terminal: ~Copyable {
     package var size: Size { Self.currentSize }
 
     /// The size that the terminal of standard output has now.
-    static var currentSize: Size {
+    static var currentSize: Size { Self.size(of: STDOUT_FILENO) }
+
+    /// The size that a descriptor's terminal has now; what most have where it is none.
+    static func size(of descriptor: Int32) -> Size {
         var window = winsize()
-        guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
+        guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
             return Size(width: 80, height: 24)
         }
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
