@@ -367,7 +367,7 @@ let package = Package(
         .testTarget(name: "TransferPolicyTests", dependencies: ["TransferPolicy"]),
         .testTarget(
             name: "TransferAgentTests",
-            dependencies: ["HTTPClient", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy", "WakeGateTestKit"]
+            dependencies: ["Bytes", "Platform", "SQLite", "TransferAgent", "TransferPolicy"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),

@@ -34,7 +34,8 @@ package enum CommandLineTool {
 /// Every command of the program, in the order the help lists them.
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
-        .dev, .serve, .worker, .transfers, .pushList, .push, .stats, .events, .deviceList, .deviceRegister, .deviceRemove,
+        .dev, .serve, .worker, .transfers, .pushList, .push, .stats, .events, .deviceList, .deviceRegister,
+        .deviceRemove,
         .deviceConditions, .deviceWatch, .deviceLaunch, .deviceDrop, .deviceExpire, .topicList, .topicPause,
         .topicResume,
         .taskSubmit, .taskList, .taskCancel, .taskLaunch, .taskExpire, .taskFinished, .keyAdd, .keyList, .keyRemove,

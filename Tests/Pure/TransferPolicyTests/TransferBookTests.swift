@@ -36,6 +36,11 @@ struct TransferBookTests {
             return self.book.transferSubmitted(transfer, now: self.now) == .accepted ? transfer.id : nil
         }
 
+        mutating func submitted(notBefore: Int64 = 0) throws -> TransferID {
+            let id = self.submit(notBefore: notBefore)
+            return try #require(id)
+        }
+
         mutating func fill() -> [TransferID] { self.book.slotsFilled(now: self.now) }
     }
 
@@ -67,7 +72,7 @@ struct TransferBookTests {
     @Test("A transfer begins no earlier than it was asked to, and a failed one waits its time")
     func moments() throws {
         var scene = Scene()
-        let id = try #require(scene.submit(notBefore: scene.now + 5000))
+        let id = try scene.submitted(notBefore: scene.now + 5000)
         #expect(scene.fill().isEmpty)
         #expect(scene.book.hold(of: try #require(scene.book.transfer(id)), now: scene.now) == .earliestBegin)
         scene.now += 5000
@@ -80,7 +85,7 @@ struct TransferBookTests {
             now: scene.now,
             using: &scene.generator
         )
-        guard case .retry(let moment) = action else { return #expect(Bool(false), "no retry: \(action)") }
+        guard case .retry(let moment) = action else { return Issue.record("no retry: \(action)") }
         #expect(scene.fill().isEmpty)
         #expect(scene.book.hold(of: try #require(scene.book.transfer(id)), now: scene.now) == .backoff)
         #expect(scene.book.nextMoment == moment)
@@ -113,7 +118,7 @@ struct TransferBookTests {
         session.isDiscretionary = isDiscretionary
         session.allowsMetered = isDiscretionary
         _ = scene.book.sessionSet("a", session)
-        let id = try #require(scene.submit())
+        let id = try scene.submitted()
         #expect(scene.fill() == [id])
         var conditions = TransferConditions()
         switch hold {
@@ -140,7 +145,7 @@ struct TransferBookTests {
         conditions.isHot = true
         conditions.isMetered = true
         _ = scene.book.conditionsChanged(conditions)
-        let id = try #require(scene.submit())
+        let id = try scene.submitted()
         #expect(scene.fill() == [id])
     }
 
@@ -158,7 +163,7 @@ struct TransferBookTests {
         #expect(scene.book.sessionLooked(at: number) == .wake(device: Self.device, topic: nil, finished: 2))
         #expect(scene.book.sessionLooked(at: number) == .ignore)
         scene.book.listenerCame(number)
-        let last = try #require(scene.submit())
+        let last = try scene.submitted()
         _ = scene.fill()
         _ = scene.book.attemptSucceeded(last, bytes: 1, status: 200, now: scene.now)
         #expect(scene.book.sessionLooked(at: number) == .tell)
@@ -166,7 +171,7 @@ struct TransferBookTests {
         var quiet = TransferSession()
         quiet.sendsLaunchEvents = false
         _ = scene.book.sessionSet("a", quiet)
-        let silent = try #require(scene.submit())
+        let silent = try scene.submitted()
         _ = scene.fill()
         _ = scene.book.attemptSucceeded(silent, bytes: 1, status: 200, now: scene.now)
         #expect(scene.book.sessionLooked(at: number) == .none)
@@ -175,7 +180,7 @@ struct TransferBookTests {
     @Test("Only cancelled transfers wake nobody")
     func cancelled() throws {
         var scene = Scene()
-        let id = try #require(scene.submit())
+        let id = try scene.submitted()
         _ = scene.book.cancelled(id, now: scene.now)
         #expect(scene.book.sessionLooked(at: try #require(scene.book.number(of: "a"))) == .ignore)
     }
@@ -209,7 +214,7 @@ struct TransferBookTests {
     func changes() throws {
         var scene = Scene()
         _ = scene.book.takeChanges()
-        let id = try #require(scene.submit())
+        let id = try scene.submitted()
         #expect(scene.book.takeChanges().transfers == [id])
         #expect(scene.book.takeChanges().transfers.isEmpty)
     }

@@ -70,7 +70,7 @@ struct TransferTests {
             using: &generator
         )
         if state == .running {
-            guard case .retry(let moment) = action else { return #expect(Bool(false), "no retry: \(action)") }
+            guard case .retry(let moment) = action else { return Issue.record("no retry: \(action)") }
             #expect((3500...4000).contains(moment))
             #expect(transfer.state == .waiting && transfer.isBackingOff && transfer.attempts == 1)
         } else {
@@ -160,7 +160,7 @@ struct TransferTests {
                 now: 5000,
                 using: &generator
             )
-            guard case .retry(let moment) = action else { return #expect(Bool(false), "no retry: \(action)") }
+            guard case .retry(let moment) = action else { return Issue.record("no retry: \(action)") }
             #expect((5000 + bound / 2...5000 + bound).contains(moment))
         }
         _ = transfer.attemptStarted(now: 20_000)

@@ -29,6 +29,7 @@ from bench import (
     streams,
     tables,
     tasks,
+    transfers,
     wake_latency,
     wakes,
     webhook_load,
@@ -155,6 +156,11 @@ PARTS = {
         "requests of background tasks submitted and launched, and kept for a tenth of a million devices",
         lambda options, folder: tasks.measure(options.products, folder),
         tables.tasks,
+    ),
+    "transfers": Part(
+        "CPU a gigabyte of downloads, 64 at a time, beside curl",
+        lambda options, folder: transfers.measure(options.products, folder, options.runs),
+        tables.transfers,
     ),
     "wakes": Part(
         "5,000 wakes a second to workers",

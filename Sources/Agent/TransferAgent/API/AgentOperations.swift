@@ -7,7 +7,8 @@ package struct AgentOperation: Sendable {
     /// Its parts; `*` stands for a name.
     package let path: [String]
     /// What a request with these names, this query and this body asks for.
-    let decode: @Sendable (_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(AgentFault) -> AgentCommand
+    let decode:
+        @Sendable (_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(AgentFault) -> AgentCommand
     /// Whether there must be a body.
     let hasBody: Bool
 

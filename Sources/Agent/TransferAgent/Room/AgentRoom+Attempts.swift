@@ -22,6 +22,7 @@ extension AgentRoom {
             part: facts.part,
             freshFile: "\(id)-\(suffix)",
             bytesMax: min(spec.bytesMax ?? .max, self.settings.limits.fileBytesMax),
+            bytesBefore: transfer.bytes,
             silenceSecondsMax: max(1, Int((session.requestTimeout + 999) / 1000)),
             settings: self.clientSettings(session)
         )

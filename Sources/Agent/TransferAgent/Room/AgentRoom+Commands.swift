@@ -62,7 +62,11 @@ extension AgentRoom {
 
     private func number(of name: String) throws(AgentFault) -> Int32 {
         guard let number = self.book.number(of: name) else {
-            throw AgentFault(404, "UnknownSession", "There is no session \(name); make it with PUT /v1/sessions/\(name).")
+            throw AgentFault(
+                404,
+                "UnknownSession",
+                "There is no session \(name); make it with PUT /v1/sessions/\(name)."
+            )
         }
         return number
     }
@@ -91,7 +95,9 @@ extension AgentRoom {
     }
 
     func store(session number: Int32) {
-        guard let (session, _, untold) = self.book.session(number), let name = self.book.name(of: number) else { return }
+        guard let (session, _, untold) = self.book.session(number), let name = self.book.name(of: number) else {
+            return
+        }
         self.writes.append(.putSession(number, StoredSession(name: name, session: session, untold: untold).stored))
     }
 
@@ -137,7 +143,11 @@ extension AgentRoom {
         )
         guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {
             let most = self.settings.limits.transfersMax
-            throw AgentFault(409, "TooManyTransfers", "There are \(most) transfers already; wait until some have ended.")
+            throw AgentFault(
+                409,
+                "TooManyTransfers",
+                "There are \(most) transfers already; wait until some have ended."
+            )
         }
         self.nextSequence += 1
         var facts = TransferFacts()

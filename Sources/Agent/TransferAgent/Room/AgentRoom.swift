@@ -167,7 +167,9 @@ package final class AgentRoom {
             do throws(SQLiteError) {
                 try self.store.commit(self.writes)
                 self.tally.commits += 1
-                if self.storeFault != nil { self.log.write(.transferStoreRecovered, ["state": self.settings.stateFolder]) }
+                if self.storeFault != nil {
+                    self.log.write(.transferStoreRecovered, ["state": self.settings.stateFolder])
+                }
                 self.storeFault = nil
             } catch {
                 self.tally.failedCommits += 1
