@@ -215,7 +215,8 @@ let package = Package(
             dependencies: [
                 "Bytes", "EventLog", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "SQLite",
                 "ServiceManager", "Text", "TransferPolicy",
-            ]
+            ],
+            resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
 
         // MARK: Composition
@@ -319,7 +320,7 @@ let package = Package(
                 "Bytes", "DeviceEngine", "EngineRoom", "HTTPClient", "LaunchPolicy", "WakeGateTestKit", "Webhooks",
             ]
         ),
-        .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
+        .testTarget(name: "HTTPClientTests", dependencies: ["Bytes", "HTTPClient", "WakeGateTestKit"]),
         .testTarget(
             name: "WakeWorkerTests",
             dependencies: ["HTTPClient", "Text", "WakeFormat", "WakeGateTestKit", "WakeWorker"]
@@ -367,7 +368,7 @@ let package = Package(
         .testTarget(name: "TransferPolicyTests", dependencies: ["TransferPolicy"]),
         .testTarget(
             name: "TransferAgentTests",
-            dependencies: ["Bytes", "Platform", "SQLite", "TransferAgent", "TransferPolicy"]
+            dependencies: ["Bytes", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),

@@ -22,7 +22,7 @@ enum FolderLayers {
         ],
         "Edge": ["OpenAPI", "Faults", "Routes", "Operations", "Handler"],
         "Gateway": ["Reload", "Process"],
-        "TransferAgent": ["Settings", "Store", "Files", "Network", "Room", "API", "Process"],
+        "TransferAgent": ["OpenAPI", "Settings", "Store", "Files", "Network", "Room", "API", "Process"],
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "CommandLineTool": [
             "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Size", "Keys", "Token",

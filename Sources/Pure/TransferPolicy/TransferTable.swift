@@ -19,7 +19,11 @@ struct TransferTable {
                 self.free.append(place)
             } else if let newValue {
                 let place = self.free.popLast() ?? Int32(self.rows.count)
-                if Int(place) == self.rows.count { self.rows.append(newValue) } else { self.rows[Int(place)] = newValue }
+                if Int(place) == self.rows.count {
+                    self.rows.append(newValue)
+                } else {
+                    self.rows[Int(place)] = newValue
+                }
                 self.places[id] = place
             }
         }

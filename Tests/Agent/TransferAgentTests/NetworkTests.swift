@@ -1,4 +1,6 @@
+import Foundation
 import Testing
+import Text
 import TransferAgent
 
 @Suite("What an attempt makes of answers")
@@ -39,6 +41,23 @@ struct NetworkTests {
         #expect(Redirection.withoutCredentials("https://u:p@h/a@b?c=d") == "https://h/a@b?c=d")
         #expect(Redirection.withoutCredentials("https://h?x=u@v") == "https://h?x=u@v")
         #expect(Redirection.forLogs("https://u@h/a?token=1#f") == "https://h/a")
+    }
+
+    @Test("The document of the routes names every operation, and no other")
+    func document() throws {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../../Sources/Agent/TransferAgent/OpenAPI/openapi.json")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let document = try JSONReader.read(text)
+        var told: Set<String> = []
+        for path in document["paths"]?.members ?? [] {
+            let parts = path.name.split(separator: "/").map { $0.hasPrefix("{") ? "*" : String($0) }
+            for method in path.value.members {
+                told.insert("\(method.name.uppercased()) \(parts.joined(separator: "/"))")
+            }
+        }
+        let operations = AgentOperation.all.map { "\($0.method) \($0.path.joined(separator: "/"))" }
+        #expect(told == Set(operations) && operations.count == told.count)
     }
 
     @Test(

@@ -35,7 +35,8 @@ struct StateFilesTests {
             files.finish(writing, bytes: 3, sha256: other) == .fault(.badChecksum(expected: other, found: sum))
         )
         guard case .fault(.connectionFailed) = files.finish(writing, bytes: 4, sha256: nil) else {
-            return Issue.record("a file that is too short is called whole")
+            Issue.record("a file that is too short is called whole")
+            return
         }
         let status = try FileSystem.status(files.path("f"))
         #expect(status.permissions == 0o600)

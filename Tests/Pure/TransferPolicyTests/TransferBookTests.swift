@@ -85,7 +85,10 @@ struct TransferBookTests {
             now: scene.now,
             using: &scene.generator
         )
-        guard case .retry(let moment) = action else { return Issue.record("no retry: \(action)") }
+        guard case .retry(let moment) = action else {
+            Issue.record("no retry: \(action)")
+            return
+        }
         #expect(scene.fill().isEmpty)
         #expect(scene.book.hold(of: try #require(scene.book.transfer(id)), now: scene.now) == .backoff)
         #expect(scene.book.nextMoment == moment)

@@ -70,7 +70,10 @@ struct TransferTests {
             using: &generator
         )
         if state == .running {
-            guard case .retry(let moment) = action else { return Issue.record("no retry: \(action)") }
+            guard case .retry(let moment) = action else {
+                Issue.record("no retry: \(action)")
+                return
+            }
             #expect((3500...4000).contains(moment))
             #expect(transfer.state == .waiting && transfer.isBackingOff && transfer.attempts == 1)
         } else {
@@ -160,7 +163,10 @@ struct TransferTests {
                 now: 5000,
                 using: &generator
             )
-            guard case .retry(let moment) = action else { return Issue.record("no retry: \(action)") }
+            guard case .retry(let moment) = action else {
+                Issue.record("no retry: \(action)")
+                return
+            }
             #expect((5000 + bound / 2...5000 + bound).contains(moment))
         }
         _ = transfer.attemptStarted(now: 20_000)

@@ -120,6 +120,15 @@ def entities(program: str, verdicts: Verdicts) -> None:
         stalled = scene.download("/entity/100000/l?stall=30")
         found = scene.until(stalled, lambda now: now["attempts"] >= 1, 30)
         verdicts.equal("a silent server is left", f"{found}", found["error"]["reason"], "ConnectionFailed")
+        seconds = scene.agent.stop()
+        verdicts.check("an end takes seconds", seconds < 10, f"{seconds:.1f} s")
+        kept = b""
+        for name in ("transfers.sqlite", "transfers.sqlite-wal"):
+            if os.path.exists(f"{scene.folder}/state/{name}"):
+                with open(f"{scene.folder}/state/{name}", "rb") as file:
+                    kept += file.read()
+        there = b"/entity/300000/a" in kept and b"Bearer secret" not in kept
+        verdicts.check("secrets go with their transfer", there, "the store has them")
 
 
 def uploads(program: str, verdicts: Verdicts) -> None:
@@ -157,6 +166,21 @@ def space(program: str, verdicts: Verdicts) -> None:
         verdicts.equal("a disk that fills up is told", f"{found}", found["error"]["reason"], "NoSpace")
         found = scene.ended(scene.download("/entity/1000000/d"))
         verdicts.equal("what fits goes on", f"{found}", found["state"], "finished")
+    with Scene(program) as scene:
+        answers: list[int] = []
+        resource.prlimit(scene.agent.process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        asking = threading.Thread(target=lambda: answers.append(scene.agent.ask("PUT", "/v1/sessions/t", {})[0]))
+        asking.start()
+        until = time.monotonic() + 30
+        while scene.agent.ask("GET", "/healthz")[0] != 503 and time.monotonic() < until:
+            time.sleep(0.02)
+        status, _ = scene.agent.ask("PUT", "/v1/sessions/u", {})
+        verdicts.equal("what cannot be stored is refused", "the status", status, 507)
+        verdicts.equal("what cannot be stored is not answered", "answers", answers, [])
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(scene.agent.process.pid, resource.RLIMIT_FSIZE, unlimited)
+        asking.join(30)
+        verdicts.equal("what can be stored again is answered", "answers", answers, [201])
     with Scene(program) as scene:
         shutil.rmtree(f"{scene.folder}/state/files")
         found = scene.ended(scene.download("/entity/100000/e"))

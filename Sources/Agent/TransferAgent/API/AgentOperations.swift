@@ -81,6 +81,7 @@ package struct AgentOperation: Sendable {
         },
         AgentOperation("GET", "v1/status") { (_, _, _) throws(AgentFault) in .status },
         AgentOperation("GET", "metrics") { (_, _, _) throws(AgentFault) in .metrics },
+        AgentOperation("GET", "openapi.json") { (_, _, _) throws(AgentFault) in .openAPI },
         AgentOperation("GET", "healthz") { (_, _, _) throws(AgentFault) in .health },
     ]
 }

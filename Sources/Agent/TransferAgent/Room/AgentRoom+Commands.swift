@@ -23,7 +23,7 @@ extension AgentRoom {
     private static func needsStore(_ command: AgentCommand) -> Bool {
         switch command {
         case .putSession, .deleteSession, .submit, .cancel, .take: true
-        case .sessions, .session, .transfers, .transfer, .events, .status, .metrics, .health: false
+        case .sessions, .session, .transfers, .transfer, .events, .status, .metrics, .health, .openAPI: false
         }
     }
 
@@ -54,6 +54,7 @@ extension AgentRoom {
             var answer = AgentAnswer(200, self.metrics())
             answer.isJSON = false
             self.answer(stream, answer)
+        case .openAPI: self.answer(stream, AgentAnswer(200, PackageResources.openapi_json))
         case .health:
             guard let fault = self.storeFault else { return self.answer(stream, AgentAnswer(200, Array("{}".utf8))) }
             throw AgentFault(503, "StoreFailed", "Nothing can be stored (\(fault)); see to the state folder.")
@@ -160,7 +161,7 @@ extension AgentRoom {
             self.fileNames[transfer.id] = kept.part.file
             self.writes.append(.deleteKept(file: kept.part.file))
         }
-        self.inserting.insert(transfer.id)
+        self.inserted[transfer.id] = transfer.memory
         self.writes.append(.insertTransfer(transfer, host: submission.host, submission.spec, facts))
         let id = transfer.id
         self.effects.append { self.answer(stream, AgentAnswer(201, AgentEvents.submitted(id))) }
