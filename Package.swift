@@ -368,7 +368,7 @@ let package = Package(
         .testTarget(name: "TransferPolicyTests", dependencies: ["TransferPolicy"]),
         .testTarget(
             name: "TransferAgentTests",
-            dependencies: ["Bytes", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy"]
+            dependencies: ["Bytes", "EventLog", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),

@@ -1,5 +1,7 @@
+import EventLog
 import Testing
 import TransferAgent
+import TransferPolicy
 
 @Suite("An agent's configuration is read whole, with every fault named")
 struct AgentSettingsTests {

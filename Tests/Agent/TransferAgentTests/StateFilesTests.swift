@@ -3,6 +3,7 @@ import Foundation
 import Platform
 import Testing
 import TransferAgent
+import TransferPolicy
 
 @Suite("Files of a state folder")
 struct StateFilesTests {
@@ -34,7 +35,7 @@ struct StateFilesTests {
         #expect(
             files.finish(writing, bytes: 3, sha256: other) == .fault(.badChecksum(expected: other, found: sum))
         )
-        guard case .fault(.connectionFailed) = files.finish(writing, bytes: 4, sha256: nil) else {
+        guard case .fault(.connectionFailed(_)) = files.finish(writing, bytes: 4, sha256: nil) else {
             Issue.record("a file that is too short is called whole")
             return
         }
