@@ -224,7 +224,8 @@ let package = Package(
             dependencies: [
                 "Bytes", "EventLog", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "SQLite",
                 "ServiceManager", "Text", "TransferPolicy",
-            ]
+            ],
+            resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
 
         // MARK: Composition
@@ -328,7 +329,7 @@ let package = Package(
                 "Bytes", "DeviceEngine", "EngineRoom", "HTTPClient", "LaunchPolicy", "WakeGateTestKit", "Webhooks",
             ]
         ),
-        .testTarget(name: "HTTPClientTests", dependencies: ["HTTPClient", "WakeGateTestKit"]),
+        .testTarget(name: "HTTPClientTests", dependencies: ["Bytes", "HTTPClient", "WakeGateTestKit"]),
         .testTarget(
             name: "WakeWorkerTests",
             dependencies: ["HTTPClient", "Text", "WakeFormat", "WakeGateTestKit", "WakeWorker"]
@@ -380,7 +381,7 @@ let package = Package(
         .testTarget(name: "TransferPolicyTests", dependencies: ["TransferPolicy"]),
         .testTarget(
             name: "TransferAgentTests",
-            dependencies: ["HTTPClient", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy", "WakeGateTestKit"]
+            dependencies: ["Bytes", "EventLog", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy"]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),

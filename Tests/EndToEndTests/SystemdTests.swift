@@ -10,6 +10,7 @@ struct SystemdTests {
     func verify() throws {
         let units = try [
             self.unit("wakegate-worker@.service", as: "wakegate-worker@example.service"),
+            self.unit("wakegate-transfers@.service", as: "wakegate-transfers@example.service"),
             self.unit("wakegate.service"), self.unit("wakegate-edge.socket"), self.unit("wakegate-admin.socket"),
         ]
         let ended = try ChildProcess.run("systemd-analyze", ["verify", "--man=no"] + units)
@@ -19,7 +20,9 @@ struct SystemdTests {
 
     @Test(
         "What a unit leaves open is little, by systemd's own count from 0 to 100",
-        arguments: [("wakegate-worker@.service", 20), ("wakegate.service", 14)]
+        arguments: [
+            ("wakegate-worker@.service", 20), ("wakegate.service", 14), ("wakegate-transfers@.service", 18),
+        ]
     )
     func security(name: String, most: Int) throws {
         let unit = try self.unit(name, as: name.replacing("@", with: "@example"))

@@ -5,6 +5,7 @@ enum Bounds {
         "Sources/Drivers/DeviceJournal/JournalLimits.swift",
         "Sources/Drivers/HTTPTransport/Basics/TransportLimits.swift",
         "Sources/Drivers/History/HistoryLimits.swift", "Sources/Gateway/Settings/GatewayLimits.swift",
+        "Sources/Pure/TransferPolicy/TransferLimits.swift",
     ]
 
     /// A test at a fixed bound: its file, and a part of it.

@@ -23,7 +23,7 @@ enum FolderLayers {
         ],
         "Edge": ["OpenAPI", "Faults", "Routes", "Operations", "Handler"],
         "Gateway": ["Reload", "Process"],
-        "TransferAgent": ["Settings", "Store", "Files", "Network", "Room", "API", "Process"],
+        "TransferAgent": ["OpenAPI", "Settings", "Store", "Files", "Network", "Room", "API", "Process"],
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "BackgroundTransfers": ["Transfer", "Agent", "Events", "."],
         "CommandLineTool": [

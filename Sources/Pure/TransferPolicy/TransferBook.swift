@@ -20,7 +20,7 @@ package struct TransferBook {
     private var sessions: [Int32: SessionEntry] = [:]
     private var numbers: [String: Int32] = [:]
     private var nextNumber: Int32 = 1
-    private var transfers: [TransferID: Transfer] = [:]
+    private var transfers = TransferTable()
     private var timed = MomentQueue()
     /// Sessions in the order in which they have their turn.
     private var turns: [Int32] = []
@@ -261,7 +261,9 @@ extension TransferBook {
         while let entry = self.timed.popDue(now) {
             guard let transfer = self.transfers[entry.id], !transfer.state.hasEnded else { continue }
             if now >= transfer.deadline, entry.moment == transfer.deadline {
-                if let action = self.step(entry.id, { $0.deadlinePassed(now: now) }) { ended.append((entry.id, action)) }
+                if let action = self.step(entry.id, { $0.deadlinePassed(now: now) }) {
+                    ended.append((entry.id, action))
+                }
             } else if transfer.state == .waiting, transfer.notBefore == entry.moment {
                 self.wait(transfer, now: now)
             }

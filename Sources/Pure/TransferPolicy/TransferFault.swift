@@ -61,7 +61,8 @@ package enum TransferFault: Hashable, Sendable {
         case .fileUnreadable(let words): "The file to be sent cannot be read: \(words)."
         case .fileUnwritable(let words): "What comes cannot be written to the state folder: \(words)."
         case .wrongLength(let words): "The server's lengths disagree: \(words)."
-        case .timedOut(let words): "The time for the whole transfer (resourceTimeout) is over; the last attempt: \(words)"
+        case .timedOut(let words):
+            "The time for the whole transfer (resourceTimeout) is over; the last attempt: \(words)"
         case .interrupted(let words): "The transfer cannot go on: \(words)."
         }
     }

@@ -31,6 +31,7 @@ from bench import (
     streams,
     tables,
     tasks,
+    transfers,
     wake_latency,
     wakes,
     webhook_load,
@@ -167,6 +168,11 @@ PARTS = {
         "a thousand continued tasks that report four times a second, and pushes beside them",
         lambda options, folder: progress.measure(options.products, folder, options.runs),
         tables.progress,
+    ),
+    "transfers": Part(
+        "CPU a gigabyte of downloads, 64 at a time, beside curl",
+        lambda options, folder: transfers.measure(options.products, folder, options.runs),
+        tables.transfers,
     ),
     "wakes": Part(
         "5,000 wakes a second to workers",

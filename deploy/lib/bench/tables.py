@@ -369,3 +369,14 @@ def cluster(result: dict) -> list[Table]:
     ]
     shown.append(Table(f"The database with {large['devices']:,} devices", columns, rows, notes))
     return shown
+
+
+def transfers(result: dict) -> list[Table]:
+    rows = [
+        ["wakegate transfers", f"{result['agentSeconds']:.2f} s", f"{result['agentWallSeconds']:.2f} s"],
+        ["curl, then sync", f"{result['curlSeconds']:.2f} s", f"{result['curlWallSeconds']:.2f} s"],
+        ["curl alone", f"{result['curlAloneSeconds']:.2f} s", ""],
+    ]
+    title = f"A gigabyte of {result['files']} downloads at a time, synced, beside curl: {verdict(result['passed'])}"
+    notes = [f"{result['ratio']:.2f} times curl's CPU; medians of {result['runs']} runs of {result['gigabytes']} GB"]
+    return [Table(title, ["", "CPU a GB", "wall a GB"], rows, notes)]

@@ -1,8 +1,10 @@
 """An agent `wakegate transfers` in a process of its own, the server that it transfers from, and a gateway that it tells."""
 
+import hashlib
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -14,6 +16,12 @@ from typing import Any
 
 SERVER = os.path.join(os.path.dirname(__file__), "../../../Tests/EndToEndTests/Clients/transfer_server.py")
 DEVICE = "0badcafe" * 8
+
+
+def digest(size: int, seed: str) -> str:
+    """The SHA-256 of what the server makes of a size and a seed."""
+    block = random.Random(seed).randbytes(min(size, 1 << 20))
+    return hashlib.sha256((block * (size // max(1, len(block)) + 1))[:size]).hexdigest()
 
 
 class UnixConnection(http.client.HTTPConnection):

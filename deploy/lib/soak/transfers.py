@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from shared.transfer_agent import DEVICE, CountingGateway, TransferAgent, TransferServer
+from shared.transfer_agent import DEVICE, CountingGateway, TransferAgent, TransferServer, digest
 from shared.verdicts import Verdicts
 from soak.power import LoopFolder
 
@@ -64,11 +64,6 @@ class Round:
 
     def events(self, gateway: CountingGateway) -> list[int]:
         return [count for path, _, count in gateway.events if path.endswith(f"/sessions/{self.name}")]
-
-
-def digest(size: int, seed: str) -> str:
-    block = random.Random(seed).randbytes(min(size, 1 << 20))
-    return hashlib.sha256((block * (size // max(1, len(block)) + 1))[:size]).hexdigest()
 
 
 def kills(program: str, options: argparse.Namespace, folder: str, verdicts: Verdicts) -> None:

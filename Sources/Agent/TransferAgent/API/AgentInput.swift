@@ -7,14 +7,16 @@ import TransferPolicy
 enum AgentInput {
     /// Characters of a session's name.
     static func session(_ name: String) throws(AgentFault) -> String {
-        let isName = (1...255).contains(name.utf8.count) && name.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                true
-            default: false
+        let isName =
+            (1...255).contains(name.utf8.count)
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
             }
-        }
         guard isName else {
             throw AgentFault(400, "BadSession", "A session's name has 1 to 255 of A-Z a-z 0-9 . - _; choose another.")
         }
@@ -170,12 +172,14 @@ enum AgentInput {
         var headers: [TransferSpec.Header] = []
         for member in value.members {
             let name = member.name.lowercased()
-            let isName = !name.isEmpty && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+            let isName =
+                !name.isEmpty
+                && name.utf8.allSatisfy { byte in
+                    switch byte {
+                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+                    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+                    }
                 }
-            }
             guard isName, !self.ownHeaders.contains(name) else {
                 throw self.badTransfer("headers", .string(name), "names of fields, and none that the agent writes")
             }

@@ -7,7 +7,8 @@ package struct AgentOperation: Sendable {
     /// Its parts; `*` stands for a name.
     package let path: [String]
     /// What a request with these names, this query and this body asks for.
-    let decode: @Sendable (_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(AgentFault) -> AgentCommand
+    let decode:
+        @Sendable (_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(AgentFault) -> AgentCommand
     /// Whether there must be a body.
     let hasBody: Bool
 
@@ -80,6 +81,7 @@ package struct AgentOperation: Sendable {
         },
         AgentOperation("GET", "v1/status") { (_, _, _) throws(AgentFault) in .status },
         AgentOperation("GET", "metrics") { (_, _, _) throws(AgentFault) in .metrics },
+        AgentOperation("GET", "openapi.json") { (_, _, _) throws(AgentFault) in .openAPI },
         AgentOperation("GET", "healthz") { (_, _, _) throws(AgentFault) in .health },
     ]
 }

@@ -12,6 +12,8 @@ package struct AttemptPlan: Sendable {
     /// The name of a file for an entity that begins anew.
     package let freshFile: String
     package let bytesMax: Int64
+    /// How far attempts before have come: less is no progress.
+    package let bytesBefore: Int64
     /// How long no byte may come, in whole seconds.
     package let silenceSecondsMax: Int
     package let settings: HTTPClientSettings
@@ -23,6 +25,7 @@ package struct AttemptPlan: Sendable {
         part: PartFile?,
         freshFile: String,
         bytesMax: Int64,
+        bytesBefore: Int64,
         silenceSecondsMax: Int,
         settings: HTTPClientSettings
     ) {
@@ -32,6 +35,7 @@ package struct AttemptPlan: Sendable {
         self.part = part
         self.freshFile = freshFile
         self.bytesMax = bytesMax
+        self.bytesBefore = bytesBefore
         self.silenceSecondsMax = silenceSecondsMax
         self.settings = settings
     }

@@ -141,7 +141,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     // MARK: Requests
 
     private func send(on loop: HTTPLoop) {
-        guard let parsed = HTTPURL(self.url) else {
+        guard HTTPURL(self.url) != nil else {
             let shown = Redirection.forLogs(self.url)
             return self.end(.failed(.forbiddenProtocol(shown), hasProgressed: false))
         }
@@ -172,7 +172,6 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         do throws(HTTPClientError) {
             self.request = try loop.start(request, for: self)
         } catch {
-            _ = parsed
             self.end(.failed(self.fault(of: error), hasProgressed: false))
         }
     }
@@ -199,8 +198,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         case (.refused, .success(let response)):
             self.fail(.status(response.status, retryAfterSeconds: response.retryAfterSeconds))
         case (.refused, .failure):
-            let seconds = self.gauge.status.load(ordering: .relaxed)
-            self.fail(.status(seconds, retryAfterSeconds: nil))
+            self.fail(.status(self.gauge.status.load(ordering: .relaxed), retryAfterSeconds: nil))
         case (.take, .success(let response)): self.bodyEnded(response)
         case (.none, .success(let response)): self.fail(.connectionFailed("no head came with \(response.status)"))
         case (_, .failure(let error)): self.fail(self.fault(of: error))
@@ -208,7 +206,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     }
 
     private func fail(_ fault: TransferFault) {
-        self.end(.failed(fault, hasProgressed: self.plan.kind == .download && self.bytes > self.firstByte))
+        self.end(.failed(fault, hasProgressed: self.plan.kind == .download && self.bytes > self.plan.bytesBefore))
     }
 
     private func follow(_ location: String, on loop: HTTPLoop) {
@@ -253,7 +251,7 @@ extension TransferAttempt {
         } else if self.plan.kind == .upload {
             self.verdict = (200..<300).contains(status) ? .take : .refused
         } else if self.writing != nil, self.bytes > 0, status == 206 || status == 416 {
-            self.verdict = status == 206 ? self.resumed(response) : .restart
+            self.verdict = status == 206 ? self.resumed(response) : self.unsatisfied(response)
         } else if status == 206 {
             self.verdict = .fault(.wrongLength("a part came where all was asked for"))
         } else if (200..<300).contains(status) {
@@ -277,9 +275,16 @@ extension TransferAttempt {
         return self.check(self.total)
     }
 
+    /// There is nothing behind what has come, although the server had announced more, or all of it is another entity's.
+    private func unsatisfied(_ response: HTTPResponse) -> Verdict {
+        let length = response.header("content-range")?.split(separator: "/").last.flatMap { Int64($0) }
+        guard let length, length == self.bytes, self.total > length else { return .restart }
+        return .fault(.wrongLength("\(self.total) bytes were announced, and there are \(length)"))
+    }
+
     private func entityBegan(_ response: HTTPResponse) -> Verdict {
         self.total = response.header("content-length").flatMap { Int64($0) } ?? -1
-        if let old = self.writing { self.abandon(old) }
+        self.writing = nil
         self.bytes = 0
         self.firstByte = 0
         self.syncedBytes = 0
@@ -310,10 +315,6 @@ extension TransferAttempt {
         if total > self.plan.bytesMax { return .fault(.tooLarge(bytesMax: self.plan.bytesMax)) }
         let missing = self.files.missing(for: max(0, total - self.bytes))
         return missing > 0 ? .fault(.noSpace(missingBytes: missing)) : .take
-    }
-
-    private func abandon(_ old: StateFiles.Writing) {
-        self.writing = nil
     }
 
     /// A strong entity tag, else the time of the last change.

@@ -59,6 +59,7 @@ package enum AgentCommand: Hashable, Sendable {
     case status
     case metrics
     case health
+    case openAPI
 }
 
 /// What a caller is answered.

@@ -22,6 +22,7 @@ extension AgentRoom {
             part: facts.part,
             freshFile: "\(id)-\(suffix)",
             bytesMax: min(spec.bytesMax ?? .max, self.settings.limits.fileBytesMax),
+            bytesBefore: transfer.bytes,
             silenceSecondsMax: max(1, Int((session.requestTimeout + 999) / 1000)),
             settings: self.clientSettings(session)
         )
@@ -148,6 +149,7 @@ extension AgentRoom {
     /// A transfer has ended: those who listen are told, and if it was its session's last, whoever is to know.
     func ended(_ id: TransferID, name: String) {
         guard let number = self.book.transfer(id)?.session else { return }
+        self.forgetSecrets(of: id)
         if self.listeners.values.contains(number) {
             self.effects.append { self.tell(session: number, AgentEvents.event(name, self.shown(id))) }
         }
@@ -159,6 +161,17 @@ extension AgentRoom {
         case .wake(let device, _, let finished): self.wake(device, number, finished)
         case .none, .ignore: ()
         }
+    }
+}
+
+extension AgentRoom {
+    /// What a transfer shows to servers alone is needed no more when it has ended.
+    private func forgetSecrets(of id: TransferID) {
+        guard let (transfer, spec, _) = self.record(id) else { return }
+        var other = spec
+        other.headers = []
+        other.url = Redirection.withoutCredentials(spec.url)
+        if other != spec { self.writes.append(.changeSpec(sequence: transfer.sequence, other)) }
     }
 }
 

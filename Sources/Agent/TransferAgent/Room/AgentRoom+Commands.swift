@@ -23,7 +23,7 @@ extension AgentRoom {
     private static func needsStore(_ command: AgentCommand) -> Bool {
         switch command {
         case .putSession, .deleteSession, .submit, .cancel, .take: true
-        case .sessions, .session, .transfers, .transfer, .events, .status, .metrics, .health: false
+        case .sessions, .session, .transfers, .transfer, .events, .status, .metrics, .health, .openAPI: false
         }
     }
 
@@ -54,6 +54,7 @@ extension AgentRoom {
             var answer = AgentAnswer(200, self.metrics())
             answer.isJSON = false
             self.answer(stream, answer)
+        case .openAPI: self.answer(stream, AgentAnswer(200, PackageResources.openapi_json))
         case .health:
             guard let fault = self.storeFault else { return self.answer(stream, AgentAnswer(200, Array("{}".utf8))) }
             throw AgentFault(503, "StoreFailed", "Nothing can be stored (\(fault)); see to the state folder.")
@@ -62,7 +63,11 @@ extension AgentRoom {
 
     private func number(of name: String) throws(AgentFault) -> Int32 {
         guard let number = self.book.number(of: name) else {
-            throw AgentFault(404, "UnknownSession", "There is no session \(name); make it with PUT /v1/sessions/\(name).")
+            throw AgentFault(
+                404,
+                "UnknownSession",
+                "There is no session \(name); make it with PUT /v1/sessions/\(name)."
+            )
         }
         return number
     }
@@ -91,7 +96,9 @@ extension AgentRoom {
     }
 
     func store(session number: Int32) {
-        guard let (session, _, untold) = self.book.session(number), let name = self.book.name(of: number) else { return }
+        guard let (session, _, untold) = self.book.session(number), let name = self.book.name(of: number) else {
+            return
+        }
         self.writes.append(.putSession(number, StoredSession(name: name, session: session, untold: untold).stored))
     }
 
@@ -137,7 +144,11 @@ extension AgentRoom {
         )
         guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {
             let most = self.settings.limits.transfersMax
-            throw AgentFault(409, "TooManyTransfers", "There are \(most) transfers already; wait until some have ended.")
+            throw AgentFault(
+                409,
+                "TooManyTransfers",
+                "There are \(most) transfers already; wait until some have ended."
+            )
         }
         self.nextSequence += 1
         var facts = TransferFacts()
@@ -150,7 +161,7 @@ extension AgentRoom {
             self.fileNames[transfer.id] = kept.part.file
             self.writes.append(.deleteKept(file: kept.part.file))
         }
-        self.inserting.insert(transfer.id)
+        self.inserted[transfer.id] = transfer.memory
         self.writes.append(.insertTransfer(transfer, host: submission.host, submission.spec, facts))
         let id = transfer.id
         self.effects.append { self.answer(stream, AgentAnswer(201, AgentEvents.submitted(id))) }

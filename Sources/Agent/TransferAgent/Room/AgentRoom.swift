@@ -59,8 +59,11 @@ package final class AgentRoom {
     var nextAttempt = 0
     /// The file of each transfer that has one in the state folder.
     var fileNames: [TransferID: String] = [:]
-    /// What has become of transfers and is not stored yet.
+    /// What has become of transfers and is not stored yet; those of it that are not even among `writes`.
     var unstored: [TransferID: TransferFacts] = [:]
+    var changedFacts: Set<TransferID> = []
+    /// Transfers that were submitted in this turn, as they were then.
+    var inserted: [TransferID: Transfer.Memory] = [:]
     /// Finished files that are being moved to their places.
     var taking: Set<TransferID> = []
     var kept: [String: KeptPart] = [:]
@@ -123,7 +126,7 @@ package final class AgentRoom {
         for message in messages { self.take(message) }
         for (id, action) in self.book.timePassed(now: self.now) { self.deadlinePassed(id, action) }
         if self.now >= self.nextPurge {
-            self.nextPurge = self.now + Self.purgeEvery
+            self.nextPurge = self.now + min(Self.purgeEvery, self.settings.limits.untakenFor)
             self.purge()
         }
         self.flush()
@@ -152,22 +155,14 @@ package final class AgentRoom {
 
     /// Stores what has changed; then what waits for that happens.
     func flush() {
-        let changes = self.book.takeChanges()
-        for id in changes.transfers where self.unstored[id] == nil {
-            // A transfer that is gone has its own write.
-            if let transfer = self.book.transfer(id), !self.isInserting(id) {
-                self.writes.append(.updateTransfer(transfer, nil))
-            }
-        }
-        for (id, facts) in self.unstored where !self.isInserting(id) {
-            if let transfer = self.book.transfer(id) { self.writes.append(.updateTransfer(transfer, facts)) }
-        }
-        for number in changes.sessions { self.store(session: number) }
+        self.collect()
         if !self.writes.isEmpty {
             do throws(SQLiteError) {
                 try self.store.commit(self.writes)
                 self.tally.commits += 1
-                if self.storeFault != nil { self.log.write(.transferStoreRecovered, ["state": self.settings.stateFolder]) }
+                if self.storeFault != nil {
+                    self.log.write(.transferStoreRecovered, ["state": self.settings.stateFolder])
+                }
                 self.storeFault = nil
             } catch {
                 self.tally.failedCommits += 1
@@ -180,16 +175,27 @@ package final class AgentRoom {
             return
         }
         self.unstored.removeAll(keepingCapacity: true)
-        self.inserting.removeAll(keepingCapacity: true)
         let effects = self.effects
         self.effects.removeAll(keepingCapacity: true)
         for effect in effects { effect() }
     }
 
-    /// Transfers whose first row is among `writes`.
-    var inserting: Set<TransferID> = []
-
-    private func isInserting(_ id: TransferID) -> Bool { self.inserting.contains(id) }
+    /// Adds to `writes` what has changed since the last call.
+    private func collect() {
+        let changes = self.book.takeChanges()
+        for id in changes.transfers.subtracting(self.changedFacts) {
+            // A transfer that is gone has its own write, and a new one is there as it was submitted.
+            guard let transfer = self.book.transfer(id), self.inserted[id] != transfer.memory else { continue }
+            self.writes.append(.updateTransfer(transfer, nil))
+        }
+        for id in self.changedFacts {
+            guard let transfer = self.book.transfer(id), let facts = self.unstored[id] else { continue }
+            self.writes.append(.updateTransfer(transfer, facts))
+        }
+        self.changedFacts.removeAll(keepingCapacity: true)
+        self.inserted.removeAll(keepingCapacity: true)
+        for number in changes.sessions { self.store(session: number) }
+    }
 
     /// What leaves for callers leaves once a turn.
     private func deliver() {
@@ -229,6 +235,7 @@ package final class AgentRoom {
         var facts = self.facts(id)
         change(&facts)
         self.unstored[id] = facts
+        self.changedFacts.insert(id)
         self.fileNames[id] = facts.part?.file
     }
 

@@ -9,6 +9,7 @@ package enum StoreWrite: Sendable {
     case insertTransfer(Transfer, host: String, TransferSpec, TransferFacts)
     /// Facts as they were when nil.
     case updateTransfer(Transfer, TransferFacts?)
+    case changeSpec(sequence: Int64, TransferSpec)
     case deleteTransfer(sequence: Int64)
     case putOutbox(OutboxEntry)
     case deleteOutbox(sequence: Int64)
@@ -57,6 +58,7 @@ package final class TransferStore {
     private let insert: SQLiteStatement
     private let update: SQLiteStatement
     private let updateFacts: SQLiteStatement
+    private let updateSpec: SQLiteStatement
     private let delete: SQLiteStatement
     private let insertOutbox: SQLiteStatement
     private let dropOutbox: SQLiteStatement
@@ -69,6 +71,8 @@ package final class TransferStore {
         let database = try SQLiteDatabase(path: path, mode: .create)
         // The other way round a start after a power loss might find a state that nobody was told.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;")
+        // Secrets of transfers that have ended are not left in the file.
+        try database.execute("PRAGMA secure_delete = ON;")
         let found = try database.integer("PRAGMA user_version") ?? 0
         if found == 0 {
             try database.execute("BEGIN IMMEDIATE; \(Self.tables) PRAGMA user_version = \(Self.version); COMMIT;")
@@ -87,6 +91,7 @@ package final class TransferStore {
             """
         self.update = try database.prepare("\(set) WHERE sequence = ?1")
         self.updateFacts = try database.prepare("\(set), hasFile = ?12, facts = ?13 WHERE sequence = ?1")
+        self.updateSpec = try database.prepare("UPDATE transfers SET spec = ?2 WHERE sequence = ?1")
         self.delete = try database.prepare("DELETE FROM transfers WHERE sequence = ?")
         self.insertOutbox = try database.prepare("INSERT OR REPLACE INTO outbox VALUES (?, ?)")
         self.dropOutbox = try database.prepare("DELETE FROM outbox WHERE sequence = ?")
@@ -138,6 +143,7 @@ package final class TransferStore {
             } else {
                 try self.run(self.update, values)
             }
+        case .changeSpec(let sequence, let spec): try self.run(self.updateSpec, [sequence], [2: spec.stored])
         case .deleteTransfer(let sequence): try self.run(self.delete, [sequence])
         case .putOutbox(let entry): try self.run(self.insertOutbox, [entry.sequence], [2: entry.stored])
         case .deleteOutbox(let sequence): try self.run(self.dropOutbox, [sequence])

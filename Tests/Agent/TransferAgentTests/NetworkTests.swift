@@ -1,0 +1,79 @@
+import Foundation
+import Testing
+import Text
+import TransferAgent
+
+@Suite("What an attempt makes of answers")
+struct NetworkTests {
+    @Test(
+        "A range of bytes is read, and nothing else",
+        arguments: [
+            ("bytes 0-9/10", 0, 10), ("bytes 5-9/*", 5, nil), ("Bytes 5-5/6", 5, 6), ("bytes 5-4/10", nil, nil),
+            ("bytes 0-9/9", nil, nil), ("bytes */10", nil, nil), ("items 0-9/10", nil, nil), ("", nil, nil),
+        ] as [(String, Int64?, Int64?)]
+    )
+    func ranges(_ text: String, _ first: Int64?, _ total: Int64?) {
+        let range = ContentRange(text)
+        #expect(range?.first == first)
+        if first != nil { #expect(range?.total == total) }
+    }
+
+    @Test("Secrets go to the server they are for, and to no other")
+    func origins() {
+        #expect(Redirection.isSameOrigin("https://a/x", "https://A:443/y"))
+        #expect(!Redirection.isSameOrigin("https://a/x", "http://a/x"))
+        #expect(!Redirection.isSameOrigin("https://a/x", "https://a:8443/x"))
+        #expect(!Redirection.isSameOrigin("https://a/x", "https://b/x"))
+        #expect(Redirection.secrets.contains("authorization"))
+    }
+
+    @Test("A redirect keeps the method where RFC 9110 says so")
+    func methods() {
+        #expect(Redirection.method(after: 303, of: "PUT") == "GET")
+        #expect(Redirection.method(after: 302, of: "POST") == "GET")
+        #expect(Redirection.method(after: 307, of: "POST") == "POST")
+        #expect(Redirection.method(after: 308, of: "PUT") == "PUT")
+        #expect(!Redirection.isRedirect(304) && Redirection.isRedirect(308))
+    }
+
+    @Test("A URL is shown without a password, and logged without its query")
+    func shown() {
+        #expect(Redirection.withoutCredentials("https://u:p@h/a@b?c=d") == "https://h/a@b?c=d")
+        #expect(Redirection.withoutCredentials("https://h?x=u@v") == "https://h?x=u@v")
+        #expect(Redirection.forLogs("https://u@h/a?token=1#f") == "https://h/a")
+    }
+
+    @Test("The document of the routes names every operation, and no other")
+    func document() throws {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../../Sources/Agent/TransferAgent/OpenAPI/openapi.json")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let document = try JSONReader.read(text)
+        var told: Set<String> = []
+        for path in document["paths"]?.members ?? [] {
+            let parts = path.name.split(separator: "/").map { $0.hasPrefix("{") ? "*" : String($0) }
+            for method in path.value.members {
+                told.insert("\(method.name.uppercased()) \(parts.joined(separator: "/"))")
+            }
+        }
+        let operations = AgentOperation.all.map { "\($0.method) \($0.path.joined(separator: "/"))" }
+        #expect(told == Set(operations) && operations.count == told.count)
+    }
+
+    @Test(
+        "What a gateway's answer means",
+        arguments: [
+            (202, "", OutboxSender.Outcome.delivered), (404, "UnknownDevice", .refused("")),
+            (410, "Unregistered", .refused("")), (409, "TooManySessions", .again("")), (503, "Shutdown", .again("")),
+            (429, "", .again("")), (401, "", .again("")), (400, "BadTask", .refused("")), (409, "", .refused("")),
+        ]
+    )
+    func outbox(_ status: Int, _ reason: String, _ expected: OutboxSender.Outcome) {
+        switch (OutboxSender.outcome(of: status, reason: reason), expected) {
+        case (.delivered, .delivered): ()
+        case (.again(let words), .again), (.refused(let words), .refused):
+            #expect(words.contains("\(status)") && words.contains(reason))
+        case (let found, _): Issue.record("\(status) \(reason) is \(found)")
+        }
+    }
+}

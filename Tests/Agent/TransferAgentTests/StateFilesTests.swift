@@ -1,0 +1,118 @@
+import Bytes
+import Foundation
+import Platform
+import Testing
+import TransferAgent
+import TransferPolicy
+
+@Suite("Files of a state folder")
+struct StateFilesTests {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+
+    private func files(bytesMax: Int64 = 1 << 30) throws -> StateFiles {
+        try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: true)
+        return try StateFiles(folder: self.folder + "/files", bytesMax: bytesMax, reserve: 0)
+    }
+
+    private func write(_ text: String, _ name: String, in files: StateFiles) throws -> StateFiles.Writing {
+        let writing = try files.create(name)
+        // A closure that throws `SystemError` here ends the compiler (Swift 6.3.1).
+        let isWritten = text.withByteView { (try? writing.write($0)) != nil }
+        try #require(isWritten)
+        files.used(text.utf8.count)
+        return writing
+    }
+
+    private func remove() { try? FileManager.default.removeItem(atPath: self.folder) }
+
+    @Test("A file is whole when its length and its checksum are right")
+    func finish() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        let writing = try self.write("abc", "f", in: files)
+        let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        #expect(files.finish(writing, bytes: 3, sha256: sum) == .whole(sha256: sum))
+        #expect(files.finish(writing, bytes: 3, sha256: nil) == .whole(sha256: nil))
+        let other = String(repeating: "0", count: 64)
+        #expect(
+            files.finish(writing, bytes: 3, sha256: other) == .fault(.badChecksum(expected: other, found: sum))
+        )
+        guard case .fault(.connectionFailed(_)) = files.finish(writing, bytes: 4, sha256: nil) else {
+            Issue.record("a file that is too short is called whole")
+            return
+        }
+        let status = try FileSystem.status(files.path("f"))
+        #expect(status.permissions == 0o600)
+    }
+
+    @Test("Only what was synced is trusted after another boot")
+    func reopen() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abcdef", "f", in: files)
+        #expect(try files.reopen("f", trusted: nil).offset == 6)
+        #expect(try files.reopen("f", trusted: 4).offset == 4)
+        #expect(try FileSystem.status(files.path("f")).size == 4 && files.used == 4)
+        #expect(throws: SystemError.self) { try files.reopen("g", trusted: nil) }
+    }
+
+    @Test("A file is taken to its place once, and takes no other's place unasked")
+    func take() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abc", "f", in: files)
+        let place = self.folder + "/place"
+        try files.take("f", to: place, replaces: false)
+        #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc" && files.used == 0)
+        _ = try self.write("def", "g", in: files)
+        #expect(throws: StateFiles.TakeFault.exists) { try files.take("g", to: place, replaces: false) }
+        #expect(!files.wasTaken("g", to: place))
+        try files.take("g", to: place, replaces: true)
+        #expect(try String(contentsOfFile: place, encoding: .utf8) == "def")
+        #expect(files.wasTaken("g", to: place))
+        _ = try self.write("x", "h", in: files)
+        for path in ["relative", self.folder + "/", self.folder, "/nowhere/at/all", self.folder + "/.."] {
+            #expect(throws: StateFiles.TakeFault.self, "\(path)") { try files.take("h", to: path, replaces: true) }
+        }
+        #expect(FileSystem.exists(files.path("h")))
+    }
+
+    @Test("A move that a crash cut short is told from one that was not made")
+    func cutShort() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abc", "f", in: files)
+        let place = self.folder + "/place"
+        #expect(!files.wasTaken("f", to: place))
+        try FileSystem.link(files.path("f"), to: place)
+        #expect(files.wasTaken("f", to: place))
+        let copy = self.folder + "/copy"
+        try FileManager.default.copyItem(atPath: place, toPath: copy)
+        #expect(files.wasTaken("f", to: copy))
+        try "abd".write(toFile: copy, atomically: false, encoding: .utf8)
+        #expect(!files.wasTaken("f", to: copy))
+    }
+
+    @Test("What nobody knows goes, and the rest is counted against stateBytesMax")
+    func cleaned() throws {
+        defer { self.remove() }
+        let first = try self.files()
+        _ = try self.write("abc", "f", in: first)
+        _ = try self.write("abc", "g", in: first)
+        let files = try self.files(bytesMax: 10)
+        #expect(files.cleaned(keeping: ["f"]) == 1 && files.used == 3)
+        #expect(!FileSystem.exists(files.path("g")))
+        #expect(files.missing(for: 7) == 0 && files.missing(for: 9) == 2)
+        files.remove("f")
+        #expect(files.used == 0)
+    }
+
+    @Test("A folder that somebody took away is made again")
+    func vanished() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        try FileManager.default.removeItem(atPath: files.folder)
+        _ = try self.write("abc", "f", in: files)
+        #expect(FileSystem.exists(files.path("f")))
+    }
+}

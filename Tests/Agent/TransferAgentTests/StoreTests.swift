@@ -1,0 +1,91 @@
+import Foundation
+import SQLite
+import Testing
+import TransferAgent
+import TransferPolicy
+
+@Suite("What an agent stores comes back as it was")
+struct StoreTests {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+
+    private func store() throws -> TransferStore {
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        return try TransferStore(path: self.folder.appendingPathComponent("t.sqlite").path)
+    }
+
+    private static func transfer(_ sequence: Int64) -> Transfer {
+        Transfer(
+            id: TransferID((UInt64.max - 1, UInt64(sequence))),
+            sequence: sequence,
+            session: 3,
+            host: 0,
+            kind: .download,
+            createdAt: 5,
+            deadline: 1000,
+            notBefore: 7
+        )
+    }
+
+    @Test("A transfer with all that is known of it, after another has opened the file")
+    func transfers() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        var spec = TransferSpec(url: "https://u:p@h/ä?\"q\"")
+        spec.method = "POST"
+        spec.headers = [.init("authorization", "Bearer \\x"), .init("x", "")]
+        spec.sha256 = String(repeating: "ab", count: 32)
+        spec.bytesMax = Int64.max
+        spec.note = "line\nbreak"
+        var facts = TransferFacts()
+        facts.failure = .init(reason: "HTTPStatus", message: "503")
+        facts.part = PartFile(file: "f", validator: "\"e\"", total: 9, synced: 4, boot: "b")
+        facts.taking = "/to"
+        let first = try self.store()
+        let transfer = Self.transfer(1)
+        try first.commit([
+            .putSession(3, Array("{}".utf8)), .insertTransfer(transfer, host: "https://h:443", spec, TransferFacts()),
+            .insertTransfer(Self.transfer(2), host: "http://h:80", spec, TransferFacts()),
+            .updateTransfer(transfer, facts), .deleteTransfer(sequence: 2),
+        ])
+        let second = try self.store()
+        let found = try #require(try second.record(1))
+        #expect(found.spec == spec && found.facts == facts)
+        #expect(try second.record(2) == nil)
+        var hosts: [String] = []
+        var all: [TransferStore.Stored] = []
+        try second.transfers(
+            host: { name in
+                hosts.append(name)
+                return 0
+            },
+            { all.append($0) }
+        )
+        #expect(all.map(\.transfer) == [transfer] && all.first?.facts == facts && hosts == ["https://h:443"])
+    }
+
+    @Test("An event for the gateway, and a part that is kept")
+    func others() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        let store = try self.store()
+        var entry = OutboxEntry(sequence: 4, device: "0b", session: "s", finished: 2, event: "e")
+        entry.wasTried = true
+        let part = PartFile(file: "f", validator: nil, total: -1, synced: 0, boot: "")
+        let kept = KeptPart(session: 3, url: "u", part: part, keptAt: 8)
+        try store.commit([.putOutbox(entry), .putKept(kept)])
+        #expect(try store.outbox() == [entry] && store.kept() == [kept])
+        try store.commit([.deleteOutbox(sequence: 4), .deleteKept(file: "f")])
+        #expect(try store.outbox().isEmpty && store.kept().isEmpty)
+    }
+
+    @Test("A commit of which a part fails leaves nothing behind")
+    func atomic() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        let store = try self.store()
+        let transfer = Self.transfer(1)
+        let spec = TransferSpec(url: "http://h/")
+        let insert = StoreWrite.insertTransfer(transfer, host: "h", spec, TransferFacts())
+        #expect(throws: SQLiteError.self) { try store.commit([insert, insert]) }
+        #expect(try store.record(1) == nil)
+        try store.commit([insert])
+        #expect(try store.record(1)?.spec == spec)
+    }
+}
