@@ -1,5 +1,6 @@
 import EventLog
 import FoundationEssentials
+import Glibc
 import HTTPClient
 import HTTPTransport
 import Platform
