@@ -4,7 +4,7 @@ package import Bytes
 ///
 /// libnghttp2 would do the same, byte by byte and on the way of every push; these rules look at sixteen bytes at a
 /// time, and leave alone what nothing depends on.
-package struct FieldRules {
+package struct FieldRules: Equatable {
     fileprivate struct Seen: OptionSet {
         let rawValue: UInt16
 

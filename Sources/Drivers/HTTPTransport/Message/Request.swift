@@ -97,6 +97,22 @@ struct HeaderField {
         self.valueCount = UInt32(truncatingIfNeeded: valueCount)
     }
 
+    /// The same field among bytes of which there are so many more before it.
+    @inline(__always)
+    func moved(by bytes: Int) -> HeaderField {
+        let bytes = UInt32(truncatingIfNeeded: bytes)
+        var field = self
+        field.nameStart &+= bytes
+        field.valueStart &+= bytes
+        return field
+    }
+
     /// The field that is not there: a value of no bytes.
     static var none: HeaderField { HeaderField(nameStart: 0, nameCount: 0, valueStart: 0, valueCount: 0) }
+}
+
+/// A field of a request, and what it is kept as.
+struct PlacedField {
+    let field: HeaderField
+    let kind: FieldRules.Kind
 }
