@@ -43,7 +43,8 @@ enum Bounds {
         ),
         "StreamPool keptBytesMax": Proof(path: transport + "PoolTests.swift", text: "(10_000...16_384)"),
         "CredentialMemo codedBytesMax": nil, "FieldDecoder keptBytesMax": nil, "HuffmanCode shortBitsMax": nil,
-        "HuffmanCode bitsMax": nil, "Response fieldsMax": nil, "System eventsMax": nil,
+        "HuffmanCode bitsMax": nil, "RepeatedFields codedBytesMax": nil, "RepeatedFields runsMax": nil,
+        "RepeatedFields textBytesMax": nil, "Response fieldsMax": nil, "System eventsMax": nil,
     ]
 
     /// Bounds that no test names.

@@ -69,8 +69,7 @@ enum ModuleImports {
             "PostgresStore", "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
         "TransferAgent": [
-            "Bytes", "EventLog", "FoundationEssentials", "Glibc", "HTTPClient", "HTTPTransport", "LinuxConditions",
-            "Platform",
+            "Bytes", "EventLog", "Glibc", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform",
             "SQLite", "ServiceManager", "Synchronization", "Text", "TransferPolicy",
         ],
         "CommandLineTool": [

@@ -92,22 +92,10 @@ struct JSONScanner {
 
     /// Passes bytes up to the first quote, backslash, control character or byte outside ASCII.
     private mutating func skipPlainASCII() {
-        while self.position + 32 <= self.text.count, self.areNextPlainASCII() { self.position += 16 }
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        while self.position + 8 <= self.text.count {
-            let word = self.text.word(at: self.position)
-            let quote = word ^ ones &* 0x22
-            let backslash = word ^ ones &* 0x5C
-            // Each difference has the high bit set where a byte was too small. Borrows may set it in later bytes too,
-            // so the first one is exact.
-            let small = ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | (word &- ones &* 0x20)
-            let special = (small | word) & (ones &* 0x80)
-            guard special == 0 else {
-                self.position += special.trailingZeroBitCount >> 3
-                return
-            }
-            self.position += 8
-        }
+        // Names are short, and most strings that are not are long.
+        guard self.skipPlainWord() else { return }
+        while self.position + 48 <= self.text.count, self.areNextPlainASCII() { self.position += 32 }
+        while self.position + 8 <= self.text.count { guard self.skipPlainWord() else { return } }
         while self.position < self.text.count {
             let byte = self.text[self.position]
             guard byte >= 0x20, byte < 0x80, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") else { return }
@@ -115,18 +103,39 @@ struct JSONScanner {
         }
     }
 
-    /// Whether the next sixteen bytes are none of those at which `skipPlainASCII` ends.
+    /// Passes the plain bytes among the next eight, if there are so many; false when there was another among them.
+    @inline(__always)
+    private mutating func skipPlainWord() -> Bool {
+        guard self.position + 8 <= self.text.count else { return true }
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let word = self.text.word(at: self.position)
+        let quote = word ^ ones &* 0x22
+        let backslash = word ^ ones &* 0x5C
+        // Each difference has the high bit set where a byte was too small. Borrows may set it in later bytes too, so
+        // the first one is exact.
+        let small = ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | (word &- ones &* 0x20)
+        let special = (small | word) & (ones &* 0x80)
+        self.position += special == 0 ? 8 : special.trailingZeroBitCount >> 3
+        return special == 0
+    }
+
+    /// Whether the next 32 bytes are none of those at which `skipPlainASCII` ends.
     @inline(__always)
     private func areNextPlainASCII() -> Bool {
-        let bytes = self.text.load(SIMD16<UInt8>.self, at: self.position)
+        let special = self.special(at: self.position) | self.special(at: self.position + 16)
+        let halves = special.halves
+        return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 == 0
+    }
+
+    /// Sets the high bit of each of sixteen bytes that is one at which `skipPlainASCII` ends.
+    @inline(__always)
+    private func special(at position: Int) -> SIMD16<UInt8> {
+        let bytes = self.text.load(SIMD16<UInt8>.self, at: position)
         let ones = SIMD16<UInt8>(repeating: 1)
         let quote = bytes ^ SIMD16(repeating: UInt8(ascii: "\""))
         let backslash = bytes ^ SIMD16(repeating: UInt8(ascii: "\\"))
-        // The high bit of a byte is set where it was such a one.
-        let special =
-            bytes | (bytes &- SIMD16(repeating: 0x20)) | ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash)
-        let halves = special.halves
-        return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 == 0
+        return bytes | (bytes &- SIMD16(repeating: 0x20)) | ((quote &- ones) & ~quote)
+            | ((backslash &- ones) & ~backslash)
     }
 
     /// Passes an escape, which the backslash at hand begins.

@@ -88,20 +88,19 @@ package struct ByteView {
     }
 
     @inlinable
+    @inline(__always)
     package func starts(with prefix: StaticString) -> Bool {
         let prefix = ByteView(prefix)
-        return prefix.count <= self.count && self[0..<prefix.count] == prefix
+        return prefix.count <= self.count && prefix.isStart(of: self)
     }
 
     @inlinable
     package static func == (left: ByteView, right: ByteView) -> Bool {
-        guard left.count == right.count else { return false }
-        if left.count >= 8 { return left.agrees(with: right, in: UInt64.self) }
-        if left.count >= 4 { return left.agrees(with: right, in: UInt32.self) }
-        return left.count == 0 || left.agrees(with: right, in: UInt8.self)
+        left.count == right.count && left.isStart(of: right)
     }
 
-    /// Whether views of one count, which is at least that of a `Word`, have the same bytes.
+    /// Whether `other`, which has at least as many bytes, begins with these, of which there are at least those of a
+    /// `Word`.
     @inlinable
     @inline(__always)
     func agrees<Word: FixedWidthInteger & BitwiseCopyable>(with other: ByteView, in word: Word.Type) -> Bool {
@@ -120,9 +119,21 @@ package struct ByteView {
             == right.loadUnaligned(fromByteOffset: last, as: Word.self)
     }
 
+    /// With a constant: where it is known at the place of the call, few instructions with its bytes in them.
     @inlinable
+    @inline(__always)
     package static func == (left: ByteView, right: StaticString) -> Bool {
-        left == ByteView(right)
+        let right = ByteView(right)
+        return left.count == right.count && right.isStart(of: left)
+    }
+
+    /// Whether `other`, which has at least as many bytes, begins with these.
+    @inlinable
+    @inline(__always)
+    func isStart(of other: ByteView) -> Bool {
+        if self.count >= 8 { return self.agrees(with: other, in: UInt64.self) }
+        if self.count >= 4 { return self.agrees(with: other, in: UInt32.self) }
+        return self.count == 0 || self.agrees(with: other, in: UInt8.self)
     }
 
     /// Whether the bytes are `other` when ASCII letters are compared without regard to case.

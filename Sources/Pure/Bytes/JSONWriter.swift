@@ -28,6 +28,8 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = false
     }
 
+    /// A literal is none of these: it is written as it stands.
+    @_disfavoredOverload
     package mutating func key(_ name: String) {
         self.string(name)
         self.buffer.append(UInt8(ascii: ":"))
@@ -35,6 +37,7 @@ package struct JSONWriter: ~Copyable {
     }
 
     package mutating func string(_ value: StaticString) { self.string(ByteView(value)) }
+    @_disfavoredOverload
     package mutating func string(_ value: String) { value.withByteView { self.string($0) } }
 
     /// A string, escaped; of bytes that are not UTF-8 each part that is none becomes U+FFFD.

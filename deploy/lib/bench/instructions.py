@@ -46,16 +46,20 @@ def stripped(products: str, folder: str) -> str:
     return folder
 
 
-def each(count: Count, server: processes.Server, base: str, uris: str, body: str) -> float:
+def each(
+    count: Count, server: processes.Server, base: str, uris: str, body: str,
+    connections: int = push_load.CONNECTIONS, requests: tuple[int, int, int] = (WARM_UP, FEWER, MORE),
+) -> float:  # fmt: skip
     """Instructions of one more request: the difference between two runs that connect alike."""
 
-    def run(requests: int) -> int:
-        h2load.run(base, uris, body, push_load.headers(), push_load.CONNECTIONS, STREAMS, requests)
+    def run(number: int) -> int:
+        h2load.run(base, uris, body, push_load.headers(), connections, STREAMS, number)
         return count.taken(server)
 
-    run(WARM_UP)
-    fewer = run(FEWER)
-    return (run(MORE) - fewer) / (MORE - FEWER)
+    warm_up, fewer, more = requests
+    run(warm_up)
+    before = run(fewer)
+    return (run(more) - before) / (more - fewer)
 
 
 def counted(products: str, folder: str, store: str) -> tuple[Count, processes.Gateway]:

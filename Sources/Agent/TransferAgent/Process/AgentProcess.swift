@@ -1,5 +1,4 @@
 import EventLog
-import FoundationEssentials
 import Glibc
 import HTTPClient
 import HTTPTransport

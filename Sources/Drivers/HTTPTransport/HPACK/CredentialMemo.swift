@@ -28,6 +28,11 @@ struct CredentialMemo: ~Copyable {
         take(Self.name, self.bytes.view.dropFirst(self.codedCount), &self.note)
     }
 
+    /// Whether a field is a credential, by its first bytes.
+    static func isCredential(_ coded: ByteView) -> Bool {
+        coded.count > 1 && coded[0] == Self.beginning.0 && coded[1] == Self.beginning.1
+    }
+
     /// Remembers a field that is never indexed, if it is a credential.
     ///
     /// - Parameters:
@@ -35,9 +40,7 @@ struct CredentialMemo: ~Copyable {
     ///   - literal: its name, and its value after it.
     ///   - note: what was noted of it.
     mutating func remember(_ coded: ByteView, literal: ByteView, note: UInt32) {
-        guard coded.count <= Self.codedBytesMax, coded[0] == Self.beginning.0, coded[1] == Self.beginning.1 else {
-            return
-        }
+        guard coded.count <= Self.codedBytesMax, Self.isCredential(coded) else { return }
         self.bytes.removeAll()
         self.bytes.append(coded, literal.dropFirst(Self.name.count))
         self.codedCount = coded.count

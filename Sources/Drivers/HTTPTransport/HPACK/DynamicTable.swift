@@ -29,6 +29,8 @@ struct DynamicTable: ~Copyable {
     private var size = 0
     /// What they may take.
     private var sizeMax: Int
+    /// How often entries were added, or the size was changed.
+    private(set) var changes = 0
 
     init(sizeMax: Int) {
         self.sizeMax = sizeMax
@@ -36,6 +38,7 @@ struct DynamicTable: ~Copyable {
 
     /// Lets the entries take so much from now on.
     mutating func resize(to sizeMax: Int) {
+        self.changes += 1
         self.sizeMax = sizeMax
         self.evict(until: sizeMax)
     }
@@ -59,6 +62,7 @@ struct DynamicTable: ~Copyable {
     ///
     /// - Parameter name: no bytes of the table, and `value` neither.
     mutating func insert(name: ByteView, value: ByteView, note: UInt32) {
+        self.changes += 1
         let entrySize = name.count + value.count + Self.entryBytes
         self.evict(until: self.sizeMax - entrySize)
         guard entrySize <= self.sizeMax else { return }

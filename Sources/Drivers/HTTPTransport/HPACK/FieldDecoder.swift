@@ -53,6 +53,14 @@ package struct FieldDecoder: ~Copyable {
         self.literalBytesMax = literalBytesMax
     }
 
+    /// How often the table has changed: as long as it has not, the same bytes mean the same fields.
+    var tableChanges: Int { self.table.changes }
+
+    /// Fields of the block have been taken without being read: those that the same bytes meant before.
+    mutating func fieldsTaken() {
+        self.isAtStart = false
+    }
+
     /// The bytes that are kept of a field that is not all there.
     var pendingBytes: Int { self.pending.count }
 
@@ -126,6 +134,42 @@ package struct FieldDecoder: ~Copyable {
         default: try self.takeLiteral(&reader, indexBits: 4, isIndexed: false, &memory, take)
         }
         self.isAtStart = false
+    }
+
+    /// How many bytes the field takes with which `block` begins, if it is a literal that is not indexed, which says
+    /// nothing of the next one; otherwise 0.
+    @inline(__always)
+    static func countOfPassing(_ block: ByteView) -> Int {
+        guard block[0] < 0x10 else { return 0 }
+        return self.countOfLiteral(block)
+    }
+
+    /// How many bytes the fields take at the beginning of `block` that may come with every request, as far as that can
+    /// be seen: references to the tables, and a credential.
+    static func countOfRepeatable(_ block: ByteView) -> Int {
+        var bytes = 0
+        while bytes < block.count {
+            let rest = block.dropFirst(bytes)
+            var reader = Reader(bytes: rest)
+            let isReference = rest[0] >= 0x80
+            if isReference, (try? reader.integer(bits: 7)) == nil { break }
+            let count = isReference ? reader.offset : CredentialMemo.isCredential(rest) ? self.countOfLiteral(rest) : 0
+            guard count > 0 else { break }
+            bytes += count
+        }
+        return bytes
+    }
+
+    /// How many bytes the literal takes with which `block` begins, which is not indexed; 0 when it is not all there.
+    private static func countOfLiteral(_ block: ByteView) -> Int {
+        var reader = Reader(bytes: block)
+        do throws(Stop) {
+            if try reader.integer(bits: 4) == 0 { _ = try reader.string(bytesMax: block.count) }
+            _ = try reader.string(bytesMax: block.count)
+            return reader.offset
+        } catch {
+            return 0
+        }
     }
 
     // MARK: The kinds of fields, RFC 7541 §6

@@ -29,6 +29,13 @@ package struct FieldBlock {
         self.bytes = 0
     }
 
+    /// A run of fields has been taken as a whole, which leaves the request within all limits.
+    ///
+    /// - Parameter rules: what is known of the fields now.
+    mutating func runTaken(_ rules: FieldRules) {
+        self.rules = rules
+    }
+
     /// A field has come that is wanted.
     ///
     /// - Parameters:

@@ -65,6 +65,14 @@ extension HTTP2Session {
         self.seam.keep(slot, with: number)
     }
 
+    /// Where the request is kept whose block is being read, as long as its fields are wanted; nil for trailers.
+    var slotOfBlock: StreamSlot? {
+        guard self.block.stream != nil, let slot = self.open.current, slot.state.phase == .receiving,
+            !slot.state.isHeaderListTooLarge
+        else { return nil }
+        return slot
+    }
+
     /// Resets a stream that was never looked at, so that its request may be sent again elsewhere.
     private func refuseToBegin(_ number: Int32) {
         self.open.current = nil

@@ -76,6 +76,7 @@ final class LibrarySeam {
 
     private var cutter: FrameCutter
     private var decoder: FieldDecoder
+    private var repeated = RepeatedFields()
     /// The piece of a field block that has come and is not read yet.
     private var piece: FrameCutter.Piece?
     /// Whether the library is given a CONTINUATION of our own, which ends a block and is not the peer's.
@@ -292,14 +293,71 @@ extension LibrarySeam {
         guard let piece = self.piece else { return }
         self.piece = nil
         do throws(FieldDecoder.Fault) {
-            let (bytes, isLast) = (piece.bytes, piece.endsBlock)
-            // The caller keeps the session; a closure with a reference that counts would take it anew with each block.
-            let session = unsafe Unmanaged.passUnretained(session)
-            try self.decoder.decode(bytes, isLast: isLast, in: &self.library.fieldMemory) { name, value, note in
-                unsafe session._withUnsafeGuaranteedRef { $0.fieldReceived(name, value, &note) }
+            if piece.beginsFrame, piece.endsBlock, piece.head.isHeaders {
+                try self.readBlock(piece.bytes, for: session)
+            } else {
+                try self.read(piece.bytes, isLast: piece.endsBlock, for: session)
             }
         } catch {
             session.blockFailed()
+        }
+    }
+
+    @inline(__always)
+    private func read(_ bytes: ByteView, isLast: Bool, for session: HTTP2Session) throws(FieldDecoder.Fault) {
+        // The caller keeps the session; a closure with a reference that counts would take it anew with each block.
+        let session = unsafe Unmanaged.passUnretained(session)
+        try self.decoder.decode(bytes, isLast: isLast, in: &self.library.fieldMemory) { name, value, note in
+            unsafe session._withUnsafeGuaranteedRef { $0.fieldReceived(name, value, &note) }
+        }
+    }
+
+    /// Reads a whole block, and takes as a whole what comes with every request.
+    private func readBlock(_ bytes: ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
+        var rest = bytes
+        if self.repeated.blockBegins(tableChanges: self.decoder.tableChanges), session.slotOfBlock != nil {
+            try self.rememberRuns(of: &rest, for: session)
+        } else if self.repeated.hasRuns {
+            try self.readRuns(of: &rest, for: session)
+        }
+        try self.read(rest, isLast: true, for: session)
+    }
+
+    /// Reads the fields at the beginning of a block that come with every request, and literals between them.
+    private func readRuns(of rest: inout ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
+        let listBytesMax = session.memory.limits.headerListBytesMax
+        var index = 0
+        while rest.count > 0 {
+            var count =
+                session.slotOfBlock.map { slot in
+                    self.repeated.take(index, from: rest, &session.block, into: slot, listBytesMax: listBytesMax)
+                } ?? 0
+            if count > 0 {
+                self.decoder.fieldsTaken()
+                index += 1
+            } else {
+                count = FieldDecoder.countOfPassing(rest)
+                guard count > 0 else { return }
+                try self.read(rest.slice(0, count: count), isLast: false, for: session)
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Reads the fields at the beginning of a block that change no table, and remembers those that may come again.
+    private func rememberRuns(of rest: inout ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
+        self.repeated.beginToRemember()
+        while rest.count > 0, let slot = session.slotOfBlock {
+            let repeatable = FieldDecoder.countOfRepeatable(rest)
+            let count = repeatable > 0 ? repeatable : FieldDecoder.countOfPassing(rest)
+            guard count > 0 else { break }
+            let mark = RepeatedFields.Mark(session.block, slot)
+            let coded = rest.slice(0, count: count)
+            try self.read(coded, isLast: false, for: session)
+            if repeatable > 0, session.slotOfBlock == slot {
+                self.repeated.remember(coded, from: mark, session.block, in: slot)
+            }
+            rest = rest.dropFirst(count)
         }
     }
 

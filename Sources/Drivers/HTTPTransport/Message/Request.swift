@@ -15,6 +15,9 @@ package struct Request {
     /// What there was no room for the whole request in; `body` is empty then.
     package let shortage: RequestShortage
 
+    /// How many bytes of the body are still to come, by `content-length`; nil when that does not say.
+    package let bodyBytesMissing: UInt64?
+
     @usableFromInline let bytes: ByteView
     @usableFromInline let fields: UnsafePointer<HeaderField>?
     /// The number of regular fields; pseudo-header fields are not among them.
@@ -30,6 +33,7 @@ package struct Request {
         self.isHTTP2 = isHTTP2
         self.isBodyTooLarge = slot.state.isBodyTooLarge
         self.shortage = slot.state.shortage
+        self.bodyBytesMissing = slot.state.bodyBytesMissing
         self.bytes = slot.state.received.view
         unsafe self.fields = slot.state.fields.map { unsafe UnsafePointer($0) }
         self.headerCount = slot.state.fieldCount
@@ -97,6 +101,22 @@ struct HeaderField {
         self.valueCount = UInt32(truncatingIfNeeded: valueCount)
     }
 
+    /// The same field among bytes of which there are so many more before it.
+    @inline(__always)
+    func moved(by bytes: Int) -> HeaderField {
+        let bytes = UInt32(truncatingIfNeeded: bytes)
+        var field = self
+        field.nameStart &+= bytes
+        field.valueStart &+= bytes
+        return field
+    }
+
     /// The field that is not there: a value of no bytes.
     static var none: HeaderField { HeaderField(nameStart: 0, nameCount: 0, valueStart: 0, valueCount: 0) }
+}
+
+/// A field of a request, and what it is kept as.
+struct PlacedField {
+    let field: HeaderField
+    let kind: FieldRules.Kind
 }

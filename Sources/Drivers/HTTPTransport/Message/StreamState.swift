@@ -94,7 +94,12 @@ package struct StreamState: ~Copyable {
             self.isHeaderListTooLarge = true
             return
         }
-        let field = self.append(name: name, value: value)
+        self.take(self.append(name: name, value: value), kind)
+    }
+
+    /// Notes a field whose bytes are in `received`.
+    @inline(__always)
+    mutating func take(_ field: HeaderField, _ kind: FieldRules.Kind) {
         switch kind {
         case .regular: self.append(field)
         case .host:
@@ -104,6 +109,24 @@ package struct StreamState: ~Copyable {
         case .path: self.path = field
         case .authority: self.authority = field
         case .other: ()
+        }
+    }
+
+    /// Calls `body` with the fields whose bytes begin at `start` or later, all as if `start` were the first byte.
+    ///
+    /// - Parameters:
+    ///   - start: where among the bytes of the fields.
+    ///   - first: the first regular field that begins there or later.
+    ///   - body: called with fields in no order but that of the regular ones.
+    func forEachPlacedField(from start: Int, regularFrom first: Int, _ body: (PlacedField) -> Void) {
+        for (field, kind) in [(self.method, FieldRules.Kind.method), (self.path, .path), (self.authority, .authority)]
+        where field.nameCount > 0 && Int(field.nameStart) >= start {
+            body(PlacedField(field: field.moved(by: -start), kind: kind))
+        }
+        for index in first..<self.fieldCount {
+            let field = unsafe self.fields.unsafelyUnwrapped[index]
+            let isHost = self.host.nameCount > 0 && self.host.nameStart == field.nameStart
+            body(PlacedField(field: field.moved(by: -start), kind: isHost ? .host : .regular))
         }
     }
 

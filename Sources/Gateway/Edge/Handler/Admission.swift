@@ -15,12 +15,15 @@ final class Admission {
     private let answers: AnswerWriter
     private let counts: CredentialCounts
     private var authorization: Authorization
+    /// Whether clients are asked for certificates at all.
+    private let asksForCertificates: Bool
 
     init(_ shared: SharedParts, _ outbox: EngineOutbox, _ answers: AnswerWriter, _ counts: CredentialCounts) {
         self.shared = shared
         self.outbox = outbox
         self.answers = answers
         self.counts = counts
+        self.asksForCertificates = shared.clientTrusts != nil
         self.authorization = Authorization(
             tokens: shared.tokens,
             certificates: shared.clientTrusts.map {
@@ -73,7 +76,8 @@ final class Admission {
 
     /// Whom a connection's client certificate names; nil when it has shown none.
     func holder(of connection: ConnectionID) -> CertificateHolder? {
-        self.authorization.holder(of: connection)
+        // Asking `authorization` copies it, which is more than the rest of the question.
+        self.asksForCertificates ? self.authorization.holder(of: connection) : nil
     }
 
     /// Ends a connection at once whose certificate is not good: it gets SETTINGS and GOAWAY, as of APNs.

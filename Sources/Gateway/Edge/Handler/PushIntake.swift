@@ -59,6 +59,9 @@ final class PushIntake {
 
     /// The most bytes that the body of a push may have.
     func bodyBytesMax(of request: Request) -> Int {
+        // Mostly the body is announced, and no push may not have so much.
+        let bytesMaxOfAny = PushPayload.bytesMax(type: nil)
+        if let missing = request.bodyBytesMissing, missing <= bytesMaxOfAny { return bytesMaxOfAny }
         // Only voip pushes may be larger; nothing else of the request matters yet.
         for index in 0..<request.headerCount {
             let field = request.header(at: index)

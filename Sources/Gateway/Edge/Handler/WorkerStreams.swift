@@ -98,10 +98,12 @@ package struct WorkerStreams {
 
     /// - Returns: how many the connection holds then.
     private mutating func change(_ stream: StreamID, by change: Int) -> Int? {
-        guard self.open[stream] != nil else { return nil }
-        self.open[stream]?.wakes += change
-        self.loads[stream.connection]?.wakes += change
-        return self.loads[stream.connection]?.wakes
+        // Where each is found is looked up once.
+        guard let place = self.open.index(forKey: stream) else { return nil }
+        self.open.values[place].wakes += change
+        guard let load = self.loads.index(forKey: stream.connection) else { return nil }
+        self.loads.values[load].wakes += change
+        return self.loads.values[load].wakes
     }
 
     // MARK: Bytes
@@ -112,10 +114,10 @@ package struct WorkerStreams {
     /// - `bytesMax`: how many may.
     /// - Returns: whether it is to get no new wakes from now on.
     package mutating func wrote(to stream: StreamID, queued: Int, bytesMax: Int, now: Int64) -> Bool {
-        guard self.open[stream] != nil else { return false }
-        self.open[stream]?.lastWrite = now
-        guard queued > bytesMax, self.open[stream]?.isPaused == false else { return false }
-        self.open[stream]?.isPaused = true
+        guard let place = self.open.index(forKey: stream) else { return false }
+        self.open.values[place].lastWrite = now
+        guard queued > bytesMax, !self.open.values[place].isPaused else { return false }
+        self.open.values[place].isPaused = true
         return true
     }
 
