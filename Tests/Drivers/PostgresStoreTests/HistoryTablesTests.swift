@@ -1,4 +1,5 @@
 import Bytes
+import ClusterStore
 import DeviceEngine
 import History
 import LaunchPolicy
@@ -112,8 +113,8 @@ struct HistoryTablesTests {
         #expect(found.pushes.map(\.at.milliseconds) == (0..<12).map { Self.now - $0 })
     }
 
-    @Test("Tables of version 1 are taken up, and what they have is found")
-    func upgrade() throws {
+    /// Makes the tables what version 1 made of them.
+    private func goBack() throws {
         try self.query(
             """
             DROP INDEX wakegate.event_place, wakegate.push_place;
@@ -125,6 +126,30 @@ struct HistoryTablesTests {
             UPDATE wakegate.meta SET version = 1, oldest = 1
             """
         )
+    }
+
+    @Test("A newer gateway brings the tables up beside an older one, which goes on, until the older one has left")
+    func rollingUpgrade() throws {
+        let older = try StoreRig(self.address)
+        try older.write([1]) { .of($0, $1) }
+        try self.goBack()
+        try self.query("UPDATE wakegate.gateway SET schema = 1 WHERE alive")
+        let newer = try StoreRig(self.address)
+        #expect(try self.query("SELECT version, oldest FROM wakegate.meta") == "2|1")
+        try newer.write([1, 2]) { .of($0, $1, record: 2) }
+        try older.write([2, 3]) { .of($0, $1, record: 3) }
+        #expect(try newer.find(.tokens([1, 2, 3])).devices.map(\.record) == [[2], [3], [3]])
+        // A second of the newer one's passes, and the older is still there.
+        _ = try newer.view { $0.members.count == 2 }
+        #expect(try self.query("SELECT oldest FROM wakegate.meta") == "1")
+        older.stop()
+        try self.server.wait(for: "2", of: "SELECT oldest FROM wakegate.meta", database: self.database)
+        newer.stop()
+    }
+
+    @Test("Tables of version 1 are taken up, and what they have is found")
+    func upgrade() throws {
+        try self.goBack()
         try self.write([Self.now - 5, Self.now])
         try StoreRig(self.address).stop()
         #expect(try self.query("SELECT version FROM wakegate.meta") == "2")
