@@ -140,6 +140,22 @@ struct TaskWaitTests {
         try worker.says("is over: cancelled, ")
     }
 
+    @Test("Where nobody says how a task ends none is submitted, and the remedy is named")
+    func edge() throws {
+        let gateway = try self.gateway()
+        let wait = try self.submit(
+            gateway,
+            self.export,
+            "--gateway",
+            "https://\(gateway.edge)",
+            "--ca",
+            gateway.certificateAuthority
+        )
+        let ended = try wait.finish()
+        #expect(ended.status == 1 && ended.errors.contains("name it with --gateway"), "\(ended.errors)")
+        #expect(try gateway.stats().integer("tasks", "submitted") == 0)
+    }
+
     @Test("A task that is dropped before it ends has an exit status of its own")
     func dropped() throws {
         let gateway = try self.gateway()

@@ -82,6 +82,20 @@ struct TaskWaitTests {
         #expect(status.key.submittedAt == 5000)
     }
 
+    @Test("A gateway that starts again may tell the moment of a submission some milliseconds otherwise")
+    func clocks() throws {
+        for shift in [-3, 3] {
+            var wait = TaskWait("a")
+            _ = wait.take(try self.device("running", submittedAt: 1000))
+            guard case .running = wait.take(try self.device("running", submittedAt: 1000 + shift)) else {
+                Issue.record("it runs on")
+                return
+            }
+            let events = try self.recent("submit launch lost launch success")
+            #expect(wait.take(try self.device(nil, recent: events)) == .ended(.success))
+        }
+    }
+
     @Test("Where its submission is no longer among the events, what it was seen to do last counts")
     func forgotten() throws {
         var wait = TaskWait("a")

@@ -28,8 +28,18 @@ package enum TaskCommands {
     }
 
     private static func waitSession(_ parsed: ParsedCommand) throws(CommandFailure) -> TaskWaitSession {
-        try TaskWaitSession(
-            try GatewayLocation(parsed, side: .admin),
+        let location = try GatewayLocation(parsed, side: .admin)
+        // Only operators are told how a task ends: whoever cannot ask is told before anything is submitted.
+        let device = try location.answer(location.request("GET", self.devicePath(parsed)), with: location.client())
+        guard device.status != 405 else {
+            throw CommandFailure(
+                .failed,
+                "\(location.url) does not say how a task ends; --wait needs the admin listener: name it with --gateway"
+            )
+        }
+        try TaskRefusal.check(device, device: parsed.arguments.first)
+        return try TaskWaitSession(
+            location,
             device: parsed.arguments[0],
             identifier: parsed.arguments[1],
             isJSON: parsed.isSet("--json")

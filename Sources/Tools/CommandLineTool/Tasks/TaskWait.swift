@@ -57,6 +57,9 @@ package struct TaskWait: Hashable, Sendable {
         case gone
     }
 
+    /// A gateway that starts again reads its clocks anew, and may tell a moment by so many milliseconds otherwise.
+    private static let clockSlack = 1000.0
+
     private let identifier: String
     /// When the request was submitted by the gateway's clock; nil before it was seen.
     private var submittedAt: Double?
@@ -74,8 +77,10 @@ package struct TaskWait: Hashable, Sendable {
         }.filter { $0.key.name == self.identifier && $0.kind == "continued" }
         // Of two, one that runs and one that waits, the newer is the one that was submitted.
         let mine =
-            self.submittedAt.map { mine in tasks.first { $0.key.submittedAt == mine } }
-            ?? tasks.max { $0.key.submittedAt < $1.key.submittedAt }
+            self.submittedAt.map { own in
+                tasks.min { abs($0.key.submittedAt - own) < abs($1.key.submittedAt - own) }
+                    .flatMap { abs($0.key.submittedAt - own) <= Self.clockSlack ? $0 : nil }
+            } ?? tasks.max { $0.key.submittedAt < $1.key.submittedAt }
         if let mine {
             self.submittedAt = mine.key.submittedAt
             self.wasRunning = mine.isRunning
