@@ -21,6 +21,7 @@ import sys
 import time
 
 WAIT_SECONDS = 120
+QUIET_SECONDS = 0.5
 ORDINALS = ("first", "second", "third", "fourth")
 # What judges by the clock, and may find the machine too busy: it is tried again.
 BY_THE_CLOCK, REPEATS = {"deploy/demo"}, 2
@@ -71,7 +72,7 @@ class Terminal:
             os.chdir(folder)
             os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], environment)
         self.output, self.block, self.is_busy = "", "", False
-        self.write("stty -echo -onlcr; PS1= PS2= PROMPT_COMMAND=; set +H; printf '\\001%d\\n' 0\n")
+        self.write("stty -echo -onlcr noflsh; PS1= PS2= PROMPT_COMMAND=; set +H; printf '\\001%d\\n' 0\n")
         self.wait(lambda: ENDED.search(self.output))
         self.output = ""
 
@@ -99,6 +100,9 @@ class Terminal:
         return match and int(match[1])
 
     def interrupt(self):
+        # What has printed all that is shown may be about to end by itself.
+        while self.is_busy and self.ended() is None and select.select([self.file], [], [], QUIET_SECONDS)[0]:
+            self.read(0)
         if self.is_busy and self.ended() is None:
             self.write("\x03")
             self.wait(lambda: self.ended() is not None)
