@@ -2,7 +2,7 @@
 struct SessionSchedule {
     private struct Lane {
         var ready: [TransferID] = []
-        /// Those before it have begun.
+        /// The first of `ready` that has not begun.
         var head = 0
         var running = 0
         var isQueued = false

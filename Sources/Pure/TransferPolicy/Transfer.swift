@@ -125,7 +125,7 @@ package struct Transfer: Hashable, Sendable {
 extension Transfer {
     package enum AttemptStartedAction: Hashable, Sendable {
         case run
-        /// It runs or has ended: nothing is to be begun.
+        /// The transfer runs or has ended: nothing is to be begun.
         case ignore
     }
 
@@ -209,11 +209,11 @@ extension Transfer {
     }
 
     package enum CancelledAction: Hashable, Sendable {
-        /// It is cancelled now.
+        /// The transfer is cancelled now.
         case end
-        /// It is cancelled now, and its attempt is to be stopped.
+        /// The transfer is cancelled now, and its attempt is to be stopped.
         case endAndStop
-        /// It had ended before.
+        /// The transfer had ended before.
         case ignore
     }
 
@@ -231,7 +231,7 @@ extension Transfer {
 
     package enum DeadlinePassedAction: Hashable, Sendable {
         case fail
-        /// It has failed now, and its attempt is to be stopped.
+        /// The transfer has failed now, and its attempt is to be stopped.
         case failAndStop
         case ignore
     }

@@ -81,7 +81,7 @@ package struct TransferBook {
 extension TransferBook {
     package enum SessionSetAction: Hashable, Sendable {
         case made(Int32)
-        /// Those that run and must wait now.
+        /// The session is otherwise now; of its transfers `stop` run and must wait.
         case changed(Int32, stop: [TransferID])
         case tooMany
     }
@@ -141,7 +141,7 @@ extension TransferBook {
     }
 
     package enum SessionEndedAction: Hashable, Sendable {
-        /// Those who listen are told.
+        /// Whoever listens is told.
         case tell
         /// The device is to be woken for so many.
         case wake(device: String, topic: String?, finished: Int)

@@ -28,7 +28,7 @@ package struct TransferCounts: Hashable, Sendable {
         set { self.counts[Int(state.rawValue)] = newValue }
     }
 
-    /// Those that have not ended.
+    /// How many have not ended.
     package var live: Int { self[.waiting] + self[.running] }
     package var all: Int { self.counts.reduce(0, +) }
 

@@ -4,7 +4,7 @@ import TransferPolicy
 /// A route of the agent: how it is asked, and what of.
 package struct AgentOperation: Sendable {
     package let method: String
-    /// Its parts; `*` stands for a name.
+    /// The parts of the path; `*` stands for a name.
     package let path: [String]
     /// What a request with these names, this query and this body asks for.
     let decode:

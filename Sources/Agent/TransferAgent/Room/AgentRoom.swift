@@ -6,8 +6,8 @@ import Platform
 import SQLite
 import TransferPolicy
 
-/// The agent's mind: takes what callers, attempts and the machine say, steps the book, stores what has changed, and lets
-/// out what follows from it once that is on the disk.
+/// The agent's mind: takes what callers, attempts and the machine say, steps the book, stores what has changed, and
+/// lets out what follows from it once that is on the disk.
 ///
 /// It belongs to one thread.
 package final class AgentRoom {

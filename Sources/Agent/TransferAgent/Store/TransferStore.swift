@@ -252,7 +252,7 @@ package final class TransferStore {
     /// A transfer as it was stored.
     package struct Stored {
         package let transfer: Transfer
-        /// Those of a transfer that has a file in the state folder.
+        /// What became of it, of a transfer that has a file in the state folder alone.
         package let facts: TransferFacts?
     }
 
