@@ -40,7 +40,8 @@ final class TransferServer {
         try configuration.write(toFile: path, atomically: true, encoding: .utf8)
         let program = FileManager.default.isExecutableFile(atPath: "/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
         self.server = try ChildProcess(program, ["-e", "stderr", "-p", self.folder.path, "-c", path])
-        let sockets = ["plain.sock", "tls.sock"].map { self.folder.appendingPathComponent($0).path }
+        let folder = self.folder
+        let sockets = ["plain.sock", "tls.sock"].map { folder.appendingPathComponent($0).path }
         let deadline = ContinuousClock.now + .seconds(30)
         while !sockets.allSatisfy({ FileManager.default.fileExists(atPath: $0) }) {
             guard ContinuousClock.now < deadline, self.server.isRunning else {
