@@ -29,7 +29,7 @@ struct ContinuedTaskTests {
             task.update(title: "Done", subtitle: "all of it")
             task.progress.completedUnitCount += 1
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         let begin = ContinuousClock.now
         try await gateway.wake("w", "continued", #""task":"com.export.a","title":"Export""#)
@@ -64,7 +64,7 @@ struct ContinuedTaskTests {
             task.progress.completedUnitCount = last.completedUnitCount + 1
             task.update(subtitle: String(repeating: "é", count: 200))
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.wake("first", "continued", #""task":"com.export.a","title":"Export","resumedFrom":null"#)
         #expect(try await gateway.request("/v1/wakes/first").body == #"{"success":true}"#)
@@ -101,7 +101,7 @@ struct ContinuedTaskTests {
             task.progress.completedUnitCount = 1
             throw Fault()
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.wake("w", "continued", #""task":"com.export.a""#)
         try await gateway.request("/w/progress")
@@ -122,7 +122,7 @@ struct ContinuedTaskTests {
             for await _ in goes {}
             task.progress.completedUnitCount = 9
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.answer("POST", "/progress", 503, #"{"reason":"ServiceUnavailable","message":"Later."}"#)
         try await gateway.wake("w", "continued", #""task":"com.export.a""#)
@@ -138,7 +138,7 @@ struct ContinuedTaskTests {
     func refused() async throws {
         let gateway = try await TaskGateway()
         let worker = try self.worker(of: gateway) { $0.progress.completedUnitCount = 1 }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.answer("POST", "/progress", 400, #"{"reason":"BadProgress","message":"No."}"#)
         try await gateway.wake("w", "continued", #""task":"com.export.a""#)
@@ -161,7 +161,7 @@ struct ContinuedTaskTests {
             task.progress.completedUnitCount += 1
             task.setTaskCompleted(success: task.progress.fractionCompleted == 0.5)
         }
-        let run = Task { try await worker.run() }
+        let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
         try await gateway.wake("w", "processing", #""task":"com.a""#)
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)

@@ -69,7 +69,7 @@ func runWorker(_ worker: WakeWorker) async throws {
             try await session.take(transfer.id, to: transfer.note ?? "/srv/films/\(transfer.id)")
         }
     }
-    try await worker.run()
+    try await worker.runTasks()
 }
 // end
 
