@@ -6,10 +6,10 @@ curl=(curl --silent --show-error --unix-socket "${agent#unix:}")
 session="http://localhost/v1/sessions/$1"
 path="$(realpath --no-symlinks "$3")"
 
-# The agent's answer; what it refuses ends the program.
+# The agent's answer, also of one that is just starting anew; what it refuses ends the program.
 ask() {
     local answer
-    answer="$("${curl[@]}" --max-time 30 --write-out '\n%{http_code}' "$@")"
+    answer="$("${curl[@]}" --retry 20 --retry-delay 1 --retry-connrefused --write-out '\n%{http_code}' "$@")"
     if ((${answer##*$'\n'} >= 300)); then
         printf '%s\n' "$answer" >&2
         exit 1

@@ -10,6 +10,6 @@ package struct RetryPolicy: Hashable, Sendable {
     package func wait(failures: Int, using generator: inout some RandomNumberGenerator) -> Int64 {
         let shift = Int64(max(0, min(failures - 1, 20)))
         let bound = max(1, min(self.last, self.first << shift))
-        return Int64.random(in: (bound / 2)...bound, using: &generator)
+        return bound / 2 + Int64(generator.next(upperBound: UInt64(bound - bound / 2 + 1)))
     }
 }

@@ -69,6 +69,9 @@ class Terminal:
         self.pasted = os.path.join(folder, f".{name}.sh")
         self.pid, self.file = pty.fork()
         if self.pid == 0:
+            # A shell ignores for good what is ignored where it begins, as in what runs in the background of a script.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.signal(signal.SIGQUIT, signal.SIG_DFL)
             os.chdir(folder)
             os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], environment)
         self.output, self.block, self.is_busy = "", "", False

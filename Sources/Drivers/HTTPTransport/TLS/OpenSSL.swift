@@ -219,8 +219,8 @@ final class TLSSession {
 
     /// Encrypts all of `bytes` to `pipe.output`.
     func write(_ bytes: ByteView) -> Bool {
-        var rest = bytes
         // Nobody asks why it fails, so that it does not matter what errors there were before.
+        var rest = bytes
         while rest.count > 0 {
             let count = unsafe SSL_write(self.ssl, rest.buffer.baseAddress, Int32(rest.count))
             guard count > 0 else { return false }
@@ -377,9 +377,7 @@ enum OpenSSL {
         return unsafe String(cString: text)
     }
 
-    /// Forgets what failed before, which would otherwise be taken for the cause of the next failure. There is hardly
-    /// ever anything, and a look costs a fifth of what it takes to empty the queue.
-    @inline(__always)
+    /// Forgets what failed before, or it would be taken for the next cause; to look costs a fifth of emptying the queue.
     static func forgetErrors() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }
@@ -401,7 +399,7 @@ enum OpenSSL {
         init?() {
             guard let context = unsafe EVP_MD_CTX_new() else { return nil }
             unsafe self.context = context
-            if unsafe EVP_DigestInit_ex(context, EVP_sha256(), nil) != 1 { return nil }
+            guard unsafe EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else { return nil }
         }
 
         deinit { unsafe EVP_MD_CTX_free(self.context) }
