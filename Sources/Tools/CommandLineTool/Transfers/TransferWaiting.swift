@@ -53,6 +53,7 @@ final class TransferWaiting: Sendable {
                 state.bytes[transfer.id] = transfer.progress
             }
         }
+        if self.display == .json { self.tellWhatIsThere(listed) }
         let showing = Task { await self.show() }
         defer { showing.cancel() }
         try await self.follow()
@@ -61,6 +62,14 @@ final class TransferWaiting: Sendable {
         self.draw(isLast: true)
         let ended = self.state.withLock { $0.transfers }
         return listed.compactMap { ended[$0.id] }
+    }
+
+    /// What no event may tell any more: how far a transfer is that rests, and the end of a named one that has ended.
+    private func tellWhatIsThere(_ listed: [BackgroundTransfer]) {
+        for transfer in listed where self.wanted?.contains(transfer.id) ?? !transfer.state.isEnd {
+            let line = transfer.state.isEnd ? TransferJSON.ended(transfer) : TransferJSON.progress(transfer.progress)
+            Console.out(line)
+        }
     }
 
     private var isOver: Bool { self.state.withLock { $0.transfers.values.allSatisfy(\.state.isEnd) } }
@@ -136,7 +145,6 @@ final class TransferWaiting: Sendable {
             )
         }
     }
-
 }
 
 /// What is told of a transfer, a JSON object a line.
