@@ -61,6 +61,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+        if self.server.has_left:
+            # A connection of before, which the end of a real agent would have ended.
+            self.close_connection = True
+            return None
         target = self.path.split("?")[0]
         answer = take_answer(self.command, target)
         if target.endswith("/events") and answer.get("body") == "{}":
@@ -81,6 +85,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
+    has_left = False
     request_queue_size = 64
 
     def get_request(self):
@@ -115,6 +120,7 @@ def obey(command, server):
     elif command["do"] == "end":
         end_streams()
     elif command["do"] == "leave":
+        server.has_left = True
         server.shutdown()
         server.server_close()
         os.remove(path)
