@@ -21,7 +21,7 @@ import sys
 import time
 
 WAIT_SECONDS = 120
-QUIET_SECONDS = 0.5
+QUIET_SECONDS = 1
 ORDINALS = ("first", "second", "third", "fourth")
 # What judges by the clock, and may find the machine too busy: it is tried again.
 BY_THE_CLOCK, REPEATS = {"deploy/demo"}, 2
@@ -69,7 +69,9 @@ class Terminal:
         self.pasted = os.path.join(folder, f".{name}.sh")
         self.pid, self.file = pty.fork()
         if self.pid == 0:
-            # A shell ignores for good what is ignored where it begins, as in what runs in the background of a script.
+            # A shell ignores for good what is ignored where it begins, as in what runs in the background of a script;
+            # and what is blocked there stays so in all that it starts.
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.signal(signal.SIGQUIT, signal.SIG_DFL)
             os.chdir(folder)
@@ -102,10 +104,13 @@ class Terminal:
             self.is_busy = False
         return match and int(match[1])
 
-    def interrupt(self):
-        # What has printed all that is shown may be about to end by itself.
+    def rest(self):
+        """Reads on until it has ended, or nothing comes for a while."""
         while self.is_busy and self.ended() is None and select.select([self.file], [], [], QUIET_SECONDS)[0]:
             self.read(0)
+
+    def interrupt(self):
+        self.rest()
         if self.is_busy and self.ended() is None:
             self.write("\x03")
             self.wait(lambda: self.ended() is not None)
@@ -164,8 +169,9 @@ class Page:
                 return re.match(wanted, text, re.DOTALL)
             return re.fullmatch(wanted, text, re.DOTALL)
 
-        # Once it has ended nothing more comes.
+        # Once it has ended nothing more comes; what has shown all may be about to show more, or to end.
         terminal.wait(lambda: is_shown() or terminal.ended() is not None)
+        terminal.rest()
         for _ in range(REPEATS if terminal.block in BY_THE_CLOCK and not is_shown() else 0):
             terminal.paste(terminal.block)
             if terminal.wait(lambda: is_shown() or terminal.ended() is not None) and is_shown():

@@ -377,7 +377,7 @@ enum OpenSSL {
         return unsafe String(cString: text)
     }
 
-    /// Forgets what failed before, or it would be taken for the next cause; to look costs a fifth of emptying the queue.
+    /// Forgets what failed before, or it would be the next cause; to look costs a fifth of emptying the queue.
     static func forgetErrors() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }
