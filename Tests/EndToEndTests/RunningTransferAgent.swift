@@ -99,6 +99,16 @@ final class RunningTransferAgent {
         throw ChildProcess.Failure(description: "no transfer within a minute")
     }
 
+    /// Waits until somebody follows a session's events, at most for a minute.
+    func awaitListener() throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try !self.curl("/metrics").output.contains(#/(?m)^wakegate_transfers_listeners [1-9]/#) {
+            guard ContinuousClock.now < deadline else {
+                throw ChildProcess.Failure(description: "nobody follows any session within a minute")
+            }
+        }
+    }
+
     /// Looks at a transfer again and again until it is as wanted, at most for a minute.
     @discardableResult
     func eventually(

@@ -66,7 +66,7 @@ struct TransferTextTests {
     @Test("A bar fills the terminal and no more, and is left out where there is no room")
     func bar() {
         let line = TransferProgressLine(count: 1, endedCount: 0, bytes: 50, total: 100, rate: nil)
-        #expect(line.bar(width: 44) == "[==========>         ] 50 %  50 B of 100 B")
+        #expect(line.bar(width: 44) == "[==========>          ] 50 %  50 B of 100 B")
         #expect(line.bar(width: 200).count == 40 + 3 + line.text.count)
         #expect(line.bar(width: 25) == line.text)
         #expect(line.bar(width: 5) == "50 %")
