@@ -99,14 +99,14 @@ final class RunningTransferAgent {
         throw ChildProcess.Failure(description: "no transfer within a minute")
     }
 
-    /// Waits until somebody listens to events, at most for a minute.
+    /// Waits until somebody follows a session's events, at most for a minute.
     func awaitListener() throws {
         let deadline = ContinuousClock.now + .seconds(60)
-        while ContinuousClock.now < deadline {
-            let metrics = try self.curl("/metrics").output
-            if metrics.contains("wakegate_transfers_listeners 1\n") { return }
+        while try !self.curl("/metrics").output.contains(#/(?m)^wakegate_transfers_listeners [1-9]/#) {
+            guard ContinuousClock.now < deadline else {
+                throw ChildProcess.Failure(description: "nobody follows any session within a minute")
+            }
         }
-        throw ChildProcess.Failure(description: "nobody listens within a minute")
     }
 
     /// Looks at a transfer again and again until it is as wanted, at most for a minute.

@@ -91,6 +91,10 @@ class Server(socketserver.ThreadingUnixStreamServer):
     def get_request(self):
         return self.socket.accept()[0], ("unix", 0)
 
+    def handle_error(self, request, client_address):
+        # Whoever asked has left.
+        pass
+
 
 def listen():
     if os.path.exists(path):

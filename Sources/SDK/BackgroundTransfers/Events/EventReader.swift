@@ -38,6 +38,8 @@ final class EventReader {
             if let event = self.untold.popLast() { return event }
             do throws(BackgroundTransferError) {
                 let connection = try await self.connected()
+                // What the list told comes before the wait for more.
+                guard self.untold.isEmpty else { continue }
                 guard let error = self.take(await connection.next()) else { continue }
                 throw error
             } catch {
