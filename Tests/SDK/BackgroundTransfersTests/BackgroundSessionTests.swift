@@ -3,7 +3,7 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-@Suite("A session and its agent", .serialized, .timeLimit(.minutes(5)))
+@Suite("A session and its agent", .serialized, .timeLimit(.minutes(15)))
 struct BackgroundSessionTests {
     private static let one = ListedTransfer.id(1)
 

@@ -47,16 +47,25 @@ final class FaultScene {
         self.server.loops[0].wake()
     }
 
-    /// A client; when nothing comes for a while it has time pass, as long as that may change anything.
+    /// A client; when nothing comes for a while it has time pass, as long as that may change anything. The next second
+    /// passes once the loop has seen the last, or is not to be woken: on a busy machine a client must not be timed out
+    /// by seconds that its server had no turn in.
     func peer() throws -> ScriptedPeer {
-        var seconds = 0
+        var (seconds, quiet, seen) = (0, 0, -1)
         let tls = self.language == .http2OverTLS ? TLSClient() : nil
         return try ScriptedPeer(self.server.boundAddresses[0], tls: tls) { [unowned self] in
+            quiet += 1
+            let wakes = self.ledger.wakes
+            guard wakes > seen || quiet >= Self.quietMax else { return true }
+            (quiet, seen) = (0, wakes)
             seconds += 1
             self.passTime()
             return seconds < 400
         }
     }
+
+    /// So many moments without a turn of the loop are taken for its being unable to be woken.
+    private static let quietMax = 40
 
     // MARK: What the client does
 

@@ -22,6 +22,9 @@ final class RequestLedger: @unchecked Sendable {  // `monitor` guards it.
     /// What the loop's thread is to do when it is woken.
     private var order: (@Sendable (EventLoop) -> Void)?
 
+    /// How often the loop was woken.
+    var wakes: Int { self.monitor.withLock { self.wakeCount } }
+
     // MARK: The loop's thread
 
     func joined() { self.change { self.hasJoined = true } }
