@@ -38,6 +38,8 @@ struct Claims {
         var slots = 0
         /// How often something had been heard when the first of them began.
         var heard: UInt64 = 0
+        /// Whether one of them has left something that it could have had.
+        var hasLeft = false
     }
 
     /// How often it was heard that something of a topic may wait.
@@ -114,14 +116,16 @@ struct Claims {
         if !self.backlogs.contains(shape) { self.asked[shape] = heard }
     }
 
-    /// - Returns: how often something had been heard when the first open claim of the shape began.
-    private mutating func end(_ shape: Shape, _ slots: Int) -> UInt64 {
+    /// - Returns: how often something had been heard when the first open claim of the shape began; nil when one of them
+    ///   has left something, of which another one's finding no more says nothing.
+    private mutating func end(_ shape: Shape, _ slots: Int, again: Bool = false) -> UInt64? {
         guard var open = self.open.removeValue(forKey: shape) else { return 0 }
         open.count -= 1
         open.slots -= slots
+        if again { open.hasLeft = true }
         if open.count > 0 { self.open[shape] = open }
         self.openCount -= 1
-        return open.heard
+        return open.hasLeft ? nil : open.heard
     }
 
     /// Slots of a topic have come free: what has waited for any may wait for them.
@@ -139,7 +143,7 @@ struct Claims {
     /// - `slots`: those it might fill.
     /// - `again`: there may be more that it could have had.
     mutating func ended(_ shape: Shape, slots: Int, again: Bool) {
-        let heard = self.end(shape, slots)
+        let heard = self.end(shape, slots, again: again)
         self.topics.insert(shape.topic)
         if again {
             self.backlogs.insert(shape)
