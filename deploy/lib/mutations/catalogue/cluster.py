@@ -125,8 +125,8 @@ MUTATIONS = [
         "cluster.claims-end",
         "a claim that has ended makes room for the next",
         f"{CLUSTER}/Claims.swift",
-        "        let heard = self.end(shape, slots)\n        self.topics.insert(shape.topic)\n",
-        "        let heard: UInt64 = 0\n        self.topics.insert(shape.topic)\n",
+        "        let heard = self.end(shape, slots, again: again)\n        self.topics.insert(shape.topic)\n",
+        "        let heard: UInt64? = 0\n        self.topics.insert(shape.topic)\n",
         SIMULATION,
     ),
     Mutation(
