@@ -467,7 +467,7 @@ extension DispatchSimulation {
         // A store takes the changes when it has time.
         let changed = self.lives == nil ? Set(self.rig.engine.takeStep().devices) : nil
         for (device, token) in self.tokens.enumerated() {
-            guard let index = self.rig.rig.find(device) else { continue }
+            guard let index = self.rig.engine.find(token) else { continue }
             let snapshot = self.rig.engine.snapshot(index)
             if let changed, !changed.contains(index), let before = self.states[token], before != snapshot.state {
                 self.fail("device \(device) changed, and the step does not say so")

@@ -18,64 +18,97 @@ struct RequestCounts {
     var transfersDiscarded = PerCase<TaskDiscardReason>()
 }
 
+/// What is told of a request or session, as far as the ledger knows it.
+private struct ToldItem: Hashable {
+    let kind: TaskKind
+    let name: String
+    let attempts: Int
+    let transfers: UInt64
+    /// `nil` while it waits.
+    var wake: WakeID?
+
+    init(_ item: RequestLedger.Item, wake: WakeID? = nil) {
+        self.kind = item.kind
+        self.name = item.name
+        self.attempts = item.attempts
+        self.transfers = item.transfers
+        self.wake = wake
+    }
+
+    init(_ snapshot: TaskSnapshot) {
+        self.kind = snapshot.task.kind
+        self.name = snapshot.name
+        self.attempts = Int(snapshot.task.attempts)
+        self.transfers = UInt64(snapshot.task.transfers)
+        if case .running(let wake, _, _, _) = snapshot.state { self.wake = wake }
+    }
+}
+
+/// How much of each kind waits and runs, and how many finished transfers that are.
+private struct ItemTally {
+    private(set) var items = PerCase<TaskKind>()
+    private(set) var transfers: Int64 = 0
+
+    mutating func add(_ item: RequestLedger.Item) {
+        self.items[item.kind] += 1
+        if item.isSession { self.transfers += Int64(item.transfers) }
+    }
+}
+
 extension RequestLedger {
     /// Compares with what is told of a device's requests and sessions.
     mutating func compare(_ token: DeviceToken, _ snapshots: [TaskSnapshot]) {
-        let mine =
-            self[token].waiting.map { "\($0.kind) \($0.name) \($0.attempts) \($0.transfers) waits" }
-            + self[token].inFlight.map {
-                "\($0.item.kind) \($0.item.name) \($0.item.attempts) \($0.item.transfers) \($0.wake)"
-            }
-        let theirs = snapshots.map { snapshot in
-            let task = snapshot.task
-            let state =
-                switch snapshot.state {
-                case .waiting: "waits"
-                case .running(let wake, _, _, _): "\(wake)"
-                }
-            return "\(task.kind) \(snapshot.name) \(task.attempts) \(task.transfers) \(state)"
+        let device = self[token]
+        // Most devices have none, and this is asked of each after every step.
+        if snapshots.isEmpty, device.waiting.isEmpty, device.inFlight.isEmpty { return }
+        let mine = device.waiting.map { ToldItem($0) } + device.inFlight.map { ToldItem($0.item, wake: $0.wake) }
+        let theirs = snapshots.map { ToldItem($0) }
+        // No two of a device are the same in everything.
+        if mine.count != theirs.count || Set(mine) != Set(theirs) {
+            self.fail("there is \(theirs), and should be \(mine)")
         }
-        if mine.sorted() != theirs.sorted() { self.fail("there is \(theirs.sorted()), and should be \(mine.sorted())") }
     }
 
     /// Compares with what the gateway counted.
     mutating func compare(_ books: Books) {
-        let all = self.devices(where: { _ in true })
+        var waiting = ItemTally()
+        var inFlight = ItemTally()
+        for device in self.devices(where: { _ in true }) {
+            for item in device.waiting { waiting.add(item) }
+            for flight in device.inFlight { inFlight.add(flight.item) }
+        }
         let counts = self.counts
-        func waiting(_ kind: TaskKind) -> [Item] { all.flatMap(\.waiting).filter { $0.kind == kind } }
-        func inFlight(_ kind: TaskKind) -> [Item] { all.flatMap(\.inFlight).map(\.item).filter { $0.kind == kind } }
-        func transfers(_ items: [Item]) -> Int64 { items.reduce(0) { $0 + Int64($1.transfers) } }
-        var pairs: [(String, Int64, Int64)] = [
-            ("replaced", counts.replaced, books.requests.replaced),
-            ("cancelled", counts.cancelled, books.requests.cancelled),
-            ("finished", counts.finished, books.sessions.finished),
-            ("refused transfers", counts.transfersRefused, books.sessions.refused),
-            ("completed transfers", counts.transfersCompleted, books.sessions.completed),
-            ("waiting transfers", transfers(waiting(.urlSession)), books.sessions.waiting),
-            ("transfers in flight", transfers(inFlight(.urlSession)), books.sessions.inFlight),
-            ("requests accounted for", books.requests.submitted.sum, books.requestsAccountedFor),
-            ("transfers accounted for", books.sessions.finished, books.sessions.accountedFor),
-        ]
+        self.compare("replaced", counts.replaced, books.requests.replaced)
+        self.compare("cancelled", counts.cancelled, books.requests.cancelled)
+        self.compare("finished", counts.finished, books.sessions.finished)
+        self.compare("refused transfers", counts.transfersRefused, books.sessions.refused)
+        self.compare("completed transfers", counts.transfersCompleted, books.sessions.completed)
+        self.compare("waiting transfers", waiting.transfers, books.sessions.waiting)
+        self.compare("transfers in flight", inFlight.transfers, books.sessions.inFlight)
+        self.compare("requests accounted for", books.requests.submitted.sum, books.requestsAccountedFor)
+        self.compare("transfers accounted for", books.sessions.finished, books.sessions.accountedFor)
         for kind in TaskKind.allCases {
-            pairs.append(("submitted \(kind)", counts.submitted[kind], books.requests.submitted[kind]))
-            pairs.append(("launched \(kind)", counts.launched[kind], books.tasks.launched[kind]))
+            self.compare("submitted \(kind)", counts.submitted[kind], books.requests.submitted[kind])
+            self.compare("launched \(kind)", counts.launched[kind], books.tasks.launched[kind])
+            let results = counts.results[kind] ?? PerCase()
             for outcome in TaskOutcome.allCases {
-                pairs.append(("\(kind) \(outcome)", counts.results[kind]?[outcome] ?? 0, books.tasks[kind][outcome]))
+                self.compare("\(kind) \(outcome)", results[outcome], books.tasks[kind][outcome])
             }
             guard kind != .urlSession else { continue }
-            pairs.append(("waiting \(kind)", Int64(waiting(kind).count), books.requests.waiting[kind]))
-            pairs.append(("\(kind) in flight", Int64(inFlight(kind).count), books.requests.inFlight[kind]))
+            self.compare("waiting \(kind)", waiting.items[kind], books.requests.waiting[kind])
+            self.compare("\(kind) in flight", inFlight.items[kind], books.requests.inFlight[kind])
         }
         for reason in TaskDiscardReason.allCases {
-            pairs.append(("discarded \(reason)", counts.discarded[reason], books.requests.discarded[reason]))
+            self.compare("discarded \(reason)", counts.discarded[reason], books.requests.discarded[reason])
             let transfers = counts.transfersDiscarded[reason]
-            pairs.append(("discarded transfers, \(reason)", transfers, books.sessions.discarded[reason]))
+            self.compare("discarded transfers, \(reason)", transfers, books.sessions.discarded[reason])
         }
         for refusal in TaskRefusal.allCases {
-            pairs.append(("refused \(refusal)", counts.refused[refusal], books.requests.refused[refusal]))
+            self.compare("refused \(refusal)", counts.refused[refusal], books.requests.refused[refusal])
         }
-        for (name, mine, theirs) in pairs where mine != theirs {
-            self.fail("\(name) is \(theirs), and should be \(mine)")
-        }
+    }
+
+    private mutating func compare(_ name: @autoclosure () -> String, _ mine: Int64, _ theirs: Int64) {
+        if mine != theirs { self.fail("\(name()) is \(theirs), and should be \(mine)") }
     }
 }
