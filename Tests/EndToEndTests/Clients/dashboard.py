@@ -68,6 +68,9 @@ def wait_for_ready(page):
     expect(page.locator("#status-text")).to_have_text("Ready")
 
 
+ENDLESS = "document.getAnimations().some((one) => one.effect.getComputedTiming().iterations === Infinity)"
+
+
 def check(page, watcher, name):
     """Looks for faults of accessibility, and for what does not fit into the width."""
     for fault in Axe().run(page).response["violations"]:
@@ -75,6 +78,8 @@ def check(page, watcher, name):
         watcher.faults.append(f"axe {fault['id']} x{len(fault['nodes'])}: {node['html']} {node['failureSummary']}")
     if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
         watcher.faults.append("the page is wider than the window")
+    if page.evaluate(ENDLESS):
+        watcher.faults.append("something moves for ever, which costs a fifth of a core for as long as the page is open")
     page.evaluate("window.scrollTo(0, 0)")
     page.screenshot(path=f"{settings.folder}/{name}.png", full_page=True)
 
@@ -95,6 +100,7 @@ def look(browser, name, **options):
     check(page, watcher, name)
     inspect_device(page)
     check(page, watcher, f"{name}-device")
+    page.context.close()
     return watcher.faults
 
 
@@ -742,5 +748,7 @@ with sync_playwright() as playwright:
             found = globals()[scene](chromium)
         except (AssertionError, Error) as error:
             found = [f"{type(error).__name__}: {error}"]
+        for context in chromium.contexts:
+            context.close()
         say(scene, found)
     chromium.close()
