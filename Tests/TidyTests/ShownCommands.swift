@@ -89,7 +89,7 @@ enum ShownCommands {
             let left = commands.filter { command in !unrun.contains { $0.page == page && $0.command == command.text } }
             let tests = runners[page] ?? []
             if let first = left.first, tests.isEmpty {
-                let message = "no test runs \"\(first.text)\"; have one do so, or list it in ShownCommands with the reason"
+                let message = "no test runs \"\(first.text)\"; have one do so, or list it in ShownCommands"
                 violations.append(Violation(path: page, line: first.line, message: message))
             }
             if left.isEmpty, !tests.isEmpty {

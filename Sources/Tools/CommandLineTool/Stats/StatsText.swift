@@ -139,8 +139,8 @@ package enum StatsText {
         guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "-" }
         let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
         guard ratio < 1 else { return text }
-        return "\(text) (\(self.endedAndLaunched(stats)): those again after a failure, those by hand without a push, and "
-            + "those in flight count)"
+        return "\(text) (\(self.endedAndLaunched(stats)): those again after a failure, those by hand without a push, "
+            + "and those in flight count)"
     }
 
     /// The same where there is little room.
