@@ -20,7 +20,7 @@ struct WorkerSDKTests {
         #expect(try gateway.stats().integer("workers", "connected") == 0)
     }
 
-    @Test("The compiler names a typo in a handler, and takes former names with a word about those that took their place")
+    @Test("The compiler names a typo in a handler, and takes former names with a word about the new ones")
     func compiled() throws {
         let folder = try RestartFolder()
         let file = folder.folder.appendingPathComponent("worker.swift").path
