@@ -96,7 +96,8 @@ enum ShownCommands {
                 violations.append(Violation(path: page, line: 1, message: "it shows no command that a test could run"))
             }
             let name = page.split(separator: "/").last.map { $0.dropLast(".md".count) } ?? ""
-            for test in tests where try !self.names(try text(test), name) {
+            for test in tests {
+                guard !self.names(try text(test), name) else { continue }
                 violations.append(Violation(path: test, line: 1, message: "it does not run what \(page) shows"))
             }
             for entry in unrun where entry.page == page && !commands.contains(where: { $0.text == entry.command }) {
