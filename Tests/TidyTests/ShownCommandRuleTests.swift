@@ -30,7 +30,7 @@ struct ShownCommandRuleTests {
         #expect(
             found.map(\.description) == [
                 "Other.swift:1: it does not run what Good.md shows",
-                "Bare.md:1: no test runs \"two \\\"; have one do so, or list it in ShownCommands",
+                "Bare.md:2: no test runs \"two \\\"; have one do so, or list it in ShownCommands",
                 "Hidden.md:2: a command in a block that is neither sh nor console",
                 "Hidden.md:5: a command in a block that is neither sh nor console",
                 "Stale.md:1: it shows no command that a test could run",

@@ -114,7 +114,7 @@ enum ShownCommands {
 
     private struct Block {
         let language: String
-        /// Its lines, with their numbers.
+        /// The lines between its fences, with their numbers.
         var lines: [(line: Int, text: String)] = []
     }
 
@@ -148,8 +148,14 @@ enum ShownCommands {
     }
 
     private static func hidden(in block: Block, of page: String) -> [Violation] {
-        guard ["", "bash", "shell", "text"].contains(block.language) else { return [] }
-        return block.lines.filter { line in self.beginnings.contains { line.text.hasPrefix($0) } }.map {
+        // What is printed may begin as a command does.
+        let beginnings =
+            switch block.language {
+            case "", "bash", "shell": self.beginnings
+            case "text": ["$ "]
+            default: [String]()
+            }
+        return block.lines.filter { line in beginnings.contains { line.text.hasPrefix($0) } }.map {
             Violation(path: page, line: $0.line, message: "a command in a block that is neither sh nor console")
         }
     }
