@@ -381,7 +381,9 @@ let package = Package(
         .testTarget(name: "TransferPolicyTests", dependencies: ["TransferPolicy"]),
         .testTarget(
             name: "TransferAgentTests",
-            dependencies: ["Bytes", "EventLog", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy"]
+            dependencies: [
+                "Bytes", "EventLog", "HTTPClient", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy",
+            ]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),

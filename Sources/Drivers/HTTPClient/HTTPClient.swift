@@ -178,7 +178,9 @@ extension HTTPClient {
                 events.append(.ended(transfer.id, .success(transfer.response)))
             } else {
                 let number = unsafe Int32(clamping: wakegate_curl_system_error(handle))
-                let error = Self.error(code, transfer, url: active.url, systemError: number)
+                var error = Self.error(code, transfer, url: active.url, systemError: number)
+                let seconds = unsafe wakegate_curl_retry_after(handle)
+                if seconds > 0 { error.retryAfterSeconds = Int(seconds) }
                 events.append(.ended(transfer.id, .failure(error)))
             }
             unsafe self.recycle(handle, active)
@@ -419,12 +421,14 @@ extension HTTPClient {
 }
 
 extension HTTPURL {
-    /// The URL that a reference found at `base` leads to; nil when there is none.
+    /// The URL that a reference found at `base` leads to; nil when there is none. A space in it, which many servers do
+    /// not encode, is encoded.
     package static func resolved(_ reference: String, at base: String) -> String? {
         guard let url = unsafe curl_url() else { return nil }
         defer { unsafe curl_url_cleanup(url) }
+        let flags = CURLU_NON_SUPPORT_SCHEME | CURLU_URLENCODE
         guard unsafe curl_url_set(url, CURLUPART_URL, base, 0) == CURLUE_OK,
-            unsafe curl_url_set(url, CURLUPART_URL, reference, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK
+            unsafe curl_url_set(url, CURLUPART_URL, reference, UInt32(flags)) == CURLUE_OK
         else { return nil }
         var found: UnsafeMutablePointer<CChar>?
         guard unsafe curl_url_get(url, CURLUPART_URL, &found, 0) == CURLUE_OK, let found = unsafe found else {

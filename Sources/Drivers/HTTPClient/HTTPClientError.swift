@@ -32,6 +32,9 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
     package var detail = ""
     /// Whether the request may have reached the server.
     package var mayHaveArrived = false
+    /// After how many seconds the server wants to be asked again, of an answer of which no more was read; nil when it
+    /// does not say.
+    package var retryAfterSeconds: Int?
 
     package init(_ code: Code, _ message: String) {
         self.code = code

@@ -10,6 +10,8 @@ package struct TransferBook {
         var schedule = SessionSchedule()
         /// Transfers that ended, and of whose end nobody was told.
         var untold = 0
+        /// Those of them that who follows was told of last.
+        var told = 0
         /// How many follow its events.
         var listeners = 0
     }
@@ -134,10 +136,21 @@ extension TransferBook {
 
     package mutating func listenerCame(_ number: Int32) {
         self.sessions[number]?.listeners += 1
+        self.sessions[number]?.told = 0
     }
 
     package mutating func listenerLeft(_ number: Int32) {
         self.sessions[number]?.listeners -= 1
+    }
+
+    /// One who followed its events is gone, and had not read them.
+    package mutating func listenerLost(_ number: Int32) -> SessionEndedAction {
+        self.listenerLeft(number)
+        guard let entry = self.sessions[number], entry.listeners == 0, entry.told > 0 else { return .ignore }
+        self.sessions[number]?.untold += entry.told
+        self.sessions[number]?.told = 0
+        self.changedSessions.insert(number)
+        return self.sessionLooked(at: number)
     }
 
     package enum SessionEndedAction: Hashable, Sendable {
@@ -153,7 +166,13 @@ extension TransferBook {
 
     /// Called after the end of a transfer: whether it was its session's last, and what follows.
     package mutating func sessionLooked(at number: Int32) -> SessionEndedAction {
-        guard let entry = self.sessions[number], entry.counts.live == 0, entry.untold > 0 else { return .ignore }
+        guard let entry = self.sessions[number], entry.counts.live == 0 else { return .ignore }
+        if entry.listeners > 0 {
+            // Also when the last was cancelled: who follows waits for the end of all.
+            self.sessions[number]?.told += entry.untold
+        } else if entry.untold == 0 {
+            return .ignore
+        }
         self.sessions[number]?.untold = 0
         self.changedSessions.insert(number)
         if entry.listeners > 0 { return .tell }

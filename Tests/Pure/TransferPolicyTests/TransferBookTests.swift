@@ -188,6 +188,30 @@ struct TransferBookTests {
         #expect(scene.book.sessionLooked(at: try #require(scene.book.number(of: "a"))) == .ignore)
     }
 
+    @Test("Who follows is told of the end of all, also when the last was cancelled")
+    func cancelledWithFollower() throws {
+        var scene = Scene()
+        let number = try #require(scene.book.number(of: "a"))
+        scene.book.listenerCame(number)
+        _ = scene.book.cancelled(try scene.submitted(), now: scene.now)
+        #expect(scene.book.sessionLooked(at: number) == .tell)
+    }
+
+    @Test("What the last who followed did not read wakes the device, and what was read does not")
+    func listenerLost() throws {
+        var scene = Scene()
+        let number = try #require(scene.book.number(of: "a"))
+        for _ in 0..<2 { scene.book.listenerCame(number) }
+        let id = try scene.submitted()
+        _ = scene.fill()
+        _ = scene.book.attemptSucceeded(id, bytes: 1, status: 200, now: scene.now)
+        #expect(scene.book.sessionLooked(at: number) == .tell)
+        #expect(scene.book.listenerLost(number) == .ignore)
+        #expect(scene.book.listenerLost(number) == .wake(device: Self.device, topic: nil, finished: 1))
+        scene.book.listenerCame(number)
+        #expect(scene.book.listenerLost(number) == .ignore)
+    }
+
     @Test("There are no more sessions and transfers than may be: sessionsMax, transfersMax")
     func bounds() {
         var limits = TransferLimits()

@@ -121,6 +121,7 @@ extension AgentRoom {
         json.key("delivered")
         json.integer(self.tally.delivered)
         json.endObject()
+        json.nullable("storeFault", self.storeFault)
         json.key("stateBytes")
         json.integer(self.files.used)
         json.key("bytesReceived")
@@ -161,6 +162,15 @@ extension AgentRoom {
     func listenerLeft(_ stream: StreamID) {
         guard let number = self.listeners.removeValue(forKey: stream) else { return }
         self.book.listenerLeft(number)
+    }
+
+    /// One who followed is gone, and had not read what it was told: if nobody else follows, whoever is to know is told
+    /// once more.
+    func listenerLost(_ stream: StreamID) {
+        guard let number = self.listeners.removeValue(forKey: stream) else { return }
+        if case .wake(let device, _, let finished) = self.book.listenerLost(number) {
+            self.wake(device, number, finished)
+        }
     }
 
     /// Tells everybody who follows a session.

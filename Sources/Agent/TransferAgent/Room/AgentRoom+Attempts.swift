@@ -171,7 +171,9 @@ extension AgentRoom {
         var other = spec
         other.headers = []
         other.url = Redirection.withoutCredentials(spec.url)
-        if other != spec { self.writes.append(.changeSpec(sequence: transfer.sequence, other)) }
+        guard other != spec else { return }
+        self.writes.append(.changeSpec(sequence: transfer.sequence, other))
+        self.hasForgottenSecrets = true
     }
 }
 

@@ -10,6 +10,8 @@ extension AgentRoom {
         package var transfers = 0
         /// Files that nobody knew, and that were removed.
         package var strayFiles = 0
+        /// Sessions that cannot be read.
+        package var unreadable = 0
     }
 
     /// Reads what was stored; called once, before the first turn.
@@ -17,7 +19,10 @@ extension AgentRoom {
         self.now = SystemClock.wall
         var found = Found()
         try self.store.sessions { number, facts in
-            guard let stored = StoredSession(stored: facts) else { return }
+            guard let stored = StoredSession(stored: facts) else {
+                found.unreadable += 1
+                return
+            }
             self.book.sessionRestored(number, stored.name, stored.session, untold: stored.untold)
             found.sessions += 1
         }
@@ -46,6 +51,7 @@ extension AgentRoom {
 
     /// A file was being moved to its place when the agent ended.
     private func moveFound(_ id: TransferID, _ part: PartFile, _ path: String) {
+        self.files.removeLeftover(of: part.file, at: path)
         guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.taking = nil } }
         self.change(id) { facts in
             facts.taking = nil

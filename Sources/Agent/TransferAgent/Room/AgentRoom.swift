@@ -72,8 +72,12 @@ package final class AgentRoom {
 
     /// What is stored with the next commit, and what happens after it.
     var writes: [StoreWrite] = []
+    /// Whether the log of the store may hold secrets of transfers that have ended.
+    var hasForgottenSecrets = true
     var effects: [() -> Void] = []
     var outputs: [AgentOutput] = []
+    /// Who asked what there is: answered when all that an answer tells of is on the disk, or that it cannot be.
+    var questions: [(stream: StreamID, answer: () -> AgentAnswer)] = []
     /// Why nothing can be stored; nil while everything can.
     private(set) var storeFault: String?
     private var nextProgress: Int64 = 0
@@ -143,8 +147,14 @@ package final class AgentRoom {
         switch message {
         case .command(let stream, let command): self.take(command, from: stream)
         case .gone(let stream): self.listenerLeft(stream)
+        case .lost(let stream): self.listenerLost(stream)
         case .attempt(let id, let number, let news):
-            if self.running[id]?.number == number { self.attemptTold(id, news) }
+            if self.running[id]?.number == number {
+                self.attemptTold(id, news)
+            } else if case .began(let part) = news, self.fileNames[id] != part.file, self.kept[part.file] == nil {
+                // The attempt was stopped before it was heard that it had begun: nobody else knows of its file.
+                self.removeSoon(part.file)
+            }
         case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
         case .outbox(let sequence, let outcome): self.outboxTold(sequence, outcome)
         case .machine(let state):
@@ -156,6 +166,25 @@ package final class AgentRoom {
     /// Stores what has changed; then what waits for that happens.
     func flush() {
         self.collect()
+        self.commit()
+        let questions = self.questions
+        self.questions.removeAll(keepingCapacity: true)
+        for question in questions {
+            guard let fault = self.storeFault else {
+                self.answer(question.stream, question.answer())
+                continue
+            }
+            self.refuse(question.stream, self.unstorable(fault))
+        }
+    }
+
+    /// What a caller is told while nothing can be stored.
+    func unstorable(_ fault: String) -> AgentFault {
+        let message = "Nothing can be stored in \(self.settings.stateFolder) (\(fault)); free space, or see to it."
+        return AgentFault(507, "NoSpace", message)
+    }
+
+    private func commit() {
         if !self.writes.isEmpty {
             do throws(SQLiteError) {
                 try self.store.commit(self.writes)

@@ -67,14 +67,22 @@ package final class TransferStore {
     private let select: SQLiteStatement
     private let list: SQLiteStatement
 
-    package init(path: String) throws(SQLiteError) {
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - isLeftBehind: whether there are files of transfers already, which a store that is new would not know.
+    package init(path: String, isLeftBehind: Bool = false) throws(SQLiteError) {
         let database = try SQLiteDatabase(path: path, mode: .create)
         // The other way round a start after a power loss might find a state that nobody was told.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;")
         // Secrets of transfers that have ended are not left in the file.
         try database.execute("PRAGMA secure_delete = ON;")
         let found = try database.integer("PRAGMA user_version") ?? 0
-        if found == 0 {
+        if found == 0, isLeftBehind {
+            let message =
+                "it is new, and there are files of transfers that it does not know: put the one back that "
+                + "knew them, or move the files away"
+            throw SQLiteError(kind: .other, code: 0, message: message)
+        } else if found == 0 {
             try database.execute("BEGIN IMMEDIATE; \(Self.tables) PRAGMA user_version = \(Self.version); COMMIT;")
         } else if found != Self.version {
             let message = "\(path) was written by another version (\(found)); run that, or name another state folder"
@@ -115,6 +123,11 @@ package final class TransferStore {
             throw error
         }
         if self.database.logPages > Self.logPagesMax { _ = try? self.database.checkpoint(.passive) }
+    }
+
+    /// Has everything of the log in the file, and nothing in the log: what was deleted is there no more.
+    package func emptyLog() {
+        _ = try? self.database.checkpoint(.truncate)
     }
 
     /// Pages of the log after which they are copied into the file.
