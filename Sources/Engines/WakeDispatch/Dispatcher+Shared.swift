@@ -40,13 +40,14 @@ extension Dispatcher {
     /// - Returns: wakes that are held again, though their streams have ended meanwhile: each is to be lost.
     package func undo(_ changes: StreamChanges) -> [WakeID] {
         var lost: [WakeID] = []
+        self.progressReports -= changes.progressReports
         for change in changes.changes.reversed() {
             if let wake = self.streams.undo(change) { lost.append(wake) }
             switch change {
             case .given(_, let stream, _), .released(_, _, let stream), .expired(_, let stream),
                 .answered(_, let stream):
                 if !stream.hasEnded { self.slotFreed(stream) }
-            case .toldConditions: break
+            case .toldConditions, .progressed: break
             }
         }
         self.flow()

@@ -60,6 +60,14 @@ extension StreamTable {
 }
 
 // MARK: - Steps that are open
+extension StreamTable {
+    /// A stream hears that a continued task which it may hold lasts until then by its progress.
+    mutating func progressed(_ wake: WakeID, _ stream: Subscription, deadline: Instant, at now: Instant) {
+        if let held = stream.wakes[wake] { self.shared?.note(.progressed(wake, held, stream)) }
+        stream.progressed(wake, deadline: deadline, at: now)
+    }
+}
+
 
 extension StreamTable {
     /// A step is taken: what it has released stays taken for others, until it is known to have happened.
@@ -108,6 +116,7 @@ extension StreamTable {
             stream.expiredInARow.insert(contentsOf: expired, at: 0)
             self.changed(stream)
         case .toldConditions(let token, let stream):
+        case .progressed(let wake, let held, let stream): stream.restore(wake, held)
             if !stream.hasEnded { self.shared?.owed.append((token, stream)) }
         }
         return nil

@@ -210,6 +210,12 @@ package final class Subscription {
     /// - Returns: whether the stream held it.
     func remove(_ wake: WakeID) -> Bool {
         guard let held = self.wakes.removeValue(forKey: wake) else { return false }
+    /// What was seen of a continued task's progress was not so: it is as it was before.
+    func restore(_ wake: WakeID, _ before: HeldWake) {
+        self.wakes[wake]?.deadline = before.deadline
+        self.wakes[wake]?.advancedAt = before.advancedAt
+    }
+
         self.bytes -= Int(held.bytes)
         return true
     }

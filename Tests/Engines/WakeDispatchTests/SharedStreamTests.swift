@@ -231,6 +231,32 @@ struct SharedStreamTests {
         #expect(self.rig.output.take().count == 2)
     }
 
+    @Test("A report of progress in a step that did not happen is not counted, and its task has not advanced")
+    func progress() throws {
+        self.rig.subscribe(1, tasks: ["export"])
+        self.commit(
+            try self.step {
+                self.rig.rig.register(1, topic: 0)
+                self.rig.conditions(1) { $0.appState = .active }
+                self.rig.submit(1, "export", .continued(.queue))
+            }
+        )
+        let wake = try #require(self.rig.takeDeliveries().first).wake
+        self.rig.rig.pass(15_000)
+        let dispatcher = self.rig.dispatcher
+        func report() throws -> (changes: [SharedDeviceChange], streams: StreamChanges) {
+            let step = try self.step { _ = dispatcher.progress(TaskProgress(completed: 1, total: 9), wake: wake) }
+            #expect(dispatcher.progressReports == 1 && dispatcher.stalledTaskCount == 0)
+            return step
+        }
+        for _ in 0..<2 {
+            #expect(dispatcher.undo(try report().streams).isEmpty)
+            #expect(dispatcher.progressReports == 0 && dispatcher.stalledTaskCount == 1)
+        }
+        self.commit(try report())
+        #expect(dispatcher.progressReports == 1 && dispatcher.stalledTaskCount == 0)
+    }
+
     @Test("Free slots are told by what streams take, in an order that does not hang on the process")
     func freeSlots() throws {
         self.rig.subscribe(1, slots: 2)
