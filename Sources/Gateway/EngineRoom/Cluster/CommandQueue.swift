@@ -8,6 +8,8 @@ struct CommandQueue {
     static let pushesMax = 65_536
     /// The most commands of one row that a transaction takes.
     private static let rowCommandsMax = 256
+    /// Commands for which a lane keeps memory while nothing waits in it.
+    private static let laneKept = 8
     /// The most commands that a transaction takes, but for those of its last row.
     private static let commandsMax = 4096
 
@@ -124,6 +126,8 @@ struct CommandQueue {
 
     /// Nothing is about the row of a lane any more.
     private mutating func forget(_ place: Int) {
+        // Else each lane would keep as much as most ever waited in it.
+        self.lanes[place].commands.shrink(keeping: Self.laneKept)
         self.places[self.lanes[place].row] = nil
         self.freePlaces.append(place)
     }
