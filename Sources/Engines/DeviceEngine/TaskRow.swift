@@ -43,11 +43,19 @@ final class TaskRow {
     var counted = TaskGauges()
     /// Whether the row is among the changes of the step.
     var isChanged = false
+    /// Whether it holds progress that is not among the changes yet.
+    var isAhead = false
     /// Whether a store has, or is to have, a record of the row.
     var isKept = false
     /// The texts of the names in `policy`.
     private var texts: [(name: TaskName, text: String)] = []
     private var lastName: UInt64 = 0
+
+    /// Takes the policy's part to have it changed where it lies: whoever takes it gives it back.
+    func takePolicy() -> BackgroundTasks {
+        defer { self.policy = BackgroundTasks() }
+        return self.policy
+    }
 
     /// Whether there is nothing to keep.
     var isBlank: Bool { self.policy.isBlank && self.eventIDs.isEmpty }
@@ -141,9 +149,12 @@ extension TaskRow {
         return self.flights.remove(at: index)
     }
 
-    func told(_ progress: TaskProgress, of arrival: UInt64) {
-        guard let index = self.flights.firstIndex(where: { $0.arrival == arrival }) else { return }
+    /// - Returns: whether that is news.
+    func told(_ progress: TaskProgress, of arrival: UInt64) -> Bool {
+        guard let index = self.flights.firstIndex(where: { $0.arrival == arrival }) else { return false }
+        guard self.flights[index].progress != progress else { return false }
         self.flights[index].progress = progress
+        return true
     }
 }
 

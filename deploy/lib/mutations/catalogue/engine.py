@@ -5,6 +5,7 @@ from mutations.mutation import Mutation
 PUSHES = "Sources/Engines/DeviceEngine/EmbeddedEngine+Pushes.swift"
 STEPS = "Sources/Engines/DeviceEngine/EmbeddedEngine+Steps.swift"
 WAKES = "Sources/Engines/DeviceEngine/EmbeddedEngine+Wakes.swift"
+TASK_TABLE = "Sources/Engines/DeviceEngine/TaskTable.swift"
 PAUSES = "Sources/Engines/DeviceEngine/EmbeddedEngine+Pauses.swift"
 STATE = "Sources/Pure/LaunchPolicy/DeviceState.swift"
 TOPIC = "Sources/Engines/DeviceEngine/Topic+Stored.swift"
@@ -21,6 +22,14 @@ MUTATIONS = [
         "if self.isPaused { buffer.append(Self.pausedCode) }",
         "",
         r"(DeviceEngineTests\.TopicTableTests|GatewayEngineTests\.PauseContractTests)",
+    ),
+    Mutation(
+        "engine.progress-kept",
+        "what a task tells is stored within the second, though nothing else changes",
+        TASK_TABLE,
+        "!self.changed.isEmpty || self.progressDue.map { $0 <= now } ?? false",
+        "!self.changed.isEmpty",
+        r"(DeviceEngineTests\.ToldProgressTests|GatewayEngineTests\.TaskDurabilityContractTests)",
     ),
     Mutation(
         "engine.dropped",
