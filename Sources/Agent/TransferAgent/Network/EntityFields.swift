@@ -26,13 +26,19 @@ package enum EntityLength {
     package static func announced(in response: HTTPResponse) -> Int64? {
         // RFC 9112 §6.3: with a transfer coding the field does not count.
         if response.header("transfer-encoding") != nil { return -1 }
-        let values = response.headers.filter { $0.name == "content-length" }
-            .flatMap { $0.value.split(separator: ",", omittingEmptySubsequences: false) }
-            .map { $0.drop { $0 == " " || $0 == "\t" } }
-            .map { value in value.prefix { $0 != " " && $0 != "\t" } }
+        var values: [Substring] = []
+        for field in response.headers where field.name == "content-length" {
+            values += field.value.split(separator: ",", omittingEmptySubsequences: false).map(Self.trimmed)
+        }
         guard let first = values.first else { return -1 }
         guard values.allSatisfy({ $0 == first }), first.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else { return nil }
         return Int64(first)
+    }
+
+    /// Without the white space before and behind it.
+    private static func trimmed(_ text: Substring) -> Substring {
+        let rest = text.drop { $0 == " " || $0 == "\t" }
+        return rest.prefix { $0 != " " && $0 != "\t" }
     }
 }
 
