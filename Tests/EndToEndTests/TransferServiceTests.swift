@@ -46,7 +46,10 @@ struct TransferServiceTests {
         let written = try self.next("wrote: ", of: manager)
         #expect(written == "wrote: {\"ready\": true, \"listen\": \"unix:\(socket)\"}")
         let status = try self.ask(socket, "/v1/status")
-        #expect(status.output.contains("\"sessions\":0"), "\(status.output) \(status.errors)")
+        let shown = try #require(try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any])
+        let commit = (shown["commit"] as? String) ?? "unknown"
+        let program = try ChildProcess.run(RunningGateway.program, ["--version"]).output
+        #expect(program == "wakegate \(shown["version"] as? String ?? "none") (commit \(commit))\n")
         for _ in 0..<2 { _ = try self.next("told: WATCHDOG=1", of: manager) }
         try manager.write("end")
         let ended = try manager.finish()
