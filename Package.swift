@@ -222,8 +222,8 @@ let package = Package(
         .target(
             name: "TransferAgent",
             dependencies: [
-                "Bytes", "EventLog", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "SQLite",
-                "ServiceManager", "Text", "TransferPolicy",
+                "Bytes", "DeviceEngine", "EventLog", "HTTPClient", "HTTPTransport", "LaunchPolicy", "LinuxConditions",
+                "Platform", "SQLite", "ServiceManager", "Text", "TransferPolicy",
             ],
             resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
@@ -382,7 +382,8 @@ let package = Package(
         .testTarget(
             name: "TransferAgentTests",
             dependencies: [
-                "Bytes", "EventLog", "HTTPClient", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy",
+                "Bytes", "DeviceEngine", "EventLog", "HTTPClient", "HTTPTransport", "Platform", "SQLite", "Text",
+                "TransferAgent", "TransferPolicy", "WakeGateTestKit",
             ]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),

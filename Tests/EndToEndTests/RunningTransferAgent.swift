@@ -8,20 +8,27 @@ final class RunningTransferAgent {
     /// What `wakegate transfer --agent` and `WAKEGATE_TRANSFERS` take.
     var address: String { "unix:\(self.folder.path)/agent.sock" }
     private(set) var process: ChildProcess
-    private let options: [String]
+    private let command: [String]
 
     /// - Parameters:
     ///   - gateway: who is asked for wakes; nil for a place where nobody is.
     ///   - options: more of its command line.
-    init(_ gateway: RunningGateway? = nil, _ options: [String] = []) throws {
+    ///   - metered: whether the network costs by the byte.
+    ///   - environment: variables besides the test's own, `NAME=VALUE` each.
+    init(
+        _ gateway: RunningGateway? = nil,
+        _ options: [String] = [],
+        metered: String = "no",
+        environment: [String] = []
+    ) throws {
         self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("wg-\(UUID())")
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         var all = ["--state", self.folder.appendingPathComponent("state").path]
-        all += ["--listen", "unix:\(self.folder.path)/agent.sock", "--metered", "no"]
+        all += ["--listen", "unix:\(self.folder.path)/agent.sock", "--metered", metered]
         all += ["--gateway", gateway.map { "https://\($0.edge)" } ?? "http://127.0.0.1:9"]
         if let gateway { all += ["--ca", gateway.certificateAuthority] }
-        self.options = all + options
-        self.process = try ChildProcess(RunningGateway.program, ["transfers"] + self.options)
+        self.command = environment + [RunningGateway.program, "transfers"] + all + options
+        self.process = try ChildProcess("env", self.command)
         try self.awaitReady()
     }
 
@@ -38,7 +45,7 @@ final class RunningTransferAgent {
 
     /// Starts it once more.
     func start() throws {
-        self.process = try ChildProcess(RunningGateway.program, ["transfers"] + self.options)
+        self.process = try ChildProcess("env", self.command)
         try self.awaitReady()
     }
 
@@ -78,6 +85,12 @@ final class RunningTransferAgent {
     func state(_ session: String, _ transfer: String) throws -> [String: Any] {
         let ended = try self.curl("/v1/sessions/\(session)/transfers/\(transfer)")
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.output + ended.errors) }
+        return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
+    }
+
+    /// What it says of itself.
+    func status() throws -> [String: Any] {
+        let ended = try self.curl("/v1/status")
         return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
     }
 

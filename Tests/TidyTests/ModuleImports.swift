@@ -69,8 +69,8 @@ enum ModuleImports {
             "PostgresStore", "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
         "TransferAgent": [
-            "Bytes", "EventLog", "Glibc", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform",
-            "SQLite", "ServiceManager", "Synchronization", "Text", "TransferPolicy",
+            "Bytes", "DeviceEngine", "EventLog", "Glibc", "HTTPClient", "HTTPTransport", "LaunchPolicy",
+            "LinuxConditions", "Platform", "SQLite", "ServiceManager", "Synchronization", "Text", "TransferPolicy",
         ],
         "CommandLineTool": [
             "APNSProtocol", "Access", "Answers", "BackgroundTransfers", "Bytes", "CProcess", "EngineRoom",

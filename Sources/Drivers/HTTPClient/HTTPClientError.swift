@@ -41,6 +41,14 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
         self.message = message
     }
 
+    /// What ended with its connection, to which TLS set no end.
+    static let endlessTLS: HTTPClientError = {
+        var error = HTTPClientError(.broken, "the connection was cut")
+        error.detail = "TLS did not end, and only its end would tell that all of the answer came"
+        error.mayHaveArrived = true
+        return error
+    }()
+
     /// Whether TLS found the answer to its first words to be none of TLS, as of a listener in cleartext.
     package var isPeerCleartext: Bool {
         self.code == .untrusted

@@ -27,6 +27,8 @@ package struct TransferBook {
     /// Sessions in the order in which they have their turn.
     private var turns: [Int32] = []
     package private(set) var running: Set<TransferID> = []
+    /// Hosts that are reached without a network.
+    private var localHosts: Set<Int32> = []
     private var changed: Set<TransferID> = []
     private var changedSessions: Set<Int32> = []
 
@@ -54,6 +56,11 @@ package struct TransferBook {
         self.sessions[number].map { ($0.session, $0.counts, $0.untold) }
     }
 
+    /// A host is reached without a network.
+    package mutating func hostIsLocal(_ host: Int32) {
+        self.localHosts.insert(host)
+    }
+
     package func transfers(where isWanted: (Transfer) -> Bool) -> [TransferID] {
         self.transfers.values.filter(isWanted).map(\.id)
     }
@@ -61,7 +68,10 @@ package struct TransferBook {
     /// Why a waiting transfer waits; nil for one that does not.
     package func hold(of transfer: Transfer, now: Int64) -> TransferHold? {
         guard transfer.state == .waiting, let session = self.sessions[transfer.session]?.session else { return nil }
-        if transfer.notBefore > now { return transfer.isBackingOff ? .backoff : .earliestBegin }
+        if transfer.notBefore > now {
+            guard transfer.isBackingOff else { return .earliestBegin }
+            return transfer.awaitsNetwork && self.conditions.hasNetwork == false ? .network : .backoff
+        }
         return self.conditions.hold(of: session) ?? .slots
     }
 
@@ -303,11 +313,28 @@ extension TransferBook {
     /// The machine is otherwise than before.
     ///
     /// - Returns: those that run and must wait now.
-    package mutating func conditionsChanged(_ conditions: TransferConditions) -> [TransferID] {
+    package mutating func conditionsChanged(_ conditions: TransferConditions, now: Int64) -> [TransferID] {
+        let hasNetworkAgain = self.conditions.hasNetwork == false && conditions.hasNetwork != false
         self.conditions = conditions
+        if hasNetworkAgain {
+            for id in self.transfers(where: \.awaitsNetwork) where self.step(id, { $0.networkCame() }) == .begin {
+                if let transfer = self.transfers[id] { self.wait(transfer, now: now) }
+            }
+        }
         return self.running.filter { id in
             guard let transfer = self.transfers[id], let entry = self.sessions[transfer.session] else { return false }
             return conditions.hold(of: entry.session) != nil
+        }
+    }
+
+    /// The wall clock was set by so many milliseconds.
+    package mutating func wallClockSet(by milliseconds: Int64, now: Int64) {
+        for id in self.transfers(where: { $0.state == .waiting && $0.notBefore > now }) {
+            guard self.step(id, { $0.wallClockSet(by: milliseconds, now: now) }) == .wait,
+                let transfer = self.transfers[id]
+            else { continue }
+            self.timed.insert(id, at: transfer.deadline)
+            self.wait(transfer, now: now)
         }
     }
 
@@ -326,8 +353,17 @@ extension TransferBook {
         using generator: inout some RandomNumberGenerator
     ) -> Transfer.AttemptFailedAction {
         let policy = self.retry
-        let action = self.step(id) {
-            $0.attemptFailed(fault, hasProgressed: hasProgressed, policy: policy, now: now, using: &generator)
+        let isLocal = self.transfers[id].map { self.localHosts.contains($0.host) } ?? false
+        let isOffline = self.conditions.hasNetwork == false && !isLocal
+        let action = self.step(id) { transfer in
+            transfer.attemptFailed(
+                fault,
+                hasProgressed: hasProgressed,
+                isOffline: isOffline,
+                policy: policy,
+                now: now,
+                using: &generator
+            )
         }
         if case .retry? = action, let transfer = self.transfers[id] { self.wait(transfer, now: now) }
         return action ?? .ignore

@@ -123,6 +123,33 @@ struct StateFilesTests {
         #expect(FileSystem.exists(files.path("f")))
     }
 
+    @Test("A file is taken to another file system whole, and takes no other's place there unasked either")
+    func acrossFileSystems() throws {
+        let other = "/dev/shm/wg-\(UUID().uuidString)"
+        guard (try? FileSystem.makeFolder(other, mode: 0o700)) != nil else { return }
+        defer {
+            self.remove()
+            try? FileManager.default.removeItem(atPath: other)
+        }
+        let files = try self.files()
+        let content = String(repeating: "0123456789", count: 300_000)
+        _ = try self.write(content, "f", in: files)
+        // Where both are one file system this proves less, and nothing wrong.
+        let isOther = (try? FileSystem.link(files.path("f"), to: "\(other)/link")) == nil
+        try files.take("f", to: "\(other)/place", replaces: false)
+        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == content && files.used == 0)
+        #expect(try FileSystem.status("\(other)/place").permissions == 0o600 && !FileSystem.exists(files.path("f")))
+        _ = try self.write("second", "g", in: files)
+        #expect(throws: StateFiles.TakeFault.exists) { try files.take("g", to: "\(other)/place", replaces: false) }
+        #expect(FileSystem.exists(files.path("g")) && files.used == 6)
+        // What a copy that a crash cut short has left is no obstacle.
+        try "half".write(toFile: "\(other)/.g.wakegate", atomically: false, encoding: .utf8)
+        try files.take("g", to: "\(other)/place", replaces: true)
+        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == "second" && files.used == 0)
+        let names = Set(FileSystem.names(in: other, countMax: 10) ?? [])
+        #expect(names == (isOther ? ["place"] : ["place", "link", ".g.wakegate"]))
+    }
+
     @Test("A move that a crash cut short is told from one that was not made")
     func cutShort() throws {
         defer { self.remove() }

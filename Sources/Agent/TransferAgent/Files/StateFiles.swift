@@ -18,11 +18,18 @@ package final class StateFiles: Sendable {
     package let boot: String
 
     /// Makes the folder when it is not there.
-    package init(folder: String, bytesMax: Int64, reserve: Int64) throws(SystemError) {
+    ///
+    /// - `boot`: what tells this boot of the machine from others; nil for what the kernel says.
+    package init(
+        folder: String,
+        bytesMax: Int64,
+        reserve: Int64,
+        boot: String? = nil
+    ) throws(SystemError) {
         self.folder = folder
         self.bytesMax = bytesMax
         self.reserve = reserve
-        self.boot = Self.readBoot()
+        self.boot = boot ?? Self.readBoot()
         try Self.makeFolder(folder)
     }
 

@@ -61,8 +61,13 @@ package enum AgentProcess {
             settings: settings,
             files: files,
             store: store,
-            network: network,
-            workers: workers,
+            world: MachineWorld(
+                settings: settings,
+                files: files,
+                store: store,
+                network: network,
+                workers: workers
+            ),
             log: log,
             tell: { tell([$0]) },
             emit: { outlet.leave($0) }

@@ -81,9 +81,9 @@ extension AgentRoom {
         json.nullable("why", hold?.sentence)
         json.nullable("held", hold?.rawValue)
         json.key("createdAt")
-        json.integer(transfer.createdAt)
-        json.nullable("endedAt", transfer.endedAt == 0 ? nil : transfer.endedAt)
-        json.nullable("nextAttemptAt", transfer.notBefore > self.now ? transfer.notBefore : nil)
+        json.integer(self.clock.wall(transfer.createdAt))
+        json.nullable("endedAt", transfer.endedAt == 0 ? nil : self.clock.wall(transfer.endedAt))
+        json.nullable("nextAttemptAt", transfer.notBefore > self.now ? self.clock.wall(transfer.notBefore) : nil)
         json.nullable("note", spec.note)
         json.nullable("sha256", transfer.state == .finished ? facts.sha256 : nil)
         json.key("taken")
@@ -97,7 +97,8 @@ extension AgentRoom {
         let conditions = self.machine.conditions
         json.beginObject()
         json.key("version")
-        json.string(agentVersion)
+        json.string(self.settings.version)
+        json.nullable("commit", self.settings.commit)
         json.key("sessions")
         json.integer(self.book.sessionNames.count)
         json.key("transfers")
@@ -112,6 +113,8 @@ extension AgentRoom {
         json.bool(conditions.isLowPower)
         json.key("thermal")
         json.string(self.machine.thermal)
+        json.key("network")
+        if let network = conditions.hasNetwork { json.bool(network) } else { json.null() }
         json.nullable("gateway", self.settings.gateway.map { Redirection.withoutCredentials($0) })
         json.key("outbox")
         json.beginObject()
@@ -178,6 +181,3 @@ extension AgentRoom {
         for (stream, followed) in self.listeners where followed == number { self.outputs.append(.write(stream, event)) }
     }
 }
-
-/// The version that callers are told.
-package let agentVersion = "1"

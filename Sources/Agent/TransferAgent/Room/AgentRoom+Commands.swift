@@ -1,7 +1,6 @@
 import Bytes
 import EventLog
 import HTTPTransport
-import Platform
 import SQLite
 import Text
 import TransferPolicy
@@ -42,8 +41,9 @@ extension AgentRoom {
             let sequence = try after.map { (id) throws(AgentFault) in try self.transfer(id, in: number).sequence } ?? 0
             self.questions.append((stream, { self.list(number, state, limit, after: sequence) }))
         case .transfer(let name, let id):
-            _ = try self.transfer(id, in: try self.number(of: name))
-            self.questions.append((stream, { AgentAnswer(200, self.shown(id)) }))
+            let number = try self.number(of: name)
+            _ = try self.transfer(id, in: number)
+            self.questions.append((stream, { self.found(id, in: number) }))
         case .cancel(let name, let id, let keeps):
             try self.cancel(try self.transfer(id, in: try self.number(of: name)), keeps: keeps, for: stream)
         case .take(let name, let id, let path, let replaces):
@@ -78,6 +78,16 @@ extension AgentRoom {
             throw AgentFault(404, "UnknownTransfer", "The session has no transfer \(id); list those that it has.")
         }
         return transfer
+    }
+
+    /// What is shown of a transfer, which a command that came later in the same turn may have removed.
+    private func found(_ id: TransferID, in session: Int32) -> AgentAnswer {
+        do throws(AgentFault) {
+            _ = try self.transfer(id, in: session)
+            return AgentAnswer(200, self.shown(id))
+        } catch {
+            return AgentAnswer(error.status, AgentEvents.fault(error))
+        }
     }
 
     // MARK: Sessions
@@ -137,6 +147,7 @@ extension AgentRoom {
         let number = try self.number(of: name)
         guard let session = self.book.session(number)?.session else { return }
         if self.book.transferCount >= self.settings.limits.transfersMax { self.forgetOldest() }
+        let earliest = submission.earliestBegin == 0 ? 0 : self.clock.moment(wall: submission.earliestBegin)
         let transfer = Transfer(
             id: TransferID(self.random.pair()),
             sequence: self.nextSequence,
@@ -144,8 +155,8 @@ extension AgentRoom {
             host: self.host(submission.host),
             kind: submission.kind,
             createdAt: self.now,
-            deadline: max(self.now, submission.earliestBegin) + session.resourceTimeout,
-            notBefore: submission.earliestBegin
+            deadline: max(self.now, earliest) + session.resourceTimeout,
+            notBefore: earliest
         )
         guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {
             let most = self.settings.limits.transfersMax
@@ -297,7 +308,7 @@ extension AgentRoom {
         self.taking.insert(id)
         self.change(id) { $0.taking = path }
         self.effects.append { [files = self.files, tell = self.tell] in
-            self.moving.submit {
+            self.world.move {
                 do throws(StateFiles.TakeFault) {
                     try files.take(name, to: path, replaces: replaces)
                     tell(.moved(stream, id, nil))
