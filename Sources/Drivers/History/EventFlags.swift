@@ -32,13 +32,14 @@ struct EventFlags {
     let related: Identifier
     let hasUpperCase: Bool
 
-    func write(to buffer: inout ByteBuffer) {
+    @inline(__always)
+    func write(to room: inout EventRoom) {
         let isExtended = self.related != .none || self.hasUpperCase
         let mode = isExtended ? Self.extended : self.identifier.rawValue
-        buffer.append(self.code | (self.hasNumbers ? 1 << 5 : 0) | mode << 6)
+        room.append(self.code | (self.hasNumbers ? 1 << 5 : 0) | mode << 6)
         guard isExtended else { return }
         let upperCase: UInt8 = self.hasUpperCase ? 1 << 4 : 0
-        buffer.append(self.identifier.rawValue | self.related.rawValue << 2 | upperCase)
+        room.append(self.identifier.rawValue | self.related.rawValue << 2 | upperCase)
     }
 }
 
