@@ -54,14 +54,15 @@ extension Dispatcher {
         return lost
     }
 
-    /// Free slots by topic and by what the streams take; of one topic, or of all.
-    package func freeSlots(_ topic: TopicIndex?) -> [FreeSlots] {
-        guard !self.isDraining else { return [] }
-        return FreeSlots.joined(
-            self.streams.all.lazy.filter {
-                $0.isFree && (topic == nil || $0.topic == topic) && self.launches($0.topic)
-            }
-        )
+    /// The topic's free slots by what the streams take, in an order that does not hang on which came first.
+    package func freeSlots(_ topic: TopicIndex) -> [FreeSlots] {
+        self.launches(topic) ? self.streams.shared?.offered.slots(of: topic) ?? [] : []
+    }
+
+    /// The devices of which the streams with these free slots take wakes, in the order of tokens; empty for every
+    /// device.
+    package func devices(_ slots: FreeSlots) -> [DeviceToken] {
+        slots.namesDevices ? self.streams.shared?.offered.devices(slots) ?? [] : []
     }
 
     /// The engine's devices are evicted.

@@ -9,6 +9,7 @@ struct SharedStreams {
     /// What is done is undone already, or never will be.
     var isSilent = false
     var heard = HeardDevices()
+    var offered = OfferedSlots()
     /// Topics of which a task waits for a slot, some perhaps several times.
     var topicsWaiting: [TopicIndex] = []
     /// Streams that are to hear of a device that was not there to be told of, in their order.
@@ -59,7 +60,6 @@ extension StreamTable {
     }
 }
 
-// MARK: - Steps that are open
 extension StreamTable {
     /// A stream hears that a continued task which it may hold lasts until then by its progress.
     mutating func progressed(_ wake: WakeID, _ stream: Subscription, deadline: Instant, at now: Instant) {
@@ -68,6 +68,7 @@ extension StreamTable {
     }
 }
 
+// MARK: - Steps that are open
 
 extension StreamTable {
     /// A step is taken: what it has released stays taken for others, until it is known to have happened.
@@ -115,8 +116,8 @@ extension StreamTable {
             for wake in expired { self.holders[wake] = stream }
             stream.expiredInARow.insert(contentsOf: expired, at: 0)
             self.changed(stream)
-        case .toldConditions(let token, let stream):
         case .progressed(let wake, let held, let stream): stream.restore(wake, held)
+        case .toldConditions(let token, let stream):
             if !stream.hasEnded { self.shared?.owed.append((token, stream)) }
         }
         return nil

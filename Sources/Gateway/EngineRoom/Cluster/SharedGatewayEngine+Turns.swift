@@ -68,7 +68,10 @@ extension SharedGatewayEngine {
     private func beginClaim() -> Bool {
         guard !self.requests.isDraining, !self.claims.isEmpty,
             self.claims.openCount < max(1, self.store.transactionsMax / 2),
-            let (shape, ready) = self.claims.next({ self.dispatcher.freeSlots($0) })
+            let (shape, ready) = self.claims.next(
+                { self.dispatcher.freeSlots($0) },
+                devices: { self.dispatcher.devices($0) }
+            )
         else { return false }
         var plan = LoadPlan()
         plan.selection = .ready(ready)
