@@ -8,7 +8,7 @@ struct OfferedSlots {
     struct Share {
         /// The place of the streams that take the same.
         fileprivate let place: Int
-        /// Its free slots.
+        /// Free slots of the stream.
         fileprivate var count = 0
     }
 
