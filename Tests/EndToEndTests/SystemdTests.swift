@@ -35,6 +35,27 @@ struct SystemdTests {
         #expect(ended.output.contains("Overall exposure level"))
     }
 
+    @Test("A check where the unit hides the system's list of locks finds no fault with the ports of its own gateway")
+    func check() throws {
+        let unit = try self.text("wakegate.service")
+        #expect(unit.contains("\nProcSubset=pid\n") && unit.contains("\nExecReload=\(Self.program) serve "))
+        let gateway = try RunningGateway()
+        let other = try RestartFolder()
+        defer { withExtendedLifetime(other) {} }
+        func check(_ state: String) throws -> ChildProcess.Ended {
+            let script = #"mount -t proc -o subset=pid proc /proc && test ! -e /proc/locks && exec "$@""#
+            let serve = ["serve", "--check", "--edge", "off", "--admin", gateway.admin, "--state", state]
+            return try ChildProcess.run(
+                "unshare",
+                ["--mount", "sh", "-c", script, "sh", RunningGateway.program] + serve
+            )
+        }
+        let own = try check(gateway.folder.appendingPathComponent(".wakegate").path)
+        #expect(own.status == 0, "\(own)")
+        let strange = try check(other.folder.appendingPathComponent("state").path)
+        #expect(strange.status == 78 && strange.errors.contains("\(gateway.admin) is in use"), "\(strange)")
+    }
+
     @Test("A stop may take longer than the drain, and the sockets have the names of listeners")
     func agreement() throws {
         let service = try self.text("wakegate.service")
