@@ -105,20 +105,22 @@ final class RunningTransferAgent {
 
     /// The name of a session's first transfer, as soon as it has one; it is waited for a minute.
     func first(of session: String) throws -> String {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while ContinuousClock.now < deadline {
-            if let id = try self.list(session).first?["transfer"] as? String { return id }
+        var id: String?
+        let isThere = try Polling.isSo {
+            id = try self.list(session).first?["transfer"] as? String
+            return id != nil
         }
-        throw ChildProcess.Failure(description: "no transfer within a minute")
+        guard isThere, let id else { throw ChildProcess.Failure(description: "no transfer within a minute") }
+        return id
     }
 
     /// Waits until somebody follows a session's events, at most for a minute.
     func awaitListener() throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try !self.curl("/metrics").output.contains(#/(?m)^wakegate_transfers_listeners [1-9]/#) {
-            guard ContinuousClock.now < deadline else {
-                throw ChildProcess.Failure(description: "nobody follows any session within a minute")
-            }
+        let isFollowed = try Polling.isSo {
+            try self.curl("/metrics").output.contains(#/(?m)^wakegate_transfers_listeners [1-9]/#)
+        }
+        guard isFollowed else {
+            throw ChildProcess.Failure(description: "nobody follows any session within a minute")
         }
     }
 
@@ -130,13 +132,12 @@ final class RunningTransferAgent {
         _ transfer: String,
         _ isWanted: ([String: Any]) -> Bool
     ) throws -> [String: Any] {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while true {
-            let state = try self.state(session, transfer)
-            if isWanted(state) { return state }
-            guard ContinuousClock.now < deadline else {
-                throw ChildProcess.Failure(description: "not within a minute: \(what); \(state)")
-            }
+        var state: [String: Any] = [:]
+        let isSo = try Polling.isSo {
+            state = try self.state(session, transfer)
+            return isWanted(state)
         }
+        guard isSo else { throw ChildProcess.Failure(description: "not within a minute: \(what); \(state)") }
+        return state
     }
 }

@@ -225,11 +225,8 @@ struct TaskWaitTests {
 extension RunningGateway {
     /// Waits for a text that grows to hold another one; the gateway need not be there.
     fileprivate func awaitText(_ wanted: String, in text: () -> String) throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !text().contains(wanted) {
-            guard ContinuousClock.now < deadline else {
-                throw ChildProcess.Failure(description: "no \"\(wanted)\" in: \(text())")
-            }
+        guard Polling.isSo({ text().contains(wanted) }) else {
+            throw ChildProcess.Failure(description: "no \"\(wanted)\" in: \(text())")
         }
     }
 }

@@ -41,14 +41,13 @@ final class TransferServer {
         let path = self.folder.appendingPathComponent("nginx.conf").path
         try configuration.write(toFile: path, atomically: true, encoding: .utf8)
         let program = FileManager.default.isExecutableFile(atPath: "/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
-        self.server = try ChildProcess(program, ["-e", "stderr", "-p", self.folder.path, "-c", path])
+        let server = try ChildProcess(program, ["-e", "stderr", "-p", self.folder.path, "-c", path])
+        self.server = server
         let folder = self.folder
         let sockets = ["plain.sock", "tls.sock", "http2.sock"].map { folder.appendingPathComponent($0).path }
-        let deadline = ContinuousClock.now + .seconds(30)
-        while !sockets.allSatisfy({ FileManager.default.fileExists(atPath: $0) }) {
-            guard ContinuousClock.now < deadline, self.server.isRunning else {
-                throw ChildProcess.Failure(description: "nginx did not start: \(self.server.errors)")
-            }
+        func listens() -> Bool { sockets.allSatisfy { FileManager.default.fileExists(atPath: $0) } }
+        guard Polling.isSo({ listens() || !server.isRunning }), listens() else {
+            throw ChildProcess.Failure(description: "nginx did not start: \(server.errors)")
         }
         let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/transfer_proxy.py").path
         self.proxy = try ChildProcess("python3", [script] + sockets, isInputOpen: true)

@@ -130,6 +130,7 @@ enum ModuleImports {
 
     /// The module an import line names, or nil when the line is no import.
     static func importedModule(_ line: String) -> String? {
+        guard line.contains("import") else { return nil }
         let words = line.split(separator: " ")
         guard let index = words.firstIndex(of: "import"), index + 1 < words.count,
             words[..<index].allSatisfy({ $0.hasPrefix("@") || self.accessLevels.contains($0) })
