@@ -79,6 +79,13 @@ package enum EventTables {
         package let at: Int64
         package fileprivate(set) var events: [HistoryEvent]
 
+        /// - Parameter events: at least one, in the order in which they happened.
+        init(events: [HistoryEvent]) {
+            self.device = Int64(bitPattern: events[0].device)
+            self.at = events[0].at.milliseconds
+            self.events = events
+        }
+
         /// The events as `EventRecord` writes them.
         package func body() -> [UInt8] {
             var buffer = ByteBuffer()
@@ -96,12 +103,7 @@ package enum EventTables {
                 rows[place].events.append(event)
             } else {
                 places[event.device] = rows.count
-                let row = Row(
-                    device: Int64(bitPattern: event.device),
-                    at: event.at.milliseconds,
-                    events: [event]
-                )
-                rows.append(row)
+                rows.append(Row(events: [event]))
             }
         }
         return rows
