@@ -2,6 +2,7 @@ import Access
 import Bytes
 package import DeviceEngine
 import DeviceJournal
+import History
 package import LaunchPolicy
 package import Settings
 
