@@ -10,7 +10,7 @@ package struct TransferBook {
         var schedule = SessionSchedule()
         /// Transfers that ended, and of whose end nobody was told.
         var untold = 0
-        /// Those of them that who follows was told of last.
+        /// Transfers that ended, and of whose end whoever follows was told last.
         var told = 0
         /// How many follow its events.
         var listeners = 0

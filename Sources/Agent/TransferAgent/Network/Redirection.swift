@@ -5,8 +5,8 @@ package enum Redirection {
     /// The most redirects that are followed.
     package static let countMax = 10
 
-    /// The fields that every server is sent: what is wanted, what is sent, and who asks. Any other may hold a secret, by
-    /// whatever name a service has for its tokens, and goes to the server alone that it is for.
+    /// The fields that every server is sent: what is wanted, what is sent, and who asks. Any other may hold a secret,
+    /// by whatever name a service has for its tokens, and goes to the server alone that it is for.
     private static let harmless: Set<String> = [
         "accept", "accept-encoding", "accept-language", "cache-control", "content-disposition", "content-encoding",
         "content-language", "content-type", "pragma", "user-agent",
