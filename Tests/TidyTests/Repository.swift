@@ -8,7 +8,7 @@ enum Repository {
     /// Every Swift file below `Sources` and `Tests`.
     static func sources() throws -> [SourceText] { try self.read.get() }
 
-    /// They are read once, and by all tests.
+    /// What all tests of the sources share: reading and blanking each file once takes seconds.
     private static let read = Result {
         try ["Sources", "Tests"].flatMap { try files(below: $0) }
             .filter { $0.hasSuffix(".swift") }
