@@ -131,8 +131,8 @@ MUTATIONS = [
         "engine.repeated-push-after-crash",
         "an answer is remembered in the commit of its push",
         RECORD,
-        "let answered = self.answeredPushes.value?.elements.filter { $0.at > pushesAfter } ?? []",
-        "let answered = self.answeredPushes.value?.elements.filter { $0.at > pushesAfter && $0.at > now } ?? []",
+        "let answered = self.answeredPushes.value?.count { $0.at > pushesAfter } ?? 0",
+        "let answered = self.answeredPushes.value?.count { $0.at > pushesAfter && $0.at > now } ?? 0",
         CRASHES,
     ),
     Mutation(
@@ -163,8 +163,8 @@ MUTATIONS = [
         "engine.record-ended-wakes",
         "a result is known that is reported again after a restart",
         RECORD,
-        "let ended = self.endedWakes.value?.elements.filter { $0.at > wakesAfter } ?? []",
-        "let ended = self.endedWakes.value?.elements.filter { $0.at > wakesAfter && $0.at > now } ?? []",
+        "let ended = self.endedWakes.value?.count { $0.at > wakesAfter } ?? 0",
+        "let ended = self.endedWakes.value?.count { $0.at > wakesAfter && $0.at > now } ?? 0",
         CRASHES,
     ),
     Mutation(
