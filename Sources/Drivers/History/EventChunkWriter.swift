@@ -53,9 +53,7 @@ package struct EventChunkWriter: ~Copyable {
             self.beginGroup(event.device)
         }
         self.eventCount += 1
-        var room = unsafe EventRoom(self.buffer.reserve(Self.eventBytesMax))
-        let names = self.write(event, to: &room)
-        self.buffer.commit(room.count)
+        let names = self.write(event)
         let count = self.buffer.count - self.countOffset - 1
         self.buffer.overwrite(memoryOf: UInt8(truncatingIfNeeded: count), at: self.countOffset)
         return names
@@ -84,8 +82,7 @@ package struct EventChunkWriter: ~Copyable {
         self.buffer.append(0)
     }
 
-    @inline(__always)
-    private mutating func write(_ event: HistoryEvent, to room: inout EventRoom) -> Names {
+    private mutating func write(_ event: HistoryEvent) -> Names {
         var names = Names()
         let identifier = EventFlags.Identifier(event.apnsID, named: self.named)
         let related = EventFlags.Identifier(event.related, named: self.named)
@@ -99,57 +96,23 @@ package struct EventChunkWriter: ~Copyable {
             related: related,
             hasUpperCase: upperCase
         )
-        flags.write(to: &room)
-        room.append(varint: (event.at.milliseconds &- self.previousAt).zigzag)
+        flags.write(to: &self.buffer)
+        self.buffer.append(varint: (event.at.milliseconds &- self.previousAt).zigzag)
         self.previousAt = event.at.milliseconds
         if flags.hasNumbers {
-            room.append(varint: UInt64(event.attempt))
-            room.append(varint: UInt64(event.coalesced))
+            self.buffer.append(varint: UInt64(event.attempt))
+            self.buffer.append(varint: UInt64(event.coalesced))
         }
-        if names.apnsID, let apnsID = event.apnsID { room.append(apnsID, withCase: upperCase) }
-        if names.related, let related = event.related { room.append(related, withCase: upperCase) }
+        if names.apnsID, let apnsID = event.apnsID { self.write(apnsID, withCase: upperCase) }
+        if names.related, let related = event.related { self.write(related, withCase: upperCase) }
         guard !event.isNamePart else { return Names() }
         if let apnsID = event.apnsID { self.named = apnsID }
         return names
     }
-}
 
-/// Room for one event, whatever it is, so that its parts are written without asking for each whether it fits.
-@safe
-struct EventRoom {
-    private let start: UnsafeMutableRawPointer
-    /// The bytes that are written.
-    private(set) var count = 0
-
-    /// - Parameter room: of at least as many bytes as an event takes at most.
-    @inline(__always)
-    init(_ room: UnsafeMutableRawBufferPointer) {
-        unsafe self.start = room.baseAddress.unsafelyUnwrapped
-    }
-
-    @inline(__always)
-    mutating func append(_ byte: UInt8) {
-        unsafe self.start.storeBytes(of: byte, toByteOffset: self.count, as: UInt8.self)
-        self.count += 1
-    }
-
-    @inline(__always)
-    mutating func append(varint value: UInt64) {
-        var rest = value
-        while rest >= 0x80 {
-            self.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        self.append(UInt8(truncatingIfNeeded: rest))
-    }
-
-    @inline(__always)
-    mutating func append(_ apnsID: APNsID, withCase: Bool) {
-        unsafe self.start.storeBytes(of: apnsID.first.littleEndian, toByteOffset: self.count, as: UInt64.self)
-        unsafe self.start.storeBytes(of: apnsID.second.littleEndian, toByteOffset: self.count + 8, as: UInt64.self)
-        self.count += 16
-        guard withCase else { return }
-        unsafe self.start.storeBytes(of: apnsID.upperCase.littleEndian, toByteOffset: self.count, as: UInt32.self)
-        self.count += 4
+    private mutating func write(_ apnsID: APNsID, withCase: Bool) {
+        self.buffer.append(word: apnsID.first)
+        self.buffer.append(word: apnsID.second)
+        if withCase { self.buffer.append(halfWord: apnsID.upperCase) }
     }
 }

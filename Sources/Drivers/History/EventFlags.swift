@@ -32,14 +32,13 @@ struct EventFlags {
     let related: Identifier
     let hasUpperCase: Bool
 
-    @inline(__always)
-    func write(to room: inout EventRoom) {
+    func write(to buffer: inout ByteBuffer) {
         let isExtended = self.related != .none || self.hasUpperCase
         let mode = isExtended ? Self.extended : self.identifier.rawValue
-        room.append(self.code | (self.hasNumbers ? 1 << 5 : 0) | mode << 6)
+        buffer.append(self.code | (self.hasNumbers ? 1 << 5 : 0) | mode << 6)
         guard isExtended else { return }
         let upperCase: UInt8 = self.hasUpperCase ? 1 << 4 : 0
-        room.append(self.identifier.rawValue | self.related.rawValue << 2 | upperCase)
+        buffer.append(self.identifier.rawValue | self.related.rawValue << 2 | upperCase)
     }
 }
 
