@@ -29,7 +29,7 @@ final class HTTPTransfer {
     let heedsTLSEnd: Bool
     /// libcurl's handle, where its connection is asked for, for as long as there is one.
     var handle: UnsafeMutableRawPointer?
-    /// Its connection over TLS, which may be no more; told apart by its address alone.
+    /// The connection over TLS that the transfer uses, which may be no more; told apart by its address alone.
     var tlsConnection: UnsafeRawPointer?
     let reach: AddressReach
     let peerSilenceMillisecondsMax: UInt32

@@ -194,7 +194,7 @@ extension DeviceRecord {
         return conditions
     }
 
-    /// Its id (16 bytes), outcome (1) and end (8); before the first of them there is their number (1).
+    /// An ended wake: id (16 bytes), outcome (1) and end (8); before the first of them there is their number (1).
     private static func store(_ wake: EndedWake, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(wake.id.first)
         buffer.appendLittleEndian(wake.id.second)

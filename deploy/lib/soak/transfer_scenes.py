@@ -307,8 +307,8 @@ def readers(program: str, verdicts: Verdicts) -> None:
         verdicts.check("who did not read is woken", bool(scene.gateway.events), "nobody was woken")
         idle.close()
         with ThreadPoolExecutor(8) as pool:
-            # A control character takes six in JSON.
-            list(pool.map(lambda note: scene.download(missing, note=note), ["\x01" * 1000] * 450))
+            # A control character takes six in JSON: more than the 8 MiB of a page.
+            list(pool.map(lambda note: scene.download(missing, note=note), ["\x01" * 1000] * 1600))
         seen: list[str] = []
         pages, after = 0, ""
         while True:
