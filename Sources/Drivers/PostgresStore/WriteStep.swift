@@ -14,11 +14,13 @@ struct WriteStep {
 
     /// - Parameters:
     ///   - versions: of the rows that were read, by token.
+    ///   - mayBundle: whether all gateways read bundles of events.
     ///   - now: the moment of the transaction.
     ///   - holder: this gateway.
     init(
         _ writes: ClusterWrites,
-        versions: [DeviceToken: RowVersion],
+        versions: RowVersions,
+        mayBundle: Bool,
         now: Instant,
         holder: GatewayNumber,
         _ sender: SessionSender
@@ -28,7 +30,11 @@ struct WriteStep {
         self.appendDue(writes.devices)
         self.appendReady(writes.devices)
         self.appendWakes(writes.devices, now, holder)
-        self.appendEvents(writes.events)
+        if mayBundle, EventBundle.isWorthwhile(writes.events) {
+            self.appendBundles(writes.events)
+        } else {
+            self.appendEvents(writes.events)
+        }
     }
 
     private mutating func append(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) {
@@ -38,9 +44,10 @@ struct WriteStep {
 
     private mutating func appendDevices(
         _ changes: [SharedDeviceChange],
-        _ versions: [DeviceToken: RowVersion],
+        _ versions: RowVersions,
         _ now: Instant
     ) {
+        var versions = versions
         for isNew in [true, false] where changes.contains(where: { $0.isNew == isNew }) {
             var tokens = PostgresArray(.bytes)
             var topics = PostgresArray(.int4)
@@ -57,7 +64,7 @@ struct WriteStep {
                 derived.append(change.device.derived)
                 guard !isNew else { continue }
                 // A row that was not read has no such version: the transaction fails.
-                let version = versions[change.device.token] ?? .none
+                let version = versions.version(of: change.device.token)
                 numbers.append(version.number)
                 places.append(version.place)
             }
@@ -163,6 +170,20 @@ struct WriteStep {
         parameters.append(now.milliseconds)
         self.endedPlace = self.count
         self.append(.endWakes, parameters)
+    }
+
+    private mutating func appendBundles(_ events: [HistoryEvent]) {
+        var keys = PostgresArray(.bytes)
+        var bodies = PostgresArray(.bytes)
+        for bundle in EventBundle.bundles(events) {
+            keys.append(bundle.keys)
+            bodies.append(bundle.body)
+        }
+        var parameters = PostgresParameters()
+        parameters.append(events[0].at.milliseconds)
+        parameters.append(keys)
+        parameters.append(bodies)
+        self.append(.insertBundles, parameters)
     }
 
     private mutating func appendEvents(_ events: [HistoryEvent]) {

@@ -81,17 +81,24 @@ struct CommandQueue {
     /// Takes the commands of the rows that are next; their rows are busy until `ended` is called with them.
     mutating func take(rowsMax: Int) -> Taken {
         var taken = Taken()
+        let count = min(rowsMax, self.count)
+        taken.rows.reserveCapacity(count)
+        taken.commands.reserveCapacity(count)
+        // As a rule each row has one command, and they came in the order of the rows.
+        var (last, isInOrder): (UInt64, Bool) = (0, true)
         for _ in 0..<rowsMax {
             guard taken.commands.count < Self.commandsMax, let place = self.next.popFirst() else { break }
             taken.rows.append(self.lanes[place].row)
             for _ in 0..<Self.rowCommandsMax {
                 guard let command = self.lanes[place].commands.popFirst() else { break }
+                isInOrder = isInOrder && command.number > last
+                last = command.number
                 taken.commands.append(command)
             }
             self.lanes[place].isBusy = true
         }
         self.count -= taken.commands.count
-        taken.commands.sort { $0.number < $1.number }
+        if !isInOrder { taken.commands.sort { $0.number < $1.number } }
         return taken
     }
 

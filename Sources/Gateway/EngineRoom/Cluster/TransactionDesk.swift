@@ -131,8 +131,8 @@ final class TransactionDesk {
 
     private func perform(_ command: QueuedCommand, _ workspace: Workspace) {
         switch command.work {
-        case .push(let push, let bytes):
-            bytes.withByteView { self.stage.answer(self.pushes.take(push, $0, workspace)) }
+        case .push(let push):
+            push.bytes.withByteView { self.stage.answer(self.pushes.take(push.command, $0, workspace)) }
             self.stage.group.note(leftAt: command.leftAt)
         case .request(let request): self.requests.perform(request, workspace)
         case .lose(let wake): self.dispatcher.lose([wake])
@@ -206,11 +206,12 @@ final class TransactionDesk {
         var (added, removed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
         for command in commands {
             switch command.work {
-            case .push(let push, let bytes):
+            case .push(let queued):
+                let push = queued.command
                 guard !push.isDryRun, configuration.openRegistration, self.engine.find(push.token) == nil,
                     added.insert(push.token).inserted
                 else { continue }
-                names += bytes.withByteView { self.newTopic($0[0..<Int(push.topicCount)]) }
+                names += queued.bytes.withByteView { self.newTopic($0[0..<Int(push.topicCount)]) }
             case .request(let request):
                 if case .unregister(let device) = request.verb { removed.insert(device.rowName) }
                 if case .testPush(let push) = request.verb, let topic = push.topic, configuration.openRegistration,
@@ -259,8 +260,10 @@ final class TransactionDesk {
     func refuse(_ commands: [QueuedCommand], _ workspace: Workspace) {
         for command in commands {
             switch command.work {
-            case .push(let push, let bytes):
-                bytes.withByteView { self.stage.answer(self.pushes.refuseUnstored(push, $0, workspace)) }
+            case .push(let push):
+                push.bytes.withByteView {
+                    self.stage.answer(self.pushes.refuseUnstored(push.command, $0, workspace))
+                }
             case .request(let request):
                 guard let failure = workspace.failure else { preconditionFailure("a refusal has a cause") }
                 self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
