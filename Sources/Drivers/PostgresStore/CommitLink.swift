@@ -250,7 +250,7 @@ final class CommitLink {
                 mark: self.mark,
                 books: books,
                 endedPlace: step.endedPlace,
-                ended: writes.devices.flatMap(\.ended)
+                ended: writes.endedWakes
             )
             self.phase = .committing(commit)
         }

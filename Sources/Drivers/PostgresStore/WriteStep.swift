@@ -6,6 +6,8 @@ import PostgreSQL
 
 /// The statements that write what a transaction changed, in their order: devices, what finds them, wakes, events,
 /// books.
+///
+/// Changes are looked at by their places: a copy of each would touch everything that it holds, time and again.
 struct WriteStep {
     private let sender: SessionSender
     private var count = 0
@@ -56,15 +58,15 @@ struct WriteStep {
             var derived = PostgresArray(.bytes)
             var numbers = PostgresArray(.int8)
             var places = PostgresArray(.place)
-            for change in changes where change.isNew == isNew {
-                tokens.append(change.device.token)
-                topics.append(Int32(bitPattern: change.topic.rawValue))
-                records.append(change.device.record)
-                tasks.append(change.device.tasks)
-                derived.append(change.device.derived)
+            for index in changes.indices where changes[index].isNew == isNew {
+                tokens.append(changes[index].device.token)
+                topics.append(Int32(bitPattern: changes[index].topic.rawValue))
+                records.append(changes[index].device.record)
+                tasks.append(changes[index].device.tasks)
+                derived.append(changes[index].device.derived)
                 guard !isNew else { continue }
                 // A row that was not read has no such version: the transaction fails.
-                let version = versions.version(of: change.device.token)
+                let version = versions.version(of: changes[index].device.token)
                 numbers.append(version.number)
                 places.append(version.place)
             }
@@ -87,12 +89,12 @@ struct WriteStep {
         var tokens = PostgresArray(.bytes)
         var moments = PostgresArray(.int8)
         var gone = PostgresArray(.bytes)
-        for change in changes {
-            switch change.due {
+        for index in changes.indices {
+            switch changes[index].due {
             case .unchanged: ()
-            case .at(nil): if !change.isNew { gone.append(change.device.token) }
+            case .at(nil): if !changes[index].isNew { gone.append(changes[index].device.token) }
             case .at(let moment?):
-                tokens.append(change.device.token)
+                tokens.append(changes[index].device.token)
                 moments.append(moment.milliseconds)
             }
         }
@@ -119,7 +121,8 @@ struct WriteStep {
         var resources = PostgresArray(.text)
         var topics = PostgresArray(.int4)
         var moments = PostgresArray(.int8)
-        for change in changes {
+        for index in changes.indices where changes[index].ready != nil {
+            let change = changes[index]
             guard let lanes = change.ready else { continue }
             if !change.isNew { gone.append(change.device.token) }
             for lane in lanes {
@@ -148,13 +151,13 @@ struct WriteStep {
         var tokens = PostgresArray(.bytes)
         var deadlines = PostgresArray(.int8)
         var ended = PostgresArray(.uuid)
-        for change in changes {
-            for (wake, deadline) in change.launched {
+        for index in changes.indices {
+            for (wake, deadline) in changes[index].launched {
                 launched.append(wake)
-                tokens.append(change.device.token)
+                tokens.append(changes[index].device.token)
                 deadlines.append(deadline.milliseconds)
             }
-            for wake in change.ended { ended.append(wake) }
+            for wake in changes[index].ended { ended.append(wake) }
         }
         if launched.count > 0 {
             var parameters = PostgresParameters()

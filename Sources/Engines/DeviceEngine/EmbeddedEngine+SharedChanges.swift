@@ -12,6 +12,7 @@ extension EmbeddedEngine {
         self.tasks.hurryProgress()
         for device in self.tasks.takeChanges() { self.devices.noteChange(device) }
         var changed: [(place: TokenPlace, derived: DerivedState)] = []
+        changed.reserveCapacity(self.devices.count)
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
             let derived = self.derived(device)

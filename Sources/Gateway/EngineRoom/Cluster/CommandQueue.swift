@@ -118,15 +118,17 @@ struct CommandQueue {
 
     /// A transaction has ended that took these: what waits for their rows is next.
     mutating func ended(_ commands: [QueuedCommand]) {
-        for command in commands {
-            self.ends.ended(command.number)
+        // Their numbers and places alone: a copy of each would touch what it holds.
+        for index in commands.indices {
+            self.ends.ended(commands[index].number)
+            let place = commands[index].place
             // Of several commands of a row the first one frees it.
-            guard self.lanes[command.place].isBusy else { continue }
-            self.lanes[command.place].isBusy = false
-            if self.lanes[command.place].commands.isEmpty {
-                self.forget(command.place)
+            guard self.lanes[place].isBusy else { continue }
+            self.lanes[place].isBusy = false
+            if self.lanes[place].commands.isEmpty {
+                self.forget(place)
             } else {
-                self.next.append(command.place)
+                self.next.append(place)
             }
         }
     }

@@ -154,7 +154,9 @@ final class TransactionDesk {
             transaction.step.rejectionsWritten = writes.rejections.map(\.topic)
             transaction.step.rejections = self.records.rejections
         }
-        for change in writes.devices { self.note(change, &transaction.step) }
+        for index in writes.devices.indices where writes.devices[index].hasNews {
+            self.note(writes.devices[index], &transaction.step)
+        }
         let isUnchanged =
             writes.devices.isEmpty && writes.counts.isEmpty && writes.events.isEmpty && writes.rejections.isEmpty
         return isUnchanged ? .unchanged : .changed(writes)
