@@ -180,8 +180,11 @@ extension Dispatcher {
     /// loaded, which may be read-only, for `tellConditionsOwed`. No more than 256 at a time.
     package var conditionsOwed: [DeviceToken] {
         var tokens: [DeviceToken] = []
-        for (token, _) in self.streams.shared?.owed ?? [] where !tokens.contains(token) { tokens.append(token) }
-        return Array(tokens.prefix(Self.owedMax))
+        var known: Set<DeviceToken> = []
+        for (token, _) in self.streams.shared?.owed ?? [] where tokens.count < Self.owedMax {
+            if known.insert(token).inserted { tokens.append(token) }
+        }
+        return tokens
     }
 
     /// Tells streams of conditions that are owed, of the devices of this step. Launches nothing.

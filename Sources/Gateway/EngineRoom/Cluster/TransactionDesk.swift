@@ -71,7 +71,13 @@ final class TransactionDesk {
         do throws(StoreError) {
             for row in loaded.devices { _ = try self.engine.take(row) }
         } catch {
-            return .unreadable(error)
+            // Another gateway may have made its topic a moment ago: topics are read, and it is begun again.
+            guard !transaction.hasReadTopics, loaded.devices.contains(where: { self.engine.isOfUnknownTopic($0) })
+            else {
+                return .unreadable(error)
+            }
+            transaction.hasReadTopics = true
+            return .needsTopics([])
         }
         transaction.step = ClusterTransaction.Step()
         let names = self.newTopics(transaction.commands, configuration)
