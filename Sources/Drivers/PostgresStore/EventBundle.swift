@@ -6,8 +6,8 @@ import LaunchPolicy
 package struct EventBundle {
     /// The fewest events that are bundled: fewer are rows of their own, which indexes find.
     package static let eventsMin = 16
-    /// The most bytes of a body: with its filter, two rows fill a page.
-    private static let bodyBytesMax = 3_700
+    /// The most bytes of a body: of pushes, two rows fill a page with their filters.
+    private static let bodyBytesMax = 3_500
 
     /// A filter of the devices and pushes that it tells of.
     package let keys: [UInt8]
