@@ -265,10 +265,12 @@ struct SharedGatewayEngineTests {
 
     @Test("A device of a topic that another gateway has just made is found, though nobody was told of the topic")
     func topicOfAnother() {
-        let rig = GatewaysRig()
+        let rig = GatewaysRig(count: 3)
         rig.database.faults.lostNotices = 1
         rig.ask(1) { $0.push(1, 1, topic: 3) }
         #expect(rig[1].word(1) == "scheduled")
+        rig.ask(2) { $0.devices(3) }
+        #expect(rig[2].answer(3) == "200")
         rig.ask(0) { $0.push(2, 1, topic: 3) }
         #expect(rig[0].word(2) == "coalesced")
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
