@@ -12,8 +12,9 @@ extension PostgresHistory {
     private static let spanMillisecondsMax: Int64 = 1 << 50
     /// The bundles that are read at a time.
     private static let bundlesPerPage: Int64 = 64
-    /// The most rows of events that a list looks at.
+    /// The most rows of events that a list looks at, and the most bundles, of which each is as large as dozens.
     private static let eventRowsMax: Int64 = 65_536
+    private static let eventBundlesMax: Int64 = 8_192
     /// The tokens that are read at a time.
     private static let tokensPerPage: Int32 = 8192
     /// The most devices that are remembered by their numbers.
@@ -109,6 +110,7 @@ extension PostgresHistory {
         parameters.append(oldest.milliseconds)
         parameters.append(Self.eventRowsMax)
         Self.append(keysOf: Array(wanted), to: &parameters)
+        parameters.append(Self.eventBundlesMax)
         guard let rows = self.query(Self.eventsOfDevices, parameters) else { return [:] }
         var events: [UInt64: [HistoryEvent]] = [:]
         for row in 0..<rows.count {
@@ -179,12 +181,14 @@ extension PostgresHistory {
 
     private static let eventsOfDevices = """
         SELECT body FROM (
-            SELECT id, body FROM wakegate.event WHERE device = ANY($1::bigint[]) AND at >= $2::bigint
+            (SELECT id, body FROM wakegate.event WHERE device = ANY($1::bigint[]) AND at >= $2::bigint
+                ORDER BY id LIMIT $3::bigint)
             UNION ALL
-            SELECT b.id, b.body FROM wakegate.bundle b WHERE b.at >= $2::bigint AND EXISTS (
+            (SELECT b.id, b.body FROM wakegate.bundle b WHERE b.at >= $2::bigint AND EXISTS (
                 SELECT FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) p(one, two, three, four)
-                WHERE \(holds(["p.one", "p.two", "p.three", "p.four"])))) e
-        ORDER BY id LIMIT $3::bigint
+                WHERE \(holds(["p.one", "p.two", "p.three", "p.four"])))
+                ORDER BY b.id LIMIT $8::bigint)) e
+        ORDER BY id
         """
 
     private static let tokensInOrder = """

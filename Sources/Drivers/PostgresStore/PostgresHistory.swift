@@ -18,9 +18,11 @@ package final class PostgresHistory: HistorySource {
     /// The most rows that one piece of tidying deletes, and the most bundles: about as many events.
     private static let deletedMax: Int64 = 5_000
     private static let deletedBundlesMax: Int64 = 100
-    /// The most bundles and devices that the way of one push is looked for in: a push has one name of its own.
+    /// The most bundles that a push is looked for in, the most devices that it is followed to, and the most rows that
+    /// are read of these: a push has one name and one device, and who gives many the same is told of the last.
     private static let bundlesOfPushMax: Int64 = 1_024
-    private static let devicesOfPushMax = 1_024
+    private static let devicesOfPushMax = 64
+    private static let rowsOfPushMax: Int64 = 4_096
 
     private let address: PostgresAddress
     private(set) var limits: HistoryLimits
@@ -87,11 +89,11 @@ package final class PostgresHistory: HistorySource {
     }
 
     package func push(_ apnsID: APNsID) -> [HistoryEvent] {
-        let arrivals = self.arrivals(of: apnsID)
+        let arrivals = self.arrivals(of: apnsID).suffix(Self.devicesOfPushMax)
         guard !arrivals.isEmpty else { return [] }
         var devices = PostgresArray(.int8)
         var moments = PostgresArray(.int8)
-        for (device, at) in arrivals.prefix(Self.devicesOfPushMax) {
+        for (device, at) in arrivals {
             devices.append(Int64(bitPattern: device))
             moments.append(at)
         }
@@ -99,7 +101,8 @@ package final class PostgresHistory: HistorySource {
         parameters.append(devices)
         parameters.append(moments)
         parameters.append(Int64(HistoryFile.pushEventsMax))
-        Self.append(keysOf: arrivals.prefix(Self.devicesOfPushMax).map(\.device), to: &parameters)
+        Self.append(keysOf: arrivals.map(\.device), to: &parameters)
+        parameters.append(Self.rowsOfPushMax)
         guard let rows = self.query(Self.wayOfPush, parameters) else { return [] }
         var events: [HistoryEvent] = []
         for row in 0..<rows.count {
@@ -120,6 +123,7 @@ package final class PostgresHistory: HistorySource {
         var parameters = PostgresParameters()
         // An identifier's words have the first byte lowest.
         parameters.append(uuid: (apnsID.first.byteSwapped, apnsID.second.byteSwapped))
+        parameters.append(Int64(Self.devicesOfPushMax))
         guard let rows = self.query(Self.arrivals, parameters) else { return [] }
         for row in 0..<rows.count { first[UInt64(bitPattern: rows.int64(row, 0))] = rows.int64(row, 1) }
         parameters = PostgresParameters()
@@ -256,6 +260,7 @@ extension PostgresHistory {
 
     private static let arrivals = """
         SELECT device, min(at) FROM wakegate.push WHERE apns = $1::uuid GROUP BY device
+        ORDER BY min(at) DESC LIMIT $2::bigint
         """
 
     private static let bundlesOfPush = """
@@ -273,7 +278,7 @@ extension PostgresHistory {
             SELECT b.id, b.body FROM wakegate.bundle b
             WHERE b.at >= p.at AND \(holds(["p.one", "p.two", "p.three", "p.four"]))
             ORDER BY id LIMIT $3::bigint
-        ) e ORDER BY e.id
+        ) e ORDER BY e.id LIMIT $8::bigint
         """
 
     private static let deleteOldEvents = """
