@@ -143,7 +143,7 @@ extension EmbeddedEngine {
 
     /// Whether a row that `take` refuses may be taken once more topics are known.
     package func isOfUnknownTopic(_ row: SharedDevice) -> Bool {
-        guard var record = row.record.withByteView({ DeviceRecord(stored: $0) }) else { return false }
+        guard let record = row.record.withByteView({ DeviceRecord(stored: $0) }) else { return false }
         defer { record.deallocate() }
         return Int(record.topic.rawValue) >= self.topics.count
     }
