@@ -68,7 +68,7 @@ package struct EventRecord {
 
     /// Appends the content of a record with the events from `start` on, as many as one record takes.
     ///
-    /// - Parameter bytesMax: the most bytes of the record, more than one event and its name take.
+    /// - `bytesMax`: the most bytes of the record, more than one event and its name take.
     /// - Returns: the place of the first event that it did not take; no name is cut off from its event.
     package static func write(
         _ events: [HistoryEvent],

@@ -258,11 +258,24 @@ struct HistoryTablesTests {
         while young.tidy() {}
         #expect(young.takeFailure() == nil)
         #expect(try self.query("SELECT count(*), min(at) FROM wakegate.bundle") == "6|\(Self.now - 300_000)")
-        let small = try self.history(HistoryLimits(bytesMax: 1))
+        // 7 MB of older ones.
+        try self.query(
+            """
+            INSERT INTO wakegate.bundle (at, keys, body)
+            SELECT \(Self.now) - 86400000 + n, decode(repeat('00', 8), 'hex'), decode(repeat('00', 3400), 'hex')
+            FROM generate_series(1, 2000) n;
+            SELECT pg_stat_force_next_flush()
+            """
+        )
+        try self.query("ANALYZE wakegate.bundle")
+        let small = try self.history(HistoryLimits(bytesMax: 4 << 20, ageMillisecondsMax: 7 * 24 * Self.hour))
         while small.tidy() {}
         #expect(small.takeFailure() == nil)
-        #expect(try self.query("SELECT count(*) FROM wakegate.bundle") == "0")
-        #expect(try self.query("SELECT count(*) FROM wakegate.event") == "0")
+        let left = try self.numbers("SELECT count(*), min(at) FROM wakegate.bundle")
+        // 4 MiB of 3,468 bytes each.
+        #expect((1050...1250).contains(left[0]))
+        #expect(left[1] == Self.now - 86_400_000 + 2007 - left[0])
+        #expect(try self.query("SELECT count(*) FROM wakegate.event") == "12")
     }
 
     @Test("A question about a push looks at few rows, though nobody has summarised them yet")

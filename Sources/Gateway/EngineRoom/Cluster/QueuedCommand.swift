@@ -26,7 +26,7 @@ struct QueuedCommand {
 /// A push that waits.
 final class QueuedPush {
     let command: PushCommand
-    /// Its topic, collapse id, payload and trace.
+    /// The push's topic, collapse id, payload and trace.
     let bytes: [UInt8]
 
     init(_ command: PushCommand, _ bytes: [UInt8]) {
