@@ -222,8 +222,8 @@ let package = Package(
         .target(
             name: "TransferAgent",
             dependencies: [
-                "Bytes", "EventLog", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "SQLite",
-                "ServiceManager", "Text", "TransferPolicy",
+                "Bytes", "DeviceEngine", "EventLog", "HTTPClient", "HTTPTransport", "LaunchPolicy", "LinuxConditions",
+                "Platform", "SQLite", "ServiceManager", "Text", "TransferPolicy",
             ],
             resources: [.embedInCode("OpenAPI/openapi.json")]
         ),
@@ -381,7 +381,10 @@ let package = Package(
         .testTarget(name: "TransferPolicyTests", dependencies: ["TransferPolicy"]),
         .testTarget(
             name: "TransferAgentTests",
-            dependencies: ["Bytes", "EventLog", "Platform", "SQLite", "Text", "TransferAgent", "TransferPolicy"]
+            dependencies: [
+                "Bytes", "DeviceEngine", "EventLog", "HTTPClient", "HTTPTransport", "Platform", "SQLite", "Text",
+                "TransferAgent", "TransferPolicy", "WakeGateTestKit",
+            ]
         ),
         .testTarget(name: "TextTests", dependencies: ["Text"]),
         .testTarget(name: "WakeFormatTests", dependencies: ["Bytes", "Text", "WakeFormat"]),

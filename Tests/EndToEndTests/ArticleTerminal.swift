@@ -25,7 +25,7 @@ final class ArticleTerminal {
     /// Runs a command, and compares what it writes; one that only asks is run until it writes what is shown.
     func run(_ shown: ShownCommand) throws {
         let command = self.wakes.reduce(shown.command) { $0.replacing($1.key, with: $1.value) }
-        if command.wholeMatch(of: #/[A-Z]+=\S+/#) != nil {
+        if command.wholeMatch(of: #/(export )?([A-Z_]+=\S+ ?)+/#) != nil {
             self.assignments += "\(command)\n"
         } else if command.hasSuffix(" &") {
             try self.start(String(command.dropLast(2)), shows: shown.output)
@@ -46,6 +46,14 @@ final class ArticleTerminal {
     /// The next line of the command that was first put into the background.
     func backgroundLine() throws -> String? { try self.background.first?.line() }
 
+    /// Compares what the command that was first put into the background writes next.
+    func goesOn(as lines: [String]) throws {
+        for line in lines {
+            let written = try self.backgroundLine() ?? "(the end)"
+            #expect(Self.isShown(written, as: [line]), "\(written)")
+        }
+    }
+
     /// The words of a command, as the shell takes them apart.
     static func words(of command: String) throws -> [String] {
         try ChildProcess.run("bash", ["-c", "printf '%s\\n' \(command)"]).output.split(separator: "\n").map(String.init)
@@ -57,10 +65,10 @@ final class ArticleTerminal {
     private func script(_ command: String) -> String {
         let folder = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
         let here =
-            command
+            "\(self.assignments)\(command)"
             .replacing("https://127.0.0.1:2197", with: "https://\(self.gateway.edge)")
             .replacing("http://127.0.0.1:9197", with: "http://\(self.gateway.admin)")
-        return "export PATH=\(folder):$PATH NO_PROXY='*' no_proxy='*'\n\(self.assignments)\(here)"
+        return "export PATH=\(folder):$PATH NO_PROXY='*' no_proxy='*'\n\(here)"
     }
 
     private func output(of command: String) throws -> String {

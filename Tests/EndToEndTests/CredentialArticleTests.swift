@@ -59,4 +59,18 @@ struct CredentialArticleTests {
         #expect(try push().errors.contains("a client certificate that is not good"))
         #expect(try gateway.workerCount() == 1)
     }
+
+    @Test("In development a worker and a provider show the certificates that are there already")
+    func development() throws {
+        let shown = try ShownCommand.all(in: "Credentials").filter { $0.command.hasPrefix("wakegate ") }
+        try #require(shown.count == 3)
+        let options = try ArticleTerminal.words(of: String(shown[0].command.dropLast(2))).dropFirst(2)
+        let gateway = try RunningGateway(Array(options))
+        let terminal = ArticleTerminal(gateway)
+        try terminal.run(shown[1])
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        try terminal.run(shown[2])
+        // Behind the wake's id, as a worker shows what its commands write.
+        #expect(try terminal.backgroundLine()?.hasSuffix(" \(RunningGateway.payload)") == true)
+    }
 }

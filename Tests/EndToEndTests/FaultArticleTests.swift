@@ -50,4 +50,23 @@ struct FaultArticleTests {
         #expect(fired.count == 10)
         #expect(try faulty.accepted() != nil)
     }
+
+    @Test("Its first rule does what is said below it, and is looked at and changed as is shown")
+    func commands() throws {
+        let shown = try ShownCommand.all(in: "FaultMode")
+        let start = try #require(shown.firstIndex { $0.command.hasPrefix("wakegate dev ") })
+        let folder = try RestartFolder()
+        for each in shown[..<start] {
+            #expect(try ChildProcess.run("bash", ["-c", each.command], folder: folder.folder).status == 0)
+        }
+        let options = try ArticleTerminal.words(of: shown[start].command).dropFirst(2)
+        let gateway = try RunningGateway(Array(options), in: folder.folder)
+        let statuses = try (1...7).map { try gateway.push(FaultyGateway.device($0), topic: "com.example.app").status }
+        #expect(statuses == [200, 200, 503, 200, 200, 503, 200])
+        let rule = #"{ when: { token: "00000000000000000000000000000001" }, then: { reason: "Unregistered" } }"#
+        try Data("{ rules: [\(rule)] }".utf8).write(to: folder.folder.appendingPathComponent("other.json5"))
+        let terminal = ArticleTerminal(gateway)
+        for each in shown[(start + 1)...] { try terminal.run(each) }
+        #expect(try gateway.wakegate("faults", "list").output == "no fault rules\n")
+    }
 }

@@ -118,6 +118,32 @@ struct OperatorTests {
         #expect((0..<1000.0).contains(eligibleAt * 1000 - Double(nextEligibleAt)))
         #expect((explained.value("why") as? String)?.contains("900 s apart") == true)
         #expect(explained.value("pending", "apnsID") as? String == waiting.headers["apns-id"])
+        try self.tellTheSameSecond(gateway, seconds: eligibleAt, milliseconds: nextEligibleAt, explained)
+    }
+
+    /// One moment, in every answer and on the page, is told as one second.
+    private func tellTheSameSecond(
+        _ gateway: RunningGateway,
+        seconds: Double,
+        milliseconds: Int,
+        _ explained: Answer
+    ) throws {
+        let moment = Date(timeIntervalSince1970: seconds).formatted(.iso8601)
+        #expect((explained.value("why") as? String)?.contains("waits until \(moment): ") == true)
+        let shown = try gateway.wakegate("stats", "--device", self.token).output
+        for text in ["waits until \(moment): ", "next eligible       \(moment)\n"] {
+            #expect(shown.contains(text), "\(shown)")
+        }
+        #expect(try gateway.wakegate("device", "list").output.contains(moment))
+        let pushed = try gateway.wakegate("push", self.token, "--topic", self.topic).output
+        #expect(pushed.contains("(\(moment))") && !pushed.contains("15 min 1 s"), "\(pushed)")
+        let page = RunningGateway.root.appendingPathComponent("Sources/Gateway/Dashboard/Page/format.js").path
+        let script = """
+            import("data:text/javascript," + encodeURIComponent(require("fs").readFileSync(process.argv[1])))
+                .then((page) => console.log(page.day(Number(process.argv[2]))))
+            """
+        let told = try ChildProcess.run("env", ["TZ=UTC", "node", "-e", script, page, "\(milliseconds)"])
+        #expect(told.output.hasSuffix(", \(moment.dropFirst(11).prefix(8))\n"), "\(told.output) \(told.errors)")
     }
 }
 

@@ -73,10 +73,7 @@ final class PrometheusServer {
 
     /// Asks again and again until something holds, at most for a minute.
     static func eventually(_ what: @autoclosure () -> String, _ ask: () throws -> Bool) throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try !ask() {
-            guard ContinuousClock.now < deadline else { throw ChildProcess.Failure(description: what()) }
-        }
+        guard try Polling.isSo(ask) else { throw ChildProcess.Failure(description: what()) }
     }
 
     private func ask(_ route: String, _ arguments: String...) throws -> [String: Any] {

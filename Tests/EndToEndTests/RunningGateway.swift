@@ -126,13 +126,9 @@ final class RunningGateway {
         within seconds: Double = 60,
         _ ask: () throws -> Bool
     ) throws {
-        let deadline = ContinuousClock.now + .seconds(seconds)
-        while try !ask() {
-            guard ContinuousClock.now < deadline else {
-                let stats = try self.stats().body
-                throw ChildProcess.Failure(description: "not within \(seconds) s: \(what()); stats: \(stats)")
-            }
-        }
+        if try Polling.isSo(within: seconds, ask) { return }
+        let stats = try self.stats().body
+        throw ChildProcess.Failure(description: "not within \(seconds) s: \(what()); stats: \(stats)")
     }
 
     private func curl(_ arguments: [String]) throws -> Answer {

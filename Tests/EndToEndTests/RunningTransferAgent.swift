@@ -8,20 +8,27 @@ final class RunningTransferAgent {
     /// What `wakegate transfer --agent` and `WAKEGATE_TRANSFERS` take.
     var address: String { "unix:\(self.folder.path)/agent.sock" }
     private(set) var process: ChildProcess
-    private let options: [String]
+    private let command: [String]
 
     /// - Parameters:
     ///   - gateway: who is asked for wakes; nil for a place where nobody is.
     ///   - options: more of its command line.
-    init(_ gateway: RunningGateway? = nil, _ options: [String] = []) throws {
+    ///   - metered: whether the network costs by the byte.
+    ///   - environment: variables besides the test's own, `NAME=VALUE` each.
+    init(
+        _ gateway: RunningGateway? = nil,
+        _ options: [String] = [],
+        metered: String = "no",
+        environment: [String] = []
+    ) throws {
         self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("wg-\(UUID())")
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         var all = ["--state", self.folder.appendingPathComponent("state").path]
-        all += ["--listen", "unix:\(self.folder.path)/agent.sock", "--metered", "no"]
+        all += ["--listen", "unix:\(self.folder.path)/agent.sock", "--metered", metered]
         all += ["--gateway", gateway.map { "https://\($0.edge)" } ?? "http://127.0.0.1:9"]
         if let gateway { all += ["--ca", gateway.certificateAuthority] }
-        self.options = all + options
-        self.process = try ChildProcess(RunningGateway.program, ["transfers"] + self.options)
+        self.command = environment + [RunningGateway.program, "transfers"] + all + options
+        self.process = try ChildProcess("env", self.command)
         try self.awaitReady()
     }
 
@@ -38,7 +45,7 @@ final class RunningTransferAgent {
 
     /// Starts it once more.
     func start() throws {
-        self.process = try ChildProcess(RunningGateway.program, ["transfers"] + self.options)
+        self.process = try ChildProcess("env", self.command)
         try self.awaitReady()
     }
 
@@ -81,6 +88,12 @@ final class RunningTransferAgent {
         return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
     }
 
+    /// What it says of itself.
+    func status() throws -> [String: Any] {
+        let ended = try self.curl("/v1/status")
+        return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
+    }
+
     private func list(_ session: String) throws -> [[String: Any]] {
         let ended = try self.curl("/v1/sessions/\(session)/transfers")
         let object = try? JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any]
@@ -92,20 +105,22 @@ final class RunningTransferAgent {
 
     /// The name of a session's first transfer, as soon as it has one; it is waited for a minute.
     func first(of session: String) throws -> String {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while ContinuousClock.now < deadline {
-            if let id = try self.list(session).first?["transfer"] as? String { return id }
+        var id: String?
+        let isThere = try Polling.isSo {
+            id = try self.list(session).first?["transfer"] as? String
+            return id != nil
         }
-        throw ChildProcess.Failure(description: "no transfer within a minute")
+        guard isThere, let id else { throw ChildProcess.Failure(description: "no transfer within a minute") }
+        return id
     }
 
     /// Waits until somebody follows a session's events, at most for a minute.
     func awaitListener() throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try !self.curl("/metrics").output.contains(#/(?m)^wakegate_transfers_listeners [1-9]/#) {
-            guard ContinuousClock.now < deadline else {
-                throw ChildProcess.Failure(description: "nobody follows any session within a minute")
-            }
+        let isFollowed = try Polling.isSo {
+            try self.curl("/metrics").output.contains(#/(?m)^wakegate_transfers_listeners [1-9]/#)
+        }
+        guard isFollowed else {
+            throw ChildProcess.Failure(description: "nobody follows any session within a minute")
         }
     }
 
@@ -117,13 +132,12 @@ final class RunningTransferAgent {
         _ transfer: String,
         _ isWanted: ([String: Any]) -> Bool
     ) throws -> [String: Any] {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while true {
-            let state = try self.state(session, transfer)
-            if isWanted(state) { return state }
-            guard ContinuousClock.now < deadline else {
-                throw ChildProcess.Failure(description: "not within a minute: \(what); \(state)")
-            }
+        var state: [String: Any] = [:]
+        let isSo = try Polling.isSo {
+            state = try self.state(session, transfer)
+            return isWanted(state)
         }
+        guard isSo else { throw ChildProcess.Failure(description: "not within a minute: \(what); \(state)") }
+        return state
     }
 }

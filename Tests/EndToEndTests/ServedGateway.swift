@@ -160,11 +160,8 @@ final class ServedGateway {
 
     /// Asks again and again until the answer is as wanted, at most for a minute.
     func eventually(_ what: String, _ ask: () throws -> Bool) throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try !ask() {
-            guard ContinuousClock.now < deadline else {
-                throw ChildProcess.Failure(description: "not within 60 s: \(what); log: \(self.process.errors)")
-            }
+        guard try Polling.isSo(ask) else {
+            throw ChildProcess.Failure(description: "not within 60 s: \(what); log: \(self.process.errors)")
         }
     }
 }

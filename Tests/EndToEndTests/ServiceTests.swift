@@ -185,10 +185,6 @@ struct ServiceTests {
     }
 
     private func eventually(_ what: String, _ holds: () -> Bool) throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !holds() {
-            guard ContinuousClock.now < deadline else { throw ChildProcess.Failure(description: "no \(what)") }
-            sched_yield()
-        }
+        guard Polling.isSo(holds) else { throw ChildProcess.Failure(description: "no \(what)") }
     }
 }

@@ -8,7 +8,11 @@ struct ShownCommand {
 
     /// The commands of an article of the gateway, in its order: each of a block `console`, and a block `sh` as one.
     static func all(in article: String) throws -> [ShownCommand] {
-        let path = "Sources/Gateway/Gateway/Gateway.docc/\(article).md"
+        try self.all(at: "Sources/Gateway/Gateway/Gateway.docc/\(article).md")
+    }
+
+    /// The commands of a page, by its path in the checkout.
+    static func all(at path: String) throws -> [ShownCommand] {
         let file = RunningGateway.root.appendingPathComponent(path)
         let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
         var commands: [ShownCommand] = []

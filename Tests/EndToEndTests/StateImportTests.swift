@@ -25,6 +25,19 @@ struct StateImportTests {
         return counts
     }
 
+    /// What happened to a device, the newest first.
+    private func events(_ gateway: RunningGateway, _ token: String) throws -> [[String: Any]] {
+        try gateway.admin("/v1/devices/\(token)/events").value("events") as? [[String: Any]] ?? []
+    }
+
+    /// The events but for what followed from the end of the gateway, and without their moments: each of its successors
+    /// dates anew, by a millisecond or so.
+    private func told(_ events: [[String: Any]]) -> [String] {
+        events.filter { $0["detail"] as? String != "lost" }.map { event in
+            event.keys.filter { $0 != "at" }.sorted().map { "\($0) \(event[$0] ?? "")" }.joined(separator: ", ")
+        }
+    }
+
     @Test("Devices, waiting pushes and counters are as they were, what waits is launched, and it is moved once")
     func moved() throws {
         let server = try PostgresServer.shared()
@@ -55,12 +68,17 @@ struct StateImportTests {
         let wanted = self.counts(try alone.stats())
         let since = try alone.stats().value("since") as? String
         let explained = try alone.admin("/v1/devices/\(self.tokens[1])")
+        let logs = try self.tokens.map { try self.events(alone, $0) }
+        // Registered, pushed, launched, lost; of the others a second push came meanwhile.
+        #expect(logs.map(\.count) == [4, 5, 5])
+        let first = try #require(logs[1].last { $0["apnsID"] is String }?["apnsID"] as? String)
         try folder.end(alone, SIGKILL)
         #expect(wanted["accepted"] == 5)
 
         let moved = try self.run(folder, address)
         #expect(moved.status == 0, "\(moved.errors)")
         #expect(moved.output.contains("devices moved             3\n"), "\(moved.output)")
+        #expect(moved.output.contains("events of the log         14\n"), "\(moved.output)")
         let again = try self.run(folder, address)
         #expect(again.status == 1)
         #expect(again.errors.contains("was moved into this database before"), "\(again.errors)")
@@ -71,6 +89,11 @@ struct StateImportTests {
         #expect(device.part("pending", "apnsID") == explained.part("pending", "apnsID"))
         #expect(device.integer("policyVersion") == explained.integer("policyVersion"))
         #expect(try after.stats().value("since") as? String == since)
+        for (token, log) in zip(self.tokens, logs) {
+            #expect(self.told(try self.events(after, token)) == self.told(log))
+        }
+        // The way of a push goes on where the gateway before has left it.
+        #expect(try after.admin("/v1/pushes/\(first)").value("state") as? String == "coalesced")
         let receiver = try after.curlWorker(topic: self.topic)
         var woken: Set<String> = []
         for _ in self.tokens {
@@ -78,6 +101,8 @@ struct StateImportTests {
             woken.insert(wake.data["device"] as? String ?? "")
         }
         #expect(woken.count == 3)
+        let newest = try self.events(after, self.tokens[1])
+        #expect(newest.count == 6 && newest.first?["event"] as? String == "launch", "\(newest)")
         let stats = self.counts(try after.stats())
         let found = ["completed", "coalesced", "pending", "inFlight", "discarded"].reduce(0) { $0 + (stats[$1] ?? 0) }
         #expect(stats["accepted"] == found)

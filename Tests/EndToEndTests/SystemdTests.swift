@@ -11,6 +11,7 @@ struct SystemdTests {
         let units = try [
             self.unit("wakegate-worker@.service", as: "wakegate-worker@example.service"),
             self.unit("wakegate-transfers@.service", as: "wakegate-transfers@example.service"),
+            self.unit("wakegate-transfers@.socket", as: "wakegate-transfers@example.socket"),
             self.unit("wakegate.service"), self.unit("wakegate-edge.socket"), self.unit("wakegate-admin.socket"),
         ]
         let ended = try ChildProcess.run("systemd-analyze", ["verify", "--man=no"] + units)
@@ -34,6 +35,27 @@ struct SystemdTests {
         #expect(ended.output.contains("Overall exposure level"))
     }
 
+    @Test("A check where the unit hides the system's list of locks finds no fault with the ports of its own gateway")
+    func check() throws {
+        let unit = try self.text("wakegate.service")
+        #expect(unit.contains("\nProcSubset=pid\n") && unit.contains("\nExecReload=\(Self.program) serve "))
+        let gateway = try RunningGateway()
+        let other = try RestartFolder()
+        defer { withExtendedLifetime(other) {} }
+        func check(_ state: String) throws -> ChildProcess.Ended {
+            let script = #"mount -t proc -o subset=pid proc /proc && test ! -e /proc/locks && exec "$@""#
+            let serve = ["serve", "--check", "--edge", "off", "--admin", gateway.admin, "--state", state]
+            return try ChildProcess.run(
+                "unshare",
+                ["--mount", "sh", "-c", script, "sh", RunningGateway.program] + serve
+            )
+        }
+        let own = try check(gateway.folder.appendingPathComponent(".wakegate").path)
+        #expect(own.status == 0, "\(own)")
+        let strange = try check(other.folder.appendingPathComponent("state").path)
+        #expect(strange.status == 78 && strange.errors.contains("\(gateway.admin) is in use"), "\(strange)")
+    }
+
     @Test("A stop may take longer than the drain, and the sockets have the names of listeners")
     func agreement() throws {
         let service = try self.text("wakegate.service")
@@ -48,6 +70,23 @@ struct SystemdTests {
                 socket.contains("\nFileDescriptorName=\(name)\n") && socket.contains("\nService=wakegate.service\n")
             )
         }
+    }
+
+    @Test("The socket of an agent is where clients look for it, its user's alone, and outlives the service")
+    func transfersAgreement() throws {
+        let service = try self.text("wakegate-transfers@.service")
+        let socket = try self.text("wakegate-transfers@.socket")
+        let place = "/run/wakegate-transfers/%i/transfers.sock"
+        #expect(service.contains(" --listen unix:\(place)\n"))
+        for line in ["ListenStream=\(place)", "SocketUser=%i", "SocketMode=0600"] {
+            #expect(socket.contains("\n\(line)\n"), "\(line)")
+        }
+        let kept = ["RuntimeDirectory=wakegate-transfers/%i", "RuntimeDirectoryPreserve=yes"]
+        for line in kept + ["Type=notify", "WatchdogSec=30", "StateDirectoryMode=0700"] {
+            #expect(service.contains("\n\(line)\n"), "\(line)")
+        }
+        // One socket is passed without a name of its own: `Service=` and `Accept=` stay as systemd has them.
+        #expect(!socket.contains("\nService=") && !socket.contains("\nAccept="))
     }
 
     private func text(_ name: String) throws -> String {

@@ -22,11 +22,9 @@ struct TaskWorkerTests {
     }
 
     private func says(_ process: ChildProcess, _ text: String) throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !process.errors.contains(text) {
-            guard ContinuousClock.now < deadline, process.isRunning else {
-                throw ChildProcess.Failure(description: "no \"\(text)\" in: \(process.errors)")
-            }
+        func isSaid() -> Bool { process.errors.contains(text) }
+        guard Polling.isSo({ isSaid() || !process.isRunning }), isSaid() else {
+            throw ChildProcess.Failure(description: "no \"\(text)\" in: \(process.errors)")
         }
     }
 

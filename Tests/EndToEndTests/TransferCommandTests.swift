@@ -55,8 +55,7 @@ struct TransferCommandTests {
         let terminal = try ChildProcess("script", ["-qec", script, "/dev/null"])
         let first = try #require(try json.line())
         #expect(first.hasPrefix(#"{"event":"progress","transfer":"\#(id)","bytes":"#), "\(first)")
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !lines.errors.contains(" kB of 600.0 kB"), ContinuousClock.now < deadline {}
+        #expect(Polling.isSo { lines.errors.contains(" kB of 600.0 kB") })
         #expect(try terminal.output(containing: "[=").contains(" kB of 600.0 kB"))
         try server.release()
         let shown = try lines.finish()

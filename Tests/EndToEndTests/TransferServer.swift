@@ -5,7 +5,8 @@ import WakeGateTestKit
 /// A real nginx with files to transfer, behind a proxy that cuts, holds and corrupts; both end with the last reference.
 ///
 /// nginx listens on sockets in a folder of its own, and the proxy on free ports. Paths: `/files/NAME` has ranges and
-/// takes uploads, `/whole/NAME` is the same without ranges, `/moved/NAME` leads there in two steps, `/loop` to itself.
+/// takes uploads, `/whole/NAME` is the same without ranges, `/private/NAME` for who shows a certificate over TLS,
+/// `/moved/NAME` leads there in two steps, `/loop` to itself.
 final class TransferServer {
     /// A request as nginx has logged it.
     struct Request: Equatable {
@@ -16,9 +17,10 @@ final class TransferServer {
         let authorization: String
     }
 
-    /// HOST:PORT of the proxy for cleartext, and for TLS.
+    /// HOST:PORT of the proxy for cleartext, for TLS, and for TLS that speaks HTTP/2, too.
     let plain: String
     let tls: String
+    let http2: String
     /// Signed the certificate of `tls`, which is for `127.0.0.1` and `localhost`.
     let authority: TestAuthority
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wg-\(UUID())")
@@ -35,26 +37,26 @@ final class TransferServer {
                 withIntermediateDirectories: true
             )
         }
-        let configuration = Self.configuration(self.folder.path, certificate: certificate)
+        let configuration = Self.configuration(self.folder.path, certificate, self.authority.certificate)
         let path = self.folder.appendingPathComponent("nginx.conf").path
         try configuration.write(toFile: path, atomically: true, encoding: .utf8)
         let program = FileManager.default.isExecutableFile(atPath: "/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
-        self.server = try ChildProcess(program, ["-e", "stderr", "-p", self.folder.path, "-c", path])
+        let server = try ChildProcess(program, ["-e", "stderr", "-p", self.folder.path, "-c", path])
+        self.server = server
         let folder = self.folder
-        let sockets = ["plain.sock", "tls.sock"].map { folder.appendingPathComponent($0).path }
-        let deadline = ContinuousClock.now + .seconds(30)
-        while !sockets.allSatisfy({ FileManager.default.fileExists(atPath: $0) }) {
-            guard ContinuousClock.now < deadline, self.server.isRunning else {
-                throw ChildProcess.Failure(description: "nginx did not start: \(self.server.errors)")
-            }
+        let sockets = ["plain.sock", "tls.sock", "http2.sock"].map { folder.appendingPathComponent($0).path }
+        func listens() -> Bool { sockets.allSatisfy { FileManager.default.fileExists(atPath: $0) } }
+        guard Polling.isSo({ listens() || !server.isRunning }), listens() else {
+            throw ChildProcess.Failure(description: "nginx did not start: \(server.errors)")
         }
         let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/transfer_proxy.py").path
         self.proxy = try ChildProcess("python3", [script] + sockets, isInputOpen: true)
         let ports = try self.proxy.line()?.split(separator: " ") ?? []
-        guard ports.count == 2 else {
+        guard ports.count == sockets.count else {
             throw ChildProcess.Failure(description: "the proxy did not start: \(self.proxy.errors)")
         }
         (self.plain, self.tls) = ("127.0.0.1:\(ports[0])", "127.0.0.1:\(ports[1])")
+        self.http2 = "127.0.0.1:\(ports[2])"
     }
 
     deinit {
@@ -62,7 +64,7 @@ final class TransferServer {
         try? FileManager.default.removeItem(at: self.folder)
     }
 
-    private static func configuration(_ folder: String, certificate: String) -> String {
+    private static func configuration(_ folder: String, _ certificate: String, _ authority: String) -> String {
         """
         daemon off;
         master_process off;
@@ -80,10 +82,17 @@ final class TransferServer {
             server {
                 listen unix:\(folder)/plain.sock;
                 listen unix:\(folder)/tls.sock ssl;
+                listen unix:\(folder)/http2.sock ssl http2;
                 ssl_certificate \(certificate);
                 ssl_certificate_key \(certificate);
+                ssl_verify_client optional;
+                ssl_client_certificate \(authority);
                 location /files/ { alias \(folder)/files/; dav_methods PUT; }
                 location /whole/ { alias \(folder)/files/; max_ranges 0; }
+                location /private/ {
+                    if ($ssl_client_verify != SUCCESS) { return 403; }
+                    alias \(folder)/files/;
+                }
                 location /moved/ { rewrite ^/moved/(.*)$ /further/$1 redirect; }
                 location /further/ { rewrite ^/further/(.*)$ /files/$1 permanent; }
                 location = /loop { return 302 /loop; }

@@ -55,6 +55,42 @@ struct TransferTests {
         #expect(requests.last?.ifRange.hasPrefix("\"") == true, "\(requests)")
     }
 
+    @Test("A gateway's kill -9 in the middle of a download costs nothing: it finishes, and its wake comes once")
+    func gatewayKilled() throws {
+        let content = TransferServer.content(1_000_000, seed: 11)
+        let sum = try self.server.put("film", content)
+        let place = try RestartFolder()
+        let killed = try place.start()
+        #expect(try killed.wakegate("device", "register", self.device, "--topic", Self.topic).status == 0)
+        let agent = try RunningTransferAgent(killed, ["--set", "retry.first=0.05", "--set", "retry.last=0.2"])
+        let made = try agent.transfer("session", Self.session, "--device", self.device, "--topic", Self.topic)
+        #expect(made.status == 0, "\(made.errors)")
+        try self.server.hold(after: 400_000)
+        let (film, url) = (self.path("film"), "http://\(self.server.plain)/files/film")
+        let id = try agent.add(Self.session, url, "--sha256", sum, "--note", film)
+        try agent.eventually("a third is there", Self.session, id) { $0["bytes"] as? Int ?? 0 >= 300_000 }
+        try place.end(killed, SIGKILL)
+        try self.server.release()
+        try agent.eventually("the end", Self.session, id) { $0["state"] as? String == "finished" }
+        func outbox() throws -> [Int?] {
+            let outbox = try agent.status()["outbox"] as? [String: Any]
+            return [outbox?["waiting"] as? Int, outbox?["delivered"] as? Int]
+        }
+        #expect(try outbox() == [1, 0])
+        // The agent is killed, too, while nobody takes what it has to tell.
+        try agent.kill()
+        try agent.start()
+        let gateway = try place.start(edge: killed.edge)
+        let worker = try self.worker(gateway, agent)
+        #expect(try worker.line() == "urlSession of 1 transfers in \(Self.session)", "\(worker.errors)")
+        try gateway.eventually("a success: \(worker.errors)") {
+            try gateway.stats().integer("sessions", "results", "success") == 1
+        }
+        #expect(self.content(at: film) == content)
+        #expect(try gateway.stats().integer("sessions", "finished") == 1)
+        #expect(try outbox() == [0, 1])
+    }
+
     /// A worker whose command takes what has finished to the place that its note names.
     private func worker(_ gateway: RunningGateway, _ agent: RunningTransferAgent) throws -> ChildProcess {
         let script = """

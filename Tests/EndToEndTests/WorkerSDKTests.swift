@@ -20,6 +20,60 @@ struct WorkerSDKTests {
         #expect(try gateway.stats().integer("workers", "connected") == 0)
     }
 
+    @Test("The compiler names a typo in a handler, and takes former names with a word about the new ones")
+    func compiled() throws {
+        let folder = try RestartFolder()
+        let file = folder.folder.appendingPathComponent("worker.swift").path
+        let program = """
+            import WakeWorker
+            func push(_ worker: WakeWorker) async throws {
+                try await worker.run { notification in notification.deviceTokn.isEmpty ? .newData : .noData }
+                try await worker.run { _ in
+                    return .newdata
+                }
+            }
+            """
+        try Data(program.utf8).write(to: URL(fileURLWithPath: file))
+        let faulty = try self.compile(file)
+        let faults = faulty.errors.matches(of: #/worker\.swift:([0-9]+):[0-9]+: error: (.*)/#).map { "\($0.1) \($0.2)" }
+        #expect(
+            faults == [
+                "3 value of type 'WakeNotification' has no member 'deviceTokn'",
+                "5 type 'BackgroundFetchResult' has no member 'newdata'",
+            ],
+            "\(faulty)"
+        )
+        let former = """
+            import WakeWorker
+            func begin(_ worker: WakeWorker, _ app: some RemoteNotificationDelegate) async throws {
+                try await worker.run(delegate: app)
+                try await worker.run()
+            }
+            """
+        try Data(former.utf8).write(to: URL(fileURLWithPath: file))
+        let compiled = try self.compile(file)
+        #expect(compiled.status == 0, "\(compiled)")
+        for (old, new) in [("run(delegate:)", "runDelegate(_:)"), ("run()", "runTasks()")] {
+            #expect(compiled.errors.contains("warning: '\(old)' is deprecated: renamed to '\(new)'"), "\(compiled)")
+        }
+    }
+
+    /// Has the compiler look at a program that imports the library as it was built.
+    private func compile(_ file: String) throws -> ChildProcess.Ended {
+        let products = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent()
+        let libraries = RunningGateway.root.appendingPathComponent("Sources/Libraries")
+        let names = try FileManager.default.contentsOfDirectory(atPath: libraries.path).sorted()
+        let maps = names.flatMap { name in
+            [
+                libraries.appendingPathComponent("\(name)/module.modulemap").path,
+                products.appendingPathComponent("\(name).build/module.modulemap").path,
+            ]
+        }.filter { FileManager.default.fileExists(atPath: $0) }
+        let options = maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
+        let modules = ["-I", products.appendingPathComponent("Modules").path]
+        return try ChildProcess.run("swiftc", ["-typecheck", "-swift-version", "6", file] + modules + options)
+    }
+
     @Test("An expiration cancels the handler, and a worker that lets many expire is not taken for a dead one")
     func expiration() throws {
         let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])

@@ -19,11 +19,9 @@ struct WorkerStopTests {
     }
 
     private func says(_ worker: ChildProcess, _ text: String) throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !worker.errors.contains(text) {
-            guard ContinuousClock.now < deadline, worker.isRunning else {
-                throw ChildProcess.Failure(description: "no \"\(text)\" in: \(worker.errors)")
-            }
+        func isSaid() -> Bool { worker.errors.contains(text) }
+        guard Polling.isSo({ isSaid() || !worker.isRunning }), isSaid() else {
+            throw ChildProcess.Failure(description: "no \"\(text)\" in: \(worker.errors)")
         }
     }
 
@@ -143,11 +141,9 @@ struct WorkerStopTests {
         let launcher = ["--map-root-user", "--mount", "--net", "python3", script, asked.path, RunningGateway.program]
         let options = ["worker", "--gateway", "https://gateway.example:2197", "--topic", self.topic, "--", "true"]
         let worker = try ChildProcess("unshare", launcher + options)
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !FileManager.default.fileExists(atPath: asked.path) {
-            guard ContinuousClock.now < deadline, worker.isRunning else {
-                throw ChildProcess.Failure(description: "no name was asked for; \(worker.errors)")
-            }
+        func isAsked() -> Bool { FileManager.default.fileExists(atPath: asked.path) }
+        guard Polling.isSo({ isAsked() || !worker.isRunning }), isAsked() else {
+            throw ChildProcess.Failure(description: "no name was asked for; \(worker.errors)")
         }
         worker.send(SIGTERM)
         // The resolver gives up after seven minutes.
@@ -184,11 +180,8 @@ struct WorkerStopTests {
     }
 
     private func isGone(_ group: Int32) throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while WorkerProcess.isGroupThere(group) {
-            guard ContinuousClock.now < deadline else {
-                throw ChildProcess.Failure(description: "the group \(group) is there still")
-            }
+        guard Polling.isSo({ !WorkerProcess.isGroupThere(group) }) else {
+            throw ChildProcess.Failure(description: "the group \(group) is there still")
         }
     }
 }

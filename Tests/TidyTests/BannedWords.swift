@@ -41,7 +41,11 @@ enum BannedWords {
     ]
 
     static func violations(in file: SourceText) -> [Violation] {
-        self.all.filter { self.applies($0.scope, to: file) }.flatMap { ban in
+        let applying = self.all.filter { ban in
+            self.applies(ban.scope, to: file)
+                && (ban.includesComments ? file.text : file.codeText).contains(ban.word)
+        }
+        return applying.flatMap { ban in
             zip(1..., ban.includesComments ? file.lines : file.code).compactMap { number, line in
                 // The search of the standard library is fast, and nearly always enough.
                 guard line.contains(ban.word), self.contains(ban.word, in: line) else { return nil }

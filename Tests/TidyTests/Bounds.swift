@@ -67,9 +67,10 @@ enum Bounds {
 
     /// Whether a line of a test that is no comment names a bound, in code or as a key of the configuration.
     private static func names(_ bound: String, in test: SourceText) -> Bool {
-        zip(test.lines, test.code).contains { line, code in
-            line.contains(bound) && BannedWords.contains(bound, in: line) && code.contains { $0 != " " }
-        }
+        test.text.contains(bound)
+            && zip(test.lines, test.code).contains { line, code in
+                line.contains(bound) && BannedWords.contains(bound, in: line) && code.contains { $0 != " " }
+            }
     }
 
     private static func fault(of bound: String, in tests: [SourceText]) -> String? {

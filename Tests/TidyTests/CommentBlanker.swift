@@ -3,6 +3,9 @@
 /// It reads Swift as far as that needs: nested block comments, raw and multi-line strings. What stands inside an
 /// interpolation counts as string, and the sources keep no braces of consequence there.
 struct CommentBlanker {
+    /// What comments and string literals begin with.
+    private static let openers = Array("/\"#".utf8)
+
     private let input: [UInt8]
     private var output: [UInt8] = []
     private var position = 0
@@ -14,6 +17,11 @@ struct CommentBlanker {
 
     mutating func blanked() -> String {
         while self.position < self.input.count {
+            // Nearly every byte is settled here.
+            guard Self.openers.contains(self.input[self.position]) else {
+                self.keep()
+                continue
+            }
             if self.matches("//") {
                 while self.position < self.input.count, self.input[self.position] != UInt8(ascii: "\n") { self.blank() }
             } else if self.matches("/*") {
@@ -28,7 +36,7 @@ struct CommentBlanker {
     }
 
     private func matches(_ text: String) -> Bool {
-        self.input[self.position...].starts(with: text.utf8)
+        self.input[self.position] == text.utf8.first && self.input[self.position...].starts(with: text.utf8)
     }
 
     private mutating func keep() {
@@ -70,11 +78,12 @@ struct CommentBlanker {
         let quote = isMultiLine ? "\"\"\"" : "\""
         let end = quote + marks
         let escape = "\\" + marks
+        let interpolation = escape + "("
         for _ in 0..<quote.utf8.count { self.keep() }
         while self.position < self.input.count, !self.matches(end) {
             // An unterminated literal would be a syntax error; stopping at the line's end bounds the harm.
             if !isMultiLine, self.input[self.position] == UInt8(ascii: "\n") { return }
-            if self.matches(escape + "(") {
+            if self.matches(interpolation) {
                 self.blank(escape.utf8.count)
                 self.blankInterpolation()
             } else if self.matches(escape) {

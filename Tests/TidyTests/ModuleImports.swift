@@ -69,8 +69,8 @@ enum ModuleImports {
             "PostgresStore", "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
         "TransferAgent": [
-            "Bytes", "EventLog", "Glibc", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform",
-            "SQLite", "ServiceManager", "Synchronization", "Text", "TransferPolicy",
+            "Bytes", "DeviceEngine", "EventLog", "Glibc", "HTTPClient", "HTTPTransport", "LaunchPolicy",
+            "LinuxConditions", "Platform", "SQLite", "ServiceManager", "Synchronization", "Text", "TransferPolicy",
         ],
         "CommandLineTool": [
             "APNSProtocol", "Access", "Answers", "BackgroundTransfers", "Bytes", "CProcess", "EngineRoom",
@@ -130,6 +130,7 @@ enum ModuleImports {
 
     /// The module an import line names, or nil when the line is no import.
     static func importedModule(_ line: String) -> String? {
+        guard line.contains("import") else { return nil }
         let words = line.split(separator: " ")
         guard let index = words.firstIndex(of: "import"), index + 1 < words.count,
             words[..<index].allSatisfy({ $0.hasPrefix("@") || self.accessLevels.contains($0) })

@@ -6,10 +6,13 @@ enum Repository {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     /// Every Swift file below `Sources` and `Tests`.
-    static func sources() throws -> [SourceText] {
-        try ["Sources", "Tests"].flatMap { try self.files(below: $0) }
+    static func sources() throws -> [SourceText] { try self.read.get() }
+
+    /// What all tests of the sources share: reading and blanking each file once takes seconds.
+    private static let read = Result {
+        try ["Sources", "Tests"].flatMap { try files(below: $0) }
             .filter { $0.hasSuffix(".swift") }
-            .map { SourceText(path: $0, text: try self.text(of: $0)) }
+            .map { SourceText(path: $0, text: try text(of: $0)) }
     }
 
     /// Everything that would be committed: all files but those of hidden folders at the top, and what

@@ -6,12 +6,17 @@ struct SourceText {
     let lines: [String]
     /// As many lines as `lines`; comments and the contents of string literals are spaces.
     let code: [String]
+    /// All lines, and all of the code, each as one text: a search of it settles at once what stands on no line.
+    let text: String
+    let codeText: String
 
     init(path: String, text: String) {
         self.path = path
         self.lines = Self.lines(of: text)
         var blanker = CommentBlanker(text)
-        self.code = Self.lines(of: blanker.blanked())
+        self.text = text
+        self.codeText = blanker.blanked()
+        self.code = Self.lines(of: self.codeText)
     }
 
     /// The module the file belongs to.

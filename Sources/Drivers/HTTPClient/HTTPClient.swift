@@ -172,18 +172,29 @@ extension HTTPClient {
             guard let active = unsafe self.active.removeValue(forKey: handle) else { continue }
             let transfer = active.transfer
             unsafe self.handles.removeValue(forKey: transfer.id)
-            if code == CURLE_OK {
+            if code == CURLE_OK, unsafe self.isCut(transfer, handle) {
+                events.append(.ended(transfer.id, .failure(.endlessTLS)))
+            } else if code == CURLE_OK {
                 let seconds = unsafe wakegate_curl_retry_after(handle)
                 if seconds > 0 { transfer.response.retryAfterSeconds = Int(seconds) }
                 events.append(.ended(transfer.id, .success(transfer.response)))
             } else {
                 let number = unsafe Int32(clamping: wakegate_curl_system_error(handle))
-                let error = Self.error(code, transfer, url: active.url, systemError: number)
+                var error = Self.error(code, transfer, url: active.url, systemError: number)
+                let seconds = unsafe wakegate_curl_retry_after(handle)
+                if seconds > 0 { error.retryAfterSeconds = Int(seconds) }
                 events.append(.ended(transfer.id, .failure(error)))
             }
             unsafe self.recycle(handle, active)
         }
         return events
+    }
+
+    /// Whether an answer that ends with its connection may have been cut by somebody on the way: its server has not
+    /// said that nothing more comes.
+    private func isCut(_ transfer: HTTPTransfer, _ handle: UnsafeMutableRawPointer) -> Bool {
+        guard let connection = unsafe transfer.tlsConnection, !transfer.response.hasEndOfItsOwn else { return false }
+        return unsafe wakegate_curl_is_cut(handle, self.owner.ends, connection) != 0
     }
 
     /// A handle with room for the answer; nil when there is no memory for one.
@@ -238,7 +249,7 @@ extension HTTPClient {
             )
         }
         codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_CUSTOMREQUEST, request.method))
-        let isOwn = Self.isLoopback(request.url) && !settings.usesProxiesForLoopback
+        let isOwn = request.isForLoopback && !settings.usesProxiesForLoopback
         if !settings.usesProxies || isOwn || settings.socketPath != nil {
             codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_PROXY, ""))
         } else if let proxy = settings.proxy {
@@ -283,6 +294,9 @@ extension HTTPClient {
             }
             try Self.check(unsafe wakegate_curl_set_text(handle, option, path), .badCredentials, path)
         }
+        if settings.heedsTLSEnd {
+            try Self.check(unsafe wakegate_curl_set_tls_ends(handle, self.owner.ends), .badCredentials, "TLS")
+        }
         // Certificates that are made for the loopback addresses are checked like all others.
         try Self.check(unsafe wakegate_curl_set_long(handle, CURLOPT_SSL_VERIFYPEER, 1), .badCredentials, "TLS")
     }
@@ -291,6 +305,7 @@ extension HTTPClient {
     /// let go of.
     private func attach(_ active: ActiveTransfer, to handle: UnsafeMutableRawPointer) throws(HTTPClientError) {
         let transfer = active.transfer
+        unsafe transfer.handle = transfer.heedsTLSEnd ? handle : nil
         let context = unsafe Unmanaged.passUnretained(transfer).toOpaque()
         var codes = [
             unsafe wakegate_curl_set_headers(handle, active.headers),
@@ -303,11 +318,6 @@ extension HTTPClient {
             codes.append(unsafe wakegate_curl_set_sender(handle, sendBody, seekBody, file.byteCount, context))
         }
         for code in codes { try Self.check(code, .badRequest, active.url) }
-    }
-
-    private static func isLoopback(_ url: String) -> Bool {
-        let host = url.split(separator: "/", maxSplits: 2).dropFirst().first ?? ""
-        return ["localhost", "127.", "[::1]"].contains { host.hasPrefix($0) }
     }
 
     private static func headerList(_ headers: [(name: String, value: String)]) -> UnsafeMutablePointer<curl_slist>? {
@@ -419,12 +429,14 @@ extension HTTPClient {
 }
 
 extension HTTPURL {
-    /// The URL that a reference found at `base` leads to; nil when there is none.
+    /// The URL that a reference found at `base` leads to; nil when there is none. A space in it, which many servers do
+    /// not encode, is encoded.
     package static func resolved(_ reference: String, at base: String) -> String? {
         guard let url = unsafe curl_url() else { return nil }
         defer { unsafe curl_url_cleanup(url) }
+        let flags = CURLU_NON_SUPPORT_SCHEME | CURLU_URLENCODE
         guard unsafe curl_url_set(url, CURLUPART_URL, base, 0) == CURLUE_OK,
-            unsafe curl_url_set(url, CURLUPART_URL, reference, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK
+            unsafe curl_url_set(url, CURLUPART_URL, reference, UInt32(flags)) == CURLUE_OK
         else { return nil }
         var found: UnsafeMutablePointer<CChar>?
         guard unsafe curl_url_get(url, CURLUPART_URL, &found, 0) == CURLUE_OK, let found = unsafe found else {
@@ -526,7 +538,12 @@ private func receiveHeader(
     _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    unsafe receive(bytes, size * count, context) { transfer, line in unsafe transfer.headerReceived(line) }
+    unsafe receive(bytes, size * count, context) { transfer, line in
+        if let handle = unsafe transfer.handle {
+            unsafe transfer.tlsConnection = wakegate_curl_tls_connection(handle)
+        }
+        return unsafe transfer.headerReceived(line)
+    }
 }
 
 private func receiveBody(
@@ -563,13 +580,18 @@ private func seekBody(_ context: UnsafeMutableRawPointer?, _ offset: curl_off_t,
 @safe
 final class MultiHandle: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
+    /// How connections over TLS have ended; what it is told of that ends with the multi handle.
+    let ends: UnsafeMutablePointer<wakegate_curl_tls_ends>
 
     init(_ multi: UnsafeMutableRawPointer) {
         unsafe self.multi = multi
+        unsafe self.ends = .allocate(capacity: 1)
+        unsafe memset(self.ends, 0, MemoryLayout<wakegate_curl_tls_ends>.size)
     }
 
     deinit {
         _ = unsafe curl_multi_cleanup(self.multi)
+        unsafe self.ends.deallocate()
     }
 
     func wake() {

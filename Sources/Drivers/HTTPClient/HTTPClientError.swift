@@ -32,11 +32,22 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
     package var detail = ""
     /// Whether the request may have reached the server.
     package var mayHaveArrived = false
+    /// After how many seconds the server wants to be asked again, of an answer of which no more was read; nil when it
+    /// does not say.
+    package var retryAfterSeconds: Int?
 
     package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }
+
+    /// What ended with its connection, to which TLS set no end.
+    static let endlessTLS: HTTPClientError = {
+        var error = HTTPClientError(.broken, "the connection was cut")
+        error.detail = "TLS did not end, and only its end would tell that all of the answer came"
+        error.mayHaveArrived = true
+        return error
+    }()
 
     /// Whether TLS found the answer to its first words to be none of TLS, as of a listener in cleartext.
     package var isPeerCleartext: Bool {

@@ -38,6 +38,14 @@ package struct HTTPRequest: Sendable {
     }
 }
 
+extension HTTPRequest {
+    /// Whether it is for this machine itself, as its URL says.
+    var isForLoopback: Bool {
+        let host = self.url.split(separator: "/", maxSplits: 2).dropFirst().first ?? ""
+        return ["localhost", "127.", "[::1]"].contains { host.hasPrefix($0) }
+    }
+}
+
 /// How a client connects.
 package struct HTTPClientSettings: Sendable {
     /// PEM file of the authorities to trust instead of the system's.
@@ -63,6 +71,9 @@ package struct HTTPClientSettings: Sendable {
     package var usesProxiesForLoopback = false
     /// The proxy to use in the place of those that the environment names.
     package var proxy: String?
+    /// Whether a connection over TLS that ends without its peer's word, as anybody on the way can have it, is a failure
+    /// also where an answer without a length ends with it.
+    package var heedsTLSEnd = false
     /// What to take for the answers of the resolver, each `HOST:PORT:ADDRESS`.
     package var resolutions: [String] = []
     /// How long a peer may leave what it was sent unacknowledged, and be silent to probes, before its connection is

@@ -24,6 +24,12 @@ package struct HTTPResponse: Sendable {
         self.headers.first { $0.name == name }?.value
     }
 
+    /// Whether its head says where it ends; over HTTP/1.1 another one ends with its connection.
+    var hasEndOfItsOwn: Bool {
+        self.header("content-length") != nil || self.header("transfer-encoding") != nil || self.status == 204
+            || self.status == 304
+    }
+
     package var isSuccess: Bool { (200..<300).contains(self.status) }
 
     /// The body as text; ill-formed UTF-8 is replaced by U+FFFD.

@@ -26,6 +26,11 @@ final class HTTPTransfer {
     var localPort: Int32?
     /// An address that was not connected to, because the settings do not reach it.
     var refusedAddress: IPAddress?
+    let heedsTLSEnd: Bool
+    /// libcurl's handle, where its connection is asked for, for as long as there is one.
+    var handle: UnsafeMutableRawPointer?
+    /// The connection over TLS that the transfer uses, which may be no more; told apart by its address alone.
+    var tlsConnection: UnsafeRawPointer?
     let reach: AddressReach
     let peerSilenceMillisecondsMax: UInt32
     /// What libcurl says of a failure, ended by a zero.
@@ -48,6 +53,7 @@ final class HTTPTransfer {
         self.sink = request.sink
         self.file = request.file
         self.bodyBytesMax = settings.bodyBytesMax
+        self.heedsTLSEnd = settings.heedsTLSEnd && request.url.hasPrefix("https:")
         self.reach = settings.reach
         self.peerSilenceMillisecondsMax = UInt32(clamping: settings.peerSilenceMillisecondsMax ?? 0)
         self.unreported = unreported

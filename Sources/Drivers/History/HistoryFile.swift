@@ -214,6 +214,17 @@ package final class HistoryFile: HistorySource {
         return collector.finish(unseen: unseen ?? nil)
     }
 
+    /// The devices that anything happened to, by their numbers, in no order. It reads the whole file.
+    package func devices() -> Set<UInt64> {
+        let collected = Set(self.collected.events.map(\.device))
+        guard let store = self.store else { return collected }
+        let written = self.attempt { () throws(SQLiteError) in try store.devices() }
+        return collected.union(written ?? [])
+    }
+
+    /// Why something could not be read or written lately; nil when all is well.
+    package var cause: String? { self.damage ?? self.failure }
+
     /// Lets the file grow to so many pages and no further, as if the disk were full then.
     package func limitPages(to count: Int) {
         try? self.store?.table.database.execute("PRAGMA max_page_count = \(count)")

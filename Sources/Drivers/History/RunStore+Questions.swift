@@ -28,6 +28,20 @@ extension RunStore {
         }
     }
 
+    /// The devices of all events. It reads everything.
+    func devices() throws(SQLiteError) -> Set<UInt64> {
+        var devices: Set<UInt64> = []
+        var found: [HistoryEvent] = []
+        for run in self.runs {
+            for chunk in run.eventChunks {
+                found.removeAll(keepingCapacity: true)
+                try self.table.readEvents(chunk.row, device: nil, into: &found)
+                for event in found { devices.insert(event.device) }
+            }
+        }
+        return devices
+    }
+
     /// Hands over the pushes of one run after the other, from the newest on, until no older one is wanted or very many
     /// events were looked at.
     ///

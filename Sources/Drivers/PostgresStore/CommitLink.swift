@@ -18,7 +18,9 @@ final class CommitLink {
     private struct Open {
         let number: TransactionNumber
         let now: Instant
-        let versions: [DeviceToken: RowVersion]
+        let versions: RowVersions
+        /// Whether all gateways that may be attached read bundles of events.
+        let mayBundle: Bool
     }
 
     /// A transaction whose commit was sent.
@@ -233,7 +235,14 @@ final class CommitLink {
             order: self.state.nextOrder()
         )
         session.exchange(.commit) { sender in
-            var step = WriteStep(writes, versions: open.versions, now: open.now, holder: gateway, sender)
+            var step = WriteStep(
+                writes,
+                versions: open.versions,
+                mayBundle: open.mayBundle,
+                now: open.now,
+                holder: gateway,
+                sender
+            )
             step.appendOwn(books, writes.rejections, mark)
             let commit = Commit(
                 number: open.number,
@@ -241,7 +250,7 @@ final class CommitLink {
                 mark: self.mark,
                 books: books,
                 endedPlace: step.endedPlace,
-                ended: writes.devices.flatMap(\.ended)
+                ended: writes.endedWakes
             )
             self.phase = .committing(commit)
         }
@@ -301,7 +310,14 @@ final class CommitLink {
         if step.isReadOnly {
             self.phase = .idle
         } else {
-            self.phase = .open(Open(number: number, now: now, versions: loaded.versions))
+            self.phase = .open(
+                Open(
+                    number: number,
+                    now: now,
+                    versions: loaded.versions,
+                    mayBundle: loaded.oldest >= EventTables.bundlesFrom
+                )
+            )
         }
         let devices = LoadedDevices(
             now: now,

@@ -9,12 +9,16 @@ enum CommitStatement: Int, CaseIterable {
     case readTokens, readTokensAndWakes, readHolder, readDue, readReady, readReadyDevices, readTasks, readInOrder
     case readTopicsInOrder
     case insertDevices, updateDevices, upsertDue, deleteDue, deleteReady, insertReady, insertWakes, endWakes
-    case upsertBooks, upsertRejections, insertEvents, insertPushes, mark
+    case upsertBooks, upsertRejections, insertEvents, insertPushes, insertBundles, mark
     case wakesOfHolder, holders, resolve, count
     case lockBurial, burialRows, foldBooks, foldRejections, endBurial
 
+    /// The names under which they are prepared, in the order of their numbers: made once, as each transaction names
+    /// several.
+    private static let names = Self.allCases.map { "wakegate_\($0)" }
+
     /// The name under which it is prepared.
-    var name: String { "wakegate_\(self)" }
+    var name: String { Self.names[self.rawValue] }
 
     /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
     func sql(clock: String) -> String {
@@ -22,7 +26,7 @@ enum CommitStatement: Int, CaseIterable {
         case .begin: "BEGIN"
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
-        case .clock: "SELECT \(clock), shift FROM wakegate.meta"
+        case .clock: "SELECT \(clock), shift, oldest FROM wakegate.meta"
         case .lockTokens: Self.tokens + Self.inOrder
         case .lockTokensAndWakes: Self.tokensAndWakes + Self.inOrder
         case .lockHolder: Self.holder + Self.inOrder
@@ -51,6 +55,7 @@ enum CommitStatement: Int, CaseIterable {
         case .upsertRejections: Self.upsertRejectionsSQL
         case .insertEvents: Self.insertEventsSQL
         case .insertPushes: Self.insertPushesSQL
+        case .insertBundles: Self.insertBundlesSQL
         case .mark: Self.markSQL
         case .lockBurial: Self.lockBurialSQL
         case .burialRows: Self.burialRowsSQL
@@ -196,6 +201,11 @@ enum CommitStatement: Int, CaseIterable {
 
     private static let insertPushesSQL = """
         INSERT INTO wakegate.push (apns, device, at) SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[])
+        """
+
+    private static let insertBundlesSQL = """
+        INSERT INTO wakegate.bundle (at, keys, body) SELECT $1::bigint, keys, body
+        FROM unnest($2::bytea[], $3::bytea[]) u(keys, body)
         """
 
     private static let markSQL = """

@@ -115,7 +115,7 @@ final class ControlLink {
 
     private func attachStepEnded(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
         guard let session = self.session else { return }
-        if let failure = outcome.failure { return self.end(StoreError(failure)) }
+        if let failure = outcome.failure { return self.end(failure) }
         switch purpose {
         case .greet:
             guard outcome.results.last?.flag(0, 0) == false else {
@@ -138,10 +138,11 @@ final class ControlLink {
             session.exchange(.schemaRead) { $0.query("SELECT version, oldest FROM wakegate.meta") }
         case .schemaRead:
             guard let row = outcome.results.last, row.count == 1 else {
-                return self.end(StoreError(.odd))
+                return self.end(.odd)
             }
             switch Schema.verdict(found: row.int32(0, 0), oldest: row.int32(0, 1)) {
-            case .newer(let found): self.end(StoreError(server: self.serverName, newerSchema: found))
+            case .newer(let found):
+                self.end(StoreError(server: self.serverName, newerSchema: found), isOfServer: false)
             case .older(let found): self.makeSchema(from: found)
             case .current: self.makeSchema(from: Schema.version)
             }
@@ -173,11 +174,14 @@ final class ControlLink {
     private func schemaMade(_ outcome: Session<Purpose>.Outcome) {
         self.patienceMilliseconds = StoreSettings.answerMilliseconds
         guard let rights = outcome.results.last, rights.count == 1 else {
-            return self.end(StoreError(.odd))
+            return self.end(.odd)
         }
         guard rights.text(0, 1).isEmpty else {
             let (role, tables) = (rights.text(0, 0), rights.text(0, 1))
-            return self.end(StoreError(server: self.serverName, role: role, withoutRightsOn: tables))
+            return self.end(
+                StoreError(server: self.serverName, role: role, withoutRightsOn: tables),
+                isOfServer: false
+            )
         }
         self.session?.exchange(.enter) { sender in
             for statement in ControlStatement.allCases {
@@ -196,7 +200,7 @@ final class ControlLink {
 
     private func register(_ outcome: Session<Purpose>.Outcome) {
         guard let row = outcome.results.last, row.count == 1, row.flag(0, 1) else {
-            return self.end(StoreError(.odd))
+            return self.end(.odd)
         }
         let number = row.int32(0, 0)
         self.number = GatewayNumber(rawValue: number)
@@ -225,7 +229,7 @@ final class ControlLink {
     private func registered(_ outcome: Session<Purpose>.Outcome) {
         let results = outcome.results.suffix(4)
         guard results.count == 4, let clock = results.last, clock.count == 1, let number = self.number else {
-            return self.end(StoreError(.odd))
+            return self.end(.odd)
         }
         let first = results.startIndex
         self.topics = []
@@ -413,7 +417,7 @@ final class ControlLink {
         switch turn {
         case .goesOn: ()
         case .connected: self.greet()
-        case .ended(let failure): self.end(StoreError(failure))
+        case .ended(let failure): self.end(failure)
         }
     }
 
@@ -446,13 +450,13 @@ final class ControlLink {
         case .greet, .schemaLock, .schemaRead, .schemaMake, .enter, .register: ()
         }
         if let failure = outcome.failure, case .beat = purpose, !failure.isConflict {
-            self.end(StoreError(failure))
+            self.end(failure)
         }
     }
 
     private func topicsAdded(_ outcome: Session<Purpose>.Outcome) {
         guard outcome.failure == nil, outcome.results.count == 3 else {
-            if let failure = outcome.failure { self.end(StoreError(failure)) }
+            if let failure = outcome.failure { self.end(failure) }
             return
         }
         _ = self.takeTopics(outcome.results[2])
@@ -493,9 +497,9 @@ final class ControlLink {
     }
 
     private func kept(_ name: String, _ content: [UInt8], _ outcome: Session<Purpose>.Outcome) {
-        if let failure = outcome.failure { return self.end(StoreError(failure)) }
+        if let failure = outcome.failure { return self.end(failure) }
         if let warning = outcome.unreplicated {
-            return self.end(StoreError(warning))
+            return self.end(warning)
         }
         if let place = self.keeps.firstIndex(where: { $0.name == name && $0.content == content }) {
             self.keeps.remove(at: place)
@@ -508,17 +512,22 @@ final class ControlLink {
     }
 
     private func reported(_ outcome: Session<Purpose>.Outcome) {
-        if let failure = outcome.failure { return self.end(StoreError(failure)) }
+        if let failure = outcome.failure { return self.end(failure) }
         guard outcome.results.count == 8, outcome.results[2].count == 1 else { return }
-        guard outcome.results[1].count == 1 else { return self.end(StoreError(.fenced)) }
+        guard outcome.results[1].count == 1 else { return self.end(.fenced) }
         self.state.replies.append(.view(ClusterView(results: outcome.results, time: &self.state.time)))
     }
 
     // MARK: Ending
 
-    private func end(_ error: StoreError) {
+    private func end(_ failure: PostgresError) { self.end(StoreError(failure), isOfServer: failure.isOfServer) }
+
+    /// - Parameter isOfServer: whether another server may do what this one did not.
+    private func end(_ error: StoreError, isOfServer: Bool = true) {
         // Whoever has just gone, or stands still, is asked last: each one that is dead costs a time-out.
-        if let session = self.session, session.isReady { self.state.firstHost = session.server.hostIndex + 1 }
+        if isOfServer, let session = self.session, session.isReady {
+            self.state.firstHost = session.server.hostIndex + 1
+        }
         self.close()
         self.events.append(.ended(error))
     }

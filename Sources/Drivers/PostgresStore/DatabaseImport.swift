@@ -52,6 +52,10 @@ package final class DatabaseImport {
     package var now: Instant { self.mark.now }
     /// How many devices are written.
     package var next: Int { self.mark.next }
+    /// Whether all but the delivery log is written.
+    package var isDone: Bool { self.mark.isDone }
+    /// The delivery log of how many devices is written.
+    package var nextLogged: Int { self.mark.nextLogged }
 
     /// Begins, or goes on; the tables are made where there are none.
     ///
@@ -113,7 +117,7 @@ package final class DatabaseImport {
 
     /// An import of this state was begun before.
     private func goOn(_ mark: ImportMark) throws(PostgresError) -> StoreError? {
-        guard !mark.isDone else {
+        guard !mark.isLogDone else {
             return Self.error(
                 "This state was moved into this database before.",
                 "Start the gateway with store: \"postgresql://...\"; the state folder keeps token.key and certificates."
@@ -273,6 +277,32 @@ package final class DatabaseImport {
             """,
             parameters
         )
+    }
+
+    // MARK: Delivery log
+
+    /// Writes what happened to the next devices, and that it is written. It stands before whatever gateways have
+    /// written of them, who may run meanwhile.
+    ///
+    /// - Parameter logs: of each device what happened, the newest first.
+    package func write(logs: [[HistoryEvent]]) throws(StoreError) {
+        var rows = ImportedEvents()
+        for events in logs { rows.append(events) }
+        try self.transaction { () throws(PostgresError) in
+            try rows.write(to: self.client)
+            self.mark.nextLogged += logs.count
+            try self.keepMark()
+            return nil
+        }
+    }
+
+    /// Writes that the whole delivery log is written.
+    package func finishLog() throws(StoreError) {
+        try self.transaction { () throws(PostgresError) in
+            self.mark.isLogDone = true
+            try self.keepMark()
+            return nil
+        }
     }
 
     // MARK: Transactions

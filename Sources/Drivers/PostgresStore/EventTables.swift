@@ -44,6 +44,40 @@ package enum EventTables {
         Self.oldest,
     ]
 
+    /// The version of the schema from which on gateways write bundles, once no older gateway is attached.
+    static let bundlesFrom: Int32 = 3
+
+    /// What version 3 of the schema adds: rows for what happens to many devices at once.
+    ///
+    /// A row a device and one a push are a third of what a push costs PostgreSQL. A bundle stands for dozens of both,
+    /// and its filter says which: a question reads the filters, and the few bundles that they name. No row is moved out
+    /// of its page: two fill one.
+    static let bundles = [
+        """
+        CREATE TABLE wakegate.bundle (
+            id bigint NOT NULL DEFAULT nextval('wakegate.event_id_seq'),
+            at bigint NOT NULL,
+            keys bytea NOT NULL,
+            body bytea NOT NULL)
+        WITH (autovacuum_vacuum_insert_scale_factor = 0.1)
+        """,
+        "ALTER TABLE wakegate.bundle ALTER keys SET STORAGE PLAIN, ALTER body SET STORAGE PLAIN",
+        "CREATE INDEX bundle_at ON wakegate.bundle (at)",
+        Self.summarize,
+    ]
+
+    /// Summarises the pages that nobody has yet: autovacuum does so once a minute, for a few hundred of them, and after
+    /// a burst a question would read all the others for as long as an hour. Where a vacuum is under way, which does the
+    /// same, or the tables are another role's, it does nothing.
+    private static let summarize = """
+        CREATE FUNCTION wakegate.summarize() RETURNS void LANGUAGE plpgsql SET lock_timeout = '100ms' AS $$
+        BEGIN
+            PERFORM brin_summarize_new_values('wakegate.event_place');
+            PERFORM brin_summarize_new_values('wakegate.push_place');
+        EXCEPTION WHEN lock_not_available OR insufficient_privilege THEN NULL;
+        END $$
+        """
+
     /// About as many rows as the pages of one summary have.
     private static let rowsPerSummary = 2000
 
@@ -79,6 +113,13 @@ package enum EventTables {
         package let at: Int64
         package fileprivate(set) var events: [HistoryEvent]
 
+        /// - Parameter events: at least one, in the order in which they happened.
+        init(events: [HistoryEvent]) {
+            self.device = Int64(bitPattern: events[0].device)
+            self.at = events[0].at.milliseconds
+            self.events = events
+        }
+
         /// The events as `EventRecord` writes them.
         package func body() -> [UInt8] {
             var buffer = ByteBuffer()
@@ -96,12 +137,7 @@ package enum EventTables {
                 rows[place].events.append(event)
             } else {
                 places[event.device] = rows.count
-                let row = Row(
-                    device: Int64(bitPattern: event.device),
-                    at: event.at.milliseconds,
-                    events: [event]
-                )
-                rows.append(row)
+                rows.append(Row(events: [event]))
             }
         }
         return rows

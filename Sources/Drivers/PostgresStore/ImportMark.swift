@@ -15,6 +15,10 @@ struct ImportMark: Hashable {
     var next: Int
     /// Books, and what gateways share, are written as well.
     var isDone: Bool
+    /// The delivery log of how many devices is written, in the order of their numbers.
+    var nextLogged = 0
+    /// The whole delivery log is written.
+    var isLogDone = false
     /// A number that no gateway has: of the rows that count.
     var number: Int32
 
@@ -28,14 +32,17 @@ struct ImportMark: Hashable {
 
     /// As words, with spaces between them.
     var content: [UInt8] {
-        Array("1 \(self.fingerprint) \(self.now.milliseconds) \(self.next) \(self.isDone ? 1 : 0) \(self.number)".utf8)
+        let state = "1 \(self.fingerprint) \(self.now.milliseconds)"
+        let rows = "\(self.next) \(self.isDone ? 1 : 0) \(self.number)"
+        return Array("\(state) \(rows) \(self.nextLogged) \(self.isLogDone ? 1 : 0)".utf8)
     }
 
     /// nil when it is none.
     init?(_ content: ByteView) {
         let words = content.string.split(separator: " ")
-        guard words.count == 6, words[0] == "1", let fingerprint = UInt64(words[1]), let now = Int64(words[2]),
-            let next = Int(words[3]), next >= 0, let number = Int32(words[5])
+        // An import that moved no delivery log wrote six words.
+        guard words.count == 6 || words.count == 8, words[0] == "1", let fingerprint = UInt64(words[1]),
+            let now = Int64(words[2]), let next = Int(words[3]), next >= 0, let number = Int32(words[5])
         else { return nil }
         self.init(
             fingerprint: fingerprint,
@@ -44,5 +51,9 @@ struct ImportMark: Hashable {
             isDone: words[4] == "1",
             number: number
         )
+        guard words.count == 8 else { return }
+        guard let nextLogged = Int(words[6]), nextLogged >= 0 else { return nil }
+        self.nextLogged = nextLogged
+        self.isLogDone = words[7] == "1"
     }
 }

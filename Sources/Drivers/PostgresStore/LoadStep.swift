@@ -108,13 +108,15 @@ struct LoadStep {
     struct Loaded {
         var devices: [SharedDevice] = []
         /// By token; what a write of the row has to find there.
-        var versions: [DeviceToken: RowVersion] = [:]
+        var versions = RowVersions()
         var heldWakes: [WakeID] = []
         var hasMore = false
         /// The latest moment at which one of them was written.
         var writtenAt: Int64 = 0
         var wall: Int64 = 0
         var shift: Int64 = 0
+        /// The version of the oldest program that may be attached.
+        var oldest: Int32 = 0
     }
 
     /// Reads the results of the calls; nil when they are not what the calls give.
@@ -124,14 +126,14 @@ struct LoadStep {
         var loaded = Loaded()
         for (part, rows) in zip(self.parts, results) {
             switch part {
-            case .devices: Self.read(rows, into: &loaded)
+            case .devices: Self.read(rows, isOfTokens: true, into: &loaded)
             case .selected(let countMax):
-                Self.read(rows, into: &loaded)
+                Self.read(rows, isOfTokens: false, into: &loaded)
                 loaded.hasMore = rows.count >= countMax
             case .heldWakes:
                 for row in 0..<rows.count {
                     guard let wake = rows.wake(row, 0), let token = DeviceToken(bytes: rows.bytes(row, 1)),
-                        loaded.versions[token] != nil
+                        loaded.versions.contains(token)
                     else { continue }
                     loaded.heldWakes.append(wake)
                 }
@@ -139,20 +141,21 @@ struct LoadStep {
                 guard rows.count == 1 else { return nil }
                 loaded.wall = rows.int64(0, 0)
                 loaded.shift = rows.int64(0, 1)
+                loaded.oldest = rows.int32(0, 2)
             }
         }
         return loaded
     }
 
-    private static func read(_ rows: PostgresRows, into loaded: inout Loaded) {
+    private static func read(_ rows: PostgresRows, isOfTokens: Bool, into loaded: inout Loaded) {
         loaded.devices.reserveCapacity(loaded.devices.count + rows.count)
         loaded.versions.reserveCapacity(loaded.versions.count + rows.count)
+        // A selection may find a row for each of its lanes.
+        let isFirst = isOfTokens && loaded.versions.count == 0
         for row in 0..<rows.count {
+            let version = RowVersion(number: rows.int64(row, 1), place: rows.place(row, 6))
             guard let token = DeviceToken(bytes: rows.bytes(row, 0)),
-                loaded.versions.updateValue(
-                    RowVersion(number: rows.int64(row, 1), place: rows.place(row, 6)),
-                    forKey: token
-                ) == nil
+                loaded.versions.append(version, of: token, isKnownNew: isFirst)
             else { continue }
             loaded.writtenAt = max(loaded.writtenAt, rows.int64(row, 2))
             let device = SharedDevice(

@@ -19,6 +19,20 @@ extension PostgresError {
             false
         }
     }
+
+    /// Whether another server of the same database may do what this one did not: the failure lies neither with this
+    /// gateway nor in what every server of the database has.
+    var isOfServer: Bool {
+        guard self.state != Self.fencedState else { return false }
+        return switch self.kind {
+        case .untrusted, .unreachable, .connectionLost, .notAllowed, .readOnly, .adminShutdown, .cancelled, .diskFull,
+            .outOfMemory, .tooManyConnections, .corrupt, .client, .other:
+            true
+        case .invalidAddress, .insecure, .noDatabase, .uniqueViolation, .deadlock, .serialization, .lockNotAvailable,
+            .idleTimeout, .wrongSchema, .insufficientPrivilege:
+            false
+        }
+    }
 }
 
 extension StoreError {

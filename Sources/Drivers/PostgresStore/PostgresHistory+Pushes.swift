@@ -10,8 +10,11 @@ extension PostgresHistory {
     private static let spanMilliseconds: Int64 = 1000
     /// As long as the longest history: no span need be longer.
     private static let spanMillisecondsMax: Int64 = 1 << 50
-    /// The most rows of events that a list looks at.
+    /// The bundles that are read at a time.
+    private static let bundlesPerPage: Int64 = 64
+    /// The most rows of events that a list looks at, and the most bundles, of which each is as large as dozens.
     private static let eventRowsMax: Int64 = 65_536
+    private static let eventBundlesMax: Int64 = 8_192
     /// The tokens that are read at a time.
     private static let tokensPerPage: Int32 = 8192
     /// The most devices that are remembered by their numbers.
@@ -46,24 +49,45 @@ extension PostgresHistory {
         countMax: Int,
         _ collector: inout LoggedPushCollector
     ) -> Int64 {
+        guard
+            let rows = self.query(Self.newestPushes, Self.span(lower, upper, Int64(countMax))),
+            let bundles = self.query(Self.newestBundles, Self.span(lower, upper, Self.bundlesPerPage))
+        else { return .min }
+        for row in 0..<rows.count { collector.append(Self.push(rows, row)) }
+        for row in 0..<bundles.count { Self.collect(bundles.bytes(row, 0), &collector) }
+        // Of rows and bundles the ones that end sooner say how far all were looked at.
+        let cutRow = rows.count == countMax ? rows.int64(rows.count - 1, 2) : nil
+        let cutBundle = bundles.count == Self.bundlesPerPage ? bundles.int64(bundles.count - 1, 1) : nil
+        guard let last = [cutRow, cutBundle].compactMap(\.self).max() else { return lower }
+        self.collect(at: last, &collector)
+        return last - 1
+    }
+
+    private static func span(_ lower: Int64, _ upper: Int64, _ countMax: Int64) -> PostgresParameters {
         var parameters = PostgresParameters()
         parameters.append(lower)
         parameters.append(upper)
-        parameters.append(Int64(countMax))
-        guard let rows = self.query(Self.newestPushes, parameters) else { return .min }
-        for row in 0..<rows.count { collector.append(Self.push(rows, row)) }
-        guard rows.count == countMax else { return lower }
-        let last = rows.int64(rows.count - 1, 2)
-        self.collect(at: last, &collector)
-        return last - 1
+        parameters.append(countMax)
+        return parameters
     }
 
     /// Collects every push of one moment.
     private func collect(at moment: Int64, _ collector: inout LoggedPushCollector) {
         var parameters = PostgresParameters()
         parameters.append(moment)
-        guard let rows = self.query(Self.pushesOfMoment, parameters) else { return }
+        guard
+            let rows = self.query(Self.pushesOfMoment, parameters),
+            let bundles = self.query(Self.bundlesOfMoment, parameters)
+        else { return }
         for row in 0..<rows.count { collector.append(Self.push(rows, row)) }
+        for row in 0..<bundles.count { Self.collect(bundles.bytes(row, 0), &collector) }
+    }
+
+    /// Collects the pushes of a bundle.
+    private static func collect(_ body: ByteView, _ collector: inout LoggedPushCollector) {
+        for event in Self.events(body) {
+            if let push = LoggedPush(event) { collector.append(push) }
+        }
     }
 
     private static func push(_ rows: PostgresRows, _ row: Int) -> LoggedPush {
@@ -78,16 +102,21 @@ extension PostgresHistory {
 
     package func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]] {
         guard let oldest = pushes.last?.at else { return [:] }
+        let wanted = Set(pushes.map(\.device))
         var devices = PostgresArray(.int8)
-        for device in Set(pushes.map(\.device)) { devices.append(Int64(bitPattern: device)) }
+        for device in wanted { devices.append(Int64(bitPattern: device)) }
         var parameters = PostgresParameters()
         parameters.append(devices)
         parameters.append(oldest.milliseconds)
         parameters.append(Self.eventRowsMax)
+        Self.append(keysOf: Array(wanted), to: &parameters)
+        parameters.append(Self.eventBundlesMax)
         guard let rows = self.query(Self.eventsOfDevices, parameters) else { return [:] }
         var events: [UInt64: [HistoryEvent]] = [:]
         for row in 0..<rows.count {
-            events[UInt64(bitPattern: rows.int64(row, 0)), default: []] += Self.events(rows.bytes(row, 1))
+            for event in Self.events(rows.bytes(row, 0)) where wanted.contains(event.device) {
+                events[event.device, default: []].append(event)
+            }
         }
         return events
     }
@@ -143,9 +172,23 @@ extension PostgresHistory {
 
     private static let pushesOfMoment = "SELECT apns, device, at FROM wakegate.push WHERE at = $1::bigint"
 
+    private static let newestBundles = """
+        SELECT body, at FROM wakegate.bundle WHERE at > $1::bigint AND at <= $2::bigint
+        ORDER BY at DESC LIMIT $3::bigint
+        """
+
+    private static let bundlesOfMoment = "SELECT body FROM wakegate.bundle WHERE at = $1::bigint"
+
     private static let eventsOfDevices = """
-        SELECT device, body FROM wakegate.event WHERE device = ANY($1::bigint[]) AND at >= $2::bigint
-        ORDER BY id LIMIT $3::bigint
+        SELECT body FROM (
+            (SELECT id, body FROM wakegate.event WHERE device = ANY($1::bigint[]) AND at >= $2::bigint
+                ORDER BY id LIMIT $3::bigint)
+            UNION ALL
+            (SELECT b.id, b.body FROM wakegate.bundle b WHERE b.at >= $2::bigint AND EXISTS (
+                SELECT FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) p(one, two, three, four)
+                WHERE \(holds(["p.one", "p.two", "p.three", "p.four"])))
+                ORDER BY b.id LIMIT $8::bigint)) e
+        ORDER BY id
         """
 
     private static let tokensInOrder = """

@@ -15,8 +15,14 @@ package final class PostgresHistory: HistorySource {
     private static let windowMilliseconds: [Int64] = [3_600_000, 86_400_000]
     /// How long an answer is waited for, in milliseconds: nobody who asks why a device was not woken waits longer.
     private static let answerMilliseconds: Int64 = 10_000
-    /// The most rows that one piece of tidying deletes.
+    /// The most rows that one piece of tidying deletes, and the most bundles: about as many events.
     private static let deletedMax: Int64 = 5_000
+    private static let deletedBundlesMax: Int64 = 100
+    /// The most bundles that a push is looked for in, the most devices that it is followed to, and the most rows that
+    /// are read of these: a push has one name and one device, and who gives many the same is told of the last.
+    private static let bundlesOfPushMax: Int64 = 1_024
+    private static let devicesOfPushMax = 64
+    private static let rowsOfPushMax: Int64 = 4_096
 
     private let address: PostgresAddress
     private(set) var limits: HistoryLimits
@@ -69,10 +75,12 @@ package final class PostgresHistory: HistorySource {
             parameters.append(lower)
             parameters.append(upper)
             parameters.append(Self.rowsPerPage)
+            for place in EventFilter.places(EventFilter.key(device: device)) { parameters.append(place) }
             guard let rows = self.query(Self.newestFirst, parameters) else { return false }
             for row in 0..<rows.count {
                 last = rows.int64(row, 0)
-                for event in Self.events(rows.bytes(row, 1)).reversed() where event.at <= latest {
+                for event in Self.events(rows.bytes(row, 1)).reversed()
+                where event.device == device && event.at <= latest {
                     guard body(event) else { return false }
                 }
             }
@@ -81,18 +89,66 @@ package final class PostgresHistory: HistorySource {
     }
 
     package func push(_ apnsID: APNsID) -> [HistoryEvent] {
+        let arrivals = self.arrivals(of: apnsID).suffix(Self.devicesOfPushMax)
+        guard !arrivals.isEmpty else { return [] }
+        var devices = PostgresArray(.int8)
+        var moments = PostgresArray(.int8)
+        for (device, at) in arrivals {
+            devices.append(Int64(bitPattern: device))
+            moments.append(at)
+        }
         var parameters = PostgresParameters()
-        parameters.append(uuid: (apnsID.first.byteSwapped, apnsID.second.byteSwapped))
+        parameters.append(devices)
+        parameters.append(moments)
         parameters.append(Int64(HistoryFile.pushEventsMax))
+        Self.append(keysOf: arrivals.map(\.device), to: &parameters)
+        parameters.append(Self.rowsOfPushMax)
         guard let rows = self.query(Self.wayOfPush, parameters) else { return [] }
         var events: [HistoryEvent] = []
         for row in 0..<rows.count {
-            events += Self.events(rows.bytes(row, 0)).filter { !$0.isNamePart && $0.names(apnsID) }
+            let device = UInt64(bitPattern: rows.int64(row, 0))
+            events += Self.events(rows.bytes(row, 1)).filter {
+                $0.device == device && !$0.isNamePart && $0.names(apnsID)
+            }
         }
         let ordered = events.enumerated().sorted {
             ($0.element.at, $0.offset) < ($1.element.at, $1.offset)
         }
         return ordered.suffix(HistoryFile.pushEventsMax).map(\.element)
+    }
+
+    /// To which devices a push came, and when first, in the order of that.
+    private func arrivals(of apnsID: APNsID) -> [(device: UInt64, at: Int64)] {
+        var first: [UInt64: Int64] = [:]
+        var parameters = PostgresParameters()
+        // An identifier's words have the first byte lowest.
+        parameters.append(uuid: (apnsID.first.byteSwapped, apnsID.second.byteSwapped))
+        parameters.append(Int64(Self.devicesOfPushMax))
+        guard let rows = self.query(Self.arrivals, parameters) else { return [] }
+        for row in 0..<rows.count { first[UInt64(bitPattern: rows.int64(row, 0))] = rows.int64(row, 1) }
+        parameters = PostgresParameters()
+        parameters.append(Self.bundlesOfPushMax)
+        for place in EventFilter.places(EventFilter.key(push: apnsID)) { parameters.append(place) }
+        guard let bundles = self.query(Self.bundlesOfPush, parameters) else { return [] }
+        for row in 0..<bundles.count {
+            for event in Self.events(bundles.bytes(row, 0)) {
+                guard let push = LoggedPush(event), push.first == apnsID.first, push.second == apnsID.second else {
+                    continue
+                }
+                first[event.device] = min(first[event.device] ?? .max, event.at.milliseconds)
+            }
+        }
+        return first.map { ($0.key, $0.value) }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
+    }
+
+    /// Appends where the keys of devices have their bits, an array for each of these.
+    static func append(keysOf devices: [UInt64], to parameters: inout PostgresParameters) {
+        let places = devices.map { EventFilter.places(EventFilter.key(device: $0)) }
+        for number in 0..<EventFilter.bitsPerKey {
+            var array = PostgresArray(.int8)
+            for device in places { array.append(device[number]) }
+            parameters.append(array)
+        }
     }
 
     /// Deletes one piece of what is too old, or of the oldest when all takes too much room. Several gateways may do so
@@ -105,19 +161,33 @@ package final class PostgresHistory: HistorySource {
         parameters.append(Self.deletedMax)
         var deleted = self.query(Self.deleteOldEvents, parameters)?.affectedCount ?? 0
         deleted += self.query(Self.deleteOldPushes, parameters)?.affectedCount ?? 0
+        parameters = PostgresParameters()
+        parameters.append(self.limits.ageMillisecondsMax)
+        parameters.append(Self.deletedBundlesMax)
+        deleted += self.query(Self.deleteOldBundles, parameters)?.affectedCount ?? 0
+        _ = self.query("SELECT wakegate.summarize()", PostgresParameters())
         // What this session has deleted is counted by the time the next statement has ended, and not a second later.
         _ = self.query("SELECT pg_stat_force_next_flush()", PostgresParameters())
         if deleted == 0, let rows = self.query(Self.bytes, PostgresParameters()), rows.count == 1,
             rows.int64(0, 0) > Int64(self.limits.bytesMax)
         {
-            var most = PostgresParameters()
-            most.append(Self.deletedMax)
-            deleted = self.query(Self.deleteOldest, most)?.affectedCount ?? 0
+            deleted = self.deleteOldest()
             if deleted > 0 { _ = self.query(Self.deletePushesOfNothing, PostgresParameters()) }
         }
         // What could not be done is tried again later, and nobody waits for it.
         if self.takeFailure() != nil { return false }
         return deleted > 0
+    }
+
+    /// Deletes a piece of the oldest, bundles or rows.
+    private func deleteOldest() -> Int {
+        var most = PostgresParameters()
+        most.append(Self.deletedBundlesMax)
+        let deleted = self.query(Self.deleteOldestBundles, most)?.affectedCount ?? 0
+        guard deleted == 0 else { return deleted }
+        most = PostgresParameters()
+        most.append(Self.deletedMax)
+        return self.query(Self.deleteOldest, most)?.affectedCount ?? 0
     }
 
     func query(_ sql: String, _ parameters: borrowing PostgresParameters) -> PostgresRows? {
@@ -143,8 +213,12 @@ package final class PostgresHistory: HistorySource {
         let client = try PostgresClient(
             self.address,
             application: "wakegate history",
-            // Rows of one device or push are few among all: summaries say where, though the planner doubts it.
-            settings: [PostgresSetting("enable_seqscan", "off")],
+            // Rows of one device or push are few among all: summaries say where, though the planner doubts it. As it
+            // takes the little that is done for much, it would start workers and compile, which takes longer.
+            settings: [
+                PostgresSetting("enable_seqscan", "off"), PostgresSetting("jit", "off"),
+                PostgresSetting("max_parallel_workers_per_gather", "0"),
+            ],
             answerMilliseconds: Self.answerMilliseconds
         )
         self.client = client
@@ -164,20 +238,47 @@ package final class PostgresHistory: HistorySource {
 // MARK: - Statements
 
 extension PostgresHistory {
+    /// Whether a bundle's filter holds a key that has its bits at these places.
+    static func holds(_ places: [String]) -> String {
+        places.map { "get_bit(b.keys, \($0) & (octet_length(b.keys) * 8 - 1)) = 1" }.joined(separator: " AND ")
+    }
+
+    /// The places of one key, from a parameter on.
+    private static func places(from first: Int) -> [String] {
+        (0..<EventFilter.bitsPerKey).map { "$\(first + $0)::bigint" }
+    }
+
     /// One device's rows have the order of their transactions, as each locks the device's row.
     private static let newestFirst = """
         SELECT id, body FROM wakegate.event WHERE device = $1::bigint AND id < $2::bigint
             AND at > $3::bigint AND at <= $4::bigint
+        UNION ALL
+        SELECT b.id, b.body FROM wakegate.bundle b WHERE b.id < $2::bigint AND b.at > $3::bigint AND b.at <= $4::bigint
+            AND \(holds(places(from: 6)))
         ORDER BY id DESC LIMIT $5::bigint
+        """
+
+    private static let arrivals = """
+        SELECT device, min(at) FROM wakegate.push WHERE apns = $1::uuid GROUP BY device
+        ORDER BY min(at) DESC LIMIT $2::bigint
+        """
+
+    private static let bundlesOfPush = """
+        SELECT b.body FROM wakegate.bundle b WHERE \(holds(places(from: 2))) ORDER BY b.id DESC LIMIT $1::bigint
         """
 
     /// What happened to a push's devices from its arrival on; it had gone before as many rows were written behind it.
     private static let wayOfPush = """
-        SELECT e.body
-        FROM (SELECT device, min(at) AS at FROM wakegate.push WHERE apns = $1::uuid GROUP BY device) p
+        SELECT p.device, e.body
+        FROM unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+            p(device, at, one, two, three, four)
         CROSS JOIN LATERAL (
-            SELECT id, body FROM wakegate.event WHERE device = p.device AND at >= p.at ORDER BY id LIMIT $2::bigint
-        ) e ORDER BY e.id
+            SELECT id, body FROM wakegate.event WHERE device = p.device AND at >= p.at
+            UNION ALL
+            SELECT b.id, b.body FROM wakegate.bundle b
+            WHERE b.at >= p.at AND \(holds(["p.one", "p.two", "p.three", "p.four"]))
+            ORDER BY id LIMIT $3::bigint
+        ) e ORDER BY e.id LIMIT $8::bigint
         """
 
     private static let deleteOldEvents = """
@@ -192,6 +293,21 @@ extension PostgresHistory {
             SELECT ctid FROM wakegate.push
             WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
             LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
+        """
+
+    private static let deleteOldBundles = """
+        DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM wakegate.bundle
+            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
+            ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
+        """
+
+    /// The oldest bundles, but none that is newer than the oldest rows.
+    private static let deleteOldestBundles = """
+        DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM wakegate.bundle
+            WHERE at <= coalesce((SELECT late FROM wakegate.oldest_events()), at)
+            ORDER BY at LIMIT $1::bigint FOR UPDATE SKIP LOCKED))
         """
 
     private static let deleteOldest = """
@@ -209,6 +325,9 @@ extension PostgresHistory {
         SELECT (pg_stat_get_live_tuples('wakegate.event'::regclass) * (52 + coalesce((
             SELECT avg_width FROM pg_stats
             WHERE schemaname = 'wakegate' AND tablename = 'event' AND attname = 'body'), 76))
-            + pg_stat_get_live_tuples('wakegate.push'::regclass) * 65)::bigint
+            + pg_stat_get_live_tuples('wakegate.push'::regclass) * 65
+            + pg_stat_get_live_tuples('wakegate.bundle'::regclass) * (60 + coalesce((
+            SELECT sum(avg_width) FROM pg_stats
+            WHERE schemaname = 'wakegate' AND tablename = 'bundle' AND attname IN ('keys', 'body')), 3900)))::bigint
         """
 }

@@ -6,6 +6,8 @@ import PostgreSQL
 
 /// The statements that write what a transaction changed, in their order: devices, what finds them, wakes, events,
 /// books.
+///
+/// Changes are looked at by their places: a copy of each would touch everything that it holds, time and again.
 struct WriteStep {
     private let sender: SessionSender
     private var count = 0
@@ -14,11 +16,13 @@ struct WriteStep {
 
     /// - Parameters:
     ///   - versions: of the rows that were read, by token.
+    ///   - mayBundle: whether all gateways read bundles of events.
     ///   - now: the moment of the transaction.
     ///   - holder: this gateway.
     init(
         _ writes: ClusterWrites,
-        versions: [DeviceToken: RowVersion],
+        versions: RowVersions,
+        mayBundle: Bool,
         now: Instant,
         holder: GatewayNumber,
         _ sender: SessionSender
@@ -28,7 +32,11 @@ struct WriteStep {
         self.appendDue(writes.devices)
         self.appendReady(writes.devices)
         self.appendWakes(writes.devices, now, holder)
-        self.appendEvents(writes.events)
+        if mayBundle, EventBundle.isWorthwhile(writes.events) {
+            self.appendBundles(writes.events)
+        } else {
+            self.appendEvents(writes.events)
+        }
     }
 
     private mutating func append(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) {
@@ -38,9 +46,10 @@ struct WriteStep {
 
     private mutating func appendDevices(
         _ changes: [SharedDeviceChange],
-        _ versions: [DeviceToken: RowVersion],
+        _ versions: RowVersions,
         _ now: Instant
     ) {
+        var versions = versions
         for isNew in [true, false] where changes.contains(where: { $0.isNew == isNew }) {
             var tokens = PostgresArray(.bytes)
             var topics = PostgresArray(.int4)
@@ -49,15 +58,15 @@ struct WriteStep {
             var derived = PostgresArray(.bytes)
             var numbers = PostgresArray(.int8)
             var places = PostgresArray(.place)
-            for change in changes where change.isNew == isNew {
-                tokens.append(change.device.token)
-                topics.append(Int32(bitPattern: change.topic.rawValue))
-                records.append(change.device.record)
-                tasks.append(change.device.tasks)
-                derived.append(change.device.derived)
+            for index in changes.indices where changes[index].isNew == isNew {
+                tokens.append(changes[index].device.token)
+                topics.append(Int32(bitPattern: changes[index].topic.rawValue))
+                records.append(changes[index].device.record)
+                tasks.append(changes[index].device.tasks)
+                derived.append(changes[index].device.derived)
                 guard !isNew else { continue }
                 // A row that was not read has no such version: the transaction fails.
-                let version = versions[change.device.token] ?? .none
+                let version = versions.version(of: changes[index].device.token)
                 numbers.append(version.number)
                 places.append(version.place)
             }
@@ -80,12 +89,12 @@ struct WriteStep {
         var tokens = PostgresArray(.bytes)
         var moments = PostgresArray(.int8)
         var gone = PostgresArray(.bytes)
-        for change in changes {
-            switch change.due {
+        for index in changes.indices {
+            switch changes[index].due {
             case .unchanged: ()
-            case .at(nil): if !change.isNew { gone.append(change.device.token) }
+            case .at(nil): if !changes[index].isNew { gone.append(changes[index].device.token) }
             case .at(let moment?):
-                tokens.append(change.device.token)
+                tokens.append(changes[index].device.token)
                 moments.append(moment.milliseconds)
             }
         }
@@ -112,7 +121,8 @@ struct WriteStep {
         var resources = PostgresArray(.text)
         var topics = PostgresArray(.int4)
         var moments = PostgresArray(.int8)
-        for change in changes {
+        for index in changes.indices where changes[index].ready != nil {
+            let change = changes[index]
             guard let lanes = change.ready else { continue }
             if !change.isNew { gone.append(change.device.token) }
             for lane in lanes {
@@ -141,13 +151,13 @@ struct WriteStep {
         var tokens = PostgresArray(.bytes)
         var deadlines = PostgresArray(.int8)
         var ended = PostgresArray(.uuid)
-        for change in changes {
-            for (wake, deadline) in change.launched {
+        for index in changes.indices {
+            for (wake, deadline) in changes[index].launched {
                 launched.append(wake)
-                tokens.append(change.device.token)
+                tokens.append(changes[index].device.token)
                 deadlines.append(deadline.milliseconds)
             }
-            for wake in change.ended { ended.append(wake) }
+            for wake in changes[index].ended { ended.append(wake) }
         }
         if launched.count > 0 {
             var parameters = PostgresParameters()
@@ -163,6 +173,20 @@ struct WriteStep {
         parameters.append(now.milliseconds)
         self.endedPlace = self.count
         self.append(.endWakes, parameters)
+    }
+
+    private mutating func appendBundles(_ events: [HistoryEvent]) {
+        var keys = PostgresArray(.bytes)
+        var bodies = PostgresArray(.bytes)
+        for bundle in EventBundle.bundles(events) {
+            keys.append(bundle.keys)
+            bodies.append(bundle.body)
+        }
+        var parameters = PostgresParameters()
+        parameters.append(events[0].at.milliseconds)
+        parameters.append(keys)
+        parameters.append(bodies)
+        self.append(.insertBundles, parameters)
     }
 
     private mutating func appendEvents(_ events: [HistoryEvent]) {

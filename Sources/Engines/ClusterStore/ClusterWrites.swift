@@ -1,3 +1,4 @@
+package import Bytes
 package import DeviceEngine
 
 /// What one transaction writes.
@@ -12,4 +13,13 @@ package struct ClusterWrites {
     package var events: [HistoryEvent] = []
 
     package init() {}
+
+    /// The wakes that are in flight no more.
+    package var endedWakes: [WakeID] {
+        var wakes: [WakeID] = []
+        for index in self.devices.indices where !self.devices[index].ended.isEmpty {
+            wakes += self.devices[index].ended
+        }
+        return wakes
+    }
 }

@@ -51,17 +51,15 @@ extension DeviceRecord {
             if Self.hasTrace(inFlight.push) { flags.insert(.inFlightTrace) }
         }
         let wakesAfter = now - WakeLedger.endedWakeMemory
-        let ended = self.endedWakes.value?.elements.filter { $0.at > wakesAfter } ?? []
-        if !ended.isEmpty { flags.insert(.endedWakes) }
+        let ended = self.endedWakes.value?.count { $0.at > wakesAfter } ?? 0
+        if ended > 0 { flags.insert(.endedWakes) }
         let pushesAfter = now - Self.answeredPushMemory
-        let answered = self.answeredPushes.value?.elements.filter { $0.at > pushesAfter } ?? []
-        if !answered.isEmpty { flags.insert(.answeredPushes) }
+        let answered = self.answeredPushes.value?.count { $0.at > pushesAfter } ?? 0
+        if answered > 0 { flags.insert(.answeredPushes) }
 
         buffer.appendLittleEndian(flags.rawValue)
         buffer.append(state.penalty)
-        let token = self.token.token
-        buffer.append(UInt8(token.count))
-        token.withBytes { buffer.append($0) }
+        self.token.store(to: &buffer)
         buffer.appendLittleEndian(self.topic.rawValue)
         buffer.appendLittleEndian(self.registrationChangedAt.milliseconds)
         if flags.contains(.spacing) { Self.store(state.spacing, to: &buffer) }
@@ -75,10 +73,13 @@ extension DeviceRecord {
             if let before = inFlight.spacingBefore { Self.store(before, to: &buffer) }
             Self.store(inFlight.push, to: &buffer)
         }
-        if !ended.isEmpty { Self.store(ended, to: &buffer) }
-        if !answered.isEmpty {
-            buffer.append(UInt8(answered.count))
-            for push in answered { push.store(to: &buffer) }
+        if ended > 0, let wakes = self.endedWakes.value {
+            buffer.append(UInt8(ended))
+            wakes.forEach(where: { $0.at > wakesAfter }, { Self.store($0, to: &buffer) })
+        }
+        if answered > 0, let pushes = self.answeredPushes.value {
+            buffer.append(UInt8(answered))
+            pushes.forEach(where: { $0.at > pushesAfter }, { $0.store(to: &buffer) })
         }
     }
 
@@ -193,15 +194,12 @@ extension DeviceRecord {
         return conditions
     }
 
-    /// How many there are (1 byte); of each its id (16), outcome (1) and end (8).
-    private static func store(_ wakes: [EndedWake], to buffer: inout ByteBuffer) {
-        buffer.append(UInt8(wakes.count))
-        for wake in wakes {
-            buffer.appendLittleEndian(wake.id.first)
-            buffer.appendLittleEndian(wake.id.second)
-            buffer.append(wake.outcome.storedCode)
-            buffer.appendLittleEndian(wake.at.milliseconds)
-        }
+    /// An ended wake: id (16 bytes), outcome (1) and end (8); before the first of them there is their number (1).
+    private static func store(_ wake: EndedWake, to buffer: inout ByteBuffer) {
+        buffer.appendLittleEndian(wake.id.first)
+        buffer.appendLittleEndian(wake.id.second)
+        buffer.append(wake.outcome.storedCode)
+        buffer.appendLittleEndian(wake.at.milliseconds)
     }
 
     private static func endedWakes(_ reader: inout RecordReader) -> [EndedWake] {

@@ -16,16 +16,27 @@ package struct EngineStep: Sendable {
 // MARK: - Keeping
 
 extension EmbeddedEngine {
-    /// Something changed since `takeStep` was last called.
-    package var hasChanges: Bool { self.devices.hasChanges || self.tasks.hasChanges || self.topics.hasChanges }
+    /// Something changed since `takeStep` was last called. Progress that is told is a change a little later, so that
+    /// reports cost a store no more the more there are.
+    package var hasChanges: Bool {
+        self.devices.hasChanges || self.tasks.hasChanges(at: self.now) || self.topics.hasChanges
+    }
+
+    /// When progress that was told is a change; nil when there is none that is not one yet.
+    package var progressDue: Instant? { self.tasks.progressDue }
+
+    /// Progress that was told is a change from here on: for whoever steps no more.
+    package func hurryProgress() { self.tasks.hurryProgress() }
 
     /// Takes the changes since the last call: what a store has to make durable.
     package func takeStep() -> EngineStep {
-        EngineStep(now: self.now, devices: self.devices.takeChanges(), topics: self.topics.takeChanges())
+        self.tasks.progressPassed(self.now)
+        return EngineStep(now: self.now, devices: self.devices.takeChanges(), topics: self.topics.takeChanges())
     }
 
     /// Takes the changes since the last call as records, in `batch`: each device and topic as it is now.
     package func takeStep(into batch: inout RecordBatch) {
+        self.tasks.progressPassed(self.now)
         self.topics.takeChanges(into: &batch)
         self.devices.takeChanges(into: &batch, at: self.now)
         self.tasks.takeChanges(into: &batch)

@@ -141,6 +141,13 @@ extension EmbeddedEngine {
         return device
     }
 
+    /// Whether a row that `take` refuses may be taken once more topics are known.
+    package func isOfUnknownTopic(_ row: SharedDevice) -> Bool {
+        guard let record = row.record.withByteView({ DeviceRecord(stored: $0) }) else { return false }
+        defer { record.deallocate() }
+        return Int(record.topic.rawValue) >= self.topics.count
+    }
+
     private func take(
         _ bytes: [UInt8],
         _ derived: DerivedState.Tasks,

@@ -8,8 +8,11 @@ extension EmbeddedEngine {
     /// A wake that was launched and ended within the step is in `launched` as well as in `ended`, so that a late answer
     /// to it finds its device.
     package func takeSharedChanges() -> [SharedDeviceChange] {
+        // Rows are forgotten at the end of the step: nothing can stay behind the store.
+        self.tasks.hurryProgress()
         for device in self.tasks.takeChanges() { self.devices.noteChange(device) }
         var changed: [(place: TokenPlace, derived: DerivedState)] = []
+        changed.reserveCapacity(self.devices.count)
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
             let derived = self.derived(device)

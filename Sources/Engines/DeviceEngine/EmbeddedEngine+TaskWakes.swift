@@ -138,7 +138,8 @@ extension EmbeddedEngine {
 // MARK: - In between
 
 extension EmbeddedEngine {
-    /// A worker said how far its continued task is.
+    /// A worker said how far its continued task is. A store hears of that a little later: many reports of one task are
+    /// kept as the last.
     package func progress(_ progress: TaskProgress, wake id: WakeID) -> ProgressOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device, id)
@@ -146,17 +147,26 @@ extension EmbeddedEngine {
         case nil: return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
         case .push: return .notContinued
         case .task(let arrival):
-            let (now, parameters) = (self.now, self.parameters(of: device))
-            let deadline = self.changeLanes(device) {
-                $0.progressReported(arrival, completed: progress.completed, at: now, parameters)
-            }
-            guard let deadline else { return .notContinued }
             let row = self.tasks.row(device)
-            row.told(progress, of: arrival)
-            self.tasks.noteChange(device, row)
-            self.reconcile(device)
+            let parameters = self.parameters(of: device)
+            var lanes = DeviceLanes(device: self.devices[device].state, tasks: row.takePolicy())
+            let before = lanes.deadline(arrival)
+            let deadline = lanes.progressReported(arrival, completed: progress.completed, at: self.now, parameters)
+            row.policy = lanes.tasks
+            guard let deadline else { return .notContinued }
+            if row.told(progress, of: arrival) { self.tasks.noteProgress(device, row, at: self.now) }
+            if deadline != before { self.deriveDeadline(device, lanes, parameters) }
             return .lasts(deadline)
         }
+    }
+
+    /// A deadline of the device's moved, and nothing else did: no more than its next moment follows from that, unless
+    /// something is due besides.
+    private func deriveDeadline(_ device: DeviceIndex, _ lanes: DeviceLanes, _ parameters: Parameters) {
+        guard !self.schedule.isJudging, let moment = self.schedule[device], moment > self.now else {
+            return self.derive(device)
+        }
+        self.schedule.set(device, to: lanes.nextMoment(beside: self.now, parameters))
     }
 
     /// A worker asked for a task in flight to last until `moment`.

@@ -68,12 +68,14 @@ package struct EventRecord {
 
     /// Appends the content of a record with the events from `start` on, as many as one record takes.
     ///
+    /// - `bytesMax`: the most bytes of the record, more than one event and its name take.
     /// - Returns: the place of the first event that it did not take; no name is cut off from its event.
     package static func write(
         _ events: [HistoryEvent],
         from start: Int,
         sequence: UInt64,
         keyMark: UInt64,
+        bytesMax: Int = Self.bytesMax,
         to buffer: inout ByteBuffer
     ) -> Int {
         let offset = buffer.count
@@ -87,7 +89,7 @@ package struct EventRecord {
             // A name and its event are in one record: no event is found without its name, nor with another's.
             let count = 1 + events[place].followers
             guard place + count <= start + self.eventsMax,
-                buffer.count - offset + count * self.eventBytesMax <= self.bytesMax
+                buffer.count - offset + count * self.eventBytesMax <= bytesMax
             else { break }
             writer.write(events[place], to: &buffer)
             place += 1

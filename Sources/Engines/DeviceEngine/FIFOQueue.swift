@@ -40,6 +40,17 @@ package struct FIFOQueue<Element> {
         return element
     }
 
+    /// For how many elements it has memory.
+    @inlinable
+    package var capacity: Int { self.elements.capacity }
+
+    /// Gives the memory of an empty queue back that a burst has left, unless it is for no more elements than these.
+    @inlinable
+    package mutating func shrink(keeping count: Int) {
+        guard self.isEmpty, self.capacity > count else { return }
+        self = FIFOQueue()
+    }
+
     /// Drops every element and keeps the memory.
     @inlinable
     package mutating func removeAll() {

@@ -39,6 +39,20 @@ package struct Ring<Element> {
         (0..<Self.capacity).compactMap { self.slots[$0] }
     }
 
+    /// How many elements satisfy `condition`.
+    func count(where condition: (Element) -> Bool) -> Int {
+        var count = 0
+        self.forEach(where: condition) { _ in count += 1 }
+        return count
+    }
+
+    /// Calls `body` with the elements that satisfy `condition`, the oldest first.
+    func forEach(where condition: (Element) -> Bool, _ body: (Element) -> Void) {
+        for index in 0..<Self.capacity {
+            if let element = self.slots[index], condition(element) { body(element) }
+        }
+    }
+
     private mutating func shift(_ element: Element?) -> Element? {
         let first = self.slots[0]
         for index in 1..<Self.capacity { self.slots[index - 1] = self.slots[index] }

@@ -51,6 +51,11 @@ package struct SharedDeviceChange: Sendable {
     /// Wakes that were in flight before, and are no more.
     package let ended: [WakeID]
 
+    /// Whether something follows from it for others than the device: slots, wakes and moments.
+    package var hasNews: Bool {
+        self.due != .unchanged || self.ready != nil || !self.launched.isEmpty || !self.ended.isEmpty
+    }
+
     package init(
         device: SharedDevice,
         topic: TopicIndex,

@@ -32,8 +32,9 @@ final class TaskRow {
     static let eventIDsMax = 16
 
     var policy = BackgroundTasks()
+    /// By arrival, as the notes are: of the thousand that one device may have each is found by halves.
     private(set) var flights: [Flight] = []
-    /// A note of each request that carries something.
+    /// A note of each request that carries something, by arrival.
     private(set) var notes: [Note] = []
     /// The ids of the session events that came last with one, the oldest first.
     private(set) var eventIDs: [String] = []
@@ -43,11 +44,19 @@ final class TaskRow {
     var counted = TaskGauges()
     /// Whether the row is among the changes of the step.
     var isChanged = false
+    /// Whether it holds progress that is not among the changes yet.
+    var isAhead = false
     /// Whether a store has, or is to have, a record of the row.
     var isKept = false
-    /// The texts of the names in `policy`.
+    /// The texts of the names in `policy`, by name.
     private var texts: [(name: TaskName, text: String)] = []
     private var lastName: UInt64 = 0
+
+    /// Takes the policy's part to have it changed where it lies: whoever takes it gives it back.
+    func takePolicy() -> BackgroundTasks {
+        defer { self.policy = BackgroundTasks() }
+        return self.policy
+    }
 
     /// Whether there is nothing to keep.
     var isBlank: Bool { self.policy.isBlank && self.eventIDs.isEmpty }
@@ -77,17 +86,25 @@ extension TaskRow {
 
     /// The identifier or session that a name of `policy` stands for.
     func text(_ name: TaskName) -> String {
-        guard let known = self.texts.first(where: { $0.name == name }) else {
+        guard let place = self.texts.find(name.rawValue, { $0.name.rawValue }) else {
             preconditionFailure("a task has a name that stands for nothing")
         }
-        return known.text
+        return self.texts[place].text
     }
 
     /// Forgets what belongs to nothing that waits or is in flight.
     func tidy() {
-        let tasks = self.policy.waiting + self.policy.inFlight.map(\.task)
-        self.texts.removeAll { known in !tasks.contains { $0.name == known.name } }
-        self.notes.removeAll { note in !tasks.contains { $0.arrival == note.arrival && $0.kind != .urlSession } }
+        var isNamed = [Bool](repeating: false, count: self.texts.count)
+        var isNoted = [Bool](repeating: false, count: self.notes.count)
+        func mark(_ task: BackgroundTask) {
+            if let place = self.texts.find(task.name.rawValue, { $0.name.rawValue }) { isNamed[place] = true }
+            guard task.kind != .urlSession else { return }
+            if let place = self.notes.find(task.arrival, { $0.arrival }) { isNoted[place] = true }
+        }
+        for task in self.policy.waiting { mark(task) }
+        for wake in self.policy.inFlight { mark(wake.task) }
+        if isNamed.contains(false) { self.texts = zip(self.texts, isNamed).compactMap { $1 ? $0 : nil } }
+        if isNoted.contains(false) { self.notes = zip(self.notes, isNoted).compactMap { $1 ? $0 : nil } }
     }
 }
 
@@ -97,26 +114,25 @@ extension TaskRow {
     func details(_ task: BackgroundTask) -> TaskDetails { self.note(task)?.details ?? TaskDetails() }
 
     func keep(_ details: TaskDetails, of arrival: UInt64) {
-        let note = Note(arrival: arrival, details: details)
-        if !note.isBlank { self.notes.append(note) }
+        self.restore(Note(arrival: arrival, details: details))
     }
 
     func restore(_ note: Note) {
-        if !note.isBlank { self.notes.append(note) }
+        if !note.isBlank { self.notes.insert(note, { $0.arrival }) }
     }
 
     /// What a request carries; nil when that is nothing.
     func note(_ task: BackgroundTask) -> Note? {
-        task.kind == .urlSession ? nil : self.notes.first { $0.arrival == task.arrival }
+        task.kind == .urlSession ? nil : self.notes.find(task.arrival, { $0.arrival }).map { self.notes[$0] }
     }
 
     /// The continued task that a flight was of waits again, and knows that it launched and how far it came.
     func keepResumption(of flight: Flight) {
         let resumption = flight.progress.map { .progress($0) } ?? flight.resumedFrom ?? .nothingTold
-        if let index = self.notes.firstIndex(where: { $0.arrival == flight.arrival }) {
+        if let index = self.notes.find(flight.arrival, { $0.arrival }) {
             self.notes[index].resumption = resumption
         } else {
-            self.notes.append(Note(arrival: flight.arrival, details: TaskDetails(), resumption: resumption))
+            self.restore(Note(arrival: flight.arrival, details: TaskDetails(), resumption: resumption))
         }
     }
 }
@@ -129,21 +145,26 @@ extension TaskRow {
 
     func flight(_ id: WakeID) -> Flight? { self.flights.first { $0.wake == id } }
 
-    func flight(of arrival: UInt64) -> Flight? { self.flights.first { $0.arrival == arrival } }
+    func flight(of arrival: UInt64) -> Flight? {
+        self.flights.find(arrival, { $0.arrival }).map { self.flights[$0] }
+    }
 
-    func takeOff(_ flight: Flight) { self.flights.append(flight) }
+    func takeOff(_ flight: Flight) { self.flights.insert(flight, { $0.arrival }) }
 
     /// Forgets the flight of a wake that has ended.
     func land(_ arrival: UInt64) -> Flight {
-        guard let index = self.flights.firstIndex(where: { $0.arrival == arrival }) else {
+        guard let index = self.flights.find(arrival, { $0.arrival }) else {
             preconditionFailure("a wake in flight has an id")
         }
         return self.flights.remove(at: index)
     }
 
-    func told(_ progress: TaskProgress, of arrival: UInt64) {
-        guard let index = self.flights.firstIndex(where: { $0.arrival == arrival }) else { return }
+    /// - Returns: whether that is news.
+    func told(_ progress: TaskProgress, of arrival: UInt64) -> Bool {
+        guard let index = self.flights.find(arrival, { $0.arrival }) else { return false }
+        guard self.flights[index].progress != progress else { return false }
         self.flights[index].progress = progress
+        return true
     }
 }
 
@@ -151,7 +172,32 @@ extension TaskRow {
 
 extension TaskRow {
     /// Since when the task waits for nothing but a slot; nil when it does not.
-    func readySince(_ arrival: UInt64) -> Instant? { self.ready.first { $0.arrival == arrival }?.since }
+    func readySince(_ arrival: UInt64) -> Instant? {
+        self.ready.find(arrival, { $0.arrival }).map { self.ready[$0].since }
+    }
+}
+
+extension Array {
+    /// The place of the first element whose number is not below this one, of elements by number.
+    private func place(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int {
+        var (low, high) = (0, self.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if numberOf(self[middle]) < number { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// The place of the element of this number, of elements by number; nil when there is none.
+    fileprivate func find(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int? {
+        let place = self.place(number, numberOf)
+        return place < self.count && numberOf(self[place]) == number ? place : nil
+    }
+
+    /// Inserts an element among elements by number.
+    fileprivate mutating func insert(_ element: Element, _ numberOf: (Element) -> UInt64) {
+        self.insert(element, at: self.place(numberOf(element), numberOf))
+    }
 }
 
 // MARK: - Session events

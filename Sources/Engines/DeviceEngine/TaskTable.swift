@@ -12,6 +12,11 @@ struct TaskTable: ~Copyable {
     private var changed: [DeviceIndex] = []
     /// The devices in `changed` that have no row any more.
     private var gone: Set<DeviceIndex> = []
+    /// Devices in whose rows progress was told that is not among the changes yet; one may be there again, and may have
+    /// been stored meanwhile.
+    private var told: [DeviceIndex] = []
+    /// When that comes among the changes; nil when there is none.
+    private(set) var progressDue: Instant?
 
     /// How many rows there are.
     var count: Int { self.rows.count - self.unused.count }
@@ -66,6 +71,8 @@ struct TaskTable: ~Copyable {
         self.unused.removeAll(keepingCapacity: true)
         self.changed.removeAll(keepingCapacity: true)
         if !self.gone.isEmpty { self.gone.removeAll() }
+        self.told.removeAll(keepingCapacity: true)
+        self.progressDue = nil
     }
 
     /// Whether each row is of one of so many devices.
@@ -85,8 +92,14 @@ struct TaskTable: ~Copyable {
 // MARK: - Keeping
 
 extension TaskTable {
-    /// Whether a row changed since changes were last taken.
-    var hasChanges: Bool { !self.changed.isEmpty }
+    /// How long a store may be without progress that was told, in milliseconds. The rest of the second that a crash may
+    /// cost is for the commit that takes it and for one that is under way.
+    static let progressInterval: Int64 = 750
+
+    /// Whether a row changed since changes were last taken, or told of progress so long ago that it counts as a change.
+    func hasChanges(at now: Instant) -> Bool {
+        !self.changed.isEmpty || self.progressDue.map { $0 <= now } ?? false
+    }
 
     /// What a store has to keep of a device's row has changed.
     mutating func noteChange(_ device: DeviceIndex, _ row: TaskRow) {
@@ -95,11 +108,35 @@ extension TaskTable {
         self.changed.append(device)
     }
 
+    /// A task of a device's row told of progress: the row changes with the next change of another kind, or within
+    /// `progressInterval`, whichever comes first.
+    mutating func noteProgress(_ device: DeviceIndex, _ row: TaskRow, at now: Instant) {
+        guard !row.isChanged, !row.isAhead else { return }
+        row.isAhead = true
+        self.told.append(device)
+        if self.progressDue == nil { self.progressDue = now + Self.progressInterval }
+    }
+
+    /// Progress that was told counts as a change from here on.
+    mutating func hurryProgress() {
+        for device in self.told {
+            if let row = self[device], row.isAhead { self.noteChange(device, row) }
+        }
+        self.told.removeAll(keepingCapacity: true)
+        self.progressDue = nil
+    }
+
+    /// Progress that was told long enough ago counts as a change from here on.
+    mutating func progressPassed(_ now: Instant) {
+        if let due = self.progressDue, due <= now { self.hurryProgress() }
+    }
+
     /// Takes the devices whose rows changed or went since changes were last taken, each once.
     mutating func takeChanges() -> [DeviceIndex] {
         for device in self.changed {
             guard let row = self[device] else { continue }
             row.isChanged = false
+            row.isAhead = false
             row.isKept = true
         }
         defer {

@@ -40,27 +40,29 @@ extension Dispatcher {
     /// - Returns: wakes that are held again, though their streams have ended meanwhile: each is to be lost.
     package func undo(_ changes: StreamChanges) -> [WakeID] {
         var lost: [WakeID] = []
+        self.progressReports -= changes.progressReports
         for change in changes.changes.reversed() {
             if let wake = self.streams.undo(change) { lost.append(wake) }
             switch change {
             case .given(_, let stream, _), .released(_, _, let stream), .expired(_, let stream),
                 .answered(_, let stream):
                 if !stream.hasEnded { self.slotFreed(stream) }
-            case .toldConditions: break
+            case .toldConditions, .progressed: break
             }
         }
         self.flow()
         return lost
     }
 
-    /// Free slots by topic and by what the streams take; of one topic, or of all.
-    package func freeSlots(_ topic: TopicIndex?) -> [FreeSlots] {
-        guard !self.isDraining else { return [] }
-        return FreeSlots.joined(
-            self.streams.all.lazy.filter {
-                $0.isFree && (topic == nil || $0.topic == topic) && self.launches($0.topic)
-            }
-        )
+    /// The topic's free slots by what the streams take, in an order that does not hang on which came first.
+    package func freeSlots(_ topic: TopicIndex) -> [FreeSlots] {
+        self.launches(topic) ? self.streams.shared?.offered.slots(of: topic) ?? [] : []
+    }
+
+    /// The devices of which the streams with these free slots take wakes, in the order of tokens; empty for every
+    /// device.
+    package func devices(_ slots: FreeSlots) -> [DeviceToken] {
+        slots.namesDevices ? self.streams.shared?.offered.devices(slots) ?? [] : []
     }
 
     /// The engine's devices are evicted.
@@ -178,8 +180,11 @@ extension Dispatcher {
     /// loaded, which may be read-only, for `tellConditionsOwed`. No more than 256 at a time.
     package var conditionsOwed: [DeviceToken] {
         var tokens: [DeviceToken] = []
-        for (token, _) in self.streams.shared?.owed ?? [] where !tokens.contains(token) { tokens.append(token) }
-        return Array(tokens.prefix(Self.owedMax))
+        var known: Set<DeviceToken> = []
+        for (token, _) in self.streams.shared?.owed ?? [] where tokens.count < Self.owedMax {
+            if known.insert(token).inserted { tokens.append(token) }
+        }
+        return tokens
     }
 
     /// Tells streams of conditions that are owed, of the devices of this step. Launches nothing.

@@ -56,7 +56,10 @@ extension Dispatcher {
         switch outcome {
         case .lasts(let deadline):
             self.progressReports += 1
-            self.streams.holder(of: wake)?.progressed(wake, deadline: deadline, at: self.engine.now)
+            self.streams.shared?.changes.progressReports += 1
+            if let stream = self.streams.holder(of: wake) {
+                self.streams.progressed(wake, stream, deadline: deadline, at: self.engine.now)
+            }
         case .notContinued: break
         case .ended, .unknown: self.endedElsewhere(wake)
         }

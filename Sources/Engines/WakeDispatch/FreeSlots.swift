@@ -1,4 +1,3 @@
-package import Bytes
 package import DeviceEngine
 import LaunchPolicy
 
@@ -12,14 +11,16 @@ package struct FreeSlots: Hashable, Sendable {
     package let sessions: [String]
     /// What a task may need.
     package let resources: [String]
-    /// The devices that these streams name, in the order of tokens; empty for every device.
-    package internal(set) var devices: [DeviceToken]
+    /// Whether these streams take wakes of the devices that they name, and of no others.
+    package let namesDevices: Bool
+    /// The place in the order in which streams came that take something new; no others get it again.
+    package internal(set) var number: UInt64 = 0
     /// How many wakes they take.
-    package internal(set) var count: Int
+    package internal(set) var count = 0
 }
 
 extension FreeSlots {
-    /// The slots of a free stream.
+    /// What a stream takes; none of its slots.
     init(_ stream: Subscription) {
         self.init(
             topic: stream.topic,
@@ -27,24 +28,14 @@ extension FreeSlots {
             tasks: stream.request.tasks.map(\.text),
             sessions: stream.request.sessions.map(\.text),
             resources: stream.request.resources,
-            devices: stream.request.devices,
-            count: stream.slots - stream.wakes.count - stream.releasesOfOpenSteps
+            namesDevices: !stream.request.devices.isEmpty
         )
     }
 
-    /// What the streams take, and nothing that differs among streams that take the same.
-    private var shape: FreeSlots {
-        var shape = self
-        shape.devices = Array(self.devices.prefix(1))
-        shape.count = 0
-        if !self.devices.isEmpty { shape.devices = [DeviceToken()] }
-        return shape
-    }
-
     /// The order in which claims are made, whatever streams came first.
-    private func isBefore(_ other: FreeSlots) -> Bool {
+    func isBefore(_ other: FreeSlots) -> Bool {
         if self.topic != other.topic { return self.topic.rawValue < other.topic.rawValue }
-        if self.devices.isEmpty != other.devices.isEmpty { return other.devices.isEmpty }
+        if self.namesDevices != other.namesDevices { return self.namesDevices }
         if self.takesPushes != other.takesPushes { return self.takesPushes }
         for (list, others) in [
             (self.tasks, other.tasks), (self.sessions, other.sessions), (self.resources, other.resources),
@@ -52,25 +43,5 @@ extension FreeSlots {
             return list.lexicographicallyPrecedes(others)
         }
         return false
-    }
-
-    /// Puts together the slots of streams that take the same.
-    static func joined(_ streams: some Sequence<Subscription>) -> [FreeSlots] {
-        var joined: [FreeSlots: FreeSlots] = [:]
-        for stream in streams {
-            let slots = FreeSlots(stream)
-            if var same = joined[slots.shape] {
-                same.count += slots.count
-                same.devices += slots.devices
-                joined[slots.shape] = same
-            } else {
-                joined[slots.shape] = slots
-            }
-        }
-        return joined.values.map { slots in
-            var slots = slots
-            slots.devices = Set(slots.devices).sorted { $0.isBefore($1) }
-            return slots
-        }.sorted { $0.isBefore($1) }
     }
 }

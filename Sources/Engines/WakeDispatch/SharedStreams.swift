@@ -9,6 +9,7 @@ struct SharedStreams {
     /// What is done is undone already, or never will be.
     var isSilent = false
     var heard = HeardDevices()
+    var offered = OfferedSlots()
     /// Topics of which a task waits for a slot, some perhaps several times.
     var topicsWaiting: [TopicIndex] = []
     /// Streams that are to hear of a device that was not there to be told of, in their order.
@@ -56,6 +57,14 @@ extension StreamTable {
         guard self.shared?.isSilent == false, let held = stream.wakes[wake] else { return }
         stream.releasesInDoubt += 1
         self.shared?.note(.released(wake, held, stream))
+    }
+}
+
+extension StreamTable {
+    /// A stream hears that a continued task which it may hold lasts until then by its progress.
+    mutating func progressed(_ wake: WakeID, _ stream: Subscription, deadline: Instant, at now: Instant) {
+        if let held = stream.wakes[wake] { self.shared?.note(.progressed(wake, held, stream)) }
+        stream.progressed(wake, deadline: deadline, at: now)
     }
 }
 
@@ -107,6 +116,7 @@ extension StreamTable {
             for wake in expired { self.holders[wake] = stream }
             stream.expiredInARow.insert(contentsOf: expired, at: 0)
             self.changed(stream)
+        case .progressed(let wake, let held, let stream): stream.restore(wake, held)
         case .toldConditions(let token, let stream):
             if !stream.hasEnded { self.shared?.owed.append((token, stream)) }
         }

@@ -25,12 +25,17 @@ package struct StreamChanges {
         /// The wakes that had expired unanswered are forgotten.
         case answered([WakeID], Subscription)
         case toldConditions(DeviceToken, Subscription)
+        /// A continued task was seen to advance, perhaps; it was so before.
+        case progressed(WakeID, HeldWake, Subscription)
     }
 
     var changes: [Change] = []
     /// Wakes that ended in this step, or had before, and that no stream here held, and why they expired; nil for
     /// another end. Whoever holds one is to be told, once the step is durable: `Dispatcher.wakeEndedElsewhere`.
     package internal(set) var endedElsewhere: [(wake: WakeID, reason: ExpirationReason?)] = []
+
+    /// How many reports of continued tasks' progress were taken.
+    var progressReports: Int64 = 0
 
     package init() {}
 

@@ -73,6 +73,7 @@ extension StreamTable {
         )
         self.streams[address] = stream
         self.workers[Int(topic.rawValue)].insert(stream)
+        self.shared?.offered.insert(stream)
         return stream
     }
 
@@ -80,6 +81,7 @@ extension StreamTable {
     package mutating func remove(_ stream: Subscription) {
         self.streams[stream.address] = nil
         stream.hasEnded = true
+        self.shared?.offered.remove(stream)
         self.workers[Int(stream.topic.rawValue)].remove(stream)
         self.workers[Int(stream.topic.rawValue)].busy -= stream.wakes.count
         for wake in stream.expiredInARow { self.holders[wake] = nil }
@@ -111,7 +113,9 @@ extension StreamTable {
     package mutating func resizeAll(wakeBytesMax: Int) {
         // A stream that was full gets its next wake when one of its wakes ends, as it would have.
         self.bounds.wakeBytesMax = wakeBytesMax
-        for stream in self.streams.values where stream.request.devices.isEmpty { self.changed(stream) }
+        for stream in self.streams.values {
+            if stream.request.devices.isEmpty { self.changed(stream) } else { self.shared?.offered.changed(stream) }
+        }
     }
 }
 
@@ -155,6 +159,7 @@ extension StreamTable {
 
     /// The stream holds more or fewer wakes, or can take one that could not, or no more.
     mutating func changed(_ stream: Subscription) {
+        self.shared?.offered.changed(stream)
         guard !stream.request.devices.isEmpty || stream.request.resources.count > 1 else { return }
         self.workers[Int(stream.topic.rawValue)].changed(stream)
     }

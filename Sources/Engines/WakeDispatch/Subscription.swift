@@ -134,6 +134,8 @@ package final class Subscription {
     var releasesInDoubt = 0
     /// How many of these steps that were taken have released: until one is durable, its slots are no other step's.
     var releasesOfOpenSteps = 0
+    /// What it adds to the free slots of streams that take the same; `OfferedSlots` keeps it.
+    var share: OfferedSlots.Share?
     /// The place in `request.devices` of the device that is next.
     private var deviceInTurn = 0
 
@@ -167,6 +169,9 @@ package final class Subscription {
             && self.wakes.count + self.releasesOfOpenSteps < self.slots
             && !self.isFull
     }
+
+    /// How many more wakes it can take.
+    var freeSlots: Int { self.isFree ? self.slots - self.wakes.count - self.releasesOfOpenSteps : 0 }
 
     /// Whether the stream can take one more wake of a push, and asked for such.
     var isFreeForPush: Bool { self.request.takesPushes && self.isFree }
@@ -203,6 +208,12 @@ package final class Subscription {
         return self.wakes.values.count {
             $0.kind == .continued && now.milliseconds - $0.advancedAt.milliseconds >= span
         }
+    }
+
+    /// What was seen of a continued task's progress was not so: it is as it was before.
+    func restore(_ wake: WakeID, _ before: HeldWake) {
+        self.wakes[wake]?.deadline = before.deadline
+        self.wakes[wake]?.advancedAt = before.advancedAt
     }
 
     /// A wake has ended.

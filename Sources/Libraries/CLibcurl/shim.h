@@ -1,8 +1,10 @@
 #ifndef WAKEGATE_CLIBCURL_SHIM_H
 #define WAKEGATE_CLIBCURL_SHIM_H
 #include <curl/curl.h>
+#include <dlfcn.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -81,6 +83,77 @@ static inline curl_socket_t wakegate_curl_open_socket(const struct curl_sockaddr
         setsockopt(made, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof silence);
     }
     return made;
+}
+
+// The connections over TLS whose peers said last that nothing more comes (close_notify). To libcurl 7.88 a connection
+// that ends without that word, as everybody on the way can have it, is one that has ended well.
+typedef struct {
+    const void *connections[4096];
+    size_t next;
+} wakegate_curl_tls_ends;
+
+// Whether the connection is among them; it is none of them any more.
+static inline int wakegate_curl_tls_take_end(wakegate_curl_tls_ends *ends, const void *connection) {
+    size_t index, count = sizeof ends->connections / sizeof ends->connections[0];
+    int found = 0;
+    for (index = 0; index < count; index++) {
+        if (ends->connections[index] != connection) continue;
+        ends->connections[index] = NULL;
+        found = 1;
+    }
+    return found;
+}
+
+// OpenSSL's functions are looked up in what libcurl has loaded, so that nobody has to link them. Other libraries lack
+// them; with those nothing is known, and no connection is given up for it.
+static inline void *wakegate_curl_tls_function(const char *name) { return dlsym(NULL, name); }
+
+// What OpenSSL tells of a connection: SSL_CB_HANDSHAKE_START is 0x10, SSL_CB_READ_ALERT 0x4004, close_notify 0.
+static inline void wakegate_curl_tls_told(const void *connection, int where, int value) {
+    void *(*context)(const void *);
+    void *(*data)(const void *, int);
+    wakegate_curl_tls_ends *ends;
+    if ((where & 0x10) == 0 && (where != 0x4004 || (value & 0xFF) != 0)) return;
+    context = (void *(*)(const void *))wakegate_curl_tls_function("SSL_get_SSL_CTX");
+    data = (void *(*)(const void *, int))wakegate_curl_tls_function("SSL_CTX_get_ex_data");
+    if (context == NULL || data == NULL) return;
+    if ((ends = (wakegate_curl_tls_ends *)data(context(connection), 0)) == NULL) return;
+    // Another connection may have had its address.
+    wakegate_curl_tls_take_end(ends, connection);
+    if (where != 0x4004) return;
+    ends->connections[ends->next] = connection;
+    ends->next = (ends->next + 1) % (sizeof ends->connections / sizeof ends->connections[0]);
+}
+
+static inline CURLcode wakegate_curl_tls_begin(CURL *handle, void *context, void *ends) {
+    void (*tell)(void *, void (*)(const void *, int, int)) =
+        (void (*)(void *, void (*)(const void *, int, int)))wakegate_curl_tls_function("SSL_CTX_set_info_callback");
+    int (*keep)(void *, int, void *) = (int (*)(void *, int, void *))wakegate_curl_tls_function("SSL_CTX_set_ex_data");
+    (void)handle;
+    if (tell == NULL || keep == NULL || keep(context, 0, ends) != 1) return CURLE_OK;
+    tell(context, wakegate_curl_tls_told);
+    return CURLE_OK;
+}
+
+// Has the ends of connections over TLS be kept in `ends`, which outlives them.
+static inline CURLcode wakegate_curl_set_tls_ends(CURL *handle, wakegate_curl_tls_ends *ends) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_SSL_CTX_DATA, ends);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, wakegate_curl_tls_begin) : code;
+}
+
+// The connection over TLS by OpenSSL that a request in progress has; NULL when it has none.
+static inline const void *wakegate_curl_tls_connection(CURL *handle) {
+    struct curl_tlssessioninfo *found = NULL;
+    if (curl_easy_getinfo(handle, CURLINFO_TLS_SSL_PTR, &found) != CURLE_OK || found == NULL) return NULL;
+    return found->backend == CURLSSLBACKEND_OPENSSL ? found->internals : NULL;
+}
+
+// Whether an answer that only its connection could end came over HTTP/1.0 or HTTP/1.1, and TLS did not end that.
+static inline int wakegate_curl_is_cut(CURL *handle, wakegate_curl_tls_ends *ends, const void *connection) {
+    long version = 0;
+    curl_easy_getinfo(handle, CURLINFO_HTTP_VERSION, &version);
+    if (version != CURL_HTTP_VERSION_1_0 && version != CURL_HTTP_VERSION_1_1) return 0;
+    return wakegate_curl_tls_take_end(ends, connection) == 0;
 }
 
 static inline CURLcode wakegate_curl_set_list(CURL *handle, CURLoption option, struct curl_slist *list) {

@@ -3,11 +3,12 @@ import HTTPClient
 import WakeWorker
 
 /// Handlers of background tasks and sessions that do as their names say: one that ends in `fail` throws, one that ends
-/// in `hang` waits until it is cancelled, one that ends in `count` counts to 20 and waits to be cancelled, or goes on
-/// to 40 from where it was lost, and every other one succeeds at once.
+/// in `hang` waits until it is cancelled, one that ends in `count` counts to 50 and waits to be cancelled, or goes on
+/// to 60 from where it was lost, and every other one succeeds at once.
 struct ScriptedTasks: Sendable {
     let worker: Int
-    private static let countTotal: Int64 = 40
+    private static let countTotal: Int64 = 60
+    private static let countFirst: Int64 = 50
     private static let countStep: Int64 = 100
 
     /// Registers a handler for each of the identifiers and names, which commas part.
@@ -52,7 +53,7 @@ struct ScriptedTasks: Sendable {
         let thread = try HTTPThread.shared()
         task.progress.totalUnitCount = Self.countTotal
         task.progress.completedUnitCount = from
-        let end = task.resumedFrom == nil ? Self.countTotal / 2 : Self.countTotal
+        let end = task.resumedFrom == nil ? Self.countFirst : Self.countTotal
         while task.progress.completedUnitCount < end {
             await thread.wait(milliseconds: Self.countStep)
             try Task.checkCancellation()

@@ -114,8 +114,22 @@ package struct ByteBuffer: ~Copyable {
         bytes.withByteView { self.append($0) }
     }
 
+    /// A literal is none of these: its bytes are appended from where they lie in the program.
+    @_disfavoredOverload
     package mutating func append(_ text: String) {
         text.withByteView { self.append($0) }
+    }
+
+    /// Appends the name of a JSON member that needs no escaping, with what stands before and behind it.
+    mutating func append(key name: ByteView, afterComma hasComma: Bool) {
+        let start = hasComma ? 1 : 0
+        let room = unsafe self.extend(start + name.count + 3)
+        // Where there is no comma the quotation mark is written over it.
+        unsafe room.storeBytes(of: UInt8(ascii: ","), as: UInt8.self)
+        unsafe room.storeBytes(of: UInt8(ascii: "\""), toByteOffset: start, as: UInt8.self)
+        unsafe name.copy(to: room + start + 1)
+        unsafe room.storeBytes(of: UInt8(ascii: "\""), toByteOffset: start + 1 + name.count, as: UInt8.self)
+        unsafe room.storeBytes(of: UInt8(ascii: ":"), toByteOffset: start + 2 + name.count, as: UInt8.self)
     }
 
     /// Appends the memory of `value`, for `ByteView.load` to read back in the same process.
@@ -143,10 +157,15 @@ package struct ByteBuffer: ~Copyable {
             bound *= 10
         }
         let room = unsafe self.extend(count)
-        for place in (0..<count).reversed() {
-            unsafe room.storeBytes(of: UInt8(truncatingIfNeeded: rest % 10) + 0x30, toByteOffset: place, as: UInt8.self)
-            rest /= 10
+        var place = count
+        while place >= 2 {
+            let pair = UInt16(truncatingIfNeeded: rest % 100)
+            let digits = (pair / 10 | (pair % 10) << 8) &+ 0x3030
+            rest /= 100
+            place -= 2
+            unsafe room.storeBytes(of: digits.littleEndian, toByteOffset: place, as: UInt16.self)
         }
+        if place == 1 { unsafe room.storeBytes(of: UInt8(truncatingIfNeeded: rest) &+ 0x30, as: UInt8.self) }
     }
 
     /// Drops the first `count` bytes.

@@ -25,6 +25,14 @@ extension ByteBuffer {
         unsafe self.extend(8).storeBytes(of: word.littleEndian, as: UInt64.self)
     }
 
+    /// Appends two words, one right after the other.
+    @inlinable
+    package mutating func append(_ first: UInt64, _ second: UInt64) {
+        let room = unsafe self.extend(16)
+        unsafe room.storeBytes(of: first.littleEndian, as: UInt64.self)
+        unsafe room.storeBytes(of: second.littleEndian, toByteOffset: 8, as: UInt64.self)
+    }
+
     /// Appends four bytes, the lowest eight bits first.
     @inlinable
     package mutating func append(halfWord: UInt32) {

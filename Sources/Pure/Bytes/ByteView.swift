@@ -83,7 +83,18 @@ package struct ByteView {
 
     @inlinable
     package func firstIndex(of byte: UInt8) -> Int? {
-        for index in 0..<self.count where self[index] == byte { return index }
+        var index = 0
+        while index + 8 <= self.count {
+            // The lowest high bit that is set is that of a byte without a difference; those above it may not be.
+            let difference = self.word(at: index) ^ (UInt64(byte) &* 0x0101_0101_0101_0101)
+            let same = (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080
+            if same != 0 { return index + same.trailingZeroBitCount >> 3 }
+            index += 8
+        }
+        while index < self.count {
+            if self[index] == byte { return index }
+            index += 1
+        }
         return nil
     }
 

@@ -116,14 +116,22 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     @inlinable
     package func writeHex(to buffer: inout ByteBuffer) {
         let count = self.count
+        // A subscript of the array itself copies all of it.
+        let words = self.words.span
+        for index in 0..<count >> 3 {
+            let word = words[index]
+            buffer.append(
+                HexadecimalWord.encode(UInt32(truncatingIfNeeded: word)),
+                HexadecimalWord.encode(UInt32(truncatingIfNeeded: word >> 32))
+            )
+        }
         let halves = count >> 2
-        for half in 0..<halves {
-            let bytes = UInt32(truncatingIfNeeded: self.words[half >> 1] >> UInt64((half & 1) * 32))
-            buffer.append(word: HexadecimalWord.encode(bytes))
+        if halves & 1 == 1 {
+            buffer.append(word: HexadecimalWord.encode(UInt32(truncatingIfNeeded: words[halves >> 1])))
         }
         guard count & 3 != 0 else { return }
         var digits = HexadecimalWord.encode(
-            UInt32(truncatingIfNeeded: self.words[halves >> 1] >> UInt64((halves & 1) * 32))
+            UInt32(truncatingIfNeeded: words[halves >> 1] >> UInt64((halves & 1) * 32))
         )
         for _ in 0..<(count & 3) * 2 {
             buffer.append(UInt8(truncatingIfNeeded: digits))

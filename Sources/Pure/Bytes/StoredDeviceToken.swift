@@ -28,6 +28,14 @@ package struct StoredDeviceToken {
         unsafe self.rest?.deallocate()
     }
 
+    /// Appends the count of bytes, one byte, and the bytes.
+    package func store(to buffer: inout ByteBuffer) {
+        let count = UInt8(truncatingIfNeeded: self.countWord >> 32)
+        buffer.append(count)
+        guard count == 32 else { return self.token.withBytes { buffer.append($0) } }
+        for index in 0..<4 { buffer.append(word: self.inline[index]) }
+    }
+
     /// The token.
     package var token: DeviceToken {
         var token = DeviceToken()

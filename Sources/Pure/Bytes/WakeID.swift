@@ -15,13 +15,18 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
 
     /// The id that `text` spells; nil for anything but 32 hexadecimal digits.
     package init?(_ text: ByteView) {
-        guard text.count == 32 else { return nil }
-        var words: (UInt64, UInt64) = (0, 0)
-        for index in 0..<32 {
-            guard let digit = text[index].hexDigitValue else { return nil }
-            if index < 16 { words.0 = words.0 << 4 | UInt64(digit) } else { words.1 = words.1 << 4 | UInt64(digit) }
+        guard text.count == 32, let first = Self.word(of: text, at: 0), let second = Self.word(of: text, at: 16) else {
+            return nil
         }
-        self.init(random: words)
+        self.init(random: (first, second))
+    }
+
+    /// What sixteen digits stand for, the first the highest.
+    private static func word(of text: ByteView, at index: Int) -> UInt64? {
+        guard let high = HexadecimalWord.decode(text.word(at: index)),
+            let low = HexadecimalWord.decode(text.word(at: index + 8))
+        else { return nil }
+        return UInt64(high.byteSwapped) << 32 | UInt64(low.byteSwapped)
     }
 
     @inlinable
@@ -29,10 +34,10 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
         left.first == right.first && left.second == right.second
     }
 
+    /// Half of the bits tell ids apart as well as all of them: they are drawn here, and nobody chooses one.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(self.first)
-        hasher.combine(self.second)
     }
 
     /// Appends the 32 digits.
@@ -42,7 +47,9 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
     }
 
     private static func write(_ word: UInt64, to buffer: inout ByteBuffer) {
-        buffer.append(word: HexadecimalWord.encode(UInt32(truncatingIfNeeded: word >> 32).byteSwapped))
-        buffer.append(word: HexadecimalWord.encode(UInt32(truncatingIfNeeded: word).byteSwapped))
+        buffer.append(
+            HexadecimalWord.encode(UInt32(truncatingIfNeeded: word >> 32).byteSwapped),
+            HexadecimalWord.encode(UInt32(truncatingIfNeeded: word).byteSwapped)
+        )
     }
 }

@@ -193,6 +193,11 @@ extension DeviceLanes {
         return self.tasks.inFlight[index].deadline
     }
 
+    /// Until when a task in flight lasts.
+    ///
+    /// - `arrival`: which one.
+    package func deadline(_ arrival: UInt64) -> Instant { self.tasks.inFlight[self.inFlightIndex(arrival)].deadline }
+
     /// The worker asked that a task in flight may last until `moment`, before its deadline.
     ///
     /// - `arrival`: which one.

@@ -103,7 +103,10 @@ extension DeviceLanes {
 
     /// The tasks that may launch at `now`, a free slot provided, by arrival.
     package func launchableTasks(at now: Instant, _ parameters: Parameters) -> [BackgroundTask] {
-        self.tasks.waiting.filter { self.mayLaunch($0, at: now, parameters) }
+        let full = Lane.allCases.filter { self.isFull($0, parameters) }
+        return self.tasks.waiting.filter {
+            !full.contains($0.kind.lane) && self.isAllowed($0, at: now, parameters)
+        }
     }
 
     /// Every deadline, every expiry, and the moments from which something may launch.

@@ -9,15 +9,17 @@ package struct Transfer: Hashable, Sendable {
     /// A number for the server's scheme, name and port.
     package let host: Int32
     package let kind: TransferKind
-    /// Milliseconds since 1970, as all moments here.
+    /// A moment of the agent's time, as all moments here, in milliseconds: it never steps.
     package let createdAt: Int64
     /// When it is given up.
-    package let deadline: Int64
+    package private(set) var deadline: Int64
     package private(set) var state = TransferState.waiting
     /// Before when no attempt is made; 0 for at once.
     package private(set) var notBefore: Int64
     /// Whether `notBefore` is for a failure, and not asked for.
     package private(set) var isBackingOff = false
+    /// Whether the last attempt came to nothing while the machine had no network.
+    package private(set) var awaitsNetwork = false
     /// Attempts that came to nothing or to the end; the agent's own death makes none.
     package private(set) var attempts: Int32 = 0
     /// Attempts in a row that brought no byte.
@@ -133,8 +135,7 @@ extension Transfer {
         switch self.state {
         case .waiting:
             self.state = .running
-            self.notBefore = 0
-            self.isBackingOff = false
+            self.mayBegin()
             return .run
         case .running, .finished, .failed, .cancelled: return .ignore
         }
@@ -157,9 +158,11 @@ extension Transfer {
     /// An attempt came to nothing.
     ///
     /// - `hasProgressed`: whether it brought any byte that is kept; then the next wait is the shortest again.
+    /// - `isOffline`: whether there is no network by which its server could be reached.
     package mutating func attemptFailed(
         _ fault: TransferFault,
         hasProgressed: Bool,
+        isOffline: Bool = false,
         policy: RetryPolicy,
         now: Int64,
         using generator: inout some RandomNumberGenerator
@@ -176,7 +179,38 @@ extension Transfer {
         self.state = .waiting
         self.notBefore = min(now + wait, self.deadline)
         self.isBackingOff = true
+        if case .connectionFailed = fault { self.awaitsNetwork = isOffline }
         return .retry(at: self.notBefore)
+    }
+
+    package enum NetworkCameAction: Hashable, Sendable {
+        /// The transfer may begin at once.
+        case begin
+        case ignore
+    }
+
+    /// There is a network again.
+    package mutating func networkCame() -> NetworkCameAction {
+        guard self.state == .waiting, self.awaitsNetwork else { return .ignore }
+        self.mayBegin()
+        self.failures = 0
+        return .begin
+    }
+
+    package enum WallClockSetAction: Hashable, Sendable {
+        /// The moment before which it is not to begin is another one.
+        case wait
+        case ignore
+    }
+
+    /// The wall clock was set by so many milliseconds: what was asked to begin at a moment of it begins at that moment
+    /// all the same, and has as long from then on as before.
+    package mutating func wallClockSet(by milliseconds: Int64, now: Int64) -> WallClockSetAction {
+        guard self.state == .waiting, !self.isBackingOff, self.notBefore > now else { return .ignore }
+        let other = max(now, self.notBefore &- milliseconds)
+        self.deadline += other - self.notBefore
+        self.notBefore = other
+        return .wait
     }
 
     package enum AttemptStoppedAction: Hashable, Sendable {
@@ -267,10 +301,15 @@ extension Transfer {
         }
     }
 
+    private mutating func mayBegin() {
+        self.notBefore = 0
+        self.isBackingOff = false
+        self.awaitsNetwork = false
+    }
+
     private mutating func end(_ state: TransferState, _ now: Int64) {
         self.state = state
         self.endedAt = now
-        self.notBefore = 0
-        self.isBackingOff = false
+        self.mayBegin()
     }
 }

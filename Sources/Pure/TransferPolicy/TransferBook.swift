@@ -10,6 +10,8 @@ package struct TransferBook {
         var schedule = SessionSchedule()
         /// Transfers that ended, and of whose end nobody was told.
         var untold = 0
+        /// Transfers that ended, and of whose end whoever follows was told last.
+        var told = 0
         /// How many follow its events.
         var listeners = 0
     }
@@ -25,6 +27,8 @@ package struct TransferBook {
     /// Sessions in the order in which they have their turn.
     private var turns: [Int32] = []
     package private(set) var running: Set<TransferID> = []
+    /// Hosts that are reached without a network.
+    private var localHosts: Set<Int32> = []
     private var changed: Set<TransferID> = []
     private var changedSessions: Set<Int32> = []
 
@@ -52,6 +56,11 @@ package struct TransferBook {
         self.sessions[number].map { ($0.session, $0.counts, $0.untold) }
     }
 
+    /// A host is reached without a network.
+    package mutating func hostIsLocal(_ host: Int32) {
+        self.localHosts.insert(host)
+    }
+
     package func transfers(where isWanted: (Transfer) -> Bool) -> [TransferID] {
         self.transfers.values.filter(isWanted).map(\.id)
     }
@@ -59,7 +68,10 @@ package struct TransferBook {
     /// Why a waiting transfer waits; nil for one that does not.
     package func hold(of transfer: Transfer, now: Int64) -> TransferHold? {
         guard transfer.state == .waiting, let session = self.sessions[transfer.session]?.session else { return nil }
-        if transfer.notBefore > now { return transfer.isBackingOff ? .backoff : .earliestBegin }
+        if transfer.notBefore > now {
+            guard transfer.isBackingOff else { return .earliestBegin }
+            return transfer.awaitsNetwork && self.conditions.hasNetwork == false ? .network : .backoff
+        }
         return self.conditions.hold(of: session) ?? .slots
     }
 
@@ -134,10 +146,21 @@ extension TransferBook {
 
     package mutating func listenerCame(_ number: Int32) {
         self.sessions[number]?.listeners += 1
+        self.sessions[number]?.told = 0
     }
 
     package mutating func listenerLeft(_ number: Int32) {
         self.sessions[number]?.listeners -= 1
+    }
+
+    /// One who followed its events is gone, and had not read them.
+    package mutating func listenerLost(_ number: Int32) -> SessionEndedAction {
+        self.listenerLeft(number)
+        guard let entry = self.sessions[number], entry.listeners == 0, entry.told > 0 else { return .ignore }
+        self.sessions[number]?.untold += entry.told
+        self.sessions[number]?.told = 0
+        self.changedSessions.insert(number)
+        return self.sessionLooked(at: number)
     }
 
     package enum SessionEndedAction: Hashable, Sendable {
@@ -153,7 +176,13 @@ extension TransferBook {
 
     /// Called after the end of a transfer: whether it was its session's last, and what follows.
     package mutating func sessionLooked(at number: Int32) -> SessionEndedAction {
-        guard let entry = self.sessions[number], entry.counts.live == 0, entry.untold > 0 else { return .ignore }
+        guard let entry = self.sessions[number], entry.counts.live == 0 else { return .ignore }
+        if entry.listeners > 0 {
+            // Also when the last was cancelled: who follows waits for the end of all.
+            self.sessions[number]?.told += entry.untold
+        } else if entry.untold == 0 {
+            return .ignore
+        }
         self.sessions[number]?.untold = 0
         self.changedSessions.insert(number)
         if entry.listeners > 0 { return .tell }
@@ -284,11 +313,28 @@ extension TransferBook {
     /// The machine is otherwise than before.
     ///
     /// - Returns: those that run and must wait now.
-    package mutating func conditionsChanged(_ conditions: TransferConditions) -> [TransferID] {
+    package mutating func conditionsChanged(_ conditions: TransferConditions, now: Int64) -> [TransferID] {
+        let hasNetworkAgain = self.conditions.hasNetwork == false && conditions.hasNetwork != false
         self.conditions = conditions
+        if hasNetworkAgain {
+            for id in self.transfers(where: \.awaitsNetwork) where self.step(id, { $0.networkCame() }) == .begin {
+                if let transfer = self.transfers[id] { self.wait(transfer, now: now) }
+            }
+        }
         return self.running.filter { id in
             guard let transfer = self.transfers[id], let entry = self.sessions[transfer.session] else { return false }
             return conditions.hold(of: entry.session) != nil
+        }
+    }
+
+    /// The wall clock was set by so many milliseconds.
+    package mutating func wallClockSet(by milliseconds: Int64, now: Int64) {
+        for id in self.transfers(where: { $0.state == .waiting && $0.notBefore > now }) {
+            guard self.step(id, { $0.wallClockSet(by: milliseconds, now: now) }) == .wait,
+                let transfer = self.transfers[id]
+            else { continue }
+            self.timed.insert(id, at: transfer.deadline)
+            self.wait(transfer, now: now)
         }
     }
 
@@ -307,8 +353,17 @@ extension TransferBook {
         using generator: inout some RandomNumberGenerator
     ) -> Transfer.AttemptFailedAction {
         let policy = self.retry
-        let action = self.step(id) {
-            $0.attemptFailed(fault, hasProgressed: hasProgressed, policy: policy, now: now, using: &generator)
+        let isLocal = self.transfers[id].map { self.localHosts.contains($0.host) } ?? false
+        let isOffline = self.conditions.hasNetwork == false && !isLocal
+        let action = self.step(id) { transfer in
+            transfer.attemptFailed(
+                fault,
+                hasProgressed: hasProgressed,
+                isOffline: isOffline,
+                policy: policy,
+                now: now,
+                using: &generator
+            )
         }
         if case .retry? = action, let transfer = self.transfers[id] { self.wait(transfer, now: now) }
         return action ?? .ignore

@@ -7,6 +7,8 @@ package struct TransferConditions: Hashable, Sendable {
     package var isHot = false
     /// Whether the network costs by the byte; nil when nobody says.
     package var isMetered: Bool?
+    /// Whether there is a way out of the machine; nil when nobody says.
+    package var hasNetwork: Bool?
 
     package init() {}
 
@@ -24,7 +26,7 @@ package struct TransferConditions: Hashable, Sendable {
 
 /// What a waiting transfer waits for.
 package enum TransferHold: String, CaseIterable, Sendable {
-    case power, lowPower, thermal, metered, earliestBegin, backoff, slots
+    case power, lowPower, thermal, metered, network, earliestBegin, backoff, slots
 
     /// The cause as a sentence.
     package var sentence: String {
@@ -33,6 +35,7 @@ package enum TransferHold: String, CaseIterable, Sendable {
         case .lowPower: "It is discretionary and waits for the end of the low power mode."
         case .thermal: "It is discretionary and waits until the machine has cooled."
         case .metered: "It waits for a network that is not metered."
+        case .network: "There is no network; it is tried as soon as there is one."
         case .earliestBegin: "It begins no earlier than it was asked to."
         case .backoff: "The last attempt failed, and the next one waits its time."
         case .slots: "It waits for others to end: of its host, or of all."

@@ -84,11 +84,11 @@ extension Wake.Work {
 extension Wake.Terms {
     fileprivate func writeMembers(to writer: inout JSONWriter) {
         writer.key("priority")
-        writer.integer(self.priority)
+        writer.integer(Int64(self.priority))
         writer.key("attempt")
-        writer.integer(self.attempt)
+        writer.integer(Int64(self.attempt))
         writer.key("coalesced")
-        writer.integer(self.coalesced)
+        writer.integer(Int64(self.coalesced))
         writer.key("receivedAt")
         writer.integer(self.receivedAt)
         writer.key("firstReceivedAt")
@@ -98,7 +98,7 @@ extension Wake.Terms {
 
     fileprivate func writeTaskMembers(to writer: inout JSONWriter) {
         writer.key("attempt")
-        writer.integer(self.attempt)
+        writer.integer(Int64(self.attempt))
         writer.key("submittedAt")
         writer.integer(self.receivedAt)
         self.writeTime(to: &writer)

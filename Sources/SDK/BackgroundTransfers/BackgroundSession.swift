@@ -59,7 +59,7 @@ public final class BackgroundSession: Sendable {
     }
 
     private static func isIdentifier(_ text: String) -> Bool {
-        1...255 ~= text.utf8.count
+        1...255 ~= text.utf8.count && text != "." && text != ".."
             && text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }
     }
 

@@ -144,7 +144,8 @@ public final class WakeWorker: Sendable {
         guard handler != nil || !registrations.tasks.isEmpty else {
             throw WakeWorkerError(
                 .badArgument,
-                "no handler is registered; call backgroundTask(_:action:) before run(), or give run a handler of pushes"
+                "no handler is registered; call backgroundTask(_:action:) before runTasks(), or give run(_:) a handler "
+                    + "of pushes"
             )
         }
         let session = WorkerSession(

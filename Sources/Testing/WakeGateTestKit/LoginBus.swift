@@ -1,8 +1,8 @@
 package import Foundation
 import Platform
 
-/// A message bus of a test's own, and on it what logind says of the first seat; see `Clients/login_bus.py` for what it
-/// can be told. Gone with the last reference.
+/// A message bus of a test's own, and on it what logind says of the first seat, or NetworkManager of the network; see
+/// `Clients/login_bus.py` for what it can be told. Gone with the last reference.
 package final class LoginBus {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
@@ -22,10 +22,12 @@ package final class LoginBus {
     /// - Parameters:
     ///   - root: the folder that stands for the machine's root.
     ///   - commands: what it is told first.
-    package init(root: URL, _ commands: [String] = ["start", "come"]) throws {
+    ///   - service: whether `logind` is on it, or `network`.
+    package init(root: URL, _ commands: [String] = ["start", "come"], service: String = "logind") throws {
         self.socket = root.appendingPathComponent("run/dbus/system_bus_socket").path
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        self.process.arguments = ["python3", Checkout.root.appendingPathComponent(Self.script).path, self.socket]
+        self.process.arguments = ["python3", Checkout.root.appendingPathComponent(Self.script).path]
+        self.process.arguments? += [self.socket, service]
         self.process.standardInput = self.input
         self.process.standardOutput = self.output
         try self.process.run()

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPClient
 import Testing
 import Text
 import TransferAgent
@@ -18,13 +19,45 @@ struct NetworkTests {
         if first != nil { #expect(range?.total == total) }
     }
 
+    @Test(
+        "A length is read, and what is none is told from one that is not there",
+        arguments: [
+            ([], -1), (["5"], 5), (["0"], 0), (["5, 5"], 5), (["5", "5"], 5), (["9223372036854775807"], .max),
+            (["9223372036854775808"], nil), (["-5"], nil), (["+5"], nil), (["0x10"], nil), (["5, 6"], nil), ([""], nil),
+        ] as [([String], Int64?)]
+    )
+    func lengths(_ fields: [String], _ length: Int64?) {
+        var response = HTTPResponse(status: 200, headers: fields.map { ("content-length", $0) })
+        #expect(EntityLength.announced(in: response) == length)
+        response.headers.append(("transfer-encoding", "chunked"))
+        #expect(EntityLength.announced(in: response) == -1)
+    }
+
+    @Test(
+        "A part of another entity is told by its validator",
+        arguments: [
+            ("\"a\"", "etag", "\"a\"", true), ("\"a\"", "etag", "\"b\"", false), ("\"a\"", "etag", "W/\"a\"", false),
+            ("Mon", "last-modified", "Tue", false), ("Mon", "etag", "\"b\"", true),
+            ("\"a\"", "last-modified", "Tue", true),
+        ]
+    )
+    func validators(_ validator: String, _ name: String, _ value: String, _ isSame: Bool) {
+        let response = HTTPResponse(status: 206, headers: [(name, value)])
+        #expect(EntityValidator.isSame(validator, in: response) == isSame)
+        #expect(EntityValidator.isSame(validator, in: HTTPResponse(status: 206)))
+        #expect(EntityValidator.of(response) == (value.hasPrefix("W/") ? nil : value))
+    }
+
     @Test("Secrets go to the server they are for, and to no other")
     func origins() {
         #expect(Redirection.isSameOrigin("https://a/x", "https://A:443/y"))
         #expect(!Redirection.isSameOrigin("https://a/x", "http://a/x"))
         #expect(!Redirection.isSameOrigin("https://a/x", "https://a:8443/x"))
         #expect(!Redirection.isSameOrigin("https://a/x", "https://b/x"))
-        #expect(Redirection.secrets.contains("authorization"))
+        for name in ["authorization", "Cookie", "private-token", "x-amz-security-token", "X-Api-Key"] {
+            #expect(Redirection.isSecret(name), "\(name)")
+        }
+        #expect(!Redirection.isSecret("Accept") && !Redirection.isSecret("content-type"))
     }
 
     @Test("A redirect keeps the method where RFC 9110 says so")

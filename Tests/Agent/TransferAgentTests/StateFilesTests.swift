@@ -9,8 +9,11 @@ import TransferPolicy
 struct StateFilesTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
 
+    /// Where a file may go.
+    private var place: String { self.folder + "/place/file" }
+
     private func files(bytesMax: Int64 = 1 << 30) throws -> StateFiles {
-        try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: self.folder + "/place", withIntermediateDirectories: true)
         return try StateFiles(folder: self.folder + "/files", bytesMax: bytesMax, reserve: 0)
     }
 
@@ -61,7 +64,7 @@ struct StateFilesTests {
         defer { self.remove() }
         let files = try self.files()
         _ = try self.write("abc", "f", in: files)
-        let place = self.folder + "/place"
+        let place = self.place
         try files.take("f", to: place, replaces: false)
         #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc" && files.used == 0)
         _ = try self.write("def", "g", in: files)
@@ -77,12 +80,82 @@ struct StateFilesTests {
         #expect(FileSystem.exists(files.path("h")))
     }
 
+    @Test("No file is taken into the agent's own folders, and one that is gone is told from a bad place")
+    func ownFolders() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abc", "f", in: files)
+        for path in [self.folder + "/transfers.sqlite", files.path("g"), self.folder + "/files/../lock"] {
+            let fault = #expect(throws: StateFiles.TakeFault.self) { try files.take("f", to: path, replaces: true) }
+            guard case .badPath(let words)? = fault, words.contains("own folder") else {
+                Issue.record("\(path): \(String(describing: fault))")
+                continue
+            }
+        }
+        #expect(throws: StateFiles.TakeFault.gone) { try files.take("g", to: self.place, replaces: false) }
+        #expect(FileSystem.exists(files.path("f")))
+    }
+
+    @Test("What a copy has left that a crash cut short goes, and nothing else")
+    func leftover() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        try FileManager.default.createDirectory(atPath: self.folder + "/place", withIntermediateDirectories: true)
+        for name in [".f.wakegate", ".g.wakegate", "file"] {
+            #expect(FileManager.default.createFile(atPath: self.folder + "/place/" + name, contents: nil))
+        }
+        files.removeLeftover(of: "f", at: self.place)
+        let left = try FileManager.default.contentsOfDirectory(atPath: self.folder + "/place")
+        #expect(Set(left) == [".g.wakegate", "file"])
+    }
+
+    @Test("The agent's end cuts a look at a whole file short")
+    func end() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        let writing = try self.write("abc", "f", in: files)
+        files.end()
+        let found = files.finish(writing, bytes: 3, sha256: String(repeating: "0", count: 64))
+        guard case .fault(.fileUnwritable(_)) = found else {
+            Issue.record("\(found)")
+            return
+        }
+        #expect(FileSystem.exists(files.path("f")))
+    }
+
+    @Test("A file is taken to another file system whole, and takes no other's place there unasked either")
+    func acrossFileSystems() throws {
+        let other = "/dev/shm/wg-\(UUID().uuidString)"
+        guard (try? FileSystem.makeFolder(other, mode: 0o700)) != nil else { return }
+        defer {
+            self.remove()
+            try? FileManager.default.removeItem(atPath: other)
+        }
+        let files = try self.files()
+        let content = String(repeating: "0123456789", count: 300_000)
+        _ = try self.write(content, "f", in: files)
+        // Where both are one file system this proves less, and nothing wrong.
+        let isOther = (try? FileSystem.link(files.path("f"), to: "\(other)/link")) == nil
+        try files.take("f", to: "\(other)/place", replaces: false)
+        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == content && files.used == 0)
+        #expect(try FileSystem.status("\(other)/place").permissions == 0o600 && !FileSystem.exists(files.path("f")))
+        _ = try self.write("second", "g", in: files)
+        #expect(throws: StateFiles.TakeFault.exists) { try files.take("g", to: "\(other)/place", replaces: false) }
+        #expect(FileSystem.exists(files.path("g")) && files.used == 6)
+        // What a copy that a crash cut short has left is no obstacle.
+        try "half".write(toFile: "\(other)/.g.wakegate", atomically: false, encoding: .utf8)
+        try files.take("g", to: "\(other)/place", replaces: true)
+        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == "second" && files.used == 0)
+        let names = Set(FileSystem.names(in: other, countMax: 10) ?? [])
+        #expect(names == (isOther ? ["place"] : ["place", "link", ".g.wakegate"]))
+    }
+
     @Test("A move that a crash cut short is told from one that was not made")
     func cutShort() throws {
         defer { self.remove() }
         let files = try self.files()
         _ = try self.write("abc", "f", in: files)
-        let place = self.folder + "/place"
+        let place = self.place
         #expect(!files.wasTaken("f", to: place))
         try FileSystem.link(files.path("f"), to: place)
         #expect(files.wasTaken("f", to: place))

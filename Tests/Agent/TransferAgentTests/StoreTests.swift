@@ -76,6 +76,43 @@ struct StoreTests {
         #expect(try store.outbox().isEmpty && store.kept().isEmpty)
     }
 
+    @Test("A store that is new beside files of transfers is none, however often it is tried")
+    func leftBehind() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        let path = self.folder.appendingPathComponent("t.sqlite").path
+        for _ in 0..<2 {
+            #expect(throws: SQLiteError.self) { try TransferStore(path: path, isLeftBehind: true) }
+        }
+        _ = try TransferStore(path: path)
+        _ = try TransferStore(path: path, isLeftBehind: true)
+    }
+
+    @Test("A secret that was stored and is not needed any more is in no file of the store")
+    func secrets() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        let store = try self.store()
+        var spec = TransferSpec(url: "http://h/")
+        try store.commit([.insertTransfer(Self.transfer(1), host: "h", Self.secret(spec), TransferFacts())])
+        #expect(try self.isSecretThere())
+        spec.note = "n"
+        try store.commit([.changeSpec(sequence: 1, spec)])
+        store.emptyLog()
+        #expect(try !self.isSecretThere())
+        #expect(try store.record(1)?.spec == spec)
+    }
+
+    private static func secret(_ spec: TransferSpec) -> TransferSpec {
+        var spec = spec
+        spec.headers = [.init("authorization", "Bearer sesame")]
+        return spec
+    }
+
+    private func isSecretThere() throws -> Bool {
+        let files = try FileManager.default.contentsOfDirectory(at: self.folder, includingPropertiesForKeys: nil)
+        return try files.contains { try Data(contentsOf: $0).range(of: Data("sesame".utf8)) != nil }
+    }
+
     @Test("A commit of which a part fails leaves nothing behind")
     func atomic() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }

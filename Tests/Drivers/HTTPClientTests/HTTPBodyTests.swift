@@ -129,6 +129,7 @@ struct HTTPBodyTests {
             ("/c?d", "http://a:8/b", "http://a:8/c?d"), ("c", "https://a/b/x?y", "https://a/b/c"),
             ("//o/p", "https://a/b", "https://o/p"), ("http://z/", "https://a/b", "http://z/"),
             ("file:///etc/passwd", "http://a/", "file:///etc/passwd"),
+            ("my file?q r", "http://a/b", "http://a/my%20file?q+r"),
         ]
     )
     func resolved(_ reference: String, _ base: String, _ url: String) {

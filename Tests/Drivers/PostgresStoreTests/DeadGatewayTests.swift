@@ -156,4 +156,32 @@ struct DeadGatewayTests {
         #expect(try rig.find(.tokens([1])).devices.isEmpty)
         rig.stop()
     }
+
+    /// Whether the session that holds a gateway's number came through the server's socket file.
+    private func isLocal(_ number: GatewayNumber) throws -> Bool {
+        let sql = """
+            SELECT a.client_addr IS NULL FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
+            WHERE l.locktype = 'advisory' AND l.objid = \(number.rawValue) AND a.datname = current_database()
+            """
+        return try self.server.query(sql, database: self.database) == "t"
+    }
+
+    @Test("Whoever was taken for dead asks the same server again; whose connection ends asks another one first")
+    func whichServer() throws {
+        let folder = try self.server.query("SHOW unix_socket_directories").replacing("/", with: "%2F")
+        let host = "@127.0.0.1:\(self.server.port)"
+        let both = self.address.replacing(host, with: "\(host),\(folder):\(self.server.port)")
+        let rig = try StoreRig(both)
+        #expect(try !self.isLocal(rig.number))
+        let before = rig.number
+        try self.server.query("SELECT wakegate.leave(\(before.rawValue))", database: self.database)
+        rig.submit(.report(GatewayReport(name: "gateway", version: "1")))
+        try rig.attached()
+        #expect(rig.number > before)
+        #expect(try !self.isLocal(rig.number))
+        try self.cut(rig.number)
+        try rig.attached()
+        #expect(try self.isLocal(rig.number))
+        rig.stop()
+    }
 }

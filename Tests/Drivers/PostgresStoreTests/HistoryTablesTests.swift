@@ -117,8 +117,10 @@ struct HistoryTablesTests {
     private func goBack() throws {
         try self.query(
             """
+            DROP TABLE wakegate.bundle;
             DROP INDEX wakegate.event_place, wakegate.push_place;
             DROP FUNCTION wakegate.oldest_events();
+            DROP FUNCTION wakegate.summarize();
             CREATE INDEX event_device ON wakegate.event (device, id);
             CREATE INDEX event_at ON wakegate.event (at);
             CREATE INDEX push_apns ON wakegate.push (apns);
@@ -132,19 +134,182 @@ struct HistoryTablesTests {
     func rollingUpgrade() throws {
         let older = try StoreRig(self.address)
         try older.write([1]) { .of($0, $1) }
-        try self.goBack()
-        try self.query("UPDATE wakegate.gateway SET schema = 1 WHERE alive")
+        // As version 2 was.
+        try self.query(
+            """
+            DROP TABLE wakegate.bundle; DROP FUNCTION wakegate.summarize();
+            UPDATE wakegate.meta SET version = 2, oldest = 2; UPDATE wakegate.gateway SET schema = 2 WHERE alive
+            """
+        )
         let newer = try StoreRig(self.address)
-        #expect(try self.query("SELECT version, oldest FROM wakegate.meta") == "2|1")
+        #expect(try self.query("SELECT version, oldest FROM wakegate.meta") == "3|2")
         try newer.write([1, 2]) { .of($0, $1, record: 2) }
         try older.write([2, 3]) { .of($0, $1, record: 3) }
         #expect(try newer.find(.tokens([1, 2, 3])).devices.map(\.record) == [[2], [3], [3]])
+        // Much happens at once, and the older one has to read of it.
+        try newer.tell(Self.burst(at: Self.now, from: 100, count: 40))
+        #expect(try self.query("SELECT count(*) FROM wakegate.bundle") == "0")
+        #expect(try self.query("SELECT count(*) FROM wakegate.event") == "40")
         // A second of the newer one's passes, and the older is still there.
         _ = try newer.view { $0.members.count == 2 }
-        #expect(try self.query("SELECT oldest FROM wakegate.meta") == "1")
+        #expect(try self.query("SELECT oldest FROM wakegate.meta") == "2")
         older.stop()
-        try self.server.wait(for: "2", of: "SELECT oldest FROM wakegate.meta", database: self.database)
+        try self.server.wait(for: "3", of: "SELECT oldest FROM wakegate.meta", database: self.database)
+        try newer.tell(Self.burst(at: Self.now + 1, from: 120, count: 40))
+        #expect(try self.query("SELECT count(*) FROM wakegate.bundle") == "1")
         newer.stop()
+        // What both have written is one log.
+        let found = try self.history().pushes(behind: nil, notBefore: .distantPast, countMax: 100)
+        #expect(found.pushes.map(\.device) == Array((120..<160).reversed()) + Array((100..<140).reversed()))
+    }
+
+    // MARK: Bundles
+
+    /// A push to each of some devices at one moment.
+    private static func burst(at moment: Int64, from first: UInt64, count: Int) -> [HistoryEvent] {
+        (0..<count).map { number in
+            HistoryEvent(
+                device: first + UInt64(number),
+                at: Instant(milliseconds: moment),
+                kind: .push(.launched),
+                apnsID: Self.name(moment, first + UInt64(number))
+            )
+        }
+    }
+
+    private static func name(_ moment: Int64, _ device: UInt64) -> APNsID {
+        APNsID(random: (UInt64(bitPattern: moment), device))
+    }
+
+    /// Writes ten bursts of 100 pushes, a minute apart, and more to the device of this suite between them.
+    private func writeBursts() throws {
+        let rig = try StoreRig(self.address)
+        defer { rig.stop() }
+        for burst in 0..<10 {
+            let moment = Self.now - Int64(9 - burst) * 60_000
+            try rig.tell(Self.burst(at: moment, from: 1000, count: 100))
+            try rig.tell(Self.burst(at: moment + 1, from: Self.device, count: 1))
+            let end = HistoryEvent(
+                device: 1050,
+                at: Instant(milliseconds: moment + 2),
+                kind: .result(.newData),
+                apnsID: Self.name(moment, 1050)
+            )
+            try rig.tell([end])
+        }
+        #expect(try self.query("SELECT count(*) FROM wakegate.bundle") == "10")
+        #expect(try self.query("SELECT count(*) FROM wakegate.push") == "10")
+    }
+
+    @Test("What happens to many devices at once is told of each, and of each push, like everything else")
+    func bundles() throws {
+        try self.writeBursts()
+        let history = try self.history()
+        let moments = (0..<10).map { Self.now - Int64($0) * 60_000 }
+        var found: [Int64] = []
+        history.visit(device: 1050, notAfter: .distantFuture) { event in
+            found.append(event.at.milliseconds)
+            return true
+        }
+        #expect(found == moments.flatMap { [$0 + 2, $0] })
+        #expect(self.moments(history) == moments.map { $0 + 1 })
+        let way = history.push(Self.name(moments[4], 1050))
+        #expect(way.map(\.at.milliseconds) == [moments[4], moments[4] + 2])
+        #expect(way.allSatisfy { $0.device == 1050 })
+        #expect(history.push(Self.name(moments[4], 1099)).count == 1)
+        #expect(history.push(Self.name(moments[4] + 1, Self.device)).count == 1)
+        #expect(history.push(Self.name(moments[4], 1100)).isEmpty)
+    }
+
+    @Test("Lists of pushes have those of bundles and of rows in one order, page by page", arguments: [7, 150, 2000])
+    func bundlesListed(countMax: Int) throws {
+        try self.writeBursts()
+        let history = try self.history()
+        var listed: [LoggedPush] = []
+        var place: LoggedPush?
+        repeat {
+            let page = history.pushes(behind: place, notBefore: .distantPast, countMax: countMax)
+            #expect(page.pushes.count <= countMax)
+            listed += page.pushes
+            place = page.next
+        } while place != nil
+        #expect(listed.count == 1010)
+        #expect(Set(listed).count == 1010)
+        #expect(zip(listed, listed.dropFirst()).allSatisfy { $0.precedes($1) })
+        let events = history.events(since: listed.filter { $0.device == 1050 || $0.device == Self.device })
+        #expect(Set(events.keys) == [1050, Self.device])
+        #expect(events[1050]?.count == 20)
+        #expect(events[Self.device]?.count == 10)
+    }
+
+    @Test("Of bundles that are too old, or too many, the oldest go")
+    func bundlesTidied() throws {
+        try self.writeBursts()
+        // What the server counts of rows is what it goes by.
+        try self.server.wait(
+            for: "20|10",
+            of: """
+                SELECT pg_stat_get_live_tuples('wakegate.event'::regclass),
+                    pg_stat_get_live_tuples('wakegate.bundle'::regclass)
+                """,
+            database: self.database
+        )
+        let young = try self.history(HistoryLimits(ageMillisecondsMax: 5 * 60_000 + 30_000))
+        while young.tidy() {}
+        #expect(young.takeFailure() == nil)
+        #expect(try self.query("SELECT count(*), min(at) FROM wakegate.bundle") == "6|\(Self.now - 300_000)")
+        // 7 MB of older ones.
+        try self.query(
+            """
+            INSERT INTO wakegate.bundle (at, keys, body)
+            SELECT \(Self.now) - 86400000 + n, decode(repeat('00', 8), 'hex'), decode(repeat('00', 3400), 'hex')
+            FROM generate_series(1, 2000) n;
+            SELECT pg_stat_force_next_flush()
+            """
+        )
+        try self.query("ANALYZE wakegate.bundle")
+        let small = try self.history(HistoryLimits(bytesMax: 4 << 20, ageMillisecondsMax: 7 * 24 * Self.hour))
+        while small.tidy() {}
+        #expect(small.takeFailure() == nil)
+        let left = try self.numbers("SELECT count(*), min(at) FROM wakegate.bundle")
+        // 4 MiB of 3,468 bytes each.
+        #expect((1050...1250).contains(left[0]))
+        #expect(left[1] == Self.now - 86_400_000 + 2007 - left[0])
+        #expect(try self.query("SELECT count(*) FROM wakegate.event") == "12")
+    }
+
+    @Test("A question about a push looks at few rows, though nobody has summarised them yet")
+    func looksAtFew() throws {
+        try self.query(
+            """
+            ALTER TABLE wakegate.event SET (autovacuum_enabled = off);
+            ALTER TABLE wakegate.push SET (autovacuum_enabled = off);
+            INSERT INTO wakegate.event (device, at, body)
+            SELECT n, \(Self.now) - 40000 + n, decode(repeat('00', 76), 'hex') FROM generate_series(1, 40000) n;
+            INSERT INTO wakegate.push (apns, device, at)
+            SELECT gen_random_uuid(), n, \(Self.now) - 40000 + n FROM generate_series(1, 40000) n
+            """
+        )
+        let history = try self.history()
+        let looked = """
+            SELECT sum(seq_tup_read), sum(idx_tup_fetch) FROM pg_stat_user_tables WHERE relname IN ('event', 'push')
+            """
+        // Both summarise what is there, and have counted what the session has looked at.
+        while history.tidy() {}
+        let before = try self.numbers(looked)
+        #expect(history.push(APNsID(5)).isEmpty)
+        #expect(self.moments(history).isEmpty)
+        while history.tidy() {}
+        let after = try self.numbers(looked)
+        #expect(history.takeFailure() == nil)
+        #expect(after[0] == before[0], "a whole table was read")
+        #expect(after[1] - before[1] < 8000, "\(after[1] - before[1]) of 80,000 rows")
+    }
+
+    private func numbers(_ sql: String) throws -> [Int64] {
+        let numbers = try self.query(sql).split(separator: "|").compactMap { Int64($0) }
+        try #require(numbers.count == 2)
+        return numbers
     }
 
     @Test("Tables of version 1 are taken up, and what they have is found")
@@ -152,7 +317,7 @@ struct HistoryTablesTests {
         try self.goBack()
         try self.write([Self.now - 5, Self.now])
         try StoreRig(self.address).stop()
-        #expect(try self.query("SELECT version FROM wakegate.meta") == "2")
+        #expect(try self.query("SELECT version FROM wakegate.meta") == "3")
         let indexes = try self.query(
             "SELECT string_agg(indexname, ' ' ORDER BY indexname) FROM pg_indexes WHERE tablename IN ('event', 'push')"
         )

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A message bus of its own, and on it what logind says of seat0.
+"""A message bus of its own, and on it what logind says of seat0, or NetworkManager of the network.
 
-    login_bus.py SOCKET
+    login_bus.py SOCKET [logind|network]
 
 Each line of standard input is a command, answered with a line once it is done:
     start, stop      the bus, a dbus-daemon that listens at SOCKET
     pause, continue  the bus, which answers nobody in between
-    come, leave      logind on it
-    idle, active     what it answers from now on, and tells
-    quietly idle     the same, and tells nobody; so does `quietly active`
+    come, leave      logind on it, or NetworkManager
+    idle, active     what it answers from now on, and tells; of NetworkManager a number, its `Metered`
+    quietly idle     the same, and tells nobody; so do `quietly active` and `quietly 1`
     error, text, nothing, empty
                      it answers with an error, a text, not at all, or with no value
     late             it answers `active` to the last question that it did not answer
@@ -29,8 +29,17 @@ import tempfile
 
 CALL, RETURN, ERROR, SIGNAL = 1, 2, 3, 4
 PATH, INTERFACE, MEMBER, ERROR_NAME, REPLY, DESTINATION, SENDER, SIGNATURE = range(1, 9)
-LOGIND, SEAT = "org.freedesktop.login1", "/org/freedesktop/login1/seat/seat0"
 PROPERTIES = "org.freedesktop.DBus.Properties"
+# What each is called, the object and the interface of its property, and that.
+SERVICES = {
+    "logind": (
+        "org.freedesktop.login1", "/org/freedesktop/login1/seat/seat0", "org.freedesktop.login1.Seat", "IdleHint",
+    ),
+    "network": (
+        "org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager", "org.freedesktop.NetworkManager",
+        "Metered",
+    ),
+}  # fmt: skip
 TYPES = {PATH: "o", REPLY: "u", SIGNATURE: "g"}
 CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -95,10 +104,11 @@ def fields_of(data):
     return fields
 
 
-class Logind:
-    """A connection that owns logind's name."""
+class Service:
+    """A connection that owns the name of logind, or of NetworkManager."""
 
-    def __init__(self, path):
+    def __init__(self, path, kind):
+        self.name, self.object, self.interface, self.property = SERVICES[kind]
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(path)
         self.serial, self.data = 0, b""
@@ -106,7 +116,7 @@ class Logind:
         assert self.socket.recv(4096).startswith(b"OK ")
         self.socket.sendall(b"BEGIN\r\n")
         self.ask("Hello")
-        self.ask("RequestName", "su", aligned(text(LOGIND), 4) + struct.pack("<I", 4))
+        self.ask("RequestName", "su", aligned(text(self.name), 4) + struct.pack("<I", 4))
 
     def ask(self, member, form="", body=b""):
         bus = "org.freedesktop.DBus"
@@ -139,11 +149,12 @@ class Logind:
             self.data = self.data[start + body :]
         return messages
 
-    def tell(self, idle):
-        fields = {PATH: SEAT, INTERFACE: PROPERTIES, MEMBER: "PropertiesChanged", SIGNATURE: "sa{sv}as"}
-        # The entries begin at a multiple of eight, and a boolean at one of four.
-        entry = aligned(text("IdleHint") + signature("b"), 4) + struct.pack("<I", idle)
-        head = aligned(text(LOGIND + ".Seat"), 4) + struct.pack("<I", len(entry))
+    def tell(self, mode):
+        fields = {PATH: self.object, INTERFACE: PROPERTIES, MEMBER: "PropertiesChanged", SIGNATURE: "sa{sv}as"}
+        # The entries begin at a multiple of eight, and a boolean or a number at one of four.
+        form, value = ("u", int(mode)) if mode.isdigit() else ("b", mode == "idle")
+        entry = aligned(text(self.property) + signature(form), 4) + struct.pack("<I", value)
+        head = aligned(text(self.interface), 4) + struct.pack("<I", len(entry))
         self.send(SIGNAL, fields, aligned(aligned(head, 8) + entry, 4) + struct.pack("<I", 0))
 
     def answer(self, mode, question):
@@ -154,13 +165,15 @@ class Logind:
             self.send(RETURN, to)
         elif mode == "text":
             self.send(RETURN, {**to, SIGNATURE: "v"}, variant("s", "true"))
+        elif mode.isdigit():
+            self.send(RETURN, {**to, SIGNATURE: "v"}, variant("u", int(mode)))
         else:
             self.send(RETURN, {**to, SIGNATURE: "v"}, variant("b", mode == "idle"))
 
 
 class Stage:
-    def __init__(self, path):
-        self.path, self.bus, self.logind = path, None, None
+    def __init__(self, path, kind="logind"):
+        self.path, self.kind, self.bus, self.logind = path, kind, None, None
         self.mode, self.asked, self.unanswered = "idle", 0, None
         self.folder = tempfile.TemporaryDirectory()
 
@@ -168,8 +181,9 @@ class Stage:
         configuration = os.path.join(self.folder.name, "bus.conf")
         with open(configuration, "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(self.path, self.folder.name))
-        with open(os.path.join(self.folder.name, LOGIND + ".service"), "w", encoding="utf-8") as file:
-            file.write(f"[D-BUS Service]\nName={LOGIND}\nExec=/usr/bin/touch {self.folder.name}/started\n")
+        name = SERVICES[self.kind][0]
+        with open(os.path.join(self.folder.name, name + ".service"), "w", encoding="utf-8") as file:
+            file.write(f"[D-BUS Service]\nName={name}\nExec=/usr/bin/touch {self.folder.name}/started\n")
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         if os.path.exists(self.path):
             os.unlink(self.path)
@@ -193,7 +207,7 @@ class Stage:
         if messages is None:
             self.logind = None
         for kind, fields, serial in messages or []:
-            if kind != CALL or fields.get(INTERFACE) != PROPERTIES or fields.get(PATH) != SEAT:
+            if kind != CALL or fields.get(INTERFACE) != PROPERTIES or fields.get(PATH) != self.logind.object:
                 continue
             self.asked += 1
             if self.mode == "nothing":
@@ -215,7 +229,7 @@ class Stage:
         elif words[0] == "continue":
             self.bus.send_signal(signal.SIGCONT)
         elif words[0] == "come":
-            self.logind = Logind(self.path)
+            self.logind = Service(self.path, self.kind)
         elif words[0] == "leave":
             self.logind.socket.close()
             self.logind = None
@@ -223,16 +237,16 @@ class Stage:
             self.logind.answer("active", self.unanswered)
         elif words[0] == "flood":
             for _ in range(1000):
-                self.logind.tell(self.mode == "idle")
+                self.logind.tell(self.mode)
         else:
             self.mode = words[-1]
-            if words[0] in ("idle", "active") and self.logind:
-                self.logind.tell(self.mode == "idle")
+            if (words[0] in ("idle", "active") or words[0].isdigit()) and self.logind:
+                self.logind.tell(self.mode)
         return "done"
 
 
 def main():
-    stage, unread = Stage(sys.argv[1]), b""
+    stage, unread = Stage(*sys.argv[1:]), b""
     while True:
         inputs = [0] + ([stage.logind.socket] if stage.logind else [])
         ready = select.select(inputs, [], [])[0]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plays systemd for one service: gives it sockets, hears what it says of itself, and stops a thread of it.
 
-    service_manager.py [--socket NAME=HOST:PORT]... [--watchdog MICROSECONDS] -- COMMAND...
+    service_manager.py [--socket NAME=HOST:PORT|NAME=unix:PATH]... [--watchdog MICROSECONDS] -- COMMAND...
 
 What the service tells goes to standard output, `told: ` and the assignments of one notice on a line, and so do the
 lines it writes itself, `wrote: `. Lines on standard input are commands: `stop NAME` stops the thread of that name and
@@ -31,6 +31,12 @@ def say(text):
 
 
 def listening(address):
+    if address.startswith("unix:"):
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(address.removeprefix("unix:"))
+        os.chmod(address.removeprefix("unix:"), 0o600)
+        listener.listen()
+        return listener
     host, port = address.rsplit(":", 1)
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

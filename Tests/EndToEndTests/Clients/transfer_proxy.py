@@ -1,7 +1,6 @@
 """A proxy before a web server that cuts, holds and corrupts what comes from it.
 
-Arguments: the paths of the server's sockets, for cleartext and for TLS. It listens on a free loopback port for each and
-prints the two ports. Each line of standard input is a command, a JSON object, which is followed by a line `done`:
+Arguments: the paths of the server's sockets. It listens on a free loopback port for each and prints the ports. Each line of standard input is a command, a JSON object, which is followed by a line `done`:
 
 - `{"do": "hold", "after": N}`: every connection passes N bytes of the server's, then nothing; `release` lets all go on;
 - `{"do": "cut", "after": N, "times": M}`: the next M connections are reset after N bytes of the server's;
@@ -93,9 +92,9 @@ async def serve(target, rules):
     return server.sockets[0].getsockname()[1]
 
 
-async def main(plain, tls):
+async def main(*targets):
     rules = Rules()
-    ports = [await serve(target, rules) for target in (plain, tls)]
+    ports = [await serve(target, rules) for target in targets]
     print(*ports, flush=True)
     commands = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(

@@ -22,4 +22,17 @@ struct FIFOQueueTests {
         }
         #expect(emptied > 3)
     }
+
+    @Test("A queue gives the memory of a burst back when it is empty, and not before")
+    func shrink() {
+        var queue = FIFOQueue<Int>()
+        for number in 0..<1000 { queue.append(number) }
+        queue.shrink(keeping: 8)
+        for number in 0..<1000 { #expect(queue.popFirst() == number) }
+        #expect(queue.capacity >= 1000)
+        queue.shrink(keeping: 8)
+        #expect(queue.isEmpty && queue.capacity == 0)
+        queue.append(1)
+        #expect(queue.popFirst() == 1)
+    }
 }

@@ -45,6 +45,9 @@ extension DispatchSimulation {
         guard var lives = self.lives else { preconditionFailure("only what has lives makes commits") }
         lives.commits += 1
         let clock = ClockRecord(now: self.now, wall: lives.wall)
+        // Every other commit is one of those that a second's progress goes with.
+        let hasProgress = lives.commits.isMultiple(of: 2)
+        if hasProgress { self.rig.engine.hurryProgress() }
         var batch = RecordBatch()
         batch.append(RecordKey(.clock)) { clock.store(to: &$0) }
         batch.append(RecordKey(.origin)) { $0.append(memoryOf: lives.commits.littleEndian) }
@@ -59,7 +62,8 @@ extension DispatchSimulation {
         batch.forEach(note)
         commit.models = self.models
         commit.configuration = self.configuration
-        commit.devices = self.frozenDevices(self.rig)
+        commit.hasProgress = hasProgress
+        commit.devices = self.frozenDevices(self.rig, hasProgress: hasProgress)
         commit.books = self.rig.engine.totals
         commit.clock = clock
         commit.records = records
@@ -69,8 +73,11 @@ extension DispatchSimulation {
         return commit
     }
 
-    func frozenDevices(_ rig: DispatchRig) -> [FrozenDevice?] {
-        self.tokens.indices.map { device in rig.rig.find(device).map { FrozenDevice(rig.engine.snapshot($0)) } }
+    /// - Parameter hasProgress: how far continued tasks have come counts.
+    func frozenDevices(_ rig: DispatchRig, hasProgress: Bool) -> [FrozenDevice?] {
+        self.tokens.indices.map { device in
+            rig.rig.find(device).map { FrozenDevice(rig.engine.snapshot($0), hasProgress: hasProgress) }
+        }
     }
 
     private func endCommit() {

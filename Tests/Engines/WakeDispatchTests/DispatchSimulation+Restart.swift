@@ -130,7 +130,7 @@ extension DispatchSimulation {
             self.fail("\(when) the records are refused: \(error.message)")
             return false
         }
-        let devices = self.frozenDevices(rig)
+        let devices = self.frozenDevices(rig, hasProgress: commit.hasProgress)
         for device in devices.indices where devices[device] != commit.devices[device] {
             self.fail("\(when) device \(device) is \(devices[device] as Any), and was \(commit.devices[device] as Any)")
             return false

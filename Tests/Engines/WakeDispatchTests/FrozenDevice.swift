@@ -15,7 +15,8 @@ struct FrozenDevice: Hashable {
     private let usage: Usage
     private let tasks: [FrozenTask]
 
-    init(_ snapshot: DeviceSnapshot) {
+    /// - Parameter hasProgress: how far continued tasks have come counts.
+    init(_ snapshot: DeviceSnapshot, hasProgress: Bool = true) {
         self.topic = snapshot.topic
         self.isRegistered = snapshot.isRegistered
         self.registrationChangedAt = snapshot.registrationChangedAt
@@ -36,6 +37,6 @@ struct FrozenDevice: Hashable {
         self.inFlightID = snapshot.inFlightID
         self.held = snapshot.held
         self.usage = snapshot.usage
-        self.tasks = snapshot.tasks.map { FrozenTask($0) }
+        self.tasks = snapshot.tasks.map { FrozenTask($0, hasProgress: hasProgress) }
     }
 }

@@ -216,8 +216,12 @@ extension SharedComparison {
                 self.shared.dispatcher.workerCounts(index),
                 self.local.dispatcher.workerCounts(index)
             )
+            let free = self.local.dispatcher.streams(countMax: 100).filter {
+                $0.topic == index && $0.state == .free && !self.local.engine.isPaused(index)
+            }
+            let offered = self.shared.dispatcher.freeSlots(index)
+            self.compare("free", offered.reduce(0) { $0 + $1.count }, free.reduce(0) { $0 + $1.slots - $1.busy })
         }
-        self.compare("free", self.shared.dispatcher.freeSlots(nil), self.local.dispatcher.freeSlots(nil))
     }
 
     private func compareTold() {

@@ -55,13 +55,13 @@ struct SharedStreamTests {
             #expect(self.counts.busy == 1)
             #expect(self.rig.dispatcher.undo(step.streams).isEmpty)
             #expect(self.counts.busy == 0)
-            #expect(self.rig.dispatcher.freeSlots(nil).map(\.count) == [3])
+            #expect(self.rig.dispatcher.freeSlots(Self.topic).map(\.count) == [3])
         }
         for expected in [1, 2, 1] {
             self.commit(try self.step { self.rig.push(expected * 10 + self.rows.devices.count) })
             #expect(self.rig.takeDeliveries().map(\.stream.number) == [expected])
         }
-        #expect(self.rig.dispatcher.freeSlots(nil).isEmpty)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
     }
 
     @Test("A task of a step that did not happen gives its turn back")
@@ -88,21 +88,21 @@ struct SharedStreamTests {
             let step = try self.step()
             #expect(self.rig.output.expirations.count == 3)
             _ = self.rig.takeDeliveries()
-            #expect(self.rig.dispatcher.freeSlots(nil).isEmpty)
+            #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
             #expect(self.rig.dispatcher.undo(step.streams).isEmpty)
-            #expect(self.rig.dispatcher.freeSlots(nil).map(\.count) == [6])
+            #expect(self.rig.dispatcher.freeSlots(Self.topic).map(\.count) == [6])
             #expect(self.counts.busy == 3)
         }
         let step = try self.step()
         // A late answer at another gateway, and one here of which it is not known whether it happened.
         self.commit(step)
-        #expect(self.rig.dispatcher.freeSlots(nil).isEmpty)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
         let late = try self.step { _ = self.rig.report(.newData, wakes[0]) }
-        #expect(!self.rig.dispatcher.freeSlots(nil).isEmpty)
+        #expect(!self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
         #expect(self.rig.dispatcher.undo(late.streams).isEmpty)
-        #expect(self.rig.dispatcher.freeSlots(nil).isEmpty)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
         self.rig.dispatcher.wakeEndedElsewhere(wakes[1], nil)
-        #expect(!self.rig.dispatcher.freeSlots(nil).isEmpty)
+        #expect(!self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
     }
 
     @Test("A stream that was asked to end ends once the step is durable that released its last wake")
@@ -231,6 +231,32 @@ struct SharedStreamTests {
         #expect(self.rig.output.take().count == 2)
     }
 
+    @Test("A report of progress in a step that did not happen is not counted, and its task has not advanced")
+    func progress() throws {
+        self.rig.subscribe(1, tasks: ["export"])
+        self.commit(
+            try self.step {
+                self.rig.rig.register(1, topic: 0)
+                self.rig.conditions(1) { $0.appState = .active }
+                self.rig.submit(1, "export", .continued(.queue))
+            }
+        )
+        let wake = try #require(self.rig.takeDeliveries().first).wake
+        self.rig.rig.pass(15_000)
+        let dispatcher = self.rig.dispatcher
+        func report() throws -> (changes: [SharedDeviceChange], streams: StreamChanges) {
+            let step = try self.step { _ = dispatcher.progress(TaskProgress(completed: 1, total: 9), wake: wake) }
+            #expect(dispatcher.progressReports == 1 && dispatcher.stalledTaskCount == 0)
+            return step
+        }
+        for _ in 0..<2 {
+            #expect(dispatcher.undo(try report().streams).isEmpty)
+            #expect(dispatcher.progressReports == 0 && dispatcher.stalledTaskCount == 1)
+        }
+        self.commit(try report())
+        #expect(dispatcher.progressReports == 1 && dispatcher.stalledTaskCount == 0)
+    }
+
     @Test("Free slots are told by what streams take, in an order that does not hang on the process")
     func freeSlots() throws {
         self.rig.subscribe(1, slots: 2)
@@ -238,11 +264,29 @@ struct SharedStreamTests {
         self.rig.subscribe(3, slots: 1, tasks: ["feed"], resources: ["gpu"])
         self.rig.subscribe(4, slots: 1, devices: [7, 5])
         self.rig.subscribe(5, slots: 4, devices: [6])
-        let slots = self.rig.dispatcher.freeSlots(nil)
+        let slots = self.rig.dispatcher.freeSlots(Self.topic)
         #expect(slots.map(\.count) == [5, 5, 1])
-        #expect(slots.map(\.devices) == [[5, 6, 7].map { EngineRig.token($0) }, [], []])
+        #expect(slots.map(\.namesDevices) == [true, false, false])
+        let devices = slots.map { self.rig.dispatcher.devices($0) }
+        #expect(devices == [[5, 6, 7].map { EngineRig.token($0) }, [], []])
         #expect(slots[2].tasks == ["feed"] && slots[2].resources == ["gpu"])
+        #expect(Set(slots.map(\.number)).count == 3)
+        // What is not free is not asked for, and what has ended is no more.
+        self.rig.pause(4, true)
+        self.rig.dispatcher.slotsChanged(DispatchRig.address(5), to: 2)
+        self.rig.endStream(3)
+        let fewer = self.rig.dispatcher.freeSlots(Self.topic)
+        #expect(fewer.map(\.count) == [2, 5])
+        #expect(self.rig.dispatcher.devices(fewer[0]) == [EngineRig.token(6)])
+        self.rig.subscribe(3, slots: 1, tasks: ["feed"], resources: ["gpu"])
+        let again = self.rig.dispatcher.freeSlots(Self.topic)
+        #expect(again.map(\.count) == [2, 5, 1])
+        #expect(again[2].number != slots[2].number, "who comes later has asked for nothing yet")
+        self.rig.dispatcher.wakeBytesPerStreamChanged(to: 0)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
+        self.rig.dispatcher.wakeBytesPerStreamChanged(to: 100)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic) == again)
         self.rig.dispatcher.drain()
-        #expect(self.rig.dispatcher.freeSlots(nil).isEmpty)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
     }
 }

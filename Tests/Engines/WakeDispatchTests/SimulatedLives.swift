@@ -24,6 +24,8 @@ struct SimulatedLives {
         var models = SimulationModels()
         var configuration = EngineConfiguration()
         var devices: [FrozenDevice?] = []
+        /// What continued tasks have told is in it to the last.
+        var hasProgress = true
         var books = Books()
         var clock: ClockRecord?
         var records: SimulatedStore.Records = [:]

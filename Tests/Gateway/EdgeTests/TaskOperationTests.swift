@@ -207,6 +207,14 @@ struct TaskOperationTests {
         #expect(report(#"{"result": "noData"}"#) == .push(.noData))
         #expect(report(#"{"success": true}"#) == .task(.success))
         #expect(report(#"{"success": false}"#) == .task(.failure))
+        // As workers write it, and one byte off.
+        for result in FetchResult.allCases {
+            #expect(report("{\"result\":\"\(result.rawValue)\"}") == .push(result))
+            #expect(report("{\"result\":\"\(result.rawValue)s\"}") == nil)
+        }
+        #expect(report(#"{"success":true}"#) == .task(.success))
+        #expect(report(#"{"success":false}"#) == .task(.failure))
+        #expect(report(#"{"success":null}"#) == nil)
         for body in ["{}", #"{"success": 1}"#, #"{"result": "new"}"#, #"{"success": true, "result": "newData"}"#] {
             #expect(desk.serve("POST \(Self.wake)", on: .edge, body: body).refusal == "400 BadResult", "\(body)")
         }

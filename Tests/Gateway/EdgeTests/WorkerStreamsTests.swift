@@ -133,6 +133,18 @@ struct WorkerStreamsTests {
         #expect(!streams.isOpen(Self.stream(1)) && streams.isOpen(other))
     }
 
+    @Test("A stream of whoever had its connection's place before is not taken for it")
+    func formerConnection() {
+        var streams = WorkerStreams()
+        let former = StreamID(connection: ConnectionID(index: 1, generation: 7), number: 1)
+        streams.begin(former, nil, now: 0)
+        #expect(streams.isOpen(former) && !streams.isOpen(Self.stream(1)))
+        #expect(streams.give(to: Self.stream(1)) == nil)
+        #expect(streams.remove(Self.stream(1)) == false)
+        #expect(streams.give(to: former) == true)
+        #expect(streams.load(of: former.connection)?.wakes == 1)
+    }
+
     // MARK: Time and proofs
 
     @Test("A stream is silent once nothing was written to it for long")

@@ -230,8 +230,8 @@ struct LogTests {
 
     @Test("The lines that the article shows are as they are written")
     func articleLines() throws {
-        let blocks = try self.articleText().components(separatedBy: "\n```\n")
-        let lines = try #require(blocks.dropFirst().first).split(separator: "\n").map(String.init)
+        let shown = try #require(try self.articleText().components(separatedBy: "\n```text\n").dropFirst().first)
+        let lines = try #require(shown.components(separatedBy: "\n```\n").first).split(separator: "\n").map(String.init)
         #expect(lines.count == 3)
         for line in lines {
             let words = line.split(separator: " ").map(String.init)

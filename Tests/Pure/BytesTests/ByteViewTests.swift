@@ -20,6 +20,18 @@ struct ByteViewTests {
         }
     }
 
+    @Test("The first of some equal bytes is found, wherever it is", arguments: 0...24)
+    func firstIndex(count: Int) {
+        // Beside 0x2F lie those that differ from it in one bit, and those with a high bit, which borrow and carry.
+        let others: [UInt8] = [0x2E, 0x30, 0xAF, 0x00, 0x80, 0xFF]
+        for place in 0...count {
+            var bytes = (0..<count).map { others[$0 % others.count] }
+            for index in place..<count { bytes[index] = index == place ? 0x2F : bytes[index] }
+            if place + 3 < count { bytes[place + 3] = 0x2F }
+            bytes.withByteView { #expect($0.firstIndex(of: 0x2F) == (place < count ? place : nil), "\(place)") }
+        }
+    }
+
     @Test("Decimal numbers are digits alone, up to the greatest UInt64")
     func decimal() {
         let cases: [(String, UInt64?)] = [

@@ -128,15 +128,58 @@ struct TransferBookTests {
         case .power: conditions.hasExternalPower = false
         case .lowPower: conditions.isLowPower = true
         case .thermal: conditions.isHot = true
-        case .metered, .earliestBegin, .backoff, .slots: conditions.isMetered = true
+        case .metered, .network, .earliestBegin, .backoff, .slots: conditions.isMetered = true
         }
-        #expect(scene.book.conditionsChanged(conditions) == [id])
+        #expect(scene.book.conditionsChanged(conditions, now: scene.now) == [id])
         #expect(scene.book.attemptStopped(id, now: scene.now) == .wait)
         #expect(scene.fill().isEmpty)
         let transfer = try #require(scene.book.transfer(id))
         #expect(scene.book.hold(of: transfer, now: scene.now) == hold && transfer.attempts == 0)
-        #expect(scene.book.conditionsChanged(TransferConditions()).isEmpty)
+        #expect(scene.book.conditionsChanged(TransferConditions(), now: scene.now).isEmpty)
         #expect(scene.fill() == [id])
+    }
+
+    @Test("Without a network that is what a failed attempt waits for, unless its server is on the machine itself")
+    func network() throws {
+        var scene = Scene()
+        var conditions = TransferConditions()
+        conditions.hasNetwork = false
+        #expect(scene.book.conditionsChanged(conditions, now: scene.now).isEmpty)
+        scene.book.hostIsLocal(5)
+        let ids = [scene.submit(host: 0), scene.submit(host: 5)].compactMap(\.self)
+        // Nobody knows for certain that there is no way, so it is tried.
+        #expect(scene.fill() == ids)
+        for id in ids {
+            let cut = TransferFault.connectionFailed("no route to host")
+            _ = scene.book.attemptFailed(id, cut, hasProgressed: false, now: scene.now, using: &scene.generator)
+        }
+        let holds = try ids.map { scene.book.hold(of: try #require(scene.book.transfer($0)), now: scene.now) }
+        #expect(holds == [.network, .backoff] && TransferHold.network.sentence.contains("no network"))
+        #expect(scene.fill().isEmpty)
+        conditions.hasNetwork = true
+        _ = scene.book.conditionsChanged(conditions, now: scene.now)
+        #expect(scene.fill() == [ids[0]])
+        #expect(scene.book.hold(of: try #require(scene.book.transfer(ids[1])), now: scene.now) == .backoff)
+    }
+
+    @Test("A wall clock that is set does not bring a deadline nearer, and what was asked for by it begins by it")
+    func wallClock() throws {
+        var scene = Scene()
+        let id = try scene.submitted(notBefore: scene.now + 3_600_000)
+        let other = try scene.submitted()
+        let deadline = try #require(scene.book.transfer(other)).deadline
+        scene.book.wallClockSet(by: 3_600_000 * 24 * 365, now: scene.now)
+        #expect(Set(scene.fill()) == [other, id])
+        #expect(scene.book.timePassed(now: scene.now).isEmpty)
+        #expect(scene.book.transfer(other)?.deadline == deadline)
+        let later = try scene.submitted(notBefore: scene.now + 1000)
+        scene.book.wallClockSet(by: -60_000, now: scene.now)
+        scene.now += 60_999
+        _ = scene.book.timePassed(now: scene.now)
+        #expect(scene.fill().isEmpty)
+        scene.now += 1
+        _ = scene.book.timePassed(now: scene.now)
+        #expect(scene.fill() == [later])
     }
 
     @Test("A session that is neither discretionary nor spares metered networks waits for nothing")
@@ -147,7 +190,7 @@ struct TransferBookTests {
         conditions.isLowPower = true
         conditions.isHot = true
         conditions.isMetered = true
-        _ = scene.book.conditionsChanged(conditions)
+        _ = scene.book.conditionsChanged(conditions, now: scene.now)
         let id = try scene.submitted()
         #expect(scene.fill() == [id])
     }
@@ -186,6 +229,30 @@ struct TransferBookTests {
         let id = try scene.submitted()
         _ = scene.book.cancelled(id, now: scene.now)
         #expect(scene.book.sessionLooked(at: try #require(scene.book.number(of: "a"))) == .ignore)
+    }
+
+    @Test("Who follows is told of the end of all, also when the last was cancelled")
+    func cancelledWithFollower() throws {
+        var scene = Scene()
+        let number = try #require(scene.book.number(of: "a"))
+        scene.book.listenerCame(number)
+        _ = scene.book.cancelled(try scene.submitted(), now: scene.now)
+        #expect(scene.book.sessionLooked(at: number) == .tell)
+    }
+
+    @Test("What the last who followed did not read wakes the device, and what was read does not")
+    func listenerLost() throws {
+        var scene = Scene()
+        let number = try #require(scene.book.number(of: "a"))
+        for _ in 0..<2 { scene.book.listenerCame(number) }
+        let id = try scene.submitted()
+        _ = scene.fill()
+        _ = scene.book.attemptSucceeded(id, bytes: 1, status: 200, now: scene.now)
+        #expect(scene.book.sessionLooked(at: number) == .tell)
+        #expect(scene.book.listenerLost(number) == .ignore)
+        #expect(scene.book.listenerLost(number) == .wake(device: Self.device, topic: nil, finished: 1))
+        scene.book.listenerCame(number)
+        #expect(scene.book.listenerLost(number) == .ignore)
     }
 
     @Test("There are no more sessions and transfers than may be: sessionsMax, transfersMax")

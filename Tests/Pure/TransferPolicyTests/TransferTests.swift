@@ -196,6 +196,69 @@ struct TransferTests {
         #expect(action == .fail(.timedOut(Self.cut.message)))
     }
 
+    @Test("What failed without a network is tried as soon as there is one, and nothing else is")
+    func network() {
+        var generator = CountingGenerator()
+        for (fault, isOffline, begins) in [
+            (Self.cut, true, true), (Self.cut, false, false), (.status(503, retryAfterSeconds: 60), true, false),
+        ] {
+            var transfer = Self.transfer(.running)
+            _ = transfer.attemptFailed(
+                fault,
+                hasProgressed: false,
+                isOffline: isOffline,
+                policy: RetryPolicy(),
+                now: 3000,
+                using: &generator
+            )
+            #expect(transfer.awaitsNetwork == begins && transfer.notBefore > 3000)
+            #expect(transfer.networkCame() == (begins ? .begin : .ignore))
+            #expect((transfer.notBefore == 0) == begins && transfer.isBackingOff != begins)
+        }
+        for state in TransferState.allCases {
+            var transfer = Self.transfer(state)
+            #expect(transfer.networkCame() == .ignore)
+        }
+    }
+
+    @Test("A wall clock that is set moves what was asked to begin at a moment of it, and nothing else")
+    func wallClock() {
+        var generator = CountingGenerator()
+        func asked() -> Transfer {
+            Transfer(
+                id: TransferID((1, 2)),
+                sequence: 1,
+                session: 1,
+                host: 0,
+                kind: .download,
+                createdAt: 1000,
+                deadline: 150_000,
+                notBefore: 50_000
+            )
+        }
+        for (step, moment) in [(10_000, 40_000), (-10_000, 60_000), (1_000_000, 2000)] as [(Int64, Int64)] {
+            var transfer = asked()
+            #expect(transfer.wallClockSet(by: step, now: 2000) == .wait)
+            #expect(transfer.notBefore == moment && transfer.deadline == moment + 100_000)
+        }
+        var due = asked()
+        #expect(due.wallClockSet(by: 10_000, now: 50_000) == .ignore && due == asked())
+        for state in TransferState.allCases {
+            var transfer = Self.transfer(state)
+            if state == .running {
+                _ = transfer.attemptFailed(
+                    Self.cut,
+                    hasProgressed: false,
+                    policy: RetryPolicy(),
+                    now: 3000,
+                    using: &generator
+                )
+            }
+            let before = transfer
+            #expect(transfer.wallClockSet(by: 10_000, now: 3000) == .ignore && transfer == before)
+        }
+    }
+
     @Test("What runs is stored as waiting, and comes back so")
     func memory() {
         let transfer = Self.transfer(.running)

@@ -92,6 +92,21 @@ struct BackgroundSessionTests {
         #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(1000))")
     }
 
+    @Test("A page that the agent made shorter is gone on from where it says")
+    func shortPages() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        for number in 1...2 {
+            let more = number == 1 ? "\"\(ListedTransfer.id(1))\"" : "null"
+            let body = #"{"transfers":[\#(ListedTransfer.json(number, "waiting"))],"next":\#(more)}"#
+            try await agent.answer("GET", "/transfers", 200, body)
+        }
+        #expect(try await session.transfers().count == 2)
+        try await agent.request("/transfers")
+        let second = try await agent.request("/transfers").path
+        #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(1))")
+    }
+
     @Test(
         "Each refusal has a code of its own, and the agent's words",
         arguments: [

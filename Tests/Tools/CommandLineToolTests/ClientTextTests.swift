@@ -41,7 +41,7 @@ struct ClientTextTests {
             headers: headers.map { (name: $0.0, value: $0.1) },
             body: Array(body.utf8)
         )
-        let answer = PushAnswer(response, now: 1000)
+        let answer = PushAnswer(response, now: 1_000_000)
         #expect(answer.text == text)
         #expect(answer.isAccepted == (status == 200))
     }

@@ -8,7 +8,8 @@ struct WatchViewTests {
         second: Int,
         worker: String = "edge-1",
         topics: Int = 1,
-        window: Int = 30_000
+        window: Int = 30_000,
+        perLaunch: Double = 5
     ) throws -> JSONValue {
         let listed = (0..<topics).map {
             """
@@ -23,7 +24,7 @@ struct WatchViewTests {
                "coalesced":\(second * 8),"discarded":{},"pending":0,"inFlight":0},
               "wakes":{"launched":\(second * 2),"results":{"newData":\(second * 2),"failed":0}},
               "workers":{"connected":1,"slots":4,"busy":1},"devices":{"registered":3,"held":{"battery":5,"worker":2}},
-              "pushesPerLaunch":5.0},
+              "pushesPerLaunch":\(perLaunch)},
              "topics":{"count":\(topics),"listed":[\(listed.joined(separator: ","))]},
              "streams":{"count":1,"listed":[{"stream":"0-0-1-1","name":"\(worker)","topic":"com.example.app0","slots":4,
                "busy":1,"wakes":\(second * 2),"lag":22000,"executionWindow":\(window),
@@ -59,6 +60,13 @@ struct WatchViewTests {
         let worker = try #require(lines.first { $0.hasPrefix("edge-1") })
         #expect(worker.contains("22 s") && worker.contains("stalled"))
         #expect(lines.last == "q quits")
+    }
+
+    @Test("Fewer pushes than launches are told with both counts, where 80 columns have room for them")
+    func few() throws {
+        var model = WatchModel(title: "127.0.0.1:9197")
+        model.take(try self.event(second: 1, perLaunch: 0.25))
+        #expect(self.text(model, width: 80).contains { $0.hasSuffix("0.25 pushes a launch: 10 ended, 2 launches") })
     }
 
     @Test("The oldest wake is red past half of the execution window", arguments: [30_000, 43_999, 44_001, 3_600_000])

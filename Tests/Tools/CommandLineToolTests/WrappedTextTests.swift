@@ -41,4 +41,17 @@ struct WrappedTextTests {
     func moment(milliseconds: Int, seconds: Int) {
         #expect(TimeText.instant(Double(milliseconds)) == "1970-01-01T00:00:0\(seconds)Z")
     }
+
+    @Test(
+        "A wait is as long as from one moment to the other, as both are told",
+        arguments: [(900_000, "15 min"), (900_100, "15 min"), (899_000, "14 min 59 s"), (-900_000, "0 s")]
+    )
+    func wait(milliseconds: Int, text: String) {
+        for now in [0, 1, 999] {
+            let told = (milliseconds + now + 999) / 1000 - (now + 999) / 1000
+            let wait = TimeText.wait(until: Double(milliseconds + now), now: Int64(now))
+            #expect(wait == TimeText.duration(seconds: told))
+            if milliseconds % 1000 == 0 { #expect(wait == text) }
+        }
+    }
 }

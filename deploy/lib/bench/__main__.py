@@ -19,6 +19,7 @@ from bench import (
     cluster_load,
     durable_load,
     growth,
+    herd,
     http2_load,
     instructions,
     lists,
@@ -28,6 +29,7 @@ from bench import (
     page,
     progress,
     push_load,
+    redis_set,
     streams,
     tables,
     tasks,
@@ -48,8 +50,8 @@ def memory(options: argparse.Namespace, _: str) -> dict:
     return {**measured, "passed": passed}
 
 
-def cpu(store: str, target: float, factor: int, options: argparse.Namespace, folder: str) -> list[dict]:
-    return push_load.measure(options.products, folder, options.runs, options.requests * factor, store, target)
+def cpu(store: str, factor: int, options: argparse.Namespace, folder: str) -> list[dict]:
+    return push_load.measure(options.products, folder, options.runs, options.requests * factor, store)
 
 
 @dataclass
@@ -106,13 +108,18 @@ PARTS = {
     ),
     "memory": Part("memory of a million devices", memory, tables.memory, in_record=True),
     "cpu": Part(
-        "CPU a push beside nghttpd in four shapes, connecting included",
-        partial(cpu, "memory", push_load.RATIO_TARGET, 1), partial(tables.cpu, "push kept in memory"),
+        "CPU a push beside nghttpd in eight shapes, connecting included",
+        partial(cpu, "memory", 1), partial(tables.cpu, "push kept in memory"),
     ),
     # Longer runs: beside a short one, the start of a hundred clients would be a large part of what is compared.
     "durable-cpu": Part(
         "the same of durable pushes",
-        partial(cpu, "sqlite", push_load.DURABLE_RATIO_TARGET, 4), partial(tables.cpu, "durable push"),
+        partial(cpu, "sqlite", 4), partial(tables.cpu, "durable push"),
+    ),
+    "redis-set": Part(
+        "CPU a durable push over h2c beside a bare SET of Redis, both with a core",
+        lambda options, folder: redis_set.compare(options.products, folder, options.runs, options.requests),
+        tables.redis_set,
     ),
     "instructions": Part(
         "instructions of a push, counted by callgrind, beside nghttpd",
@@ -178,6 +185,11 @@ PARTS = {
         "5,000 wakes a second to workers",
         lambda options, folder: [wakes.measure(options.products, folder, store) for store in ("memory", "sqlite")],
         tables.end_to_end,
+    ),
+    "herd": Part(
+        "a million wakes due at one instant through 50 streams, and nghttpd",
+        lambda options, folder: herd.measure(options.products, folder, options.runs),
+        tables.herd,
     ),
     "cluster": Part(
         "one, two and three gateways on one PostgreSQL beside the bare transaction",

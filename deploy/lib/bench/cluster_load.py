@@ -39,7 +39,7 @@ SETTINGS = {
     "shared_buffers": "'1GB'", "max_wal_size": "'8GB'", "checkpoint_timeout": "'30min'", "wal_log_hints": "off",
     "wal_keep_size": 0,
 }  # fmt: skip
-TABLES = ("device", "due", "ready", "wake", "push", "event")
+TABLES = ("device", "due", "ready", "wake", "push", "event", "bundle")
 PUSH_FIELDS = f"apns-topic: {TOPIC}\r\napns-push-type: background\r\napns-priority: 5\r\n"
 
 

@@ -49,11 +49,12 @@ def stripped(products: str, folder: str) -> str:
 def each(
     count: Count, server: processes.Server, base: str, uris: str, body: str,
     connections: int = push_load.CONNECTIONS, requests: tuple[int, int, int] = (WARM_UP, FEWER, MORE),
+    headers: list[str] | None = None,
 ) -> float:  # fmt: skip
     """Instructions of one more request: the difference between two runs that connect alike."""
 
     def run(number: int) -> int:
-        h2load.run(base, uris, body, push_load.headers(), connections, STREAMS, number)
+        h2load.run(base, uris, body, headers or push_load.headers(), connections, STREAMS, number)
         return count.taken(server)
 
     warm_up, fewer, more = requests
@@ -62,13 +63,15 @@ def each(
     return (run(more) - before) / (more - fewer)
 
 
-def counted(products: str, folder: str, store: str) -> tuple[Count, processes.Gateway]:
+def counted(
+    products: str, folder: str, store: str, settings: list[str] | None = None
+) -> tuple[Count, processes.Gateway]:
     """A gateway under callgrind, whose state and counts lie in a folder of their own."""
     place = os.path.join(folder, store)
     os.mkdir(place)
     count = Count(place)
     prefix = ["env", f"LD_PRELOAD={preload(place)}", *count.prefix]
-    return count, processes.Gateway(stripped(products, place), place, prefix, [f"store={store}"])
+    return count, processes.Gateway(stripped(products, place), place, prefix, [f"store={store}", *(settings or [])])
 
 
 def durable(products: str, folder: str) -> float:

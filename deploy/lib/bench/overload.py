@@ -15,6 +15,8 @@ SECONDS = 4.0
 # The noise is there before the quiet topic is, and stays longer.
 NOISE_SECONDS, NOISE_WARM_UP_SECONDS = SECONDS + 3.0, 0.3
 RUNS_MAX = 3
+# How many times as long as alone the slowest hundredth of the quiet pushes may take.
+TAIL_RATIO_TARGET = 2.0
 
 
 def headers(topic: str) -> list[str]:
@@ -69,7 +71,11 @@ def measure(products: str, folder: str, runs: int) -> dict:
     medians = {
         name: interleaved.medians(each) for name, each in (("alone", alone), ("beside", among), ("noise", noise))
     }
+    ratio = medians["beside"]["p99"] / medians["alone"]["p99"]
     return {
+        "ratio": round(ratio, 2),
+        "target": TAIL_RATIO_TARGET,
+        "passed": ratio <= TAIL_RATIO_TARGET,
         "quietPerSecond": QUIET_CONNECTIONS * QUIET_RATE,
         "noisyConnections": NOISY_CONNECTIONS,
         "noisyStreams": NOISY_STREAMS,

@@ -79,14 +79,14 @@ class Redis(processes.Server):
 
     name = "Redis"
 
-    def __init__(self, folder: str, devices: int, payload: str):
+    def __init__(self, folder: str, devices: int, payload: str, prefix: list[str] | None = None):
         self.port, self.devices, self.payload = processes.free_port(), devices, payload
         # Debian keeps the server's program in redis-tools, under another name; the service that would start it is not.
         command = [
             "redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--dir", folder, "--save", "",
             "--appendonly", "yes", "--appendfsync", "always",
         ]  # fmt: skip
-        wrapped = ["bash", "-c", 'exec -a redis-server "$(command -v redis-check-rdb)" "$@"', *command]
+        wrapped = [*(prefix or []), "bash", "-c", 'exec -a redis-server "$(command -v redis-check-rdb)" "$@"', *command]
         super().__init__(wrapped, os.path.join(folder, "redis.log"))
         self.wait_until("Redis", lambda: self.cli("PING") == "PONG")
         self.script = self.cli("SCRIPT", "LOAD", REDIS_UPSERT)

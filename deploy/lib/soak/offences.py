@@ -391,9 +391,16 @@ ATTACKS = [
 ]
 
 
-def resident_bytes(pid: int) -> int:
-    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def peak_bytes(pid: int) -> int:
+    """The most that a process was ever resident with, since `forget_peak`."""
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+
+
+def forget_peak(pid: int) -> None:
+    with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
+        # proc_pid_clear_refs(5): the peak is what is resident now.
+        file.write("5")
 
 
 def descriptors(pid: int) -> int:

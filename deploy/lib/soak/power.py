@@ -64,6 +64,15 @@ class LoopFolder:
         self.mount()
 
 
+def is_stopped(process: int) -> bool:
+    """Whether every thread of a process stands still: a system call that was under way has ended then."""
+    for status in glob.glob(f"/proc/{process}/task/*/stat"):
+        with open(status, encoding="ascii", errors="replace") as file:
+            if file.read().rpartition(")")[2].split()[0] != "T":
+                return False
+    return True
+
+
 class PowerLosses(driver.Crashes):
     """Every end is a loss of the disk under load, and of the process a little later."""
 
@@ -82,21 +91,13 @@ class PowerLosses(driver.Crashes):
         """
         load.is_failing = load.is_disk_gone = True
         self.gateway.process.send_signal(signal.SIGSTOP)
-        while not self.is_stopped():
+        while not is_stopped(self.gateway.pid):
             await asyncio.sleep(0)
         self.disk.shut_down()
         if self.source.random() < 0.7:
             self.gateway.process.send_signal(signal.SIGCONT)
             await asyncio.sleep(self.source.random() * 0.2)
         self.gateway.process.kill()
-
-    def is_stopped(self) -> bool:
-        """Whether every thread stands still: a system call that was under way has ended then."""
-        for status in glob.glob(f"/proc/{self.gateway.pid}/task/*/stat"):
-            with open(status, encoding="ascii", errors="replace") as file:
-                if file.read().rpartition(")")[2].split()[0] != "T":
-                    return False
-        return True
 
     def between(self) -> None:
         self.disk.mount_again()

@@ -8,11 +8,14 @@ import os
 import random
 import resource
 import shutil
+import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from shared.transfer_agent import DEVICE, CountingGateway, TransferAgent, TransferServer, UnixConnection, digest
 from shared.verdicts import Verdicts
@@ -129,6 +132,195 @@ def entities(program: str, verdicts: Verdicts) -> None:
                     kept += file.read()
         there = b"/entity/300000/a" in kept and b"Bearer secret" not in kept
         verdicts.check("secrets go with their transfer", there, "the store has them")
+
+
+class RawServer:
+    """Answers each path with bytes that no good server sends; remembers the header fields of every request."""
+
+    def __init__(self):
+        self.answers: dict[str, object] = {}
+        self.requests: list[dict[str, str]] = []
+        raw = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                path = self.rfile.readline().split(b" ")[1].decode()
+                fields: dict[str, str] = {}
+                while (line := self.rfile.readline().decode("latin-1").strip()) != "":
+                    name, value = line.split(":", 1)
+                    fields[name.lower()] = value.strip()
+                raw.requests.append(fields)
+                self.rfile.read(int(fields.get("content-length", 0)))
+                answer = raw.answers[path]
+                try:
+                    for part in answer(fields) if callable(answer) else [answer]:
+                        self.wfile.write(part.encode("latin-1"))
+                except OSError:
+                    pass
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.base = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self) -> "RawServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def answer(status: str, body: str = "", *fields: str) -> str:
+    return "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *fields, "", body])
+
+
+SECRETS = ("authorization", "cookie", "private-token", "x-amz-security-token", "x-api-key")
+
+
+def servers(program: str, verdicts: Verdicts) -> None:
+    """Servers that do what they should not."""
+    with Scene(program) as scene, RawServer() as raw, RawServer() as other:
+
+        def mixed(fields: dict[str, str]) -> list[str]:
+            # Knows ranges, and not If-Range; what is there is another after the first answer, of the same length.
+            if "range" in fields:
+                first = int(fields["range"].split("=")[1].split("-")[0])
+                part = f"Content-Range: bytes {first}-49999/50000"
+                return [answer("206 Partial Content", "B" * (50_000 - first), part, 'ETag: "two"')]
+            whole = answer("200 OK", "B" * 50_000, 'ETag: "two"')
+            return [whole] if len(raw.requests) > 1 else [whole.replace("two", "one").replace("B", "A")[:-30_000]]
+
+        raw.answers["/mixed"] = mixed
+        found = scene.ended(scene.download(raw.base + "/mixed"))
+        whole = scene.content(found["transfer"]) == hashlib.sha256(b"B" * 50_000).hexdigest()
+        verdicts.check("parts of two entities make no file", whole, f"{found}")
+
+        other.answers["/there"] = answer("200 OK", "there")
+        raw.answers["/away"] = answer("302 Found", "", f"Location: {other.base}/there")
+        fields = dict.fromkeys(SECRETS, "s3cret") | {"accept": "text/plain"}
+        found = scene.ended(scene.download(raw.base + "/away", headers=fields))
+        told = [name for name in fields if name in other.requests[-1]]
+        verdicts.equal("no secret goes to another host", f"{found}", told, ["accept"])
+
+        raw.answers["/spaced"] = answer("302 Found", "", f"Location: {raw.base}/a film")
+        raw.answers["/a%20film"] = answer("200 OK", "film")
+        found = scene.ended(scene.download(raw.base + "/spaced"))
+        verdicts.equal("a redirect with a space is followed", f"{found}", found["state"], "finished")
+
+        raw.answers["/busy"] = answer("503 Busy", "x" * 200_000, "Retry-After: 3600")
+        found = scene.until(scene.download(raw.base + "/busy"), lambda now: now["attempts"] == 1)
+        wait = found["nextAttemptAt"] / 1000 - time.time()
+        verdicts.check("a busy server is left alone, however long its answer", wait > 3000, f"{wait} s")
+
+        raw.answers["/odd"] = "HTTP/1.1 200 OK\r\nContent-Length: 0x10\r\n\r\n0123456789abcdef"
+        found = scene.ended(scene.download(raw.base + "/odd"))
+        verdicts.equal("a length that is none fails", f"{found}", (found["error"] or {}).get("reason"), "WrongLength")
+
+        def endless(_: dict[str, str]):
+            yield "HTTP/1.1 200 OK\r\n\r\n"
+            while True:
+                yield "x" * 65_536
+
+        raw.answers["/endless"] = endless
+        path = f"{scene.folder}/up"
+        with open(path, "wb") as file:
+            file.write(b"u" * 100_000)
+        body = {"kind": "upload", "url": raw.base + "/endless", "file": path}
+        found = scene.ended(scene.agent.must("POST", "/v1/sessions/s/transfers", body)["transfer"])
+        verdicts.equal("an upload does not wait for an answer's end", f"{found}", found["state"], "finished")
+
+
+def states(program: str, verdicts: Verdicts) -> None:
+    """What a state folder may come to, and what callers are told of it."""
+    with Scene(program) as scene:
+        found = scene.ended(scene.download("/entity/1000/a"))
+        place = f"/v1/sessions/s/transfers/{found['transfer']}"
+        status, told = scene.agent.ask("POST", f"{place}/take", {"to": f"{scene.agent.state}/lock", "replace": True})
+        verdicts.equal("nothing is taken into the state folder", f"{told}", (status, told["reason"]), (400, "BadPath"))
+        events = Events(scene, "s")
+        cancelled = scene.download("/entity/4000000/c?rate=400000")
+        scene.agent.must("DELETE", f"/v1/sessions/s/transfers/{cancelled}")
+        events.until("idle")
+        events.close()
+        connection = UnixConnection(scene.agent.socket_path)
+        connection.request("PATCH", "/v1/sessions/s")
+        refusal = connection.getresponse()
+        allowed = sorted((refusal.getheader("allow") or "").split(", "))
+        verdicts.equal("a 405 names what is allowed", "the methods", allowed, ["DELETE", "GET", "PUT"])
+        connection.close()
+        # As on a full disk: what is asked is answered, with what there is or why it cannot be told.
+        resource.prlimit(scene.agent.process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        asking = threading.Thread(target=lambda: scene.agent.ask("PUT", "/v1/sessions/t", {}))
+        asking.start()
+        while scene.agent.ask("GET", "/healthz")[0] != 503:
+            time.sleep(0.02)
+        for path in ("/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/transfers", place, "/v1/sessions/s/events"):
+            verdicts.equal("nobody waits for a full disk", path, scene.agent.ask("GET", path)[0], 507)
+        fault = scene.agent.must("GET", "/v1/status")["storeFault"]
+        verdicts.check("the status says that the disk is full", bool(fault), f"{fault}")
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(scene.agent.process.pid, resource.RLIMIT_FSIZE, unlimited)
+        asking.join(30)
+        for name in os.listdir(f"{scene.agent.state}/files"):
+            os.unlink(f"{scene.agent.state}/files/{name}")
+        status, told = scene.agent.ask("POST", f"{place}/take", {"to": f"{scene.folder}/gone"})
+        verdicts.equal("a file that is gone is told", f"{told}", (status, told["reason"]), (410, "FileGone"))
+        scene.ended(scene.download("/entity/1000/b"))
+        scene.agent.stop()
+        for name in os.listdir(scene.agent.state):
+            if name.startswith("transfers.sqlite"):
+                os.unlink(f"{scene.agent.state}/{name}")
+        try:
+            scene.agent.start()
+            verdicts.check("files are not lost with their database", False, "the agent started")
+        except RuntimeError as refused:
+            verdicts.check("files are not lost with their database", "put the one back" in str(refused), f"{refused}")
+        left = len(os.listdir(f"{scene.agent.state}/files"))
+        verdicts.equal("files are not lost with their database", "files", left, 1)
+
+
+def readers(program: str, verdicts: Verdicts) -> None:
+    """Lists that are longer than one answer, and who follows without reading."""
+    with Scene(program) as scene:
+        idle = socket.socket(socket.AF_UNIX)
+        idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        idle.connect(scene.agent.socket_path)
+        idle.sendall(b"GET /v1/sessions/s/events HTTP/1.1\r\nhost: a\r\n\r\n")
+        missing = scene.server.base + "/entity/1/a?status=404&" + "q" * 8000
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(scene.download, [missing] * 200))
+        scene.agent.wait_until_ended("s")
+        # What is written next finds that it has read nothing.
+        until = time.monotonic() + 60
+        while "wakegate_transfers_listeners 0" not in scene.agent.ask("GET", "/metrics")[1]:
+            if time.monotonic() > until:
+                break
+            scene.ended(scene.download("/entity/1/b"))
+        left = "wakegate_transfers_listeners 0" in scene.agent.ask("GET", "/metrics")[1]
+        verdicts.check("who does not read is left", left, "it is still followed")
+        until = time.monotonic() + 30
+        while not scene.gateway.events and time.monotonic() < until:
+            time.sleep(0.02)
+        verdicts.check("who did not read is woken", bool(scene.gateway.events), "nobody was woken")
+        idle.close()
+        with ThreadPoolExecutor(8) as pool:
+            # A control character takes six in JSON: more than the 8 MiB of a page.
+            list(pool.map(lambda note: scene.download(missing, note=note), ["\x01" * 1000] * 1600))
+        seen: list[str] = []
+        pages, after = 0, ""
+        while True:
+            page = scene.agent.must("GET", f"/v1/sessions/s/transfers?limit=10000{after}")
+            pages += 1
+            seen += [transfer["transfer"] for transfer in page["transfers"]]
+            if page["next"] is None:
+                break
+            after = f"&after={page['next']}"
+        counts = scene.agent.must("GET", "/v1/sessions/s")["transfers"]
+        verdicts.equal("a long list comes in pages", f"{pages}", len(set(seen)), sum(counts.values()))
+        verdicts.check("a long list comes in pages", pages > 1 and len(seen) == len(set(seen)), f"{pages} pages")
 
 
 def uploads(program: str, verdicts: Verdicts) -> None:
@@ -361,7 +553,7 @@ def main() -> int:
     options = parser.parse_args()
     print(f"seed {options.seed}")
     verdicts = Verdicts()
-    for scene in (entities, uploads, space, callers, sessions, conditions):
+    for scene in (entities, servers, uploads, space, states, callers, sessions, readers, conditions):
         scene(options.program, verdicts)
     many(options.program, verdicts, options.many)
     with tempfile.TemporaryDirectory(prefix="wakegate-transfers-") as folder:

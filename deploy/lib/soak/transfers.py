@@ -5,29 +5,40 @@ import hashlib
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
 
 from shared.transfer_agent import DEVICE, CountingGateway, TransferAgent, TransferServer, digest
 from shared.verdicts import Verdicts
-from soak.power import LoopFolder
+from soak.power import LoopFolder, is_stopped
 
 TRANSFERS = 50
 # Long enough for some kills, short enough for a round to end.
 SIZES = (0, 1, 4096, 65_537, 300_000, 1 << 20, 3 << 20)
 FAULTS = ("", "?cut=50000", "?noranges=1", "?fail=2", "?rate=2000000", "?change=1")
+# What is under way when the power goes: slow enough that much of it is.
+SLOW_SIZES = (65_537, 1 << 20, 2 << 20, 4 << 20)
+SLOW_FAULTS = ("?rate=1500000", "?rate=1500000&cut=700000", "?rate=1500000&noranges=1", "?rate=1500000&change=1")
+SLOW_CONNECTIONS = 20
 KILLS_A_ROUND = 10
 
 
 class Round:
     """One session of fifty downloads and what must come of it."""
 
-    def __init__(self, agent: TransferAgent, server: TransferServer, number: int, chance: random.Random):
+    def __init__(
+        self, agent: TransferAgent, server: TransferServer, number: int, chance: random.Random, slow: bool = False
+    ):
         self.agent, self.name, self.wanted = agent, f"com.example.app.round{number}", {}
-        agent.must("PUT", f"/v1/sessions/{self.name}", {"device": DEVICE, "topic": "com.example.app"})
+        settings = {"device": DEVICE, "topic": "com.example.app"}
+        if slow:
+            settings["connectionsPerHost"] = SLOW_CONNECTIONS
+        agent.must("PUT", f"/v1/sessions/{self.name}", settings)
+        sizes, faults = (SLOW_SIZES, SLOW_FAULTS) if slow else (SIZES, FAULTS)
         for index in range(TRANSFERS):
-            size, fault = chance.choice(SIZES), chance.choice(FAULTS)
+            size, fault = chance.choice(sizes), chance.choice(faults)
             seed = f"{number}-{index}"
             url = f"{server.base}/entity/{size}/{seed}{fault}"
             body = {"kind": "download", "url": url}
@@ -101,6 +112,7 @@ def losses(program: str, options: argparse.Namespace, folder: str, verdicts: Ver
     server = TransferServer(folder)
     gateway = CountingGateway(lose=0.3, chance=chance)
     quick = ("--set", "retry.first=0.05", "--set", "retry.last=0.2")
+    under_way = 0
     try:
         for number in range(options.losses):
             place = tempfile.mkdtemp(dir=folder)
@@ -109,10 +121,11 @@ def losses(program: str, options: argparse.Namespace, folder: str, verdicts: Ver
                     program, f"{disk.mount_point}/state", f"{place}/socket", "--gateway", gateway.url, *quick
                 )
                 agent.start()
-                turn = Round(agent, server, 10_000 + number, chance)
+                turn = Round(agent, server, 10_000 + number, chance, slow=True)
                 time.sleep(chance.random() * 1.5)
-                disk.shut_down()
-                agent.kill()
+                counts = agent.must("GET", "/v1/status")["transfers"]
+                under_way += counts["running"]
+                lose_power(agent, disk)
                 disk.mount_again()
                 # What was written and not synced may read as zeros, or be gone: another boot has the agent not trust it.
                 forget_boot(f"{disk.mount_point}/state/transfers.sqlite")
@@ -120,10 +133,20 @@ def losses(program: str, options: argparse.Namespace, folder: str, verdicts: Ver
                 turn.check(verdicts, place, gateway)
                 agent.stop()
             shutil.rmtree(place)
-        verdicts.note("every transfer is there", f"{options.losses} losses of power")
+        verdicts.note("every transfer is there", f"{options.losses} losses of power, {under_way} under way at them")
+        verdicts.check("power is lost while transfers run", under_way >= options.losses, f"{under_way} ran")
     finally:
         gateway.stop()
         server.stop()
+
+
+def lose_power(agent: TransferAgent, disk: LoopFolder) -> None:
+    """Takes the disk away between two system calls: see `power.PowerLosses` for why no sync may be under way."""
+    agent.process.send_signal(signal.SIGSTOP)
+    while not is_stopped(agent.process.pid):
+        time.sleep(0)
+    disk.shut_down()
+    agent.kill()
 
 
 def forget_boot(path: str) -> None:

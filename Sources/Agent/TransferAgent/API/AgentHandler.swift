@@ -42,11 +42,16 @@ package final class AgentHandler: RequestHandler {
     /// Connections that may ask, as their processes have the agent's own user, or root's.
     private var admitted: Set<ConnectionID> = []
     private var streams: Set<StreamID> = []
+    /// Streams that were written to in this turn, and those of which what was written before is not taken yet.
+    private var written: Set<StreamID> = []
+    private var behind: Set<StreamID> = []
     private var keepAliveAt: Int64 = 0
 
     /// The largest body of a request, in bytes.
     private static let bodyBytesMax = 262_144
     private static let keepAliveEvery: Int64 = 15_000
+    /// Bytes of events that one who follows may leave unread; 1 MiB, thousands of events.
+    private static let unreadBytesMax = 1 << 20
 
     package init(
         loop: EventLoop,
@@ -68,7 +73,7 @@ package final class AgentHandler: RequestHandler {
             try self.admit(request.stream.connection)
             self.collected.append(.command(request.stream, try Self.command(of: request)))
         } catch {
-            self.send(request.stream, AgentAnswer(error.status, AgentEvents.fault(error)))
+            self.send(request.stream, AgentAnswer(error.status, AgentEvents.fault(error)), allow: error.allow)
         }
     }
 
@@ -103,7 +108,8 @@ package final class AgentHandler: RequestHandler {
         }
         guard methods.isEmpty else {
             let allowed = methods.joined(separator: ", ")
-            throw AgentFault(405, "MethodNotAllowed", "\(method.prefix(16)) is not taken here; use \(allowed).")
+            let message = "\(method.prefix(16)) is not taken here; use \(allowed)."
+            throw AgentFault(405, "MethodNotAllowed", message, allow: allowed)
         }
         throw AgentFault(404, "UnknownRoute", "There is no such route; GET /v1/sessions and GET /v1/status are.")
     }
@@ -118,8 +124,10 @@ package final class AgentHandler: RequestHandler {
 
     // MARK: Answers
 
-    private func send(_ stream: StreamID, _ answer: AgentAnswer) {
+    private func send(_ stream: StreamID, _ answer: AgentAnswer, allow: String? = nil) {
         self.response.begin(status: answer.status)
+        // RFC 9110 §15.5.6: a 405 says what is allowed.
+        allow?.withByteView { self.response.add("allow", $0) }
         if answer.body.isEmpty {
             self.loop.respond(stream, self.response)
             return
@@ -133,6 +141,7 @@ package final class AgentHandler: RequestHandler {
     }
 
     package func woken() {
+        self.written.removeAll(keepingCapacity: true)
         for output in self.outlet.take() {
             switch output {
             case .answer(let stream, let answer): self.send(stream, answer)
@@ -142,18 +151,28 @@ package final class AgentHandler: RequestHandler {
                 self.response.add("cache-control", "no-store")
                 guard self.loop.beginStreaming(stream, self.response) else { continue }
                 self.streams.insert(stream)
+                self.written.insert(stream)
                 bytes.withByteView { _ = self.loop.write(stream, $0) }
             case .write(let stream, let bytes):
-                if self.streams.contains(stream) { bytes.withByteView { _ = self.loop.write(stream, $0) } }
+                if self.streams.contains(stream) { bytes.withByteView { self.write(stream, $0) } }
             case .finish(let stream):
                 if self.streams.remove(stream) != nil { self.loop.finish(stream) }
             }
         }
     }
 
+    /// Writes to who follows a session; one who has left too much unread is left.
+    private func write(_ stream: StreamID, _ bytes: ByteView) {
+        guard let queued = self.loop.write(stream, bytes), self.written.insert(stream).inserted else { return }
+        // What was written in a turn leaves at its end: what is there at the next turn's first write was not taken.
+        let unread = queued - bytes.count
+        if unread > 0 { self.behind.insert(stream) } else { self.behind.remove(stream) }
+        if unread > Self.unreadBytesMax { self.loop.close(stream.connection) }
+    }
+
     package func streamClosed(_ stream: StreamID) {
         self.streams.remove(stream)
-        self.collected.append(.gone(stream))
+        self.collected.append(self.behind.remove(stream) == nil ? .gone(stream) : .lost(stream))
     }
 
     package func connectionClosed(_ connection: ConnectionID) {
@@ -171,7 +190,8 @@ package final class AgentHandler: RequestHandler {
     package func secondPassed(_ monotonicMilliseconds: Int64) {
         guard monotonicMilliseconds >= self.keepAliveAt else { return }
         self.keepAliveAt = monotonicMilliseconds + Self.keepAliveEvery
-        for stream in self.streams { _ = self.loop.write(stream, ByteView(": keep-alive\n\n")) }
+        self.written.removeAll(keepingCapacity: true)
+        for stream in self.streams { self.write(stream, ByteView(": keep-alive\n\n")) }
     }
 
     package func alarmRang(_ monotonicMilliseconds: Int64) {}

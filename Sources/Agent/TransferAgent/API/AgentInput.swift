@@ -5,10 +5,10 @@ import TransferPolicy
 
 /// What callers send, looked at member by member.
 enum AgentInput {
-    /// Characters of a session's name.
+    /// Characters of a session's name. Clients take `.` and `..` for steps in a path.
     static func session(_ name: String) throws(AgentFault) -> String {
         let isName =
-            (1...255).contains(name.utf8.count)
+            (1...255).contains(name.utf8.count) && name != "." && name != ".."
             && name.utf8.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

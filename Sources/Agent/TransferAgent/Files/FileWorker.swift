@@ -1,9 +1,14 @@
 package import Platform
+import Synchronization
 
 /// A thread that waits for the disk, so that nobody else has to: one thing after the other.
 package final class FileWorker: Sendable {
     private struct Job: Sendable {
         let run: @Sendable () -> Void
+    }
+
+    private final class Ending: Sendable {
+        let isSet = Atomic<Bool>(false)
     }
 
     private final class Jobs: MailboxBatch {
@@ -17,6 +22,7 @@ package final class FileWorker: Sendable {
     }
 
     private let mailbox = Mailbox<Jobs>()
+    private let isEnding: Ending
     private let thread: NamedThread
 
     /// The longest wait, in milliseconds: nothing depends on it.
@@ -24,10 +30,12 @@ package final class FileWorker: Sendable {
 
     package init(_ name: String) throws(ThreadFailure) {
         let mailbox = self.mailbox
+        let ending = Ending()
+        self.isEnding = ending
         self.thread = try NamedThread(name, signals: .blocked) {
             var batch = Jobs()
             while mailbox.take(into: &batch, waitingAtMost: Self.waitMax) {
-                for job in batch.jobs { job.run() }
+                for job in batch.jobs where !ending.isSet.load(ordering: .relaxed) { job.run() }
                 batch.removeAll()
             }
         }
@@ -40,8 +48,9 @@ package final class FileWorker: Sendable {
         self.mailbox.submit(&batch)
     }
 
-    /// Does what is there, and ends.
+    /// Ends after what it does now; the rest is not done.
     package func stop() {
+        self.isEnding.isSet.store(true, ordering: .relaxed)
         self.mailbox.close()
         self.thread.join()
     }

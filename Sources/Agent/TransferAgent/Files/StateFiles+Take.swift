@@ -8,6 +8,8 @@ extension StateFiles {
         case exists
         case badPath(String)
         case noSpace(String)
+        /// The file is not in the folder any more.
+        case gone
     }
 
     /// Moves a file of the folder to `path`: whole, or not at all.
@@ -18,22 +20,55 @@ extension StateFiles {
     ///   - replaces: whether a file that is there may be replaced.
     package func take(_ name: String, to path: String, replaces: Bool) throws(TakeFault) {
         let source = self.path(name)
-        let size = (try? FileSystem.status(source))?.size ?? 0
+        guard let size = (try? FileSystem.status(source))?.size else { throw .gone }
         guard let parent = Self.parent(of: path) else { throw .badPath("it is no absolute path of a file") }
+        guard !self.isOwn(parent) else { throw .badPath("\(parent) is the agent's own folder") }
         do throws(SystemError) {
             if (try? FileSystem.status(path))?.kind == .folder { throw SystemError(EISDIR) }
+            // Opened first: a folder whose names cannot be had on the disk takes no file.
+            let folder = try OpenFile(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             do throws(SystemError) {
                 try Self.move(source, to: path, replaces: replaces)
             } catch {
                 guard error.number == EXDEV || error.number == EPERM || error.number == EMLINK else { throw error }
-                try Self.copy(source, to: path, in: parent, replaces: replaces)
+                try self.copy(source, to: path, in: parent, replaces: replaces)
             }
-            try FileSystem.syncFolder(parent)
+            try Self.sync(folder, with: path, replaces: replaces)
         } catch {
             throw Self.fault(error, path)
         }
         try? FileSystem.remove(source)
         self.used(-size)
+    }
+
+    /// Has the file's new name on the disk. When that fails and nothing was replaced, it is as if nothing had been
+    /// moved.
+    private static func sync(_ folder: borrowing OpenFile, with path: String, replaces: Bool) throws(SystemError) {
+        do throws(SystemError) {
+            try folder.sync()
+        } catch {
+            // Some file systems know no sync of a folder.
+            guard error.number != EINVAL, !replaces else { return }
+            try? FileSystem.remove(path)
+            throw error
+        }
+    }
+
+    /// Whether it is a folder in which the agent keeps what nobody else may put there.
+    private func isOwn(_ folder: String) -> Bool {
+        guard let identity = (try? FileSystem.status(folder))?.identity else { return false }
+        let state = Self.parent(of: self.folder) ?? self.folder
+        return [self.folder, state].contains { (try? FileSystem.status($0))?.identity == identity }
+    }
+
+    /// Removes what a copy to `path` has left beside it that a crash cut short.
+    package func removeLeftover(of name: String, at path: String) {
+        guard let parent = Self.parent(of: path) else { return }
+        try? FileSystem.remove(Self.leftover(name, in: parent))
+    }
+
+    private static func leftover(_ name: some StringProtocol, in parent: String) -> String {
+        "\(parent)/.\(name).wakegate"
     }
 
     /// Whether a move that was begun before a crash came to its end: the file is gone from the folder, or the one at
@@ -62,20 +97,21 @@ extension StateFiles {
     }
 
     private static let chunkBytes = 1 << 20
+    /// Bytes after which a copy is synced, so that no end of the agent waits for more.
+    private static let copiedBytesMax = 64 << 20
 
-    private static func copy(
+    private func copy(
         _ source: String,
         to path: String,
         in parent: String,
         replaces: Bool
     ) throws(SystemError) {
         if !replaces, (try? FileSystem.linkStatus(path)) != nil { throw SystemError(EEXIST) }
-        let name = source.split(separator: "/").last ?? ""
-        let other = "\(parent)/.\(name).wakegate"
+        let other = Self.leftover(source.split(separator: "/").last ?? "", in: parent)
         try? FileSystem.remove(other)
         do throws(SystemError) {
             try self.copy(source, to: other)
-            try self.move(other, to: path, replaces: replaces)
+            try Self.move(other, to: path, replaces: replaces)
         } catch {
             try? FileSystem.remove(other)
             throw error
@@ -83,15 +119,21 @@ extension StateFiles {
         try? FileSystem.remove(other)
     }
 
-    private static func copy(_ source: String, to path: String) throws(SystemError) {
+    private func copy(_ source: String, to path: String) throws(SystemError) {
         let from = try OpenFile(source, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
         let to = try OpenFile(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600)
-        var room = [UInt8](repeating: 0, count: self.chunkBytes)
+        var room = [UInt8](repeating: 0, count: Self.chunkBytes)
+        var unsynced = 0
         while true {
+            try self.checkEnd()
             let count = try Descriptor.read(from.descriptor, into: &room)
             guard count > 0 else { return try to.sync() }
             var written = 0
             while written < count { written += try Descriptor.write(to.descriptor, Array(room[written..<count])) }
+            unsynced += count
+            guard unsynced >= Self.copiedBytesMax else { continue }
+            try to.sync()
+            unsynced = 0
         }
     }
 

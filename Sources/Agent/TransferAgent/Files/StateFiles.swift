@@ -12,15 +12,24 @@ package final class StateFiles: Sendable {
     private let usedBytes = Atomic<Int64>(0)
     private let bytesMax: Int64
     private let reserve: Int64
+    /// Whether the agent ends: nobody waits for a long look at a file any more.
+    private let isEnding = Atomic<Bool>(false)
     /// The boot of the machine.
     package let boot: String
 
     /// Makes the folder when it is not there.
-    package init(folder: String, bytesMax: Int64, reserve: Int64) throws(SystemError) {
+    ///
+    /// - `boot`: what tells this boot of the machine from others; nil for what the kernel says.
+    package init(
+        folder: String,
+        bytesMax: Int64,
+        reserve: Int64,
+        boot: String? = nil
+    ) throws(SystemError) {
         self.folder = folder
         self.bytesMax = bytesMax
         self.reserve = reserve
-        self.boot = Self.readBoot()
+        self.boot = boot ?? Self.readBoot()
         try Self.makeFolder(folder)
     }
 
@@ -39,6 +48,16 @@ package final class StateFiles: Sendable {
     }
 
     package func path(_ name: String) -> String { "\(self.folder)/\(name)" }
+
+    /// Has what reads or copies whole files end in the middle; the next start does it again.
+    package func end() { self.isEnding.store(true, ordering: .relaxed) }
+
+    func checkEnd() throws(SystemError) {
+        if self.isEnding.load(ordering: .relaxed) { throw SystemError(ECANCELED) }
+    }
+
+    /// Whether there is any file.
+    package var isEmpty: Bool { FileSystem.names(in: self.folder, countMax: 1)?.isEmpty ?? true }
 
     /// Removes the files that nobody knows, and counts the others.
     ///
@@ -165,6 +184,7 @@ package final class StateFiles: Sendable {
         let file = try OpenFile(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
         var room = [UInt8](repeating: 0, count: Self.chunkBytes)
         while true {
+            try self.checkEnd()
             let count = try Descriptor.read(file.descriptor, into: &room)
             guard count > 0 else { return digest.hex() }
             digest.update(room[..<count])

@@ -43,6 +43,7 @@ package final class MachineWatch: HTTPAgent, @unchecked Sendable {
         if let found = watch.conditions(now: loop.now) {
             state.conditions.hasExternalPower = found.charging ?? true
             state.conditions.isLowPower = found.lowPowerMode ?? false
+            state.conditions.hasNetwork = found.network
             let thermal = found.thermalState ?? .nominal
             state.conditions.isHot = thermal >= .serious
             state.thermal = thermal.rawValue

@@ -5,8 +5,15 @@ package enum Redirection {
     /// The most redirects that are followed.
     package static let countMax = 10
 
-    /// Fields that no other server is sent than the one that they are for.
-    package static let secrets: Set<String> = ["authorization", "proxy-authorization", "cookie", "x-api-key"]
+    /// The fields that every server is sent: what is wanted, what is sent, and who asks. Any other may hold a secret,
+    /// by whatever name a service has for its tokens, and goes to the server alone that it is for.
+    private static let harmless: Set<String> = [
+        "accept", "accept-encoding", "accept-language", "cache-control", "content-disposition", "content-encoding",
+        "content-language", "content-type", "pragma", "user-agent",
+    ]
+
+    /// Whether a field may hold a secret.
+    package static func isSecret(_ name: String) -> Bool { !self.harmless.contains(name.lowercased()) }
 
     package static func isRedirect(_ status: Int) -> Bool {
         switch status {

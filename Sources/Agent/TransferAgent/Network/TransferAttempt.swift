@@ -147,7 +147,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         }
         let isOwn = self.redirects == 0 || Redirection.isSameOrigin(self.url, self.plan.spec.url)
         var headers = self.plan.spec.headers.filter { header in
-            isOwn || !Redirection.secrets.contains(header.name.lowercased())
+            isOwn || !Redirection.isSecret(header.name)
         }.map { (name: $0.name, value: $0.value) }
         if !headers.contains(where: { $0.name.lowercased() == "user-agent" }) {
             headers.append(("user-agent", "WakeGate"))
@@ -197,12 +197,19 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         case (.fault(let fault), _): self.fail(fault)
         case (.refused, .success(let response)):
             self.fail(.status(response.status, retryAfterSeconds: response.retryAfterSeconds))
-        case (.refused, .failure):
-            self.fail(.status(self.gauge.status.load(ordering: .relaxed), retryAfterSeconds: nil))
-        case (.take, .success(let response)): self.bodyEnded(response)
+        case (.refused, .failure(let error)):
+            let status = self.gauge.status.load(ordering: .relaxed)
+            self.fail(.status(status, retryAfterSeconds: error.retryAfterSeconds))
+        case (.take, .success(let response)): self.bodyEnded(response.status)
+        case (.take, .failure) where self.hasBeenAnswered: self.bodyEnded(self.gauge.status.load(ordering: .relaxed))
         case (.none, .success(let response)): self.fail(.connectionFailed("no head came with \(response.status)"))
         case (_, .failure(let error)): self.fail(self.fault(of: error))
         }
+    }
+
+    private var isRefused: Bool {
+        if case .refused = self.verdict { return true }
+        return false
     }
 
     private func fail(_ fault: TransferFault) {
@@ -268,7 +275,8 @@ extension TransferAttempt {
     /// The rest of what has come before begins.
     private func resumed(_ response: HTTPResponse) -> Verdict {
         guard let range = ContentRange(response.header("content-range") ?? ""), range.first == self.bytes,
-            range.total == nil || self.total < 0 || range.total == self.total
+            range.total == nil || self.total < 0 || range.total == self.total,
+            EntityValidator.isSame(self.validator, in: response)
         else { return .restart }
         if let total = range.total { self.total = total }
         self.show()
@@ -283,14 +291,18 @@ extension TransferAttempt {
     }
 
     private func entityBegan(_ response: HTTPResponse) -> Verdict {
-        self.total = response.header("content-length").flatMap { Int64($0) } ?? -1
+        guard let length = EntityLength.announced(in: response) else {
+            let shown = response.header("content-length") ?? ""
+            return .fault(.wrongLength("content-length is \"\(shown.prefix(64))\", which is no length"))
+        }
+        self.total = length
         self.writing = nil
         self.bytes = 0
         self.firstByte = 0
         self.syncedBytes = 0
         let verdict = self.check(self.total)
         guard case .take = verdict else { return verdict }
-        self.validator = Self.validator(response)
+        self.validator = EntityValidator.of(response)
         // Names alternate, so that what is stored of one entity never tells of the bytes of another.
         let name = self.restarts == 0 ? self.plan.freshFile : "\(self.plan.freshFile).\(self.restarts)"
         do throws(SystemError) {
@@ -317,17 +329,12 @@ extension TransferAttempt {
         return missing > 0 ? .fault(.noSpace(missingBytes: missing)) : .take
     }
 
-    /// A strong entity tag, else the time of the last change.
-    private static func validator(_ response: HTTPResponse) -> String? {
-        // RFC 9110 §13.1.5: a weak tag must not be in If-Range.
-        if let tag = response.header("etag"), tag.hasPrefix("\"") { return tag }
-        return response.header("last-modified")
-    }
-
     package func bodyReceived(_ bytes: ByteView) -> Bool {
         guard case .take = self.verdict, let writing = self.writing else {
             self.discardedBytes += bytes.count
-            return self.discardedBytes <= Self.discardedBytesMax || self.plan.kind == .upload
+            if self.discardedBytes <= Self.discardedBytesMax { return true }
+            // An answer that comes before all was sent must not end what is sent.
+            return self.plan.kind == .upload && !self.hasBeenAnswered && !self.isRefused
         }
         guard self.bytes + Int64(bytes.count) <= self.plan.bytesMax else {
             self.verdict = .fault(.tooLarge(bytesMax: self.plan.bytesMax))
@@ -362,14 +369,20 @@ extension TransferAttempt {
         return false
     }
 
-    private func bodyEnded(_ response: HTTPResponse) {
+    /// Whether all of an upload was sent and taken, and nothing but a long answer was left to read.
+    private var hasBeenAnswered: Bool {
+        self.plan.kind == .upload && self.discardedBytes > Self.discardedBytesMax
+            && self.gauge.bytes.load(ordering: .relaxed) == self.total
+    }
+
+    private func bodyEnded(_ status: Int) {
         guard self.plan.kind == .download else {
-            return self.end(.succeeded(bytes: self.total, status: response.status, sha256: nil))
+            return self.end(.succeeded(bytes: self.total, status: status, sha256: nil))
         }
         guard self.total < 0 || self.bytes == self.total else {
             return self.fail(.connectionFailed("the answer ended after \(self.bytes) of \(self.total) bytes"))
         }
-        self.finish(status: response.status)
+        self.finish(status: status)
     }
 
     /// Has the file on the disk, and looks at it.
@@ -389,33 +402,5 @@ extension TransferAttempt {
             }
         }
         self.release()
-    }
-}
-
-/// The field `content-range` of one part (RFC 9110 §14.4).
-package struct ContentRange: Hashable, Sendable {
-    package let first: Int64
-    package let last: Int64
-    /// Nil when the server does not know.
-    package let total: Int64?
-
-    /// - Returns: nil when the text is no range of bytes.
-    package init?(_ text: String) {
-        let words = text.split(separator: " ")
-        guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
-        let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2 else { return nil }
-        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]), first >= 0, first <= last else {
-            return nil
-        }
-        self.first = first
-        self.last = last
-        if parts[1] == "*" {
-            self.total = nil
-        } else {
-            guard let total = Int64(parts[1]), total > last else { return nil }
-            self.total = total
-        }
     }
 }

@@ -47,7 +47,7 @@ package enum AgentProcess {
         let log = GatewayLog(level: settings.logLevel, format: settings.logFormat)
         defer { log.close() }
         let files = try self.files(settings)
-        let store = try self.store(settings)
+        let store = try self.store(settings, files)
         let network = try HTTPThread.shared()
         let workers = (syncing: try FileWorker("files"), moving: try FileWorker("moves"))
         let mailbox = Mailbox<Messages>()
@@ -61,13 +61,18 @@ package enum AgentProcess {
             settings: settings,
             files: files,
             store: store,
-            network: network,
-            workers: workers,
+            world: MachineWorld(
+                settings: settings,
+                files: files,
+                store: store,
+                network: network,
+                workers: workers
+            ),
             log: log,
             tell: { tell([$0]) },
             emit: { outlet.leave($0) }
         )
-        let found = try room.restore()
+        let found = try self.restore(room, settings)
         let server = try self.server(settings, socket, outlet, log, tell)
         let pulse = Pulse()
         let moved = Handover(room)
@@ -85,13 +90,17 @@ package enum AgentProcess {
         let machine = MachineWatch(settings) { tell([.machine($0)]) }
         network.submit { machine.begin(on: $0) }
         try server.start()
-        log.write(.ready, ["listen": server.boundAddresses.first ?? "", "transfers": "\(found.transfers)"])
+        var fields = ["listen": server.boundAddresses.first ?? "", "transfers": "\(found.transfers)"]
+        if found.strayFiles > 0 { fields["filesRemoved"] = "\(found.strayFiles)" }
+        if found.unreadable > 0 { fields["unreadable"] = "\(found.unreadable)" }
+        log.write(.ready, fields)
         Systemd.notify(.ready("Takes transfers at \(settings.listen)"))
         onReady()
         self.waitForEnd(signals, pulse, mailbox)
         Systemd.notify(.stopping("Keeps what has come of transfers", milliseconds: 5000))
         mailbox.close()
         thread.join()
+        files.end()
         server.stop()
         workers.syncing.stop()
         workers.moving.stop()
@@ -111,10 +120,19 @@ package enum AgentProcess {
         }
     }
 
-    private static func store(_ settings: AgentSettings) throws -> TransferStore {
+    private static func restore(_ room: AgentRoom, _ settings: AgentSettings) throws -> AgentRoom.Found {
+        do throws(SQLiteError) {
+            return try room.restore()
+        } catch {
+            let path = "\(settings.stateFolder)/transfers.sqlite"
+            throw Failure("\(path) cannot be read: \(error.message); put a copy in its place, or name another folder")
+        }
+    }
+
+    private static func store(_ settings: AgentSettings, _ files: StateFiles) throws -> TransferStore {
         let path = "\(settings.stateFolder)/transfers.sqlite"
         do throws(SQLiteError) {
-            return try TransferStore(path: path)
+            return try TransferStore(path: path, isLeftBehind: !files.isEmpty)
         } catch {
             throw Failure("\(path) cannot be used: \(error.message); see to the state folder, or name another")
         }

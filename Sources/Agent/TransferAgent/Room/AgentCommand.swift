@@ -81,11 +81,14 @@ package struct AgentFault: Error, Hashable, Sendable {
     package let reason: String
     /// What is wrong and what to do about it.
     package let message: String
+    /// The methods of a route that was asked with another.
+    package let allow: String?
 
-    package init(_ status: Int, _ reason: String, _ message: String) {
+    package init(_ status: Int, _ reason: String, _ message: String, allow: String? = nil) {
         self.status = status
         self.reason = reason
         self.message = message
+        self.allow = allow
     }
 }
 
@@ -103,6 +106,8 @@ package enum AgentMessage: Sendable {
     case command(StreamID, AgentCommand)
     /// Nobody follows a stream of events any more.
     case gone(StreamID)
+    /// Nobody follows a stream of events any more, and what was written last was not read.
+    case lost(StreamID)
     case attempt(TransferID, number: Int, AttemptNews)
     case moved(StreamID, TransferID, StateFiles.TakeFault?)
     case outbox(sequence: Int64, OutboxSender.Outcome)

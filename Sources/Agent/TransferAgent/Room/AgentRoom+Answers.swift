@@ -81,9 +81,9 @@ extension AgentRoom {
         json.nullable("why", hold?.sentence)
         json.nullable("held", hold?.rawValue)
         json.key("createdAt")
-        json.integer(transfer.createdAt)
-        json.nullable("endedAt", transfer.endedAt == 0 ? nil : transfer.endedAt)
-        json.nullable("nextAttemptAt", transfer.notBefore > self.now ? transfer.notBefore : nil)
+        json.integer(self.clock.wall(transfer.createdAt))
+        json.nullable("endedAt", transfer.endedAt == 0 ? nil : self.clock.wall(transfer.endedAt))
+        json.nullable("nextAttemptAt", transfer.notBefore > self.now ? self.clock.wall(transfer.notBefore) : nil)
         json.nullable("note", spec.note)
         json.nullable("sha256", transfer.state == .finished ? facts.sha256 : nil)
         json.key("taken")
@@ -97,7 +97,8 @@ extension AgentRoom {
         let conditions = self.machine.conditions
         json.beginObject()
         json.key("version")
-        json.string(agentVersion)
+        json.string(self.settings.version)
+        json.nullable("commit", self.settings.commit)
         json.key("sessions")
         json.integer(self.book.sessionNames.count)
         json.key("transfers")
@@ -112,6 +113,8 @@ extension AgentRoom {
         json.bool(conditions.isLowPower)
         json.key("thermal")
         json.string(self.machine.thermal)
+        json.key("network")
+        if let network = conditions.hasNetwork { json.bool(network) } else { json.null() }
         json.nullable("gateway", self.settings.gateway.map { Redirection.withoutCredentials($0) })
         json.key("outbox")
         json.beginObject()
@@ -121,6 +124,7 @@ extension AgentRoom {
         json.key("delivered")
         json.integer(self.tally.delivered)
         json.endObject()
+        json.nullable("storeFault", self.storeFault)
         json.key("stateBytes")
         json.integer(self.files.used)
         json.key("bytesReceived")
@@ -163,11 +167,17 @@ extension AgentRoom {
         self.book.listenerLeft(number)
     }
 
+    /// One who followed is gone, and had not read what it was told: if nobody else follows, whoever is to know is told
+    /// once more.
+    func listenerLost(_ stream: StreamID) {
+        guard let number = self.listeners.removeValue(forKey: stream) else { return }
+        if case .wake(let device, _, let finished) = self.book.listenerLost(number) {
+            self.wake(device, number, finished)
+        }
+    }
+
     /// Tells everybody who follows a session.
     func tell(session number: Int32, _ event: [UInt8]) {
         for (stream, followed) in self.listeners where followed == number { self.outputs.append(.write(stream, event)) }
     }
 }
-
-/// The version that callers are told.
-package let agentVersion = "1"

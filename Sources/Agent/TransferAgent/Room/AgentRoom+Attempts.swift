@@ -1,6 +1,5 @@
 import EventLog
 import HTTPClient
-import Platform
 import Synchronization
 import TransferPolicy
 
@@ -24,22 +23,21 @@ extension AgentRoom {
             bytesMax: min(spec.bytesMax ?? .max, self.settings.limits.fileBytesMax),
             bytesBefore: transfer.bytes,
             silenceSecondsMax: max(1, Int((session.requestTimeout + 999) / 1000)),
-            settings: self.clientSettings(session)
+            settings: self.clientSettings(session, transfer.kind)
         )
-        let attempt = TransferAttempt(plan, files: self.files, worker: self.syncing) { news in
-            tell(.attempt(id, number: number, news))
-        }
+        let attempt = self.world.begin(plan) { tell(.attempt(id, number: number, $0)) }
         self.running[id] = Running(number: number, attempt: attempt, session: transfer.session)
-        self.network.submit { attempt.begin(on: $0) }
     }
 
-    private func clientSettings(_ session: TransferSession) -> HTTPClientSettings {
+    private func clientSettings(_ session: TransferSession, _ kind: TransferKind) -> HTTPClientSettings {
         var settings = HTTPClientSettings()
         settings.certificateAuthorityFile = self.settings.trust
         settings.certificateFile = self.settings.certificate
         settings.privateKeyFile = self.settings.privateKey
         settings.connectTimeoutMilliseconds = Int(min(session.requestTimeout, 60_000))
         settings.usesProxiesForLoopback = true
+        // What an upload is answered is known from its head.
+        settings.heedsTLSEnd = kind == .download
         settings.proxy = self.settings.proxy
         return settings
     }
@@ -74,7 +72,7 @@ extension AgentRoom {
         }
     }
 
-    private func count(_ attempt: TransferAttempt) {
+    private func count(_ attempt: AttemptHandle) {
         let bytes = attempt.progressBytes
         switch attempt.plan.kind {
         case .download: self.tally.received += max(0, bytes - attempt.gauge.first.load(ordering: .relaxed))
@@ -83,7 +81,7 @@ extension AgentRoom {
     }
 
     /// Keeps what callers see of a transfer that runs.
-    func look(at attempt: TransferAttempt, of id: TransferID) {
+    func look(at attempt: AttemptHandle, of id: TransferID) {
         let status = attempt.gauge.status.load(ordering: .relaxed)
         self.book.progressed(
             id,
@@ -142,8 +140,7 @@ extension AgentRoom {
         guard let entry = self.running.removeValue(forKey: id) else { return }
         self.look(at: entry.attempt, of: id)
         self.count(entry.attempt)
-        let attempt = entry.attempt
-        self.network.submit { attempt.stop(on: $0) }
+        entry.attempt.stop()
     }
 
     /// A transfer has ended: those who listen are told, and if it was its session's last, whoever is to know.
@@ -171,16 +168,8 @@ extension AgentRoom {
         var other = spec
         other.headers = []
         other.url = Redirection.withoutCredentials(spec.url)
-        if other != spec { self.writes.append(.changeSpec(sequence: transfer.sequence, other)) }
+        guard other != spec else { return }
+        self.writes.append(.changeSpec(sequence: transfer.sequence, other))
+        self.hasForgottenSecrets = true
     }
-}
-
-extension TransferAttempt {
-    /// How many bytes have come, those of attempts before included, or have left.
-    var progressBytes: Int64 {
-        self.gauge.bytes.load(ordering: .relaxed)
-    }
-
-    /// How many there are in all; -1 while nobody has said.
-    var progressTotal: Int64 { self.gauge.total.load(ordering: .relaxed) }
 }

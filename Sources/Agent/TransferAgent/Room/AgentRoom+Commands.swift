@@ -1,7 +1,6 @@
 import Bytes
 import EventLog
 import HTTPTransport
-import Platform
 import SQLite
 import Text
 import TransferPolicy
@@ -10,8 +9,7 @@ import TransferPolicy
 extension AgentRoom {
     func take(_ command: AgentCommand, from stream: StreamID) {
         if let fault = self.storeFault, Self.needsStore(command) {
-            let message = "Nothing can be stored in \(self.settings.stateFolder) (\(fault)); free space, or see to it."
-            return self.refuse(stream, AgentFault(507, "NoSpace", message))
+            return self.refuse(stream, self.unstorable(fault))
         }
         do throws(AgentFault) {
             try self.perform(command, for: stream)
@@ -23,33 +21,36 @@ extension AgentRoom {
     private static func needsStore(_ command: AgentCommand) -> Bool {
         switch command {
         case .putSession, .deleteSession, .submit, .cancel, .take: true
-        case .sessions, .session, .transfers, .transfer, .events, .status, .metrics, .health, .openAPI: false
+        // What has changed since cannot be told of either, as it may come otherwise.
+        case .sessions, .session, .transfers, .transfer, .events: true
+        case .status, .metrics, .health, .openAPI: false
         }
     }
 
     private func perform(_ command: AgentCommand, for stream: StreamID) throws(AgentFault) {
         switch command {
         case .putSession(let name, let change): try self.put(name, change, for: stream)
-        case .sessions: self.effects.append { self.answer(stream, AgentAnswer(200, self.sessionList())) }
+        case .sessions: self.questions.append((stream, { AgentAnswer(200, self.sessionList()) }))
         case .session(let name):
             let number = try self.number(of: name)
-            self.effects.append { self.answer(stream, AgentAnswer(200, self.session(number))) }
-        case .deleteSession(let name): self.remove(try self.number(of: name), for: stream)
+            self.questions.append((stream, { AgentAnswer(200, self.session(number)) }))
+        case .deleteSession(let name): try self.remove(try self.number(of: name), for: stream)
         case .submit(let name, let submission): try self.submit(submission, to: name, for: stream)
         case .transfers(let name, let state, let limit, let after):
             let number = try self.number(of: name)
             let sequence = try after.map { (id) throws(AgentFault) in try self.transfer(id, in: number).sequence } ?? 0
-            self.effects.append { self.list(number, state, limit, after: sequence, for: stream) }
+            self.questions.append((stream, { self.list(number, state, limit, after: sequence) }))
         case .transfer(let name, let id):
-            _ = try self.transfer(id, in: try self.number(of: name))
-            self.effects.append { self.answer(stream, AgentAnswer(200, self.shown(id))) }
+            let number = try self.number(of: name)
+            _ = try self.transfer(id, in: number)
+            self.questions.append((stream, { self.found(id, in: number) }))
         case .cancel(let name, let id, let keeps):
             try self.cancel(try self.transfer(id, in: try self.number(of: name)), keeps: keeps, for: stream)
         case .take(let name, let id, let path, let replaces):
             let transfer = try self.transfer(id, in: try self.number(of: name))
             try self.take(transfer, to: path, replaces: replaces, for: stream)
         case .events(let name): self.listen(try self.number(of: name), stream)
-        case .status: self.effects.append { self.answer(stream, AgentAnswer(200, self.status())) }
+        case .status: self.answer(stream, AgentAnswer(200, self.status()))
         case .metrics:
             var answer = AgentAnswer(200, self.metrics())
             answer.isJSON = false
@@ -79,6 +80,16 @@ extension AgentRoom {
         return transfer
     }
 
+    /// What is shown of a transfer, which a command that came later in the same turn may have removed.
+    private func found(_ id: TransferID, in session: Int32) -> AgentAnswer {
+        do throws(AgentFault) {
+            _ = try self.transfer(id, in: session)
+            return AgentAnswer(200, self.shown(id))
+        } catch {
+            return AgentAnswer(error.status, AgentEvents.fault(error))
+        }
+    }
+
     // MARK: Sessions
 
     private func put(_ name: String, _ change: SessionChange, for stream: StreamID) throws(AgentFault) {
@@ -102,7 +113,11 @@ extension AgentRoom {
         self.writes.append(.putSession(number, StoredSession(name: name, session: session, untold: untold).stored))
     }
 
-    private func remove(_ number: Int32, for stream: StreamID) {
+    private func remove(_ number: Int32, for stream: StreamID) throws(AgentFault) {
+        guard !self.taking.contains(where: { self.book.transfer($0)?.session == number }) else {
+            let message = "A file of the session is being moved to its place; ask again when that is done."
+            throw AgentFault(409, "TakeUnderWay", message)
+        }
         let sequences = self.book.transfers(where: { $0.session == number }).compactMap { id in
             self.book.transfer(id)?.sequence
         }
@@ -132,6 +147,7 @@ extension AgentRoom {
         let number = try self.number(of: name)
         guard let session = self.book.session(number)?.session else { return }
         if self.book.transferCount >= self.settings.limits.transfersMax { self.forgetOldest() }
+        let earliest = submission.earliestBegin == 0 ? 0 : self.clock.moment(wall: submission.earliestBegin)
         let transfer = Transfer(
             id: TransferID(self.random.pair()),
             sequence: self.nextSequence,
@@ -139,8 +155,8 @@ extension AgentRoom {
             host: self.host(submission.host),
             kind: submission.kind,
             createdAt: self.now,
-            deadline: max(self.now, submission.earliestBegin) + session.resourceTimeout,
-            notBefore: submission.earliestBegin
+            deadline: max(self.now, earliest) + session.resourceTimeout,
+            notBefore: earliest
         )
         guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {
             let most = self.settings.limits.transfersMax
@@ -169,27 +185,33 @@ extension AgentRoom {
 
     /// The most of a list that are answered at once.
     package static let listMax = 10_000
+    /// Bytes of a list after which the rest is left to the next; 8 MiB, half of what may wait for one connection.
+    private static let listBytesMax = 8 << 20
 
     private func list(
         _ number: Int32,
         _ state: TransferState?,
         _ limit: Int,
-        after sequence: Int64,
-        for stream: StreamID
-    ) {
+        after sequence: Int64
+    ) -> AgentAnswer {
         var found: [TransferID] = []
         try? self.store.list(session: number, after: sequence) { id in
             if let transfer = self.book.transfer(id), state == nil || transfer.state == state { found.append(id) }
-            return found.count < limit
+            return found.count <= limit
         }
+        var shown = 0
         var json = JSONWriter()
         json.beginObject()
         json.key("transfers")
         json.beginArray()
-        for id in found { self.shown(id).withByteView { json.raw($0) } }
+        for id in found.prefix(limit) where shown == 0 || json.buffer.view.count < Self.listBytesMax {
+            self.shown(id).withByteView { json.raw($0) }
+            shown += 1
+        }
         json.endArray()
+        json.nullable("next", shown < found.count ? "\(found[shown - 1])" : nil)
         json.endObject()
-        self.answer(stream, AgentAnswer(200, json.buffer.view.array))
+        return AgentAnswer(200, json.buffer.view.array)
     }
 
     private func cancel(_ transfer: Transfer, keeps: Bool, for stream: StreamID) throws(AgentFault) {
@@ -242,6 +264,7 @@ extension AgentRoom {
 
     /// Makes room for new transfers: the oldest that have ended, and of which nobody needs a file, go.
     private func forgetOldest() {
+        guard self.book.counts.all > self.book.counts.live else { return }
         let ended = self.book.transfers { transfer in
             transfer.state.hasEnded && (transfer.state != .finished || transfer.isTaken || transfer.kind == .upload)
         }.compactMap { self.book.transfer($0) }.sorted { $0.sequence < $1.sequence }
@@ -261,6 +284,9 @@ extension AgentRoom {
         }
         for kept in self.kept.values where kept.keptAt <= before { self.dropKept(kept) }
         self.book.compactMoments()
+        guard self.hasForgottenSecrets else { return }
+        self.hasForgottenSecrets = false
+        self.effects.append { self.store.emptyLog() }
     }
 
     // MARK: Taking
@@ -282,7 +308,7 @@ extension AgentRoom {
         self.taking.insert(id)
         self.change(id) { $0.taking = path }
         self.effects.append { [files = self.files, tell = self.tell] in
-            self.moving.submit {
+            self.world.move {
                 do throws(StateFiles.TakeFault) {
                     try files.take(name, to: path, replaces: replaces)
                     tell(.moved(stream, id, nil))
@@ -307,6 +333,10 @@ extension AgentRoom {
             self.change(id) { $0.taking = nil }
             let message = "There is a file already; choose another place, or send \"replace\": true."
             self.effects.append { self.refuse(stream, AgentFault(409, "FileExists", message)) }
+        case .gone?:
+            self.change(id) { $0.taking = nil }
+            let message = "Its file is not in the state folder any more; cancel the transfer, and add it again."
+            self.effects.append { self.refuse(stream, AgentFault(410, "FileGone", message)) }
         case .badPath(let words)?:
             self.change(id) { $0.taking = nil }
             let message = "The file cannot be moved there: \(words). Name an absolute path in a folder that is there."

@@ -1,6 +1,4 @@
 import EventLog
-import HTTPClient
-import Platform
 import TransferPolicy
 
 /// Something that the gateway is to be told, and when next.
@@ -64,10 +62,10 @@ extension AgentRoom {
                 entry.wasTried = true
                 self.writes.append(.putOutbox(entry))
             }
-            let tell = self.tell
-            let sender = OutboxSender(waiting.entry, self.settings) { tell(.outbox(sequence: sequence, $0)) }
-            let network = self.network
-            self.effects.append { network.submit { sender.begin(on: $0) } }
+            let entry = waiting.entry
+            self.effects.append { [world = self.world, tell = self.tell] in
+                world.send(entry) { tell(.outbox(sequence: sequence, $0)) }
+            }
         }
     }
 

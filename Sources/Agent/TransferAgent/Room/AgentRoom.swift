@@ -1,8 +1,7 @@
 import Bytes
 package import EventLog
-package import HTTPClient
+import HTTPClient
 import HTTPTransport
-import Platform
 import SQLite
 import TransferPolicy
 
@@ -14,7 +13,7 @@ package final class AgentRoom {
     /// An attempt that runs.
     struct Running {
         let number: Int
-        let attempt: TransferAttempt
+        let attempt: AttemptHandle
         let session: Int32
         var toldBytes: Int64 = -1
     }
@@ -37,17 +36,16 @@ package final class AgentRoom {
     let settings: AgentSettings
     let files: StateFiles
     let store: TransferStore
-    let network: HTTPThread
-    let syncing: FileWorker
-    let moving: FileWorker
+    let world: any AgentWorld
     let log: GatewayLog
     let tell: @Sendable (AgentMessage) -> Void
     let emit: ([AgentOutput]) -> Void
-    let startedAt = SystemClock.wall
+    let startedAt: Int64
 
     var book: TransferBook
-    var random = RandomBits()
-    var now: Int64 = 0
+    var random: WorldRandom
+    var clock: AgentClock
+    var now: Int64 { self.clock.now }
     var machine = MachineState()
     var tally = Tally()
 
@@ -72,10 +70,16 @@ package final class AgentRoom {
 
     /// What is stored with the next commit, and what happens after it.
     var writes: [StoreWrite] = []
+    /// Whether the log of the store may hold secrets of transfers that have ended.
+    var hasForgottenSecrets = true
     var effects: [() -> Void] = []
     var outputs: [AgentOutput] = []
+    /// Who asked what there is: answered when all that an answer tells of is on the disk, or that it cannot be.
+    var questions: [(stream: StreamID, answer: () -> AgentAnswer)] = []
     /// Why nothing can be stored; nil while everything can.
     private(set) var storeFault: String?
+    /// Whether what is stored tells how the clocks stand.
+    var isClockStored = false
     private var nextProgress: Int64 = 0
     private var nextPurge: Int64 = 0
 
@@ -90,8 +94,7 @@ package final class AgentRoom {
         settings: AgentSettings,
         files: StateFiles,
         store: TransferStore,
-        network: HTTPThread,
-        workers: (syncing: FileWorker, moving: FileWorker),
+        world: any AgentWorld,
         log: GatewayLog,
         tell: @escaping @Sendable (AgentMessage) -> Void,
         emit: @escaping ([AgentOutput]) -> Void
@@ -99,9 +102,10 @@ package final class AgentRoom {
         self.settings = settings
         self.files = files
         self.store = store
-        self.network = network
-        self.syncing = workers.syncing
-        self.moving = workers.moving
+        self.world = world
+        self.startedAt = world.wall
+        self.random = WorldRandom(world: world)
+        self.clock = AgentClock(resuming: nil, boot: files.boot, world)
         self.log = log
         self.tell = tell
         self.emit = emit
@@ -113,16 +117,15 @@ package final class AgentRoom {
     /// How long the thread may wait for the next message, in milliseconds.
     package var wait: Int64 {
         if self.storeFault != nil { return Self.storeRetry }
-        let now = SystemClock.wall
         var moment = min(self.nextPurge, self.book.nextMoment ?? .max)
         for entry in self.outbox.values where !entry.isOnItsWay { moment = min(moment, entry.nextAt) }
         if !self.listeners.isEmpty, !self.running.isEmpty { moment = min(moment, self.nextProgress) }
-        return max(0, min(Self.waitMax, moment - now))
+        return max(0, min(Self.waitMax, self.clock.milliseconds(until: moment)))
     }
 
     /// Takes what has come, and does what is due.
     package func turn(_ messages: [AgentMessage]) {
-        self.now = SystemClock.wall
+        self.lookAtClocks()
         for message in messages { self.take(message) }
         for (id, action) in self.book.timePassed(now: self.now) { self.deadlinePassed(id, action) }
         if self.now >= self.nextPurge {
@@ -139,26 +142,58 @@ package final class AgentRoom {
         self.deliver()
     }
 
+    private func lookAtClocks() {
+        let step = self.clock.step()
+        guard step != 0 else { return }
+        self.book.wallClockSet(by: step, now: self.now)
+        self.isClockStored = false
+    }
+
     private func take(_ message: AgentMessage) {
         switch message {
         case .command(let stream, let command): self.take(command, from: stream)
         case .gone(let stream): self.listenerLeft(stream)
+        case .lost(let stream): self.listenerLost(stream)
         case .attempt(let id, let number, let news):
-            if self.running[id]?.number == number { self.attemptTold(id, news) }
+            if self.running[id]?.number == number {
+                self.attemptTold(id, news)
+            } else if case .began(let part) = news, self.fileNames[id] != part.file, self.kept[part.file] == nil {
+                // The attempt was stopped before it was heard that it had begun: nobody else knows of its file.
+                self.removeSoon(part.file)
+            }
         case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
         case .outbox(let sequence, let outcome): self.outboxTold(sequence, outcome)
         case .machine(let state):
             self.machine = state
-            for id in self.book.conditionsChanged(state.conditions) { self.hold(id) }
+            for id in self.book.conditionsChanged(state.conditions, now: self.now) { self.hold(id) }
         }
     }
 
     /// Stores what has changed; then what waits for that happens.
     func flush() {
         self.collect()
-        if !self.writes.isEmpty {
+        self.commit()
+        let questions = self.questions
+        self.questions.removeAll(keepingCapacity: true)
+        for question in questions {
+            guard let fault = self.storeFault else {
+                self.answer(question.stream, question.answer())
+                continue
+            }
+            self.refuse(question.stream, self.unstorable(fault))
+        }
+    }
+
+    /// What a caller is told while nothing can be stored.
+    func unstorable(_ fault: String) -> AgentFault {
+        let message = "Nothing can be stored in \(self.settings.stateFolder) (\(fault)); free space, or see to it."
+        return AgentFault(507, "NoSpace", message)
+    }
+
+    private func commit() {
+        if !self.writes.isEmpty || !self.isClockStored {
             do throws(SQLiteError) {
-                try self.store.commit(self.writes)
+                try self.world.commit(self.writes + [.putClock(self.clock.record())])
                 self.tally.commits += 1
                 if self.storeFault != nil {
                     self.log.write(.transferStoreRecovered, ["state": self.settings.stateFolder])
@@ -171,6 +206,7 @@ package final class AgentRoom {
                 return
             }
             self.writes.removeAll(keepingCapacity: true)
+            self.isClockStored = true
         } else if self.storeFault != nil {
             return
         }
@@ -249,15 +285,16 @@ package final class AgentRoom {
         let number = Int32(self.hostNames.count)
         self.hostNames.append(name)
         self.hosts[name] = number
+        let url = HTTPURL(name)
+        if url?.host == "localhost" || url?.address?.scope == .loopback { self.book.hostIsLocal(number) }
         return number
     }
 
     /// Ends what runs, and stores what it has come to; nothing runs afterwards.
     package func stop() {
-        self.now = SystemClock.wall
+        self.lookAtClocks()
         for (id, entry) in self.running {
-            let attempt = entry.attempt
-            self.network.submit { attempt.stop(on: $0) }
+            entry.attempt.stop()
             _ = self.book.attemptStopped(id, now: self.now)
         }
         self.running.removeAll()

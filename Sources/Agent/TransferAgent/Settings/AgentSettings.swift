@@ -11,6 +11,9 @@ package struct AgentSettings: Sendable {
         case no
     }
 
+    /// The program's version, and the commit that it was built of, as callers are told them.
+    package var version = ""
+    package var commit: String?
     package var stateFolder = ""
     /// `unix:PATH`.
     package var listen = ""

@@ -1,4 +1,5 @@
 import Bytes
+package import DeviceEngine
 package import SQLite
 package import TransferPolicy
 
@@ -15,6 +16,8 @@ package enum StoreWrite: Sendable {
     case deleteOutbox(sequence: Int64)
     case putKept(KeptPart)
     case deleteKept(file: String)
+    /// How the clocks stand.
+    case putClock(ClockRecord)
 }
 
 /// What was received of a download that was cancelled, for a later one of the same URL.
@@ -52,6 +55,10 @@ package final class TransferStore {
             facts BLOB NOT NULL) STRICT, WITHOUT ROWID;
         """
 
+    /// What files of builds before lack.
+    private static let laterTables =
+        "CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;"
+
     private let database: SQLiteDatabase
     private let insertSession: SQLiteStatement
     private let dropSession: SQLiteStatement
@@ -62,24 +69,34 @@ package final class TransferStore {
     private let delete: SQLiteStatement
     private let insertOutbox: SQLiteStatement
     private let dropOutbox: SQLiteStatement
+    private let insertClock: SQLiteStatement
     private let insertKept: SQLiteStatement
     private let dropKept: SQLiteStatement
     private let select: SQLiteStatement
     private let list: SQLiteStatement
 
-    package init(path: String) throws(SQLiteError) {
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - isLeftBehind: whether there are files of transfers already, which a store that is new would not know.
+    package init(path: String, isLeftBehind: Bool = false) throws(SQLiteError) {
         let database = try SQLiteDatabase(path: path, mode: .create)
         // The other way round a start after a power loss might find a state that nobody was told.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;")
         // Secrets of transfers that have ended are not left in the file.
         try database.execute("PRAGMA secure_delete = ON;")
         let found = try database.integer("PRAGMA user_version") ?? 0
-        if found == 0 {
+        if found == 0, isLeftBehind {
+            let message =
+                "it is new, and there are files of transfers that it does not know: put the one back that "
+                + "knew them, or move the files away"
+            throw SQLiteError(kind: .other, code: 0, message: message)
+        } else if found == 0 {
             try database.execute("BEGIN IMMEDIATE; \(Self.tables) PRAGMA user_version = \(Self.version); COMMIT;")
         } else if found != Self.version {
             let message = "\(path) was written by another version (\(found)); run that, or name another state folder"
             throw SQLiteError(kind: .other, code: 0, message: message)
         }
+        try database.execute(Self.laterTables)
         self.database = database
         self.insertSession = try database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?)")
         self.dropSession = try database.prepare("DELETE FROM sessions WHERE number = ?")
@@ -87,14 +104,15 @@ package final class TransferStore {
         self.insert = try database.prepare("INSERT INTO transfers VALUES (\(places))")
         let set = """
             UPDATE transfers SET state = ?2, notBefore = ?3, backsOff = ?4, attempts = ?5, failures = ?6, bytes = ?7,
-            total = ?8, status = ?9, endedAt = ?10, taken = ?11
+            total = ?8, status = ?9, endedAt = ?10, taken = ?11, deadline = ?12
             """
         self.update = try database.prepare("\(set) WHERE sequence = ?1")
-        self.updateFacts = try database.prepare("\(set), hasFile = ?12, facts = ?13 WHERE sequence = ?1")
+        self.updateFacts = try database.prepare("\(set), hasFile = ?13, facts = ?14 WHERE sequence = ?1")
         self.updateSpec = try database.prepare("UPDATE transfers SET spec = ?2 WHERE sequence = ?1")
         self.delete = try database.prepare("DELETE FROM transfers WHERE sequence = ?")
         self.insertOutbox = try database.prepare("INSERT OR REPLACE INTO outbox VALUES (?, ?)")
         self.dropOutbox = try database.prepare("DELETE FROM outbox WHERE sequence = ?")
+        self.insertClock = try database.prepare("INSERT OR REPLACE INTO clock VALUES (1, ?1)")
         self.insertKept = try database.prepare("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)")
         self.dropKept = try database.prepare("DELETE FROM kept WHERE file = ?")
         self.select = try database.prepare("SELECT spec, facts FROM transfers WHERE sequence = ?")
@@ -117,6 +135,11 @@ package final class TransferStore {
         if self.database.logPages > Self.logPagesMax { _ = try? self.database.checkpoint(.passive) }
     }
 
+    /// Has everything of the log in the file, and nothing in the log: what was deleted is there no more.
+    package func emptyLog() {
+        _ = try? self.database.checkpoint(.truncate)
+    }
+
     /// Pages of the log after which they are copied into the file.
     private static let logPagesMax = 1000
 
@@ -136,10 +159,10 @@ package final class TransferStore {
                 [6: Array(host.utf8), 20: spec.stored, 21: facts.stored]
             )
         case .updateTransfer(let transfer, let facts):
-            let values = [transfer.sequence] + Self.columns(transfer.memory, facts)
+            let values = [transfer.sequence] + Self.columns(transfer.memory, facts) + [transfer.deadline]
             if let facts {
                 let hasFile: Int64 = facts.part == nil ? 0 : 1
-                try self.run(self.updateFacts, values + [hasFile], [13: facts.stored])
+                try self.run(self.updateFacts, values + [hasFile], [14: facts.stored])
             } else {
                 try self.run(self.update, values)
             }
@@ -156,6 +179,10 @@ package final class TransferStore {
                 [1: Array(kept.part.file.utf8), 3: Array(kept.url.utf8), 5: facts.stored]
             )
         case .deleteKept(let file): try self.run(self.dropKept, [0], [1: Array(file.utf8)])
+        case .putClock(let record):
+            var buffer = ByteBuffer()
+            record.store(to: &buffer)
+            try self.run(self.insertClock, [], [1: buffer.view.array])
         }
     }
 
@@ -236,6 +263,13 @@ package final class TransferStore {
             entries.append(entry)
         }
         return entries
+    }
+
+    /// How the clocks stood at the last commit; nil before the first.
+    package func clock() throws(SQLiteError) -> ClockRecord? {
+        let rows = try self.database.prepare("SELECT facts FROM clock")
+        guard try rows.step() else { return nil }
+        return ClockRecord(stored: rows.bytes(0))
     }
 
     package func kept() throws(SQLiteError) -> [KeptPart] {

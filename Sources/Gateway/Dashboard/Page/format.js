@@ -59,9 +59,12 @@ const dayTime = new Intl.DateTimeFormat("en-GB", {
   day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit",
 });
 
-export const time = (at) => clockTime.format(at);
+// Whole seconds rounded up, as the gateway's sentences and the commands tell moments.
+const told = (at) => Math.ceil(at / 1000) * 1000;
+
+export const time = (at) => clockTime.format(told(at));
 export const minute = (at) => shortTime.format(at);
-export const day = (at) => dayTime.format(at);
+export const day = (at) => dayTime.format(told(at));
 
 // A moment: the time alone when it is near, the day besides when it is not.
 export const moment = (at) => (Math.abs(Date.now() - at) < 12 * 3600 * 1000 ? time(at) : day(at));

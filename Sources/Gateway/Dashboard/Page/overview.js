@@ -108,8 +108,11 @@ export function updateTiles(stats, series) {
   const [accepted, launched, rejected] = [rates("accepted"), rates("launched"), rates("rejected")];
   tiles.pushes.update(rate(latest(accepted)), `${count(pushes.accepted)} in all`, accepted);
   tiles.launches.update(rate(latest(launched)), `${count(wakes.launched)} in all`, launched);
+  // Below one there are launches without a push that has ended: in flight, by hand, or again after a failure.
+  const ended = `${count(pushes.completed + pushes.coalesced)} ended, ${count(wakes.launched)} launches`;
   tiles.ratio.update(
-    rate(stats.pushesPerLaunch), `${count(pushes.coalesced)} coalesced`, series.share("coalesced", "completed", 10));
+    rate(stats.pushesPerLaunch), stats.pushesPerLaunch < 1 && wakes.launched > 0 ? ended
+      : `${count(pushes.coalesced)} coalesced`, series.share("coalesced", "completed", 10));
   tiles.waiting.update(count(pushes.pending), "devices with a push", series.gauge("pending"));
   tiles.inFlight.update(count(pushes.inFlight), `of ${count(workers.slots)} slots`, series.gauge("inFlight"));
   tiles.refused.update(rate(latest(rejected)), `${count(refused)} in all`, rejected);

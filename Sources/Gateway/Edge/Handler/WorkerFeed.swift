@@ -56,6 +56,7 @@ final class WorkerFeed {
 
     /// The engine has answered a stream with something else than a subscription, or the stream was never a worker's.
     func refused(_ stream: StreamID) {
+        guard self.streams.isAsked(stream) else { return }
         self.streams.takeAsked(stream)
         self.counts.uncount(stream)
     }
@@ -79,7 +80,8 @@ final class WorkerFeed {
     ///
     /// - Returns: whether its connection is to be told goodbye.
     func streamClosed(_ stream: StreamID) -> Bool {
-        self.refused(stream)
+        self.streams.takeAsked(stream)
+        self.counts.uncount(stream)
         guard self.streams.remove(stream) else { return false }
         self.outbox.append(.streamEnded(self.loop.address(stream)))
         return self.setPing(stream.connection)

@@ -21,7 +21,7 @@ extension Operation {
         afterFailedStore: .refused
     ) { call throws(APIError) in
         let topic = try call.topic()
-        let token = try Self.registrationToken(call.body) ?? call.services.newDeviceToken()
+        let token = try Operation.registrationToken(call.body) ?? call.services.newDeviceToken()
         return .asked(.register(token, topic: topic))
     }
 

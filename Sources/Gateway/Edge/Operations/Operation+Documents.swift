@@ -18,7 +18,7 @@ extension Operation {
         answers: [200],
         afterFailedStore: .answered
     ) { _ throws(APIError) in
-        try Self.page(DashboardFile.first)
+        try Operation.page(DashboardFile.first)
     }
 
     package static let dashboardFile = Operation(
@@ -31,7 +31,7 @@ extension Operation {
         answers: [200, 404],
         afterFailedStore: .answered
     ) { call throws(APIError) in
-        try Self.page(call.parameter.string)
+        try Operation.page(call.parameter.string)
     }
 
     package static let openAPI = Operation(

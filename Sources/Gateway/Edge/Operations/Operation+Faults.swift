@@ -24,7 +24,7 @@ extension Operation {
         "/v1/faults",
         answers: [200, 400]
     ) { call, desk throws(APIError) in
-        let read = try Self.rules(call.body) { text throws(ConfigurationError) in
+        let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
             try FaultRuleReader.rules(text, name: "the body")
         }
         desk.replace(with: read.rules)
@@ -39,7 +39,7 @@ extension Operation {
         "/v1/faults",
         answers: [201, 400, 409]
     ) { call, desk throws(APIError) in
-        let read = try Self.rules(call.body) { text throws(ConfigurationError) in
+        let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
             try FaultRuleReader.rule(text, name: "the body")
         }
         var writer = JSONWriter()

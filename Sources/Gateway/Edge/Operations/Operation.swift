@@ -4,9 +4,11 @@ package import Bytes
 package import EngineRoom
 package import Settings
 
-/// One operation of the gateway's interface, declared as a value. Which requests come to it, who may send them and what
-/// is answered after a failure of the store is read from here, and `openapi.json` says the same.
-package struct Operation: Sendable {
+/// One operation of the gateway's interface, declared as a constant. Which requests come to it, who may send them and
+/// what is answered after a failure of the store is read from here, and `openapi.json` says the same.
+///
+/// It has references enough that copies of a structure would be a good part of what a small request costs.
+package final class Operation: Sendable {
     /// Which listeners serve it.
     package enum Listeners: Hashable, Sendable {
         /// The listeners of providers and workers, with TLS and without.
@@ -101,9 +103,10 @@ package struct Operation: Sendable {
 extension Operation {
     /// Every operation, family by family; each family has a file.
     package static let all =
-        Self.pushes + Self.workers + Self.devices + Self.tasks + Self.taskSimulations + Self.inspections
-        + Self.simulations + Self.waiting + Self.testPushes + Self.statistics
-        + Self.watching + Self.upkeep + Self.health + Self.documents + Self.faults
+        Operation.pushes + Operation.workers + Operation.devices + Operation.tasks + Operation.taskSimulations
+        + Operation.inspections + Operation.simulations + Operation.waiting + Operation.testPushes
+        + Operation.statistics + Operation.watching + Operation.upkeep + Operation.health + Operation.documents
+        + Operation.faults
 }
 
 /// The methods that operations have, in the order in which answers name those that a path takes.

@@ -23,6 +23,8 @@ package struct OperationTable: Sendable {
 
     /// By the number of slashes in the path; what is spelt out goes before what takes a parameter.
     private let places: [[Place]]
+    /// How the path of each place begins, which few of those of one depth have in common.
+    private let beginnings: [[PathPattern.Beginning]]
 
     package init(_ operations: [Operation]) {
         let byPath = Dictionary(grouping: operations, by: \.path)
@@ -35,6 +37,7 @@ package struct OperationTable: Sendable {
             if path.hasParameter { places[path.depth].append(place) } else { places[path.depth].insert(place, at: 0) }
         }
         self.places = places
+        self.beginnings = places.map { $0.map(\.path.beginning) }
     }
 
     /// What a request comes to on a listener.
@@ -42,9 +45,12 @@ package struct OperationTable: Sendable {
     /// - `path`: without its query.
     /// - `role`: the listener's; each serves its own operations.
     package func match(method: ByteView, path: ByteView, on role: ListenerRole) -> OperationMatch {
-        let depth = (0..<path.count).count { path[$0] == UInt8(ascii: "/") }
+        var depth = 0
+        for index in 0..<path.count where path[index] == UInt8(ascii: "/") { depth += 1 }
         guard depth < self.places.count else { return .notFound }
-        for place in self.places[depth] {
+        let beginning = PathPattern.Beginning(path)
+        for index in self.beginnings[depth].indices where self.beginnings[depth][index].agrees(with: beginning) {
+            let place = self.places[depth][index]
             guard let parameters = place.path.match(path) else { continue }
             return Self.match(method, place, parameters, role)
         }

@@ -9,6 +9,7 @@ extension RequestBody {
     ///
     /// - Throws: `APIError` with reason `BadResult`.
     static func report(_ body: ByteView) throws(APIError) -> WakeReport {
+        if let report = self.shortReport(body) { return report }
         let object = try self.object(body, reason: "BadResult")
         switch (object["result"], object["success"]) {
         case (let result, nil):
@@ -27,6 +28,16 @@ extension RequestBody {
         case (_?, _?):
             throw APIError(400, "BadResult", "A push takes result, a task or a session success; send one of them.")
         }
+    }
+
+    /// A report as the SDKs write it: what it says shows without taking the JSON apart. Nil for any other.
+    private static func shortReport(_ body: ByteView) -> WakeReport? {
+        if body == #"{"result":"newData"}"# { return .push(.newData) }
+        if body == #"{"result":"noData"}"# { return .push(.noData) }
+        if body == #"{"result":"failed"}"# { return .push(.failed) }
+        if body == #"{"success":true}"# { return .task(.success) }
+        if body == #"{"success":false}"# { return .task(.failure) }
+        return nil
     }
 
     /// How far a continued task is.

@@ -68,7 +68,7 @@ package struct WebhookStatus: Hashable, Sendable {
             return "The push is due, but \(slots) of the webhook of \(topic) (\(self.url)) "
                 + "\(self.slots == 1 ? "is" : "are") taken: give it more slots, or answer sooner."
         case .resting:
-            let until = self.restingUntil.map { WallTime.text($0) } ?? "soon"
+            let until = self.restingUntil.map { WallTime.textRoundedUp($0) } ?? "soon"
             return "The push is due, but the webhook of \(topic) (\(self.url)) is resting until \(until), after "
                 + "\(count)\(cause)."
         case .probing:

@@ -1,3 +1,4 @@
+import Bytes
 import ClusterStore
 import DeviceEngine
 import WakeDispatch
@@ -7,22 +8,15 @@ import WakeDispatch
 /// Streams that take the same ask together: one claim at a time, so that slots that come free meanwhile are asked for
 /// together, and several at a time while more waits than one takes and there are slots for more.
 struct Claims {
-    /// What streams take that ask together.
+    /// Streams that take the same, and ask together.
     struct Shape: Hashable {
         let topic: TopicIndex
-        let takesPushes: Bool
-        let tasks: [String]
-        let sessions: [String]
-        let resources: [String]
-        let namesDevices: Bool
+        /// The number of what they take.
+        private let number: UInt64
 
         init(_ slots: FreeSlots) {
             self.topic = slots.topic
-            self.takesPushes = slots.takesPushes
-            self.tasks = slots.tasks
-            self.sessions = slots.sessions
-            self.resources = slots.resources
-            self.namesDevices = !slots.devices.isEmpty
+            self.number = slots.number
         }
     }
 
@@ -72,11 +66,15 @@ struct Claims {
     /// The next claim, which is open from now on; nil when there is none.
     ///
     /// - `freeSlots`: those of a topic.
-    mutating func next(_ freeSlots: (TopicIndex) -> [FreeSlots]) -> (shape: Shape, plan: ReadyPlan)? {
+    /// - `devices`: those that the streams name which have such slots; empty for every device.
+    mutating func next(
+        _ freeSlots: (TopicIndex) -> [FreeSlots],
+        devices: (FreeSlots) -> [DeviceToken]
+    ) -> (shape: Shape, plan: ReadyPlan)? {
         for topic in self.topics.sorted(by: { $0.rawValue < $1.rawValue }) {
             var isWaitedFor = false
             var isAnyFree = false
-            for slots in freeSlots(topic) where slots.count > 0 {
+            for slots in freeSlots(topic) {
                 isAnyFree = true
                 let shape = Shape(slots)
                 let heard = self.heard[topic] ?? 0
@@ -87,7 +85,7 @@ struct Claims {
                 guard count > 0 else { continue }
                 self.begin(shape, count, heard)
                 var plan = ReadyPlan(topic: topic, takesPushes: slots.takesPushes, countMax: count)
-                plan.devices = slots.devices
+                plan.devices = devices(slots)
                 plan.tasks = slots.tasks
                 plan.sessions = slots.sessions
                 plan.resources = slots.resources

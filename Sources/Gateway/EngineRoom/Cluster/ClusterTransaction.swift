@@ -37,6 +37,8 @@ final class ClusterTransaction {
     let group: StepGroup
     var number: TransactionNumber
     var conflicts = 0
+    /// Topics were read for it once, as a row was of one that was not known.
+    var hasReadTopics = false
     /// What it has done, until it is known whether that is durable.
     var step = Step()
 

@@ -8,6 +8,8 @@ struct CommandQueue {
     static let pushesMax = 65_536
     /// The most commands of one row that a transaction takes.
     private static let rowCommandsMax = 256
+    /// Commands for which a lane keeps memory while nothing waits in it.
+    private static let laneKept = 8
     /// The most commands that a transaction takes, but for those of its last row.
     private static let commandsMax = 4096
 
@@ -79,17 +81,24 @@ struct CommandQueue {
     /// Takes the commands of the rows that are next; their rows are busy until `ended` is called with them.
     mutating func take(rowsMax: Int) -> Taken {
         var taken = Taken()
+        let count = min(rowsMax, self.count)
+        taken.rows.reserveCapacity(count)
+        taken.commands.reserveCapacity(count)
+        // As a rule each row has one command, and they came in the order of the rows.
+        var (last, isInOrder): (UInt64, Bool) = (0, true)
         for _ in 0..<rowsMax {
             guard taken.commands.count < Self.commandsMax, let place = self.next.popFirst() else { break }
             taken.rows.append(self.lanes[place].row)
             for _ in 0..<Self.rowCommandsMax {
                 guard let command = self.lanes[place].commands.popFirst() else { break }
+                isInOrder = isInOrder && command.number > last
+                last = command.number
                 taken.commands.append(command)
             }
             self.lanes[place].isBusy = true
         }
         self.count -= taken.commands.count
-        taken.commands.sort { $0.number < $1.number }
+        if !isInOrder { taken.commands.sort { $0.number < $1.number } }
         return taken
     }
 
@@ -109,21 +118,25 @@ struct CommandQueue {
 
     /// A transaction has ended that took these: what waits for their rows is next.
     mutating func ended(_ commands: [QueuedCommand]) {
-        for command in commands {
-            self.ends.ended(command.number)
+        // Their numbers and places alone: a copy of each would touch what it holds.
+        for index in commands.indices {
+            self.ends.ended(commands[index].number)
+            let place = commands[index].place
             // Of several commands of a row the first one frees it.
-            guard self.lanes[command.place].isBusy else { continue }
-            self.lanes[command.place].isBusy = false
-            if self.lanes[command.place].commands.isEmpty {
-                self.forget(command.place)
+            guard self.lanes[place].isBusy else { continue }
+            self.lanes[place].isBusy = false
+            if self.lanes[place].commands.isEmpty {
+                self.forget(place)
             } else {
-                self.next.append(command.place)
+                self.next.append(place)
             }
         }
     }
 
     /// Nothing is about the row of a lane any more.
     private mutating func forget(_ place: Int) {
+        // Else each lane would keep as much as most ever waited in it.
+        self.lanes[place].commands.shrink(keeping: Self.laneKept)
         self.places[self.lanes[place].row] = nil
         self.freePlaces.append(place)
     }

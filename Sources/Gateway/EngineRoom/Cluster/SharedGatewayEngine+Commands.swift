@@ -29,7 +29,7 @@ extension SharedGatewayEngine {
         guard self.isAttached, !self.isSilent, self.queue.count < CommandQueue.pushesMax else {
             return self.stage.answer(self.pushes.refuseUnstored(push, bytes, self.workspace))
         }
-        self.queue.append(.push(push, bytes.array), .device(push.token), leftAt: leftAt)
+        self.queue.append(.push(QueuedPush(push, bytes.array)), .device(push.token), leftAt: leftAt)
     }
 
     private func take(_ command: EngineCommand) {

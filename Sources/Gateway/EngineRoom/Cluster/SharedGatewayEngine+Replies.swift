@@ -123,7 +123,7 @@ extension SharedGatewayEngine {
         for listing in self.listings { self.stage.answer(listing.request.reply, .refused(failure.refusal(error))) }
         self.orphans.formUnion(self.listings.compactMap(\.number))
         self.listings = []
-        self.conditionsChanged = []
+        self.conditionsChanged = ChangedDevices()
         self.areRefusalsDue = false
         self.onStatus(error)
     }
@@ -298,7 +298,7 @@ extension SharedGatewayEngine {
 
     private func told(_ notice: ClusterNotice) {
         switch notice {
-        case .ready(let topic): self.claims.heard(topic)
+        case .ready(let topic): self.heardReady(topic)
         case .ended(let holder, let wake, let reason):
             guard holder == self.members.number else { return }
             // The delivery of a wake that was given just now comes first, and may not be let out yet.
@@ -313,12 +313,15 @@ extension SharedGatewayEngine {
         }
     }
 
+    /// Something of a topic may wait for a slot. Of a topic that another gateway has just made no stream is here, and
+    /// anybody with a connection can notify: what is not known here is passed over.
+    private func heardReady(_ topic: TopicIndex) {
+        if Int(topic.rawValue) < self.engine.topicCount { self.claims.heard(topic) }
+    }
+
     /// Streams here are to hear of a device's conditions; of more than may wait the last are not heard.
     private func conditionsMayDiffer(_ device: DeviceToken) {
-        guard self.conditionsChanged.count < 16 * Claims.countMax, !self.conditionsChanged.contains(device) else {
-            return
-        }
-        self.conditionsChanged.append(device)
+        self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
     }
 
     private func endedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
@@ -331,7 +334,7 @@ extension SharedGatewayEngine {
         self.clock.heard(view.now, wall: view.wall)
         let unlike = self.members.unlike
         self.members.viewed(view, self.remote)
-        for (topic, _) in view.ready { self.claims.heard(topic) }
+        for (topic, _) in view.ready { self.heardReady(topic) }
         if let moment = view.nextDue { self.due.note(moment) }
         if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }
     }

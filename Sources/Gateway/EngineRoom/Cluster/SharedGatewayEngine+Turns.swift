@@ -68,7 +68,10 @@ extension SharedGatewayEngine {
     private func beginClaim() -> Bool {
         guard !self.requests.isDraining, !self.claims.isEmpty,
             self.claims.openCount < max(1, self.store.transactionsMax / 2),
-            let (shape, ready) = self.claims.next({ self.dispatcher.freeSlots($0) })
+            let (shape, ready) = self.claims.next(
+                { self.dispatcher.freeSlots($0) },
+                devices: { self.dispatcher.devices($0) }
+            )
         else { return false }
         var plan = LoadPlan()
         plan.selection = .ready(ready)
@@ -99,11 +102,11 @@ extension SharedGatewayEngine {
         }
         let owed = self.dispatcher.conditionsOwed
         guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return false }
-        let changed = Array(self.conditionsChanged.prefix(Claims.countMax))
-        self.conditionsChanged.removeFirst(changed.count)
+        let changed = self.conditionsChanged.take(countMax: Claims.countMax)
+        let known = Set(changed)
         var plan = LoadPlan()
         plan.isReadOnly = true
-        plan.tokens = changed + owed.filter { !changed.contains($0) }
+        plan.tokens = changed + owed.filter { !known.contains($0) }
         self.begin(.conditions(changedElsewhere: changed), plan)
         return true
     }

@@ -79,7 +79,7 @@ package final class SharedGatewayEngine: GatewayEngine {
     /// Wakes that are to be lost, which failed; they are tried again each second.
     var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
     /// Devices whose conditions others have changed, which streams here are to hear of.
-    var conditionsChanged: [DeviceToken] = []
+    var conditionsChanged = ChangedDevices()
     var overdueWakes: [WakeID] = []
     /// Pushes that were refused before they got here, and are not counted yet.
     var rejected: [RejectedPush] = []

@@ -71,7 +71,13 @@ final class TransactionDesk {
         do throws(StoreError) {
             for row in loaded.devices { _ = try self.engine.take(row) }
         } catch {
-            return .unreadable(error)
+            // Another gateway may have made its topic a moment ago: topics are read, and it is begun again.
+            guard !transaction.hasReadTopics, loaded.devices.contains(where: { self.engine.isOfUnknownTopic($0) })
+            else {
+                return .unreadable(error)
+            }
+            transaction.hasReadTopics = true
+            return .needsTopics([])
         }
         transaction.step = ClusterTransaction.Step()
         let names = self.newTopics(transaction.commands, configuration)
@@ -131,8 +137,8 @@ final class TransactionDesk {
 
     private func perform(_ command: QueuedCommand, _ workspace: Workspace) {
         switch command.work {
-        case .push(let push, let bytes):
-            bytes.withByteView { self.stage.answer(self.pushes.take(push, $0, workspace)) }
+        case .push(let push):
+            push.bytes.withByteView { self.stage.answer(self.pushes.take(push.command, $0, workspace)) }
             self.stage.group.note(leftAt: command.leftAt)
         case .request(let request): self.requests.perform(request, workspace)
         case .lose(let wake): self.dispatcher.lose([wake])
@@ -154,7 +160,9 @@ final class TransactionDesk {
             transaction.step.rejectionsWritten = writes.rejections.map(\.topic)
             transaction.step.rejections = self.records.rejections
         }
-        for change in writes.devices { self.note(change, &transaction.step) }
+        for index in writes.devices.indices where writes.devices[index].hasNews {
+            self.note(writes.devices[index], &transaction.step)
+        }
         let isUnchanged =
             writes.devices.isEmpty && writes.counts.isEmpty && writes.events.isEmpty && writes.rejections.isEmpty
         return isUnchanged ? .unchanged : .changed(writes)
@@ -206,11 +214,12 @@ final class TransactionDesk {
         var (added, removed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
         for command in commands {
             switch command.work {
-            case .push(let push, let bytes):
+            case .push(let queued):
+                let push = queued.command
                 guard !push.isDryRun, configuration.openRegistration, self.engine.find(push.token) == nil,
                     added.insert(push.token).inserted
                 else { continue }
-                names += bytes.withByteView { self.newTopic($0[0..<Int(push.topicCount)]) }
+                names += queued.bytes.withByteView { self.newTopic($0[0..<Int(push.topicCount)]) }
             case .request(let request):
                 if case .unregister(let device) = request.verb { removed.insert(device.rowName) }
                 if case .testPush(let push) = request.verb, let topic = push.topic, configuration.openRegistration,
@@ -259,8 +268,10 @@ final class TransactionDesk {
     func refuse(_ commands: [QueuedCommand], _ workspace: Workspace) {
         for command in commands {
             switch command.work {
-            case .push(let push, let bytes):
-                bytes.withByteView { self.stage.answer(self.pushes.refuseUnstored(push, $0, workspace)) }
+            case .push(let push):
+                push.bytes.withByteView {
+                    self.stage.answer(self.pushes.refuseUnstored(push.command, $0, workspace))
+                }
             case .request(let request):
                 guard let failure = workspace.failure else { preconditionFailure("a refusal has a cause") }
                 self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))

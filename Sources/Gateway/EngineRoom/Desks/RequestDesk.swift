@@ -91,7 +91,8 @@ package final class RequestDesk {
 
     private func reply(to request: EngineRequest, _ workspace: Workspace) throws(APIError) -> Reply {
         let reach = Reach(workspace, request.caller)
-        let tasks = TaskDesk(reach: reach, limits: self.limits, isDraining: self.isDraining)
+        // Made where it is asked for: results of wakes, which are the most, have no use for it.
+        var tasks: TaskDesk { TaskDesk(reach: reach, limits: self.limits, isDraining: self.isDraining) }
         switch request.verb {
         case .subscribe(let topic, let subscription): return try self.subscribe(topic, subscription, workspace)
         case .report(let wake, let report): return .outcome(try reach.report(wake, report))

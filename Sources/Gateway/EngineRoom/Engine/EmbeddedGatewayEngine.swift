@@ -114,12 +114,15 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         self.flush()
         guard isDone, !self.dispatcher.isBehind, !self.requests.isLongListNext else { return 0 }
         // A wait is never longer than a second, so that a suspended machine's wakes are late by no more than that.
-        let next = min(self.sampler.nextAt, self.engine.nextDue?.milliseconds ?? .max)
+        var next = min(self.sampler.nextAt, self.engine.nextDue?.milliseconds ?? .max)
+        // What is due already waits for a store that is busy, and rings when it is not.
+        if let due = self.engine.progressDue, due > self.clock.now { next = min(next, due.milliseconds) }
         return max(0, min(1000, self.clock.milliseconds(until: next)))
     }
 
     package func finish() {
         self.records.hurry()
+        self.engine.hurryProgress()
         for _ in 0..<2 where self.failure == nil {
             self.commits.waitUntilIdle()
             self.flush()

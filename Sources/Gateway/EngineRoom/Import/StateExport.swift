@@ -2,6 +2,7 @@ import Access
 import Bytes
 package import DeviceEngine
 import DeviceJournal
+import History
 package import LaunchPolicy
 package import Settings
 
@@ -12,6 +13,9 @@ package final class StateExport {
     private let engine: EmbeddedEngine
     private let stored: StoredGateway
     private let historyKey: HashKey
+    private let store: GatewayStore
+    /// What the journal has of the delivery log.
+    private let recovery: EventRecovery
     /// The names of the topics, by their numbers.
     package let topics: [String]
     /// Refused pushes as they are kept, by the topic's number, the total under `RecordKey.everyTopic`.
@@ -38,7 +42,8 @@ package final class StateExport {
             random: world.makeRandom()
         )
         let journal = try store.journalToRead()
-        var stored = StoredGateway(engine: self.engine)
+        let recovery = EventRecovery(self.historyKey)
+        var stored = StoredGateway(engine: self.engine, events: recovery)
         var rejections: [(topic: UInt32, content: [UInt8])] = []
         try journal.load { key, content throws(StoreError) in
             if key.kind == .rejections { rejections.append((key.index, content.array)) }
@@ -47,6 +52,8 @@ package final class StateExport {
         guard let clock = stored.clock else {
             throw StoreError(message: "There is no gateway's state in \(folder). Name the folder of its `state`.")
         }
+        self.store = store
+        self.recovery = recovery
         self.stored = stored
         self.topics = self.engine.restoredTopics
         self.rejections = rejections
@@ -119,6 +126,29 @@ package final class StateExport {
             ended: row.ended
         )
     }
+
+    /// The delivery log; after `begin`, once.
+    ///
+    /// - Parameter content: what the other store keeps as the key of its history.
+    package func log(under content: [UInt8]) throws(StoreError) -> StateLog {
+        guard content.count == 16 else {
+            throw StoreError(message: "The value history.key in the database is no key. Restore it, or delete it.")
+        }
+        let key = content.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
+        var lost: [HistoryEvent] = []
+        self.engine.takeEvents(into: &lost)
+        let file = try StateLog.file(self.store, key: self.historyKey, self.recovery, lost)
+        guard key != self.historyKey else { return StateLog(file, oldest: self.oldestEvent, numbers: nil) }
+        var numbers: [UInt64: UInt64] = [:]
+        for place in 0..<self.deviceCount {
+            let token = self.engine.identity(DeviceIndex(rawValue: UInt32(place))).token
+            numbers[HistoryEvent.device(of: token, self.historyKey)] = HistoryEvent.device(of: token, key)
+        }
+        return StateLog(file, oldest: self.oldestEvent, numbers: numbers)
+    }
+
+    /// What happened before it is too old to be kept.
+    private var oldestEvent: Instant { self.engine.now + -self.store.historyLimits.ageMillisecondsMax }
 
     /// The books of all topics together, and of each by its number; after `begin`.
     ///

@@ -4,6 +4,7 @@ package import DeviceEngine
 package import DeviceJournal
 package import EventLog
 package import History
+import Platform
 package import Settings
 
 /// The files a gateway keeps in its state folder: beside a database the credentials alone.
@@ -92,6 +93,9 @@ package struct GatewayStore: Sendable {
             return nil
         } catch { return error.message }
     }
+
+    /// Whether there is a file of the history.
+    var hasHistory: Bool { self.kind == .sqlite && FileSystem.exists(self.historyPath) }
 
     /// Opens the history, in memory when nothing is kept in a file.
     package func openHistory(key: HashKey, onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {

@@ -21,21 +21,32 @@ package enum StateImport {
         package let requestsWaiting: Int64
         /// Pushes, requests and transfers whose wakes were in flight: they wait again, or ended as lost.
         package let wakesLost: Int64
+        /// What happened, as the delivery log tells it.
+        package let events: Int
         /// Names of what gateways share that the database had already, and has still.
         package let kept: [String]
     }
+
+    /// What is moved one after the other.
+    package enum Part: String, Sendable {
+        case devices = "devices"
+        case logs = "delivery logs of devices"
+    }
+
+    /// How many events of the delivery log are moved at a time, those of one device together.
+    private static let eventsAtATime = 8192
 
     /// Moves all of it; an import that was cut off goes on.
     ///
     /// - Parameters:
     ///   - folder: the state folder, which nobody else may use meanwhile.
     ///   - configuration: by which everything is judged, and which names the database.
-    ///   - onProgress: hears how many devices there are, and how many are moved.
+    ///   - onProgress: hears what is moved, how many of it there are, and how many are moved.
     /// - Throws: when the folder holds no state, the database has its topics already, or the state was moved before.
     package static func run(
         from folder: String,
         _ configuration: GatewayConfiguration,
-        onProgress: (_ moved: Int, _ all: Int) -> Void
+        onProgress: (Part, _ moved: Int, _ all: Int) -> Void
     ) throws(Failure) -> Report {
         do throws(StoreError) { return try self.move(folder, configuration, onProgress) } catch {
             throw Failure(message: error.message)
@@ -45,7 +56,7 @@ package enum StateImport {
     private static func move(
         _ folder: String,
         _ configuration: GatewayConfiguration,
-        _ onProgress: (_ moved: Int, _ all: Int) -> Void
+        _ onProgress: (Part, _ moved: Int, _ all: Int) -> Void
     ) throws(StoreError) -> Report {
         let settings = try configuration.storeSettings()
         var old = configuration
@@ -59,11 +70,15 @@ package enum StateImport {
         while database.next < state.deviceCount {
             let end = min(state.deviceCount, database.next + DatabaseImport.devicesMax)
             try database.write(state.rows(database.next..<end, topicNumbers: database.topicNumbers))
-            onProgress(database.next, state.deviceCount)
+            onProgress(.devices, database.next, state.deviceCount)
         }
         let books = state.books()
         let counts = DatabaseImport.Counts(total: books.total, topics: books.topics, rejections: state.rejections)
-        let kept = try database.finish(counts, values: state.values, countingSince: state.countingSince)
+        var kept: [String] = []
+        if !database.isDone {
+            kept = try database.finish(counts, values: state.values, countingSince: state.countingSince)
+        }
+        let events = try self.moveLog(state, database, settings, onProgress)
         return Report(
             devices: state.deviceCount,
             devicesBefore: before,
@@ -72,7 +87,35 @@ package enum StateImport {
             pushesPending: books.total.pending,
             requestsWaiting: books.total.requests.waiting.sum,
             wakesLost: wakesLost,
+            events: events,
             kept: kept
         )
+    }
+
+    /// Moves the delivery log; gateways may run on the database already.
+    ///
+    /// - Returns: how many events were moved.
+    private static func moveLog(
+        _ state: StateExport,
+        _ database: DatabaseImport,
+        _ settings: StoreSettings,
+        _ onProgress: (Part, _ moved: Int, _ all: Int) -> Void
+    ) throws(StoreError) -> Int {
+        let own = state.values[StateExport.historyKeyName] ?? []
+        let log = try state.log(under: SharedValue.find(StateExport.historyKeyName, orKeep: own, settings))
+        var moved = 0
+        while database.nextLogged < log.deviceCount {
+            var logs: [[HistoryEvent]] = []
+            var count = 0
+            while count < Self.eventsAtATime, database.nextLogged + logs.count < log.deviceCount {
+                logs.append(try log.events(database.nextLogged + logs.count))
+                count += logs.last?.count ?? 0
+            }
+            try database.write(logs: logs)
+            moved += count
+            onProgress(.logs, database.nextLogged, log.deviceCount)
+        }
+        try database.finishLog()
+        return moved
     }
 }

@@ -90,11 +90,17 @@ package final class SessionCalls: Sendable {
         var after = ""
         while true {
             let text = try await self.text("GET", "/transfers?limit=\(Self.pageSize)\(filter)\(after)")
-            guard let listed = JSONValue.object(text.utf8)?["transfers"]?.elements else {
+            guard let answer = JSONValue.object(text.utf8), let listed = answer["transfers"]?.elements else {
                 throw self.caller.unreadable
             }
             page(text)
             transfers += listed.compactMap { BackgroundTransfer($0) }
+            if let next = answer["next"] {
+                guard let last = next.text else { return transfers }
+                after = "&after=\(last)"
+                continue
+            }
+            // An agent that knows no `next` has no page that is shorter than was asked for but the last.
             guard listed.count >= Self.pageSize, let last = listed.last?["transfer"]?.text else { return transfers }
             after = "&after=\(last)"
         }

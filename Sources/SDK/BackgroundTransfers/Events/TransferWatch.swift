@@ -83,7 +83,14 @@ final class TransferWatch: Sendable {
                 }
             }
         } catch {
-            for id in self.state.withLock({ Array($0.waiters.keys) }) { self.resume(id, .failure(error)) }
+            // All at once, so that who comes now has another reader begun.
+            let waiters = self.state.withLock { state in
+                let waiters = state.waiters.values.flatMap(\.values)
+                state.waiters = [:]
+                state.reading = nil
+                return waiters
+            }
+            for waiter in waiters { waiter.resume(returning: .failure(error)) }
         }
     }
 

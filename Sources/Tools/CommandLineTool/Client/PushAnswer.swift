@@ -5,10 +5,10 @@ import Text
 /// What the gateway answered to a push, in words.
 package struct PushAnswer: Sendable {
     private let response: HTTPResponse
-    /// Seconds since 1970, for "in 5 min".
-    private let now: Int
+    /// Milliseconds since 1970, for "in 5 min".
+    private let now: Int64
 
-    package init(_ response: HTTPResponse, now: Int) {
+    package init(_ response: HTTPResponse, now: Int64) {
         self.response = response
         self.now = now
     }
@@ -33,10 +33,10 @@ package struct PushAnswer: Sendable {
     /// One line, such as `200 scheduled, may launch in 14 min 59 s (2026-11-21T07:20:00Z), apns-id …`.
     package var text: String {
         var parts = ["\(self.response.status) \(self.outcome)"]
-        if let eligible = self.response.header("wakegate-eligible-at"), let seconds = Int(eligible) {
-            let (left, isTooMuch) = seconds.subtractingReportingOverflow(self.now)
-            let wait = TimeText.duration(seconds: isTooMuch ? 0 : left)
-            parts.append("may launch in \(wait) (\(TimeText.instant(Double(seconds) * 1000)))")
+        if let header = self.response.header("wakegate-eligible-at"), let seconds = Int(header) {
+            let eligible = Double(seconds) * 1000
+            let wait = TimeText.wait(until: eligible, now: self.now)
+            parts.append("may launch in \(wait) (\(TimeText.instant(eligible)))")
         }
         if let held = self.response.header("wakegate-held") {
             switch held {

@@ -99,7 +99,7 @@ package enum PushCommand {
             }
             for case .ended(_, let result) in client.poll(timeoutMilliseconds: 1000) {
                 do throws(HTTPClientError) {
-                    let answer = PushAnswer(try result.get(), now: Int(SystemClock.wall / 1000))
+                    let answer = PushAnswer(try result.get(), now: SystemClock.wall)
                     tally.add(answer)
                     if answer.isAccepted { apnsID = answer.apnsID }
                     if count <= self.linesMax || (!answer.isAccepted && tally.refused <= self.linesMax) {

@@ -10,6 +10,13 @@ package enum TimeText {
         return WallTime.textRoundedUp(min(Int64(milliseconds.rounded(.up)), 253_402_300_799_000))
     }
 
+    /// How long it is from one instant to another, both in milliseconds since 1970, such as `14 min 59 s`: between the
+    /// whole seconds that both are told as, so that a moment and the wait for it agree.
+    package static func wait(until instant: Double, now: Int64) -> String {
+        let seconds = (instant / 1000).rounded(.up) - (Double(now) / 1000).rounded(.up)
+        return self.duration(seconds: Int(saturating: seconds))
+    }
+
     /// A duration in its two largest units, such as `14 min 59 s`.
     package static func duration(seconds: Int) -> String {
         let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)]

@@ -21,11 +21,12 @@ extension CommandDefinition {
         example: "wakegate import --config /etc/wakegate/wakegate.json5 --from /var/lib/wakegate",
         notes: [
             """
-            Devices, waiting pushes, background tasks, budgets, counters, the numbers of policies and the key of the
-            delivery log go into the database, which must have none of the state's topics. Wakes in flight are lost as
-            at a restart. What is cut off goes on when it is called again; a state is moved once. The state folder stays
-            as it is: token.key, token.revoked and certificates are used on, and copied to every other gateway; the
-            delivery log itself stays in its history.sqlite. Never start a gateway with store: "sqlite" on it again.
+            Devices, waiting pushes, background tasks, budgets, counters and the numbers of policies go into the
+            database, which must have none of the state's topics, and then the delivery log: gateways may be started
+            when the first of its lines comes. Wakes in flight are lost as at a restart. What is cut off goes on when it
+            is called again; a state is moved once. The state folder stays as it is: token.key, token.revoked and
+            certificates are used on, and copied to every other gateway. Never start a gateway with store: "sqlite" on
+            it again.
             """
         ],
         run: ImportCommand.run
@@ -59,8 +60,8 @@ enum ImportCommand {
         // Held until this process ends: no gateway starts on the folder meanwhile.
         let folder = try StateFolder(from)
         do throws(StateImport.Failure) {
-            let report = try StateImport.run(from: folder.path, configuration) { moved, all in
-                Console.error("wakegate: \(moved) of \(all) devices moved")
+            let report = try StateImport.run(from: folder.path, configuration) { part, moved, all in
+                Console.error("wakegate: \(moved) of \(all) \(part.rawValue) moved")
             }
             Console.out(self.text(report))
             return 0
@@ -72,6 +73,7 @@ enum ImportCommand {
             "devices moved             \(report.devices)", "topics                    \(report.topics)",
             "pushes accepted           \(report.pushesAccepted)", "  pending                 \(report.pushesPending)",
             "tasks waiting             \(report.requestsWaiting)", "wakes lost                \(report.wakesLost)",
+            "events of the log         \(report.events)",
         ]
         if report.devicesBefore > 0 { lines.insert("  moved before            \(report.devicesBefore)", at: 1) }
         if !report.kept.isEmpty {

@@ -109,17 +109,26 @@ package struct StateFolder: Sendable {
         try? FileSystem.syncFolder(URL(fileURLWithPath: path).deletingLastPathComponent().path)
     }
 
-    /// Whether a gateway runs on the folder, as the system's list of locks has it; the lock itself is not tried, which
-    /// would be in the way of a gateway that starts.
+    /// Whether a gateway runs on the folder, as the system's list of locks has it; the lock itself is not tried where
+    /// there is that list, which would be in the way of a gateway that starts.
     package static func isInUse(_ path: String) -> Bool {
-        guard let status = try? FileSystem.status("\(self.absolute(path))/lock"),
-            let locks = try? OpenFile("/proc/locks", O_RDONLY | O_CLOEXEC).contents(bytesMax: 1 << 20)
-        else { return false }
+        let lock = "\(self.absolute(path))/lock"
+        guard let status = try? FileSystem.status(lock) else { return false }
+        guard let locks = try? OpenFile("/proc/locks", O_RDONLY | O_CLOEXEC).contents(bytesMax: 1 << 20) else {
+            return self.isTaken(lock)
+        }
         return String(decoding: locks, as: UTF8.self).split(separator: "\n").contains { line in
             let words = line.split(separator: " ")
             return words.count > 5 && words[1] == "FLOCK" && words[3] == "WRITE"
                 && words[5].hasSuffix(":\(status.identity.inode)")
         }
+    }
+
+    /// The same where that list cannot be seen, as in the gateway's unit, whose reload looks at the configuration while
+    /// the lock is held; one that is free is held for the moment that this takes.
+    private static func isTaken(_ lock: String) -> Bool {
+        guard let file = try? OpenFile(lock, O_RDONLY | O_NONBLOCK | O_CLOEXEC) else { return false }
+        return flock(file.descriptor, LOCK_SH | LOCK_NB) != 0
     }
 
     /// What would keep a gateway from using the folder; nil when nothing would. Nothing is made.

@@ -1,5 +1,6 @@
 import Platform
 import ServiceManager
+import Settings
 import TransferAgent
 
 extension CommandDefinition {
@@ -76,6 +77,8 @@ package enum TransfersCommand {
         }
         let folder = try StateFolder(settings.stateFolder, for: "transfers agent")
         settings.stateFolder = folder.path
+        settings.version = wakeGateVersion
+        settings.commit = wakeGateCommit
         do {
             let listen = settings.listen
             try AgentProcess.run(settings, socket: socket) {

@@ -136,13 +136,24 @@ package enum StatsText {
 
     /// How many pushes a launch was for, as far as pushes have ended; where that is less than one, why.
     static func pushesPerLaunch(_ stats: JSONValue) -> String {
-        let ended = ["completed", "coalesced"].compactMap { stats["pushes"]?[$0]?.number }.reduce(0, +)
-        let launched = stats["wakes"]?["launched"]?.number ?? 0
         guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "-" }
         let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
         guard ratio < 1 else { return text }
-        return "\(text) (\(JSONNumber.text(of: ended)) ended, \(JSONNumber.text(of: launched)) launches: those again "
-            + "after a failure, those by hand without a push, and those in flight count)"
+        return "\(text) (\(self.endedAndLaunched(stats)): those again after a failure, those by hand without a push, "
+            + "and those in flight count)"
+    }
+
+    /// The same where there is little room.
+    static func fewPushesPerLaunch(_ stats: JSONValue) -> String {
+        guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "- pushes a launch" }
+        let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
+        return "\(text) pushes a launch: \(self.endedAndLaunched(stats))"
+    }
+
+    private static func endedAndLaunched(_ stats: JSONValue) -> String {
+        let ended = ["completed", "coalesced"].compactMap { stats["pushes"]?[$0]?.number }.reduce(0, +)
+        let launched = stats["wakes"]?["launched"]?.number ?? 0
+        return "\(JSONNumber.text(of: ended)) ended, \(JSONNumber.text(of: launched)) launches"
     }
 
     private static func padded(_ text: String, to width: Int) -> String {

@@ -96,7 +96,7 @@ package struct WatchView: Sendable {
                 Sparkline.text(shares, width: self.sparkWidth, most: 1),
                 .first,
                 perLaunch < 1
-                    ? "pushes a launch: \(perLaunchText)"
+                    ? StatsText.fewPushesPerLaunch(stats)
                     : "\(perLaunchText) push\(perLaunch == 1 ? "" : "es") a launch"
             ),
             self.rate("refused", \.rejected, .bad, Self.sum(pushes["rejected"])),

@@ -12,8 +12,7 @@ package enum TaskText {
         guard disposition != "launched" else { return "launched\n" }
         var parts = [disposition]
         if let eligible = answer["eligibleAt"]?.number {
-            let seconds = Int(saturating: ((eligible - Double(now)) / 1000).rounded(.up))
-            parts.append("may launch in \(TimeText.duration(seconds: seconds)) (\(TimeText.instant(eligible)))")
+            parts.append("may launch in \(TimeText.wait(until: eligible, now: now)) (\(TimeText.instant(eligible)))")
         }
         if let held = answer["held"]?.text {
             parts.append(held == "worker" ? "waits for a free slot of a worker that takes it" : "held: \(held)")

@@ -237,27 +237,9 @@ struct SharedGatewayEngineTests {
 
     @Test("While the database is away everybody is refused at once, with the reason, and nobody when it is there again")
     func unattached() throws {
-        let store = ScriptedClusterStore()
-        let loop = LoopMailbox()
-        let engine = SharedGatewayEngine(
-            configuration: EngineRig.open(),
-            historyKey: EngineRig.historyKey,
-            report: GatewayReport(name: "gateway", version: "1"),
-            store: store,
-            waitForStore: { _ in },
-            outlet: GroupOutlet(
-                mailboxes: PerOutlet(loop),
-                history: DatabaseHistory(PerOutlet(loop), SimulatedDatabase(seed: 1, pace: .immediate))
-            )
-        )
-        func heard(_ fill: (Requests) -> Void) -> [Heard] {
-            let requests = Requests()
-            fill(requests)
-            _ = engine.step(requests.batch)
-            var effects = EffectBatch()
-            loop.take(into: &effects)
-            return Heard.all(in: effects)
-        }
+        let scene = ScriptedScene()
+        let store = scene.store
+        let heard = scene.heard
         let refused = heard {
             $0.push(2, 1)
             $0.readiness(3)
@@ -268,17 +250,7 @@ struct SharedGatewayEngineTests {
         #expect(Set(refused.compactMap(\.answered)) == [2, 3, 4, 5, 6])
         for case .answer(let request, let outcome) in refused { #expect(outcome.status == 503, "\(request)") }
         #expect(store.requests.isEmpty)
-        store.replies.append(
-            .attached(
-                Attachment(
-                    number: GatewayNumber(rawValue: 1),
-                    topics: [],
-                    values: [:],
-                    now: Instant(milliseconds: 5000),
-                    wall: 1_700_000_000_000
-                )
-            )
-        )
+        scene.attach(topics: [])
         let ready = heard { $0.readiness(7) }
         guard case .answer(7, let outcome)? = ready.first else { throw RigFailure("readiness is not answered") }
         #expect(outcome.status == 200)
@@ -289,6 +261,93 @@ struct SharedGatewayEngineTests {
         guard let load = store.loads.last else { throw RigFailure("nothing was begun") }
         store.replies.append(.failed(load, .refused(StoreError(message: "The database is gone."))))
         #expect(heard { _ in }.compactMap(\.answered) == [8])
+    }
+
+    @Test("A device of a topic that another gateway has just made is found, though nobody was told of the topic")
+    func topicOfAnother() {
+        let rig = GatewaysRig(count: 3)
+        rig.database.faults.lostNotices = 1
+        rig.ask(1) { $0.push(1, 1, topic: 3) }
+        #expect(rig[1].word(1) == "scheduled")
+        rig.ask(2) { $0.devices(3) }
+        #expect(rig[2].answer(3) == "200")
+        rig.ask(0) { $0.push(2, 1, topic: 3) }
+        #expect(rig[0].word(2) == "coalesced")
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("What waits of a topic that is not known here yet, or of none, harms nobody, though another one is paused")
+    func unknownTopic() throws {
+        let scene = ScriptedScene()
+        scene.attach(topics: ["com.example.app"])
+        scene.store.replies.append(.value(name: "paused:com.example.app", [1]))
+        let unknown = [1, 4_000_000_000].map { TopicIndex(rawValue: $0) }
+        for topic in unknown { scene.store.replies.append(.told(.ready(topic))) }
+        scene.store.replies.append(.told(.conditions(EngineRig.token(1), unknown[1])))
+        let moment = Instant(milliseconds: 5000)
+        scene.store.replies.append(
+            .view(
+                ClusterView(
+                    now: moment,
+                    wall: 1_700_000_000_000,
+                    members: [],
+                    dead: [],
+                    ready: unknown.map { ($0, moment) },
+                    nextDue: nil,
+                    deviceCount: 0
+                )
+            )
+        )
+        #expect(scene.heard { $0.readiness(1) }.compactMap(\.answered) == [1])
+        let claims = scene.store.requests.contains { request in
+            if case .load(_, let plan) = request, case .ready = plan.selection { true } else { false }
+        }
+        #expect(!claims)
+    }
+}
+
+/// A gateway's engine on a store that says what the test says.
+private final class ScriptedScene {
+    let store = ScriptedClusterStore()
+    private let loop = LoopMailbox()
+    private let engine: SharedGatewayEngine
+
+    init() {
+        self.engine = SharedGatewayEngine(
+            configuration: EngineRig.open(),
+            historyKey: EngineRig.historyKey,
+            report: GatewayReport(name: "gateway", version: "1"),
+            store: self.store,
+            waitForStore: { _ in },
+            outlet: GroupOutlet(
+                mailboxes: PerOutlet(self.loop),
+                history: DatabaseHistory(PerOutlet(self.loop), SimulatedDatabase(seed: 1, pace: .immediate))
+            )
+        )
+    }
+
+    func attach(topics: [String]) {
+        self.store.replies.append(
+            .attached(
+                Attachment(
+                    number: GatewayNumber(rawValue: 1),
+                    topics: topics,
+                    values: [:],
+                    now: Instant(milliseconds: 5000),
+                    wall: 1_700_000_000_000
+                )
+            )
+        )
+    }
+
+    /// What a step with these requests lets out.
+    func heard(_ fill: (Requests) -> Void) -> [Heard] {
+        let requests = Requests()
+        fill(requests)
+        _ = self.engine.step(requests.batch)
+        var effects = EffectBatch()
+        self.loop.take(into: &effects)
+        return Heard.all(in: effects)
     }
 }
 

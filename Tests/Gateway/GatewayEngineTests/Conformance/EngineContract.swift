@@ -17,6 +17,8 @@ final class EngineContract {
     /// Everything that was heard, in its order.
     private(set) var heard: [Heard] = []
     private var lastQuestion = 1_000_000
+    /// How many milliseconds the engine wants to be left alone at most, as its last step said.
+    private(set) var wait: Int64 = 0
 
     /// Launches of a device are a minute apart, a wake has twenty seconds, and a push is launched three times.
     static let policy: [(Parameters.Name, Double)] = [
@@ -41,9 +43,9 @@ final class EngineContract {
         let requests = Requests()
         fill(requests)
         requests.batch.notePushesLeave()
-        var wait = self.under.engine.step(requests.batch)
+        self.wait = self.under.engine.step(requests.batch)
         #expect(requests.batch.isEmpty, "a batch that was taken is empty")
-        for _ in 0..<100 where wait == 0 { wait = self.under.engine.step(CommandBatch()) }
+        for _ in 0..<100 where self.wait == 0 { self.wait = self.under.engine.step(CommandBatch()) }
         self.take()
     }
 
@@ -70,8 +72,10 @@ final class EngineContract {
     }
 
     /// Time passes, and what is due is done.
-    func pass(seconds: Int64) {
-        self.clock.change { $0.pass(seconds * 1000) }
+    func pass(seconds: Int64) { self.pass(milliseconds: seconds * 1000) }
+
+    func pass(milliseconds: Int64) {
+        self.clock.change { $0.pass(milliseconds) }
         self.step()
         self.settle()
     }

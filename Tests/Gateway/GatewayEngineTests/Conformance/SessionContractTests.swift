@@ -39,6 +39,33 @@ struct SessionContractTests {
         #expect(sessions.finished == sessions.accountedFor)
     }
 
+    @Test("A session's wake spends a launch of the day, and waits for one like a push", arguments: EngineKind.all)
+    func budget(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) {
+            $0 = EngineRig.open(EngineContract.policy + [(.dailyLaunches, 2), (.budgetWindow, 3600)])
+        }
+        contract.ask {
+            $0.register(1, 1)
+            $0.subscribe(2, sessions: ["uploads"])
+        }
+        for number in 1...2 {
+            contract.ask { $0.finish(10 + number, 1, "uploads") }
+            let wake = try contract.lastWake()
+            #expect(wake.kind == .urlSession && wake.name == "uploads")
+            contract.ask { $0.report(20 + number, wake.id, TaskResult.success) }
+            contract.pass(seconds: 60)
+        }
+        contract.ask { $0.finish(30, 1, "uploads", 5) }
+        // An hour after the first launch there is one again.
+        contract.pass(seconds: 3600 - 121)
+        var sessions = try contract.books().sessions
+        #expect((sessions.completed, sessions.waiting, sessions.inFlight) == (2, 5, 0))
+        contract.pass(seconds: 1)
+        sessions = try contract.books().sessions
+        #expect((sessions.completed, sessions.waiting, sessions.inFlight) == (2, 0, 5))
+        #expect(try contract.lastWake().text.contains(#""count":5"#))
+    }
+
     @Test("A ninth session is refused, and a session needs no permission", arguments: EngineKind.all)
     func ninth(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

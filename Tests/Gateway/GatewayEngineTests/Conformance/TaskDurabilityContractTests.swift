@@ -73,6 +73,64 @@ struct TaskDurabilityContractTests {
         #expect(again.text.contains(#""title":"Export","resumedFrom":{"completed":40,"total":100}"#), "\(again.text)")
     }
 
+    /// An engine with a continued task that runs, and its wake.
+    private func running(_ kind: EngineKind) throws -> (contract: EngineContract, wake: HeardWake) {
+        let contract = try self.contract(kind)
+        contract.ask {
+            $0.conditions(1, 1) { $0.appState = .active }
+            $0.subscribe(2, tasks: ["export"])
+            $0.submit(3, 1, "export", .continued(.queue))
+        }
+        contract.pass(seconds: 1)
+        return (contract, try contract.lastWake())
+    }
+
+    /// Whether the wake of a continued task that is launched after a restart says that it goes on from there.
+    private func resumes(_ contract: EngineContract, from progress: String) throws -> Bool {
+        try contract.restart()
+        contract.ask { $0.subscribe(90, tasks: ["export"]) }
+        return try contract.lastWake().text.contains(#""resumedFrom":"# + progress)
+    }
+
+    @Test(
+        "Progress is answered before it is durable, and is so within a second of its telling",
+        arguments: EngineKind.keepingAlone
+    )
+    func lazyProgress(kind: EngineKind) throws {
+        let (early, wake) = try self.running(kind)
+        early.step { $0.progress(4, wake.id, 40) }
+        #expect(early.answer(4) == "200")
+        #expect(early.wait < 1000, "the engine does not sleep past the moment at which it is to be stored")
+        early.pass(milliseconds: 500)
+        early.ask { $0.listTasks(5, 1) }
+        #expect(early.member(5, "running", "0", "progress", "completed") == "40", "it counts at once")
+        #expect(try self.resumes(early, from: "null"), "and is not yet stored")
+
+        let (late, other) = try self.running(kind)
+        for completed in 1...9 as ClosedRange<UInt64> {
+            late.step { $0.progress(10 + Int(completed), other.id, completed) }
+        }
+        let wait = late.wait
+        late.pass(milliseconds: wait)
+        late.pass(milliseconds: 999 - wait)
+        #expect(try self.resumes(late, from: #"{"completed":9,"total":100}"#))
+    }
+
+    @Test("Progress is as durable as whatever ends its launch, and as an end of the gateway", arguments: 0..<4)
+    func hurriedProgress(way: Int) throws {
+        for kind in EngineKind.keepingAlone {
+            let (contract, wake) = try self.running(kind)
+            contract.step { $0.progress(4, wake.id, 40) }
+            switch way {
+            case 0: contract.ask { $0.lose(wake.id, on: 2, takingBackAttempt: false) }
+            case 1: contract.ask { $0.endStream(2) }
+            case 2: contract.ask { $0.submit(5, 1, "refresh") }
+            default: contract.finish()
+            }
+            #expect(try self.resumes(contract, from: #"{"completed":40,"total":100}"#), "\(kind)")
+        }
+    }
+
     @Test("A continued task that told nothing launches again after restarts from null", arguments: EngineKind.keeping)
     func resumedFromNothing(kind: EngineKind) throws {
         let contract = try self.contract(kind)

@@ -11,6 +11,7 @@ DESK = f"{CLUSTER}/TransactionDesk.swift"
 # Three production gateways in virtual time, on a database that fails in every way it can.
 SIMULATION = r"GatewayEngineTests\.ClusterSimulationTests"
 EXAMPLES = r"GatewayEngineTests\.SharedGatewayEngineTests"
+BUNDLES = r"PostgresStoreTests\.HistoryTablesTests"
 
 MUTATIONS = [
     Mutation(
@@ -90,9 +91,41 @@ MUTATIONS = [
         "cluster.claims-by-notice-alone",
         "what waits for a slot is claimed though the notice of it was lost",
         REPLIES,
-        "        for (topic, _) in view.ready { self.claims.heard(topic) }\n",
+        "        for (topic, _) in view.ready { self.heardReady(topic) }\n",
         "",
         SIMULATION,
+    ),
+    Mutation(
+        "cluster.unknown-topic",
+        "what waits of a topic that is not known here yet harms nobody",
+        REPLIES,
+        "        if Int(topic.rawValue) < self.engine.topicCount { self.claims.heard(topic) }\n",
+        "        self.claims.heard(topic)\n",
+        EXAMPLES,
+    ),
+    Mutation(
+        "cluster.topic-of-another",
+        "a row of a topic that another gateway has just made is taken once topics are read",
+        DESK,
+        "            return .needsTopics([])\n",
+        "            return .unreadable(error)\n",
+        EXAMPLES,
+    ),
+    Mutation(
+        "cluster.bundles-beside-older",
+        "events are not bundled while a gateway is attached that reads no bundles",
+        "Sources/Drivers/PostgresStore/CommitLink.swift",
+        "mayBundle: loaded.oldest >= EventTables.bundlesFrom\n",
+        "mayBundle: true\n",
+        BUNDLES,
+    ),
+    Mutation(
+        "cluster.bundles-unfiltered",
+        "a bundle's filter holds each device that it tells of",
+        "Sources/Drivers/PostgresStore/EventBundle.swift",
+        "            self.keys.append(Self.key(device: event.device))\n",
+        "",
+        BUNDLES,
     ),
     Mutation(
         "cluster.slots-by-notice-alone",

@@ -5,6 +5,7 @@ from mutations.mutation import Mutation
 PUSHES = "Sources/Engines/DeviceEngine/EmbeddedEngine+Pushes.swift"
 STEPS = "Sources/Engines/DeviceEngine/EmbeddedEngine+Steps.swift"
 WAKES = "Sources/Engines/DeviceEngine/EmbeddedEngine+Wakes.swift"
+TASK_TABLE = "Sources/Engines/DeviceEngine/TaskTable.swift"
 PAUSES = "Sources/Engines/DeviceEngine/EmbeddedEngine+Pauses.swift"
 STATE = "Sources/Pure/LaunchPolicy/DeviceState.swift"
 TOPIC = "Sources/Engines/DeviceEngine/Topic+Stored.swift"
@@ -21,6 +22,14 @@ MUTATIONS = [
         "if self.isPaused { buffer.append(Self.pausedCode) }",
         "",
         r"(DeviceEngineTests\.TopicTableTests|GatewayEngineTests\.PauseContractTests)",
+    ),
+    Mutation(
+        "engine.progress-kept",
+        "what a task tells is stored within the second, though nothing else changes",
+        TASK_TABLE,
+        "!self.changed.isEmpty || self.progressDue.map { $0 <= now } ?? false",
+        "!self.changed.isEmpty",
+        r"(DeviceEngineTests\.ToldProgressTests|GatewayEngineTests\.TaskDurabilityContractTests)",
     ),
     Mutation(
         "engine.dropped",
@@ -122,8 +131,8 @@ MUTATIONS = [
         "engine.repeated-push-after-crash",
         "an answer is remembered in the commit of its push",
         RECORD,
-        "let answered = self.answeredPushes.value?.elements.filter { $0.at > pushesAfter } ?? []",
-        "let answered = self.answeredPushes.value?.elements.filter { $0.at > pushesAfter && $0.at > now } ?? []",
+        "let answered = self.answeredPushes.value?.count { $0.at > pushesAfter } ?? 0",
+        "let answered = self.answeredPushes.value?.count { $0.at > pushesAfter && $0.at > now } ?? 0",
         CRASHES,
     ),
     Mutation(
@@ -154,8 +163,8 @@ MUTATIONS = [
         "engine.record-ended-wakes",
         "a result is known that is reported again after a restart",
         RECORD,
-        "let ended = self.endedWakes.value?.elements.filter { $0.at > wakesAfter } ?? []",
-        "let ended = self.endedWakes.value?.elements.filter { $0.at > wakesAfter && $0.at > now } ?? []",
+        "let ended = self.endedWakes.value?.count { $0.at > wakesAfter } ?? 0",
+        "let ended = self.endedWakes.value?.count { $0.at > wakesAfter && $0.at > now } ?? 0",
         CRASHES,
     ),
     Mutation(

@@ -1,0 +1,117 @@
+import Foundation
+import LinuxConditions
+import Testing
+import WakeGateTestKit
+
+@Suite("Whether the network costs by the byte is asked of NetworkManager, over a real bus", .timeLimit(.minutes(15)))
+struct MeteredWatchTests {
+    private let folder: MachineFolder
+
+    init() throws {
+        self.folder = try MachineFolder()
+    }
+
+    private func bus(_ commands: String..., at place: String = "") throws -> LoginBus {
+        try LoginBus(root: self.folder.url.appendingPathComponent(place), commands, service: "network")
+    }
+
+    @Test(
+        "What NetworkManager says is metered, not, or unknown",
+        arguments: [("1", true), ("2", false), ("3", true), ("4", false), ("0", nil)] as [(String, Bool?)]
+    )
+    func values(value: String, isMetered: Bool?) throws {
+        let bus = try self.bus("start", "come", value)
+        let watch = MeteredWatch(socket: bus.socket)
+        try self.settle(watch, now: 0) { watch.nextAt == MeteredWatch.Timing.interval }
+        #expect(watch.isMetered == isMetered)
+    }
+
+    @Test("A change is told by a signal, and asked for half a second after the last question at the earliest")
+    func changes() throws {
+        let bus = try self.bus("start", "come", "2")
+        let watch = MeteredWatch(socket: bus.socket)
+        try self.settle(watch, now: 0) { watch.isMetered == false && watch.nextAt == 60_000 }
+        try bus.tell("1")
+        try self.settle(watch, now: 100) { watch.nextAt == 500 }
+        #expect(watch.isMetered == false)
+        try self.settle(watch, now: 500) { watch.isMetered == true }
+        try bus.tell("quietly 2")
+        watch.take(now: 60_499)
+        #expect(watch.isMetered == true)
+        try self.settle(watch, now: 60_500) { watch.isMetered == false }
+        #expect(try bus.asked() == 3)
+        try bus.tell("flood")
+        for _ in 0..<100 { watch.take(now: 60_600) }
+        try self.settle(watch, now: 61_000) { watch.nextAt > 62_000 }
+        #expect(try bus.asked() <= 5)
+    }
+
+    @Test("NetworkManager that is not there, comes and goes: nothing is known without it, and nobody starts it")
+    func owner() throws {
+        let bus = try self.bus("start", "1")
+        let watch = MeteredWatch(socket: bus.socket)
+        try self.settle(watch, now: 0) { watch.nextAt == 60_000 }
+        #expect(watch.isMetered == nil)
+        #expect(try bus.tell("started") == "no")
+        try bus.tell("come")
+        try self.settle(watch, now: 1000) { watch.isMetered == true }
+        try bus.tell("leave")
+        try self.settle(watch, now: 2000) { watch.isMetered == nil }
+    }
+
+    @Test("An error, a text, and an answer without a value say nothing", arguments: ["error", "text", "empty", "idle"])
+    func garbage(mode: String) throws {
+        let bus = try self.bus("start", "come", mode)
+        let watch = MeteredWatch(socket: bus.socket)
+        try self.settle(watch, now: 0) { watch.nextAt == 60_000 }
+        #expect(watch.isMetered == nil)
+        try bus.tell("quietly 1")
+        try self.settle(watch, now: 60_000) { watch.isMetered == true }
+        try bus.tell("quietly \(mode)")
+        try self.settle(watch, now: 120_000) { watch.isMetered == nil }
+    }
+
+    @Test("One that does not answer is asked anew, and a bus that is gone is tried again after waits that double")
+    func silence() throws {
+        let bus = try self.bus("start", "come", "nothing")
+        let watch = MeteredWatch(socket: bus.socket)
+        try self.settle(watch, now: 0) { try bus.asked() == 1 }
+        #expect(watch.nextAt == MeteredWatch.Timing.patience)
+        try bus.tell("quietly 1")
+        try self.settle(watch, now: 10_000) { watch.isMetered == true }
+        try bus.tell("stop")
+        try self.settle(watch, now: 11_000) { watch.descriptor == nil }
+        #expect(watch.isMetered == nil)
+        var now: Int64 = 11_000
+        var waits: [Int64] = []
+        for _ in 0..<8 {
+            waits.append(watch.nextAt - now)
+            now = watch.nextAt
+            watch.take(now: now)
+        }
+        #expect(waits == [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000])
+        try bus.tell("start")
+        try bus.tell("come")
+        now = watch.nextAt
+        try self.settle(watch, now: now) { watch.isMetered == true }
+    }
+
+    @Test("Without a bus nothing is known, and nothing is waited for")
+    func nobody() throws {
+        let watch = MeteredWatch(root: self.folder.path)
+        watch.take(now: 0)
+        #expect(watch.isMetered == nil && watch.descriptor == nil && !watch.wantsToWrite)
+        #expect(watch.nextAt == MeteredWatch.Timing.firstRetry)
+    }
+
+    /// Has the watch take what the bus brings until it is as wanted, without time passing for it.
+    private func settle(_ watch: MeteredWatch, now: Int64, until isWanted: () throws -> Bool) throws {
+        // A minute without anything, in all.
+        for _ in 0..<600 {
+            watch.take(now: now)
+            if try isWanted() { return }
+            if let descriptor = watch.descriptor { _ = LoginBus.isReadable(descriptor, within: 100) }
+        }
+        Issue.record("the bus brings nothing more")
+    }
+}

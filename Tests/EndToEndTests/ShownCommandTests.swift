@@ -1,0 +1,99 @@
+import Foundation
+import Testing
+
+@Suite("What articles show of a running gateway is what happens", .serialized, .timeLimit(.minutes(15)))
+struct ShownCommandTests {
+    private let topic = "com.example.app"
+    private let device = String(repeating: "ca", count: 32)
+
+    @Test("The commands of articles that need nothing but a gateway, one after another on one")
+    func oneGateway() throws {
+        let gateway = try RunningGateway()
+        // As the article on bounds says it.
+        let fields = "cookie: \(String(repeating: "x", count: 9000))"
+        #expect(try gateway.edge("/v1/topics/\(self.topic)/wakes", "-H", fields).status == 431)
+        // As in a checkout, where Python has what `pip install` has brought.
+        try FileManager.default.createSymbolicLink(
+            at: gateway.folder.appendingPathComponent("deploy"),
+            withDestinationURL: RunningGateway.root.appendingPathComponent("deploy")
+        )
+        let python = URL(fileURLWithPath: RunningGateway.python).deletingLastPathComponent().path
+        // As in the environment of a worker's command.
+        let task = "WAKEGATE_DEVICE=\(self.device) WAKEGATE_TASK=com.example.app.refresh"
+        #expect(try gateway.wakegate("device", "register", self.device, "--topic", self.topic).status == 0)
+        var terminals: [ArticleTerminal] = []
+        for article in ["Bounds", "DeliveryLog", "Dashboard", "Tracing", "Workers"] {
+            let terminal = ArticleTerminal(gateway)
+            terminals.append(terminal)
+            for variables in ["PATH=\(python):$PATH", task] {
+                try terminal.run(ShownCommand(command: variables, output: []))
+            }
+            // The seat of a machine is for whoever sits there.
+            for each in try ShownCommand.all(in: article) where !each.command.hasPrefix("loginctl ") {
+                let workers = try gateway.stats().integer("workers", "connected") ?? 0
+                try terminal.run(each)
+                guard each.command.hasSuffix(" &") else { continue }
+                try gateway.eventually("a worker") {
+                    try gateway.stats().integer("workers", "connected") == workers + 1
+                }
+            }
+        }
+        try gateway.eventually("a result of each wake") {
+            try gateway.stats().integer("wakes", "results", "newData") == 3
+        }
+        #expect(try gateway.stats().integer("tasks", "results", "success") == 1)
+        try self.follows(gateway)
+        try self.simulates(gateway)
+    }
+
+    /// What happens, as the article on logs has it told; its other commands are for a machine with systemd.
+    private func follows(_ gateway: RunningGateway) throws {
+        let shown = try #require(try ShownCommand.all(in: "Logs").first { $0.command.hasPrefix("curl -sN ") })
+        let terminal = ArticleTerminal(gateway)
+        // It follows from its first line on.
+        try terminal.run(ShownCommand(command: "\(shown.command) &", output: Array(shown.output.prefix(1))))
+        let device = String(repeating: "1b", count: 32)
+        let refused = try gateway.wakegate(
+            "push",
+            device,
+            "--topic",
+            self.topic,
+            "--priority",
+            "3",
+            "--gateway",
+            "https://\(gateway.edge)",
+            "--ca",
+            gateway.certificateAuthority
+        )
+        #expect(refused.status == 1, "\(refused)")
+        try terminal.goesOn(as: Array(shown.output.dropFirst()))
+    }
+
+    /// The example of a trace, whose file the article shows.
+    private func simulates(_ gateway: RunningGateway) throws {
+        let shown = try ShownCommand.all(at: "Sources/Pure/Simulation/Simulation.docc/Traces.md")
+        try #require(shown.map(\.command) == ["cat trace", "wakegate simulate trace"])
+        let trace = shown[0].output.joined(separator: "\n") + "\n"
+        try Data(trace.utf8).write(to: gateway.folder.appendingPathComponent("trace"))
+        let terminal = ArticleTerminal(gateway)
+        for each in shown { try terminal.run(each) }
+    }
+
+    @Test("An agent of transfers is started as its article says")
+    func agent() throws {
+        let page = "Sources/Agent/TransferAgent/TransferAgent.docc/OperatingTransfers.md"
+        let shown = try ShownCommand.all(at: page)
+        try #require(shown.count == 1)
+        let terminal = ArticleTerminal(try RunningGateway())
+        try terminal.run(ShownCommand(command: shown[0].command, output: shown[0].output))
+    }
+
+    @Test("The targets that the article on fuzzing names are there, and its command would run them")
+    func fuzzing() throws {
+        let shown = try ShownCommand.all(in: "Fuzzing")
+        try #require(shown.count == 1)
+        let script = "\(shown[0].command) nowhere"
+        let ended = try ChildProcess.run("bash", ["-c", script], folder: RunningGateway.root)
+        #expect(ended.status == 64 && ended.errors.contains("there is no target nowhere; there are: "), "\(ended)")
+    }
+}

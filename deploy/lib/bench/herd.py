@@ -1,0 +1,152 @@
+"""A herd: a million devices whose wakes are due at one instant, delivered and answered durably through 50 streams.
+
+Their pushes wait while their topic is paused, with the workers on their streams already. What counts is the time from
+its going on to the last answer of a result. What nghttpd takes for a POST on the same core tells how quick the machine
+is.
+"""
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+
+from bench import instructions, push_load
+from bench.streams import CONNECT_SECONDS, FleetProcess
+from clients import h2load, steady_load
+from shared import interleaved, processes
+
+DEVICES = 1_000_000
+STREAMS, SLOTS = 50, 100
+CONNECTIONS, IN_FLIGHT = 16, 100
+SECONDS_TARGET = 8.0
+MICROSECONDS_TARGET = 6.0
+RUNS_MAX = 3
+TOPIC = "com.example.bench"
+WAIT_SECONDS = 300
+LOOK_SECONDS = 0.02
+NGHTTPD_STREAMS, NGHTTPD_REQUESTS = 100, 200_000
+# Under callgrind: to warm up, and twice, of which the difference counts.
+COUNTED = (2_000, 2_000, 10_000)
+
+
+class Workers(FleetProcess):
+    """The workers of a herd (`herd_workers.c`), on the cores that the gateway has not."""
+
+    def __init__(self, folder: str, gateway: processes.Gateway):
+        program = os.path.join(folder, "herd_workers")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "herd_workers.c")
+        subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+        command = [
+            *steady_load.LOAD_CORES, program, gateway.plain.rsplit(":", 1)[1], TOPIC, str(STREAMS), str(SLOTS),
+        ]  # fmt: skip
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.unread = b""
+
+    def wait(self, wakes: int) -> None:
+        """Until so many results were answered since the start."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while (answered := self.ask()["answered"]) < wakes:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{answered} of {wakes} wakes were answered; the run does not count")
+            time.sleep(LOOK_SECONDS)
+
+
+def switch(gateway: processes.Gateway, verb: str) -> None:
+    """Holds the wakes of the topic back, or lets them go."""
+    host, port = gateway.admin.rsplit(":", 1)
+    connection = http.client.HTTPConnection(host, int(port), timeout=WAIT_SECONDS)
+    connection.request("POST", f"/v1/topics/{TOPIC}/{verb}")
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    if answer.status != 200:
+        raise SystemExit(f"deploy/bench: to {verb} the topic was answered {answer.status} {body!r}")
+
+
+def push(folder: str, gateway: processes.Gateway, name: str, devices: int) -> None:
+    uris, body = os.path.join(folder, name), os.path.join(folder, "body")
+    h2load.run(f"http://{gateway.plain}", uris, body, push_load.headers(), CONNECTIONS, IN_FLIGHT, devices,
+               steady_load.LOAD_CORES)  # fmt: skip
+
+
+def run(products: str, folder: str, number: int) -> interleaved.Sample:
+    """A gateway of its own for each run, as devices that were woken once have used up what they may."""
+    place = os.path.join(folder, str(number))
+    os.mkdir(place)
+    with processes.Gateway(products, place, steady_load.SERVER_CORE, ["store=sqlite"]) as gateway:
+        push(folder, gateway, "uris", DEVICES)
+        switch(gateway, "pause")
+        with Workers(place, gateway) as workers:
+            workers.next("subscribed", CONNECT_SECONDS)
+            started, spent = time.monotonic(), processes.cpu_seconds(gateway.pid)
+            switch(gateway, "resume")
+            workers.wait(DEVICES)
+            seconds = time.monotonic() - started
+            spent = processes.cpu_seconds(gateway.pid) - spent
+    return {"seconds": seconds, "cpuMicroseconds": spent / DEVICES * 1e6}
+
+
+def nghttpd(folder: str) -> float:
+    """What a POST costs nghttpd in cleartext, CPU microseconds."""
+    push_load.write_inputs(folder)
+    with processes.Nghttpd(folder, steady_load.SERVER_CORE, None) as server:
+        return push_load.microseconds(
+            server, f"http://{server.address}", os.path.join(folder, "nghttpd"), folder, push_load.headers(),
+            NGHTTPD_STREAMS, NGHTTPD_REQUESTS,
+        )  # fmt: skip
+
+
+def measure(products: str, folder: str, runs: int) -> dict:
+    push_load.write_pushes(folder, "uris", DEVICES, CONNECTIONS, seed=7)
+    samples, anchors = [], []
+    for number in range(min(runs, RUNS_MAX)):
+        anchor = os.path.join(folder, f"nghttpd{number}")
+        os.mkdir(anchor)
+        anchors.append({"cpuMicroseconds": nghttpd(anchor)})
+        samples.append(run(products, folder, number))
+    middle = interleaved.medians(samples)
+    cost, seconds = middle["cpuMicroseconds"], middle["seconds"]
+    return {
+        "devices": DEVICES,
+        "streams": STREAMS,
+        "perSecond": round(DEVICES / seconds),
+        "nghttpdMicroseconds": interleaved.medians(anchors)["cpuMicroseconds"],
+        "targets": [
+            {"figure": "seconds until all are answered", "value": seconds, "target": SECONDS_TARGET,
+             "passed": seconds < SECONDS_TARGET},
+            {"figure": "CPU us a wake with its result", "value": cost, "target": MICROSECONDS_TARGET,
+             "passed": cost <= MICROSECONDS_TARGET},
+        ],
+        "samples": samples,
+    }  # fmt: skip
+
+
+def counted(products: str, folder: str, store: str, keep: str | None = None) -> float:
+    """Instructions of a wake with its result at a herd, without those of its push; `keep` is a file for the profile."""
+    count, gateway = instructions.counted(products, folder, store)
+    with gateway:
+        taken, wakes, workers = [], 0, None
+        for number, devices in enumerate(COUNTED):
+            push_load.write_pushes(folder, f"uris{number}", devices, CONNECTIONS, seed=7 + number)
+            push(folder, gateway, f"uris{number}", devices // CONNECTIONS * CONNECTIONS)
+            if workers is None:
+                switch(gateway, "pause")
+                workers = Workers(folder, gateway)
+                workers.next("subscribed", CONNECT_SECONDS)
+            count.taken(gateway)
+            wakes += devices // CONNECTIONS * CONNECTIONS
+            switch(gateway, "resume")
+            workers.wait(wakes)
+            taken.append(count.taken(gateway))
+            switch(gateway, "pause")
+        workers.__exit__()
+    if keep:
+        os.rename(f"{count.folder}/callgrind.{count.dumps}", keep)
+    return (taken[2] - taken[1]) / (COUNTED[2] - COUNTED[1])
+
+
+if __name__ == "__main__":
+    # PRODUCTS FOLDER STORE FILE: counts, and keeps the profile of the last run.
+    print(json.dumps(round(counted(*sys.argv[1:]))))

@@ -1,0 +1,240 @@
+// Workers that answer every wake at once, light enough to keep a gateway busy: raw HTTP/2 in cleartext, one connection
+// and one stream of wakes each, one thread for all of them.
+//
+//     herd_workers PORT TOPIC STREAMS SLOTS
+//
+// Prints {"subscribed": ...} when all streams are open, and {"woken": ..., "answered": ...} for each byte of its input:
+// how many wakes came so far, and how many results were answered 204. It ends when its input does, and with 1 when an
+// answer is another or a connection ends.
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { DATA, HEADERS, RST_STREAM = 3, SETTINGS, PING = 6, GOAWAY };
+enum { END_STREAM = 1, ACK = 1, END_HEADERS = 4 };
+enum { FRAME_HEAD_BYTES = 9, READ_BYTES = 1 << 17, WAKE_DIGITS = 32, STREAMS_MAX = 1024, PATH_BYTES_MAX = 120 };
+
+typedef struct {
+    char *bytes;
+    size_t count, room;
+} Buffer;
+
+typedef struct {
+    int socket;
+    uint32_t next_stream;
+    // What was received and not taken apart yet; events whose end has not come; what is to be sent.
+    Buffer received, text, sent;
+} Worker;
+
+static const char result[] = "{\"result\":\"newData\"}";
+static Worker workers[STREAMS_MAX];
+static char authority[32];
+static long subscribed, woken, answered, streams;
+
+_Noreturn static void fail(const char *what) {
+    fprintf(stderr, "herd_workers: %s (%s)\n", what, strerror(errno));
+    exit(1);
+}
+
+static char *extend(Buffer *buffer, size_t count) {
+    if (buffer->room - buffer->count < count) {
+        buffer->room = (buffer->room + count) * 2;
+        buffer->bytes = realloc(buffer->bytes, buffer->room);
+        if (!buffer->bytes) fail("no memory");
+    }
+    buffer->count += count;
+    return buffer->bytes + buffer->count - count;
+}
+
+static void append(Buffer *buffer, const void *bytes, size_t count) { memcpy(extend(buffer, count), bytes, count); }
+
+static void drop(Buffer *buffer, size_t count) {
+    memmove(buffer->bytes, buffer->bytes + count, buffer->count - count);
+    buffer->count -= count;
+}
+
+static void frame(Buffer *out, uint8_t kind, uint8_t flags, uint32_t stream, const void *payload, uint32_t count) {
+    const uint8_t head[FRAME_HEAD_BYTES] = {
+        count >> 16, count >> 8, count, kind, flags, stream >> 24, stream >> 16, stream >> 8, stream,
+    };
+    append(out, head, sizeof head);
+    append(out, payload, count);
+}
+
+// HEADERS with :method and :scheme by their place in the static table, the others as literals that nobody keeps
+// (RFC 7541 §6.1, §6.2.2).
+static void request(Worker *worker, uint8_t method, const char *path, size_t path_count, uint8_t flags) {
+    uint8_t block[300];
+    const size_t authority_count = strlen(authority);
+    size_t count = 0;
+    block[count++] = 0x80 | method;
+    block[count++] = 0x80 | 6;
+    block[count++] = 4;
+    block[count++] = (uint8_t)path_count;
+    memcpy(block + count, path, path_count);
+    count += path_count;
+    block[count++] = 1;
+    block[count++] = (uint8_t)authority_count;
+    memcpy(block + count, authority, authority_count);
+    count += authority_count;
+    frame(&worker->sent, HEADERS, END_HEADERS | flags, worker->next_stream, block, (uint32_t)count);
+}
+
+static void flush(Worker *worker) {
+    size_t sent = 0;
+    while (sent < worker->sent.count) {
+        const ssize_t count = write(worker->socket, worker->sent.bytes + sent, worker->sent.count - sent);
+        if (count < 0 && errno == EAGAIN) break;
+        if (count < 0) fail("a connection takes nothing more");
+        sent += (size_t)count;
+    }
+    drop(&worker->sent, sent);
+}
+
+static void answer(Worker *worker, const char *wake) {
+    char path[11 + WAKE_DIGITS] = "/v1/wakes/";
+    memcpy(path + 10, wake, WAKE_DIGITS);
+    woken++;
+    request(worker, 3, path, 10 + WAKE_DIGITS, 0);
+    frame(&worker->sent, DATA, END_STREAM, worker->next_stream, result, sizeof result - 1);
+    worker->next_stream += 2;
+}
+
+static void take_events(Worker *worker) {
+    static const char start[] = "event: wake\nid: ";
+    Buffer *text = &worker->text;
+    size_t taken = 0;
+    for (;;) {
+        const char *event = text->bytes + taken;
+        const char *end = memmem(event, text->count - taken, "\n\n", 2);
+        if (!end) break;
+        if (!memcmp(event, start, sizeof start - 1)) answer(worker, event + sizeof start - 1);
+        taken = (size_t)(end + 2 - text->bytes);
+    }
+    drop(text, taken);
+}
+
+static void take_head(uint32_t stream, const uint8_t *block, size_t count) {
+    // The first block of a connection begins with the new size of the table (RFC 7541 §6.3).
+    while (count > 0 && *block >> 5 == 1) block++, count--;
+    if (count > 0 && stream == 1 && *block == 0x88) {
+        subscribed++;
+    } else if (count > 0 && stream != 1 && *block == 0x89) {
+        answered++;
+    } else {
+        fail("a request was refused");
+    }
+}
+
+static void take_frames(Worker *worker) {
+    const uint8_t *bytes = (const uint8_t *)worker->received.bytes;
+    size_t place = 0, all = worker->received.count;
+    while (all - place >= FRAME_HEAD_BYTES) {
+        const uint8_t *head = bytes + place;
+        const size_t count = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+        const uint32_t stream = (uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 | head[8];
+        const uint8_t *payload = head + FRAME_HEAD_BYTES;
+        if (all - place < FRAME_HEAD_BYTES + count) break;
+        place += FRAME_HEAD_BYTES + count;
+        switch (head[3]) {
+            case DATA:
+                if (stream == 1) append(&worker->text, payload, count);
+                break;
+            case HEADERS: take_head(stream, payload, count); break;
+            case SETTINGS:
+                if (!(head[4] & ACK)) frame(&worker->sent, SETTINGS, ACK, 0, "", 0);
+                break;
+            case PING:
+                if (!(head[4] & ACK)) frame(&worker->sent, PING, ACK, 0, payload, (uint32_t)count);
+                break;
+            case RST_STREAM: fail("a stream was reset");
+            case GOAWAY: fail("the gateway said goodbye");
+        }
+    }
+    drop(&worker->received, place);
+    take_events(worker);
+}
+
+static void begin(Worker *worker, int port, const char *topic, int slots) {
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    const int one = 1;
+    // No table of fields, and windows that hold all there is to come.
+    static const uint8_t settings[] = {0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 4, 0x7F, 0xFF, 0xFF, 0xFF};
+    static const uint8_t window[] = {0x7F, 0xFF, 0, 0};
+    char path[200];
+    const int count = snprintf(path, sizeof path, "/v1/topics/%s/wakes?slots=%d&name=bench", topic, slots);
+    worker->socket = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(worker->socket, (const struct sockaddr *)&address, sizeof address)) fail("no connection");
+    setsockopt(worker->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    fcntl(worker->socket, F_SETFL, O_NONBLOCK);
+    worker->next_stream = 1;
+    append(&worker->sent, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
+    frame(&worker->sent, SETTINGS, 0, 0, settings, sizeof settings);
+    frame(&worker->sent, 8, 0, 0, window, sizeof window);
+    if (count > PATH_BYTES_MAX) fail("the topic's name is too long");
+    request(worker, 2, path, (size_t)count, END_STREAM);
+    worker->next_stream += 2;
+    flush(worker);
+}
+
+static void serve(Worker *worker) {
+    for (;;) {
+        char *room = extend(&worker->received, READ_BYTES);
+        const ssize_t count = read(worker->socket, room, READ_BYTES);
+        worker->received.count -= READ_BYTES - (size_t)(count > 0 ? count : 0);
+        if (count == 0) fail("a connection has ended");
+        if (count < 0 && errno != EAGAIN) fail("a connection gives nothing more");
+        if (count < READ_BYTES) break;
+    }
+    take_frames(worker);
+    flush(worker);
+}
+
+int main(int count, char **words) {
+    if (count != 5) return 64;
+    const int port = atoi(words[1]), slots = atoi(words[4]);
+    bool is_told = false;
+    const int poll = epoll_create1(0);
+    streams = atol(words[3]);
+    if (streams < 1 || streams > STREAMS_MAX) return 64;
+    snprintf(authority, sizeof authority, "127.0.0.1:%d", port);
+    epoll_ctl(poll, EPOLL_CTL_ADD, 0, &(struct epoll_event){.events = EPOLLIN, .data.ptr = NULL});
+    for (long number = 0; number < streams; number++) {
+        begin(&workers[number], port, words[2], slots);
+        struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = &workers[number]};
+        epoll_ctl(poll, EPOLL_CTL_ADD, workers[number].socket, &event);
+    }
+    for (;;) {
+        struct epoll_event events[64];
+        const int ready = epoll_wait(poll, events, 64, -1);
+        for (int index = 0; index < ready; index++) {
+            char question;
+            if (events[index].data.ptr) {
+                serve(events[index].data.ptr);
+            } else if (read(0, &question, 1) == 1) {
+                printf("{\"woken\": %ld, \"answered\": %ld}\n", woken, answered);
+            } else {
+                return 0;
+            }
+        }
+        if (!is_told && subscribed == streams) {
+            printf("{\"subscribed\": %ld}\n", subscribed);
+            is_told = true;
+        }
+        fflush(stdout);
+    }
+}
