@@ -71,8 +71,9 @@ package struct GatewayLocation: Sendable {
                 "\(sources.urlName) is \"\(sources.url)\"; leave out what stands behind the port: the command adds it"
             )
         }
-        // Colons stand in addresses of IPv6, too, before their bracket.
-        guard let colon = authority.lastIndex(of: ":"), authority.last != "]" else { return }
+        // Colons stand in addresses of IPv6, too, before their bracket, and before a password.
+        guard let colon = authority.lastIndex(of: ":"), !authority[colon...].contains(where: { "]@".contains($0) })
+        else { return }
         let port = Int(authority[authority.index(after: colon)...])
         guard let port, (1...65_535).contains(port) else { throw bad }
     }
@@ -83,7 +84,7 @@ package struct GatewayLocation: Sendable {
             guard sources.key == nil else { throw .usage("--cert is missing beside --key; write --cert FILE") }
             return
         }
-        guard !self.lacks("-----BEGIN CERTIFICATE-----", certificate) else {
+        guard !self.lacks("CERTIFICATE-----", certificate) else {
             let remedy = "name the PEM file of the certificate to show"
             throw CommandFailure(.failed, "\(certificate), which --cert names, holds no certificate in PEM; \(remedy)")
         }
