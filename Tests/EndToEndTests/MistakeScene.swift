@@ -52,12 +52,22 @@ final class MistakeScene {
         }
         try Self.check(gateway.wakegate("device", "remove", words["removed"] ?? ""))
         let state = gateway.folder.appendingPathComponent("state").path
-        try FileManager.default.createDirectory(
-            atPath: state,
-            withIntermediateDirectories: false,
-            attributes: [.posixPermissions: 0o700]
-        )
+        for (path, mode) in [(state, 0o700), (gateway.folder.appendingPathComponent("drawer").path, 0o755)] {
+            try FileManager.default.createDirectory(
+                atPath: path,
+                withIntermediateDirectories: false,
+                attributes: [.posixPermissions: mode]
+            )
+        }
+        try Self.encryptKey(in: gateway.folder)
         try Self.check(gateway.wakegate("token", "issue", "--role", "worker", "--topic", topic, "--state", state))
+    }
+
+    /// Makes `encrypted.p8` of the provider's key.
+    private static func encryptKey(in folder: URL) throws {
+        let files = ["-in", ".wakegate/provider.p8", "-out", "encrypted.p8"]
+        let words = ["pkcs8", "-topk8", "-passout", "pass:secret"] + files
+        try self.check(ChildProcess.run("openssl", words, folder: folder))
     }
 
     private static func check(_ ended: ChildProcess.Ended) throws {

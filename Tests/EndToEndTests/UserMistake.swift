@@ -118,6 +118,13 @@ extension UserMistake {
                 + "cut short; nothing was sent"
         ),
         UserMistake(
+            "a payload's file without a name",
+            "push {token} --topic {topic} --payload @",
+            64,
+            "wakegate: --payload @ names no file; write --payload @FILE",
+            all: true
+        ),
+        UserMistake(
             "a provider's key without its team",
             "push {token} --topic {topic} --provider-key AuthKey.p8",
             64,
@@ -153,6 +160,57 @@ extension UserMistake {
             all: true
         ),
         UserMistake(
+            "a client certificate without its key",
+            "push {token} --topic {topic} --cert {ca}",
+            1,
+            "wakegate: {ca}, which --cert names, holds no private key in PEM; name the file of its key with --key",
+            all: true
+        ),
+        UserMistake(
+            "a client certificate that is none",
+            "push {token} --topic {topic} --cert text.txt",
+            1,
+            "wakegate: text.txt, which --cert names, holds no certificate in PEM; name the PEM file of the certificate "
+                + "to show",
+            all: true
+        ),
+        UserMistake(
+            "another certificate's key",
+            "push {token} --topic {topic} --cert {ca} --key .wakegate/provider.p8",
+            1,
+            "...see whether the key is that of the certificate: look at --cert and --key",
+            all: true
+        ),
+        UserMistake(
+            "a client key without its certificate",
+            "stats --key text.txt",
+            64,
+            "wakegate: --cert is missing beside --key; write --cert FILE",
+            all: true
+        ),
+        UserMistake(
+            "a token with a space in it",
+            "stats --token a~b",
+            64,
+            "wakegate: the token has characters that none has; give it as `wakegate token issue` prints it",
+            all: true
+        ),
+        UserMistake(
+            "a port that is none",
+            "stats --gateway https://127.0.0.1:99999",
+            64,
+            "wakegate: --gateway is \"https://127.0.0.1:99999\"; write a URL such as https://127.0.0.1:2197",
+            all: true
+        ),
+        UserMistake(
+            "a URL with the route in it",
+            "push {token} --topic {topic} --gateway https://{edge}/3/device",
+            64,
+            "wakegate: --gateway is \"https://{edge}/3/device\"; leave out what stands behind the port: the command "
+                + "adds it",
+            all: true
+        ),
+        UserMistake(
             "a token's file that is missing",
             "stats --token-file no.token",
             1,
@@ -181,6 +239,13 @@ extension UserMistake {
             "wakegate: text.txt holds no key in PEM ..."
         ),
         UserMistake(
+            "a key that a password protects",
+            "key add encrypted.p8 --team TEAM123456 --key-id KEY1234567 --keys keys",
+            1,
+            "wakegate: encrypted.p8 holds no key in PEM without a password ...",
+            all: true
+        ),
+        UserMistake(
             "a folder of keys that is missing",
             "key list --keys nokeys",
             1,
@@ -191,6 +256,13 @@ extension UserMistake {
             "simulate no.jsonl",
             1,
             "wakegate: no.jsonl cannot be read (no such file); name a trace file, or - for standard input",
+            all: true
+        ),
+        UserMistake(
+            "a folder for a trace",
+            "simulate drawer",
+            1,
+            "wakegate: drawer cannot be read (it is a folder); name a trace file, or - for standard input",
             all: true
         ),
         UserMistake(
@@ -234,11 +306,26 @@ extension UserMistake {
             all: true
         ),
         UserMistake(
+            "a state folder that is everybody's",
+            "token issue --role worker --topic {topic} --state drawer",
+            1,
+            "wakegate: others may enter the state folder {folder}/drawer (mode 0755); name a folder that is the "
+                + "gateway's alone with --state DIR, or if this one is: chmod 700 {folder}/drawer",
+            all: true
+        ),
+        UserMistake(
+            "a context whose file is missing",
+            "context add early --gateway https://{edge} --ca no.pem",
+            0,
+            "wakegate: {folder}/no.pem, which --ca names, is missing: no such file yet",
+            "wakegate: use it with `wakegate context use early`",
+            all: true
+        ),
+        UserMistake(
             "a context that is none",
             "context use prod",
             64,
-            "wakegate: there is no context \"prod\"; add it: wakegate context add prod --gateway URL",
-            all: true
+            "wakegate: there is no context \"prod\"; ..."
         ),
         UserMistake(
             "a variable that is no URL",
@@ -422,6 +509,22 @@ extension UserMistake {
             all: true
         ),
         UserMistake(
+            "the edge for the admin listener, of a health check",
+            "health --gateway https://{edge} --ca {ca}",
+            1,
+            "wakegate: the gateway answered 405 MethodNotAllowed: This is the edge, for providers and workers; the "
+                + "route is on the admin listener (admin: 127.0.0.1:9197 by default).",
+            all: true
+        ),
+        UserMistake(
+            "the edge for the admin listener, about a device",
+            "stats --device {token} --gateway https://{edge} --ca {ca}",
+            1,
+            "wakegate: the gateway answered 405 MethodNotAllowed: This route takes DELETE here. This is the edge, for "
+                + "providers and workers; the route is on the admin listener (admin: 127.0.0.1:9197 by default).",
+            all: true
+        ),
+        UserMistake(
             "the admin listener for the edge, of a provider",
             "push {token} --topic {topic} --gateway http://{admin}",
             1,
@@ -451,10 +554,27 @@ extension UserMistake {
             all: true
         ),
         UserMistake(
+            "a folder for a program",
+            "worker --topic {topic} -- ./drawer",
+            64,
+            "wakegate: \"./drawer\" is no program; put the path of one, or a name in PATH, after --",
+            all: true
+        ),
+        UserMistake(
+            "a topic that nobody knows",
+            "topic pause com.example.unknown",
+            1,
+            "wakegate: the gateway answered 404 UnknownTopic: No device and no worker ever named this topic.",
+            "`wakegate topic list` shows the topics there are",
+            all: true
+        ),
+        UserMistake(
             "a device that nobody knows",
             "stats --device {stranger}",
             1,
-            "wakegate: the gateway answered 404 UnknownDevice: No device has this token; ..."
+            "wakegate: the gateway answered 404 UnknownDevice: No device has this token; ...",
+            "`wakegate device list` shows the devices there are, and `wakegate device register` makes one known",
+            all: true
         ),
         UserMistake(
             "a gateway that is not there",

@@ -65,7 +65,7 @@ extension APIError {
     package static let badPath = APIError(
         404,
         "BadPath",
-        "There is no such route; the routes are listed in the README."
+        "There is no such route; GET /openapi.json of the admin listener has them all."
     )
     package static let routeOfAdmin = APIError(
         404,
@@ -73,6 +73,8 @@ extension APIError {
         "This is the edge, for providers and workers; the route is on the admin listener (admin: 127.0.0.1:9197 by "
             + "default)."
     )
+    /// Of what a provider does not ask for, and APNs has an answer to.
+    package static let methodOfAdmin = APIError(405, "MethodNotAllowed", Self.routeOfAdmin.message)
     package static let routeOfEdge = APIError(
         404,
         "BadPath",

@@ -189,6 +189,17 @@ static inline void wakegate_x509v3_ctx(X509V3_CTX *ctx, X509 *issuer, X509 *subj
     X509V3_set_ctx_nodb(ctx);
     X509V3_set_ctx(ctx, issuer, subject, NULL, NULL, 0);
 }
+static inline int wakegate_no_password(char *buffer, int size, int is_writing, void *user) {
+    (void)buffer, (void)size, (void)is_writing, (void)user;
+    return -1;
+}
+// The public key of a PEM text, which may also be the half of a private one; without an answer of ours the library would
+// ask the terminal for the password of a key that is encrypted.
+static inline EVP_PKEY *wakegate_public_key(BIO *bio) {
+    EVP_PKEY *key = PEM_read_bio_PUBKEY(bio, NULL, wakegate_no_password, NULL);
+    if (key != NULL || BIO_reset(bio) != 1) return key;
+    return PEM_read_bio_PrivateKey(bio, NULL, wakegate_no_password, NULL);
+}
 static inline int wakegate_is_p256(const EVP_PKEY *key) {
     char name[32];
     return EVP_PKEY_is_a(key, "EC") && EVP_PKEY_get_group_name(key, name, sizeof name, NULL) == 1

@@ -69,6 +69,24 @@ struct LoopHandlerTests {
         #expect(try loop.ask("GET /v1/stats").status == 404)
     }
 
+    @Test("A request for the other listener is told so, whatever the answer's status")
+    func otherListener() throws {
+        let loop = try ServedLoop()
+        for path in ["/", "/readyz", "/metrics?x", "/dashboard/main.js", "/v1/devices/\(ServedLoop.device)"] {
+            let answer = try loop.ask("GET \(path)")
+            #expect(answer.status == 405 && self.reason(answer) == "MethodNotAllowed", "\(path)")
+            #expect(String(decoding: answer.body, as: UTF8.self).contains("on the admin listener"), "\(path)")
+        }
+        for path in ["/nothing", "/3/device/\(ServedLoop.device)"] {
+            let answer = try loop.ask("GET \(path)")
+            #expect(String(decoding: answer.body, as: UTF8.self) == #"{"reason":"MethodNotAllowed"}"#, "\(path)")
+        }
+        let launch = "POST /v1/devices/\(ServedLoop.device)/simulate-launch"
+        for query in ["?pending=2", "?pendng=1"] {
+            #expect(self.reason(try loop.ask(launch + query, at: .admin)) == "BadQuery", "\(query)")
+        }
+    }
+
     @Test("A body is taken up to its operation's bound, several at a time on one connection")
     func bodies() throws {
         let loop = try ServedLoop()

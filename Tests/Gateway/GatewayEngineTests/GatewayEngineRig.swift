@@ -302,8 +302,9 @@ final class Requests {
         self.ask(request, .reportConditions, .conditions(Named(device.token), report))
     }
 
-    func simulateLaunch(_ request: Int, _ device: some RigDevice) {
-        self.ask(request, .simulateLaunch, .simulateLaunch(Named(device.token)))
+    func simulateLaunch(_ request: Int, _ device: some RigDevice, ofPendingAlone: Bool = false) {
+        let verb = EngineVerb.simulateLaunch(Named(device.token), ofPendingAlone: ofPendingAlone)
+        self.ask(request, .simulateLaunch, verb)
     }
 
     func simulateExpiration(_ request: Int, _ device: some RigDevice) {

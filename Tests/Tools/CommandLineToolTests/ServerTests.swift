@@ -37,7 +37,9 @@ struct ServerTests {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: path) }
         #expect(unsafe chmod(path, 0o755) == 0)
-        let message = "others may enter the state folder \(path) (mode 0755); run: chmod 700 \(path)"
+        let message =
+            "others may enter the state folder \(path) (mode 0755); name a folder that is the "
+            + "gateway's alone with --state DIR, or if this one is: chmod 700 \(path)"
         #expect(throws: CommandFailure(.failed, message)) { try StateFolder(path) }
     }
 

@@ -459,12 +459,7 @@ enum OpenSSL {
 
         /// The public key in `pem`, which may also hold the private one; nil when it holds none.
         init?(publicPEM pem: [UInt8]) {
-            var pointer = unsafe OpenSSL.withInput(pem) { unsafe PEM_read_bio_PUBKEY($0, nil, nil, nil) }
-            if unsafe pointer == nil {
-                unsafe pointer = unsafe OpenSSL.withInput(pem) {
-                    unsafe PEM_read_bio_PrivateKey($0, nil, { _, _, _, _ in -1 }, nil)
-                }
-            }
+            let pointer = unsafe OpenSSL.withInput(pem) { unsafe wakegate_public_key($0) }
             guard let pointer = unsafe pointer else { return nil }
             unsafe self.pointer = unsafe pointer
         }

@@ -8,7 +8,7 @@ import { count } from "./format.js";
 const actions = {
   launch: { button: "Launch…", title: "Launch now", done: "launched", states: ["pending", "held"],
     text: "What waits for each launches at once, outside interval, budget and holds.",
-    act: (path) => request("POST", `${path}/simulate-launch`) },
+    act: (path) => request("POST", `${path}/simulate-launch?pending=1`) },
   drop: { button: "Drop…", title: "Drop what waits", done: "dropped", states: ["pending", "held", "inFlight"],
     text: "The push that waits for each is discarded. It cannot be brought back.",
     act: async (path) => ((await request("DELETE", `${path}/pending`)).dropped > 0 ? null : "NothingPending") },

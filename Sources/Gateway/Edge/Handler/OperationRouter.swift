@@ -63,7 +63,7 @@ final class OperationRouter {
             switch self.takeMatch(request, path, role) {
             case .notFound: throw Self.badPath(request.method, path, role)
             case .methodNotAllowed(let allow):
-                let error = APIError(405, "MethodNotAllowed", "This route takes \(allow).")
+                let error = Self.badMethod(request.method, path, role, allow: allow)
                 self.answers.answer(request.stream, error, allow: allow)
             case .found(let operation, let place):
                 let parameter = path[place.first]
@@ -99,6 +99,32 @@ final class OperationRouter {
         switch OperationTable.gateway.match(method: method, path: path, on: isAdmin ? .edge : .admin) {
         case .notFound: return .badPath
         case .found, .methodNotAllowed: return isAdmin ? .routeOfEdge : .routeOfAdmin
+        }
+    }
+
+    /// Says where a route is taken by a method that this listener does not take there, if it is anywhere.
+    private static func badMethod(
+        _ method: ByteView,
+        _ path: ByteView,
+        _ role: ListenerRole,
+        allow: String
+    ) -> APIError {
+        let other: ListenerRole = role == .admin ? .edge : .admin
+        guard case .found = OperationTable.gateway.match(method: method, path: path, on: other) else {
+            return APIError(405, "MethodNotAllowed", "This route takes \(allow).")
+        }
+        let place = role == .admin ? APIError.routeOfEdge : .routeOfAdmin
+        return APIError(405, "MethodNotAllowed", "This route takes \(allow) here. \(place.message)")
+    }
+
+    /// Whether a path that no provider uses is the admin listener's, as of the dashboard's page and of metrics.
+    static func isOfAdmin(_ request: Request) -> Bool {
+        let path = self.target(of: request).path
+        return "GET".withByteView { method in
+            guard case .found = OperationTable.gateway.match(method: method, path: path, on: .admin) else {
+                return false
+            }
+            return true
         }
     }
 

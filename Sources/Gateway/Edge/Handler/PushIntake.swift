@@ -1,5 +1,6 @@
 import APNSProtocol
 import Access
+import Answers
 import Bytes
 import DeviceEngine
 import EngineRoom
@@ -134,7 +135,11 @@ final class PushIntake {
                 let topic = headers.unverifiedTopic.flatMap { PushHead.isTopic($0) ? $0.array : nil } ?? []
                 self.outbox.reject(error, topic: topic, apnsID) { Self.device(request.path) }
             }
-            self.answers.refuse(request.stream, error, apnsID)
+            if error == .methodNotAllowed, OperationRouter.isOfAdmin(request) {
+                self.answers.answer(request.stream, .methodOfAdmin, allow: "POST")
+            } else {
+                self.answers.refuse(request.stream, error, apnsID)
+            }
             // No other check comes to that.
             if error == .tooManyRequests { self.counts.exceeded(request.stream.connection) }
         }

@@ -16,7 +16,14 @@ extension Operation {
         answers: [202, 400, 404, 409, 410],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        .asked(.simulateLaunch(try call.device()))
+        var isOfPendingAlone = false
+        try QueryParameter.forEach(of: call.query) { parameter throws(APIError) in
+            guard parameter.name == "pending" else {
+                throw parameter.unknown(among: ["pending"], "a launch takes pending alone")
+            }
+            isOfPendingAlone = try parameter.flag()
+        }
+        return .asked(.simulateLaunch(try call.device(), ofPendingAlone: isOfPendingAlone))
     }
 
     package static let simulateExpiration = Operation(

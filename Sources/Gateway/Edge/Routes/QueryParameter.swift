@@ -39,6 +39,15 @@ struct QueryParameter {
         return number
     }
 
+    /// The value as yes or no.
+    func flag() throws(APIError) -> Bool {
+        switch self.value {
+        case "0": return false
+        case "1": return true
+        default: throw APIError(400, "BadQuery", "\(self.name) is 0 or 1, not \"\(self.value)\".")
+        }
+    }
+
     /// The value as a topic.
     func topic() throws(APIError) -> String {
         guard self.value.withByteView({ PushHead.isTopic($0) }) else { throw .badTopic }

@@ -70,8 +70,8 @@ package struct SubscriptionQuery {
                 throw APIError(400, "BadQuery", "resource is \(TaskRequestReader.resourceRequirement).")
             }
             try Self.append(resource, to: &self.resources, name, countMax: SubscriptionRequest.resourcesMax)
-        case "push": self.takesPushes = try Self.flag(parameter)
-        case "conditions": self.reportsConditions = try Self.flag(parameter)
+        case "push": self.takesPushes = try parameter.flag()
+        case "conditions": self.reportsConditions = try parameter.flag()
         default:
             let takes = "a subscription takes \(Self.parameters.joined(separator: ", "))"
             throw parameter.unknown(among: Self.parameters, takes)
@@ -116,13 +116,5 @@ package struct SubscriptionQuery {
             )
         }
         return pattern
-    }
-
-    private static func flag(_ parameter: QueryParameter) throws(APIError) -> Bool {
-        switch parameter.value {
-        case "0": return false
-        case "1": return true
-        default: throw APIError(400, "BadQuery", "\(parameter.name) is 0 or 1, not \"\(parameter.value)\".")
-        }
     }
 }

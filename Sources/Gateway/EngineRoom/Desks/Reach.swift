@@ -106,8 +106,10 @@ struct Reach {
 
     // MARK: Operators
 
-    func simulateLaunch(_ name: Named<DeviceToken>) throws(APIError) -> Outcome {
-        switch self.dispatcher.simulateLaunch(try self.registered(name)) {
+    func simulateLaunch(_ name: Named<DeviceToken>, ofPendingAlone: Bool) throws(APIError) -> Outcome {
+        let device = try self.registered(name)
+        guard !ofPendingAlone || self.engine.pendingPush(device) != nil else { throw .nothingPending }
+        switch self.dispatcher.simulateLaunch(device) {
         case .launched: return .accepted
         case .wakeInFlight: throw .wakeInFlight
         case .noWorker: throw .noWorker

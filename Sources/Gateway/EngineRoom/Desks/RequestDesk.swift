@@ -115,7 +115,8 @@ package final class RequestDesk {
             return .outcome(try tasks.simulateLaunch(device, identifier))
         case .simulateTaskExpiration(let device, let identifier):
             return .outcome(try tasks.simulateExpiration(device, identifier))
-        case .simulateLaunch(let device): return .outcome(try reach.simulateLaunch(device))
+        case .simulateLaunch(let device, let ofPendingAlone):
+            return .outcome(try reach.simulateLaunch(device, ofPendingAlone: ofPendingAlone))
         case .simulateExpiration(let device): return .outcome(try reach.simulateExpiration(device))
         case .pauseTopic(let topic, let isPaused): return .outcome(try reach.pause(topic, isPaused))
         case .testPush(let push):

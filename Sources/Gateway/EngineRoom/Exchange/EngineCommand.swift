@@ -76,7 +76,8 @@ package enum EngineVerb: Sendable {
     case resources(topic: [UInt8])
     case simulateTaskLaunch(Named<DeviceToken>, identifier: String)
     case simulateTaskExpiration(Named<DeviceToken>, identifier: String)
-    case simulateLaunch(Named<DeviceToken>)
+    /// Launches what is pending; an empty wake when nothing is, unless that is not wanted.
+    case simulateLaunch(Named<DeviceToken>, ofPendingAlone: Bool = false)
     /// Has a topic launch nothing by itself, or again what waits.
     case pauseTopic(topic: [UInt8], Bool)
     /// Takes a push of an operator's, as one of a provider's.

@@ -53,7 +53,7 @@ extension EngineRequest {
         case .unregister(let device), .conditions(let device, _), .submitTask(let device, _),
             .cancelTask(let device, _), .transfersFinished(let device, _), .listTasks(let device),
             .simulateTaskLaunch(let device, _), .simulateTaskExpiration(let device, _),
-            .simulateLaunch(let device), .simulateExpiration(let device), .explain(let device),
+            .simulateLaunch(let device, _), .simulateExpiration(let device), .explain(let device),
             .pendingPush(let device), .cancelPending(let device),
             .devicePushes(let device), .deviceEvents(let device, _), .whatIf(let device, _):
             .row(.device(device.rowName))

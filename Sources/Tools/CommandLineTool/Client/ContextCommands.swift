@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Platform
 
 extension CommandDefinition {
     private static let name = ArgumentDefinition("NAME", "the context's name")
@@ -95,6 +96,11 @@ enum ContextCommands {
             key: absolute("--key")
         )
         try changed.write(path)
+        if file.contexts[name] != nil { Console.error("wakegate: \(name) is another context now; the former is gone") }
+        for option in ["--ca", "--token-file", "--cert", "--key"] {
+            guard let named = absolute(option), !FileSystem.exists(named) else { continue }
+            Console.error("wakegate: \(named), which \(option) names, is missing: no such file yet")
+        }
         if changed.current != name { Console.error("wakegate: use it with `wakegate context use \(name)`") }
         return 0
     }
@@ -116,6 +122,7 @@ enum ContextCommands {
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> Int32 {
         let (_, file) = try self.file()
+        if file.contexts.isEmpty { Console.error("wakegate: there is no context; see `wakegate context add --help`") }
         for (name, context) in file.contexts.sorted(by: { $0.key < $1.key }) {
             let urls = [context.gateway, context.admin.map { "admin \($0)" }].compactMap { $0 }.joined(separator: "  ")
             Console.out("\(name == file.current ? "*" : " ") \(name)  \(urls)\n")

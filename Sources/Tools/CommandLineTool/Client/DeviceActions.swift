@@ -110,9 +110,12 @@ package enum DeviceActions {
             self.client = try self.location.client()
         }
 
-        func act(on token: String) throws(CommandFailure) -> HTTPResponse {
+        /// - Parameter isOfList: whether what was seen of the device a moment ago may be over.
+        func act(on token: String, isOfList: Bool = false) throws(CommandFailure) -> HTTPResponse {
             let route = self.action.route
-            let path = "/v1/devices/\(URLPath.component(token))/\(route.path)"
+            // What has launched by itself since is not to be followed by an empty wake.
+            let query = isOfList && self.action == .launch ? "?pending=1" : ""
+            let path = "/v1/devices/\(URLPath.component(token))/\(route.path)\(query)"
             let body: [UInt8]? = route.method == "POST" ? [] : nil
             return try self.location.answer(self.location.request(route.method, path, body: body), with: self.client)
         }
@@ -139,7 +142,7 @@ package enum DeviceActions {
             }
             var (done, refused) = (0, [String: Int]())
             for token in tokens {
-                let response = try self.act(on: token)
+                let response = try self.act(on: token, isOfList: true)
                 if response.status >= 500 { try GatewayAnswer.check(response) }
                 if let reason = try self.refusal(response) {
                     refused[reason, default: 0] += 1

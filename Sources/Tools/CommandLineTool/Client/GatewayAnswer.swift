@@ -20,8 +20,19 @@ package enum GatewayAnswer {
 
     /// - Throws: with the gateway's reason and message when the status is not 2xx.
     package static func check(_ response: HTTPResponse) throws(CommandFailure) {
-        if !response.isSuccess { throw CommandFailure(.failed, self.refusal(response)) }
+        guard !response.isSuccess else { return }
+        let refusal = self.refusal(response)
+        let reason = (try? JSONReader.read(String(decoding: response.body, as: UTF8.self)))?["reason"]?.text
+        let remedy = reason.flatMap { self.remedies[$0] }
+        throw CommandFailure(.failed, remedy.map { "\(refusal)\n\($0)" } ?? refusal)
     }
+
+    /// What this program can do about a reason.
+    private static let remedies = [
+        "UnknownDevice":
+            "`wakegate device list` shows the devices there are, and `wakegate device register` makes one known",
+        "UnknownTopic": "`wakegate topic list` shows the topics there are",
+    ]
 
     /// Status, reason and message of an answer that is an error.
     package static func refusal(_ response: HTTPResponse) -> String {

@@ -44,17 +44,63 @@ package struct GatewayLocation: Sendable {
         self.proof = sources.proof
         self.bearerToken = try Self.bearerToken(sources.proof)
         try Self.checkAuthority(sources.authority, sources.authorityName)
+        try Self.checkCertificate(sources)
         if url.hasPrefix("unix:/") {
             self.settings.socketPath = String(url.dropFirst("unix:".count))
             url = self.settings.certificateAuthorityFile == nil ? "http://localhost" : "https://localhost"
         }
         while url.hasSuffix("/") { url.removeLast() }
-        guard url.hasPrefix("http://") || url.hasPrefix("https://"), !url.hasSuffix(":") else {
-            throw .usage("\(sources.urlName) is \"\(url)\"; write a URL such as https://127.0.0.1:2197")
-        }
+        try Self.checkURL(url, sources)
         // Providers and workers speak HTTP/2 in any case; for operators HTTP/1.1 passes more proxies.
         self.settings.cleartextHTTP2 = side == .edge
         self.url = url
+    }
+
+    /// - Parameter url: without a slash at its end.
+    private static func checkURL(_ url: String, _ sources: LocationSources) throws(CommandFailure) {
+        let bad = CommandFailure.usage(
+            "\(sources.urlName) is \"\(sources.url)\"; write a URL such as https://127.0.0.1:2197"
+        )
+        guard let scheme = ["http://", "https://"].first(where: url.hasPrefix) else { throw bad }
+        let place = url.dropFirst(scheme.count)
+        let authority = place.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard !authority.isEmpty, url.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw bad }
+        let rest = place.dropFirst(authority.count)
+        guard !["/3", "/v1", "?", "#"].contains(where: rest.contains) else {
+            throw .usage(
+                "\(sources.urlName) is \"\(sources.url)\"; leave out what stands behind the port: the command adds it"
+            )
+        }
+        // Colons stand in addresses of IPv6, too, before their bracket, and before a password.
+        guard let colon = authority.lastIndex(of: ":"), !authority[colon...].contains(where: { "]@".contains($0) })
+        else { return }
+        let port = Int(authority[authority.index(after: colon)...])
+        guard let port, (1...65_535).contains(port) else { throw bad }
+    }
+
+    /// Says what is missing of a client certificate and its key before libcurl says that there is a problem.
+    private static func checkCertificate(_ sources: LocationSources) throws(CommandFailure) {
+        guard let certificate = sources.certificate else {
+            guard sources.key == nil else { throw .usage("--cert is missing beside --key; write --cert FILE") }
+            return
+        }
+        guard !self.lacks("CERTIFICATE-----", certificate) else {
+            let remedy = "name the PEM file of the certificate to show"
+            throw CommandFailure(.failed, "\(certificate), which --cert names, holds no certificate in PEM; \(remedy)")
+        }
+        let key = sources.key ?? certificate
+        guard !self.lacks("PRIVATE KEY-----", key) else {
+            let (option, remedy) =
+                sources.key == nil
+                ? ("--cert", "name the file of its key with --key") : ("--key", "name the PEM file of the key")
+            throw CommandFailure(.failed, "\(key), which \(option) names, holds no private key in PEM; \(remedy)")
+        }
+    }
+
+    /// Whether a file is without what a text of PEM has; one that cannot be read is left to libcurl.
+    private static func lacks(_ mark: String, _ path: String) -> Bool {
+        guard let bytes = try? OrdinaryFile.contents(path, bytesMax: Self.authorityBytesMax) else { return false }
+        return !String(decoding: bytes, as: UTF8.self).contains(mark)
     }
 
     /// Authorities of more bytes are left to libcurl; all that Debian trusts are 220,000.
@@ -85,7 +131,11 @@ package struct GatewayLocation: Sendable {
         let path: String
         switch proof {
         case .none: return nil
-        case .token(let token): return token
+        case .token(let token):
+            guard token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+                throw .usage("the token has characters that none has; give it as `wakegate token issue` prints it")
+            }
+            return token
         case .file(let file): path = file
         }
         var token = try self.words(path)
@@ -152,6 +202,13 @@ package struct GatewayLocation: Sendable {
         CommandFailure(.failed, self.explain(error))
     }
 
+    /// Whether there is a client certificate to show, and nothing of it is missing.
+    private var areCredentialsThere: Bool {
+        guard let certificate = self.settings.certificateFile else { return false }
+        let files = [certificate, self.settings.privateKeyFile, self.settings.certificateAuthorityFile]
+        return files.compactMap(\.self).allSatisfy { FileSystem.exists($0) }
+    }
+
     /// What went wrong on the way to the gateway, and the remedy.
     package func explain(_ error: HTTPClientError) -> String {
         let place = self.settings.socketPath.map { "unix:\($0)" } ?? self.url
@@ -166,6 +223,8 @@ package struct GatewayLocation: Sendable {
         case .untrusted:
             return "the certificate of \(place) is not trusted (\(error)); name its authority with --ca FILE "
                 + "(`wakegate dev` keeps it in .wakegate/ca.pem)"
+        case .badCredentials where self.areCredentialsThere:
+            return "\(error); see whether the key is that of the certificate: look at --cert and --key"
         case .badCredentials: return "\(error); look at --ca, --cert and --key"
         case .timedOut: return "\(place) did not answer in time (\(error)); see whether the gateway is overloaded"
         case .broken where self.url.hasPrefix("http://"):

@@ -53,7 +53,8 @@ struct PushFollower {
                 let state = answer["state"]?.text ?? "unknown"
                 throw CommandFailure(
                     .failed,
-                    "push \(way.apnsID) is \(state) after \(self.timeoutSeconds) s; wait longer with --timeout SECONDS"
+                    "push \(way.apnsID) is \(state) after \(self.timeoutSeconds) s; wait longer with --timeout "
+                        + "SECONDS, and see why with `wakegate stats --device \(ShellText.quoted(self.device))`"
                 )
             }
             // Without a request under way this only waits.

@@ -21,6 +21,7 @@ package enum PushPayloadOption {
             payload = try CommandFile.standardInput(bytesMax: self.bytesMax + 1)
         } else if text.hasPrefix("@") {
             let path = String(text.dropFirst())
+            guard !path.isEmpty else { throw .usage("--payload @ names no file; write --payload @FILE") }
             name = "the payload in \(path)"
             payload = try CommandFile.contents(
                 path,

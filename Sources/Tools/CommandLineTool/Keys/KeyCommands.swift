@@ -91,6 +91,9 @@ package enum KeyCommands {
         let folder = try self.folder(parsed)
         let contents = try self.perform { () throws(ProviderKeyError) in try folder.read() }
         for key in contents.keys { Console.out(self.line(key)) }
+        if contents.keys.isEmpty {
+            Console.error("wakegate: there is no key, and no provider may push; see `wakegate key add --help`")
+        }
         for fault in contents.faults { Console.error("wakegate: \(fault.message)") }
         return contents.faults.isEmpty ? 0 : 1
     }

@@ -17,7 +17,7 @@ package struct CommandParser {
         }
         switch first {
         case "--help", "-h", "help": return try self.help(Array(words.dropFirst()))
-        case "--version": return .version
+        case "--version", "version": return .version
         default: break
         }
         if first.hasPrefix("-") {

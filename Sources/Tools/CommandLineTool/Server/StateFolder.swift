@@ -174,7 +174,8 @@ package struct StateFolder: Sendable {
             let mode = String(status.permissions, radix: 8)
             throw CommandFailure(
                 .failed,
-                "others may enter the state folder \(path) (mode 0\(mode)); run: chmod 700 \(path)"
+                "others may enter the state folder \(path) (mode 0\(mode)); name a folder that is the gateway's alone "
+                    + "with --state DIR, or if this one is: chmod 700 \(path)"
             )
         }
     }

@@ -1,19 +1,21 @@
 import Glibc
-import Platform
+package import Platform
 
 /// The lines of a file, read a block at a time.
-package struct LineReader: Sequence, IteratorProtocol {
+package final class LineReader: Sequence, IteratorProtocol {
     private let descriptor: Int32
     private var block: [UInt8] = []
     private var start = 0
     private var isAtEnd = false
+    /// Why the lines ended before the file did; nil when they did not.
+    package private(set) var failure: SystemError?
 
     package init(descriptor: Int32) {
         self.descriptor = descriptor
     }
 
     /// The next line without its line end; a last line needs none.
-    package mutating func next() -> String? {
+    package func next() -> String? {
         var searched = self.start
         while true {
             if let end = self.block[searched...].firstIndex(of: 0x0A) {
@@ -32,14 +34,16 @@ package struct LineReader: Sequence, IteratorProtocol {
         }
     }
 
-    private mutating func fill() {
+    private func fill() {
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         do throws(SystemError) {
             let count = try Descriptor.read(self.descriptor, into: &chunk)
             self.block += chunk[..<count]
             self.isAtEnd = count == 0
         } catch {
-            self.isAtEnd = error.number != EINTR
+            guard error.number != EINTR else { return }
+            self.isAtEnd = true
+            self.failure = error
         }
     }
 }

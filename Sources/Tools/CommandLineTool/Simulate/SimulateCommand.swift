@@ -35,14 +35,12 @@ package enum SimulateCommand {
         do throws(SystemError) {
             file = path == "-" ? STDIN_FILENO : try OpenFile(path, O_RDONLY | O_CLOEXEC).release()
         } catch {
-            throw CommandFailure(
-                .failed,
-                "\(path) cannot be read (\(error.reason)); name a trace file, or - for standard input"
-            )
+            throw self.unreadable(path, error)
         }
+        let lines = LineReader(descriptor: file)
         var output = ""
         do throws(TraceError) {
-            try Simulator.run(trace: LineReader(descriptor: file), overrides: overrides) { line in
+            try Simulator.run(trace: lines, overrides: overrides) { line in
                 output += line + "\n"
                 if output.utf8.count >= 1 << 16 {
                     Console.out(output)
@@ -54,8 +52,17 @@ package enum SimulateCommand {
             guard error.line != nil else { throw .usage(error.description) }
             throw CommandFailure(.failed, "\(path == "-" ? "standard input" : path): \(error)")
         }
+        if let failure = lines.failure { throw self.unreadable(path, failure) }
         Console.out(output)
         return 0
+    }
+
+    private static func unreadable(_ path: String, _ error: SystemError) -> CommandFailure {
+        let name = path == "-" ? "standard input" : path
+        return CommandFailure(
+            .failed,
+            "\(name) cannot be read (\(error.reason)); name a trace file, or - for standard input"
+        )
     }
 
     /// `policy.NAME=NUMBER` in its two parts.

@@ -245,8 +245,13 @@ private struct ChildDescriptors {
 enum ProgramPath {
     /// The path of a program that can be run; nil when there is none.
     static func find(_ program: String) -> String? {
-        if program.contains("/") { return unsafe access(program, X_OK) == 0 ? program : nil }
+        if program.contains("/") { return self.isProgram(program) ? program : nil }
         let path = unsafe getenv("PATH").map { unsafe String(cString: $0) } ?? "/bin:/usr/bin"
-        return path.split(separator: ":").lazy.map { "\($0)/\(program)" }.first { unsafe access($0, X_OK) == 0 }
+        return path.split(separator: ":").lazy.map { "\($0)/\(program)" }.first { self.isProgram($0) }
+    }
+
+    /// A folder may be entered by whom a program may be run, and is none.
+    private static func isProgram(_ path: String) -> Bool {
+        unsafe access(path, X_OK) == 0 && (try? FileSystem.status(path))?.kind == .file
     }
 }

@@ -139,7 +139,7 @@ package enum WorkerCommand {
                 return nil
             } catch {
                 guard error.isCredentialRefused else { return CommandFailure(.failed, log.explain(error)) }
-                let remedy = "give this worker a token that is good (`wakegate token issue`), and start it again"
+                let remedy = "Give this worker a token that is good (`wakegate token issue`), and start it again"
                 return CommandFailure(.refusedCredential, "\(log.explain(error)) \(remedy)")
             }
         }

@@ -120,6 +120,26 @@ struct PauseContractTests {
         #expect(contract.wakes.count == 3)
     }
 
+    @Test("A launch of what waits alone makes no empty wake where nothing waits any more", arguments: EngineKind.all)
+    func pendingAlone(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1) }
+        contract.ask { $0.register(2, 1) }
+        contract.ask { $0.simulateLaunch(3, 1, ofPendingAlone: true) }
+        #expect(contract.answer(3) == "404 NothingPending" && contract.wakes.isEmpty)
+        contract.ask { $0.pause(4) }
+        contract.ask { $0.push(5, 1) }
+        contract.ask { $0.simulateLaunch(6, 1, ofPendingAlone: true) }
+        #expect(contract.answer(6) == "202")
+        let wake = try contract.lastWake()
+        #expect(wake.push == EngineRig.apnsID(5))
+        contract.ask { $0.simulateLaunch(7, 1, ofPendingAlone: true) }
+        #expect(contract.answer(7) == "404 NothingPending", "its wake is in flight")
+        contract.ask { $0.report(8, wake.id, .newData) }
+        contract.ask { $0.simulateLaunch(9, 1) }
+        #expect(contract.answer(9) == "202" && contract.wakes.count == 2, "an empty one")
+    }
+
     @Test("A push that is now or never is not taken into a pause", arguments: EngineKind.all)
     func nowOrNever(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
