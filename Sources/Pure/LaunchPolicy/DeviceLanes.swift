@@ -112,8 +112,8 @@ extension DeviceLanes {
         }
     }
 
-    /// Hands over every deadline, every expiry, and the moments from which something may launch. Reports of progress ask
-    /// for the first of them, so that no array is made of them.
+    /// Hands over every deadline, every expiry, and the moments from which something may launch. Reports of progress
+    /// ask for the first of them, so that no array is made of them.
     private func forEachMoment(from now: Instant, _ parameters: Parameters, _ body: (Instant) -> Void) {
         self.forEachEnd(body)
         self.forEachLaunch(from: now, parameters, body)

@@ -4,8 +4,8 @@ import DeviceEngine
 /// Reads progress as workers write it, without taking the JSON apart: four reports a second of each task would have it
 /// taken apart for nothing.
 ///
-/// It knows whole counts without leading zeros and texts of printable ASCII without escapes, each field once, with spaces
-/// between them or none. What it takes means what `RequestBody` would make of it; everything else is left to that.
+/// It knows whole counts without leading zeros and texts of printable ASCII without escapes, each field once, with
+/// spaces between them or none. What it takes means what `RequestBody` would make of it; all else is left to that.
 struct PlainProgress {
     /// The most digits that are looked at: more stand for a number past the largest count.
     private static let digitsMax = 16
