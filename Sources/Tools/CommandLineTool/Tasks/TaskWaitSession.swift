@@ -51,7 +51,9 @@ struct TaskWaitSession {
         self.connection = try WatchConnection(
             "/v1/devices/\(URLPath.component(device))",
             location,
-            interval: Self.interval
+            interval: Self.interval,
+            // It is about to take the task, or has taken it.
+            hasHeard: true
         )
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGWINCH]) else {
             throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
