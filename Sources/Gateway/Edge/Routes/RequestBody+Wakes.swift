@@ -1,6 +1,6 @@
-import Answers
-import Bytes
-import DeviceEngine
+package import Answers
+package import Bytes
+package import DeviceEngine
 import LaunchPolicy
 import Text
 
@@ -43,7 +43,7 @@ extension RequestBody {
     /// How far a continued task is.
     ///
     /// - Throws: `APIError` with reason `BadProgress`.
-    static func progress(_ body: ByteView) throws(APIError) -> TaskProgress {
+    package static func progress(_ body: ByteView) throws(APIError) -> TaskProgress {
         if let progress = PlainProgress.read(body) { return progress }
         let object = try self.object(body, reason: "BadProgress")
         let fields = ["completed", "total", "title", "subtitle"]
