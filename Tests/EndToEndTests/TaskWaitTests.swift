@@ -201,6 +201,24 @@ struct TaskWaitTests {
         #expect(try next.stats().integer("tasks", "results", "lost") == 1)
     }
 
+    @Test("A signal while the gateway is away cancels the task once it is back")
+    func cancelledWhileGone() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        #expect(try first.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
+        #expect(try first.wakegate("device", "conditions", self.token, "appState=active").status == 0)
+        let wait = try self.submit(first, self.export)
+        _ = try wait.line()
+        try folder.end(first, SIGKILL)
+        try first.awaitText("does not answer") { wait.errors }
+        wait.send(SIGINT)
+        try first.awaitText("is being cancelled") { wait.errors }
+        let next = try folder.start(edge: first.edge, admin: first.admin)
+        let ended = try wait.finish()
+        #expect(ended.status == 5 && ended.output.hasSuffix("cancelled\n"), "\(ended.errors)")
+        #expect(try next.stats().integer("tasks", "cancelled") == 1)
+    }
+
     @Test("Without a terminal the list has a line for what is new, or what the gateway says as it is")
     func watch() throws {
         let gateway = try self.gateway()

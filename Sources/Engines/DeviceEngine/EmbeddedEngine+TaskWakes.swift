@@ -204,7 +204,7 @@ extension EmbeddedEngine {
     func inFlight(_ id: WakeID, _ device: DeviceIndex) -> InFlight? {
         if self.devices[device].wake == id, self.devices[device].state.inFlight != nil { return .push }
         guard self.devices[device].hasTasks else { return nil }
-        return self.tasks[device]?.flight(id).map { .task(arrival: $0.arrival) }
+        return self.tasks[device]?.arrival(of: id).map { .task(arrival: $0) }
     }
 
     /// The wakes of the device that are in flight.

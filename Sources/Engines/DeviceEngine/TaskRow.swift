@@ -145,6 +145,11 @@ extension TaskRow {
 
     func flight(_ id: WakeID) -> Flight? { self.flights.first { $0.wake == id } }
 
+    /// The task whose wake this is; nil when it is not in flight.
+    func arrival(of id: WakeID) -> UInt64? {
+        self.flights.firstIndex { $0.wake == id }.map { self.flights[$0].arrival }
+    }
+
     func flight(of arrival: UInt64) -> Flight? {
         self.flights.find(arrival, { $0.arrival }).map { self.flights[$0] }
     }

@@ -63,7 +63,7 @@ extension StreamTable {
 extension StreamTable {
     /// A stream hears that a continued task which it may hold lasts until then by its progress.
     mutating func progressed(_ wake: WakeID, _ stream: Subscription, deadline: Instant, at now: Instant) {
-        if let held = stream.wakes[wake] { self.shared?.note(.progressed(wake, held, stream)) }
+        if self.shared != nil, let held = stream.wakes[wake] { self.shared?.note(.progressed(wake, held, stream)) }
         stream.progressed(wake, deadline: deadline, at: now)
     }
 }

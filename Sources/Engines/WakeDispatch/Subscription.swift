@@ -197,9 +197,9 @@ package final class Subscription {
 
     /// A continued task lasts until then by its progress: when that is later than before, it has advanced.
     func progressed(_ wake: WakeID, deadline: Instant, at now: Instant) {
-        guard let held = self.wakes[wake], deadline > held.deadline else { return }
-        self.wakes[wake]?.deadline = deadline
-        self.wakes[wake]?.advancedAt = now
+        guard let place = self.wakes.index(forKey: wake), deadline > self.wakes.values[place].deadline else { return }
+        self.wakes.values[place].deadline = deadline
+        self.wakes.values[place].advancedAt = now
     }
 
     /// How many of its continued tasks have not advanced for so many milliseconds.

@@ -80,20 +80,23 @@ extension DeviceLanes {
     /// The next moment at which something happens by itself: a deadline, an expiry, or the moment from which something
     /// may launch; nil when nothing will. What may launch already does so at `now`.
     package func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
-        self.moments(from: now, parameters).min()
+        var next: Instant?
+        self.forEachMoment(from: now, parameters) { next = min(next ?? $0, $0) }
+        return next
     }
 
     /// The next moment at which something happens by itself, whatever waits for a slot: a deadline, an expiry, or the
     /// moment from which something may launch, or may not any more; nil when nothing will. May lie in the past.
     package func nextMoment(beside now: Instant, _ parameters: Parameters) -> Instant? {
-        var moments = self.moments(from: now, parameters).filter { $0 != now }
-        moments += self.tasks.inFlight.map(\.deadline)
-        if let deadline = self.device.inFlight?.deadline { moments.append(deadline) }
-        if let expiry = self.device.pending?.expiry { moments.append(expiry) }
+        var next: Instant?
+        func take(_ moment: Instant) { next = min(next ?? moment, moment) }
+        // What may launch now waits for a slot; what ends now does not.
+        self.forEachLaunch(from: now, parameters) { if $0 != now { take($0) } }
+        self.forEachEnd(take)
         if let end = self.tasks.usage.end(parameters.tasks.usageWindow), end > now, !self.tasks.waiting.isEmpty {
-            moments.append(end)
+            take(end)
         }
-        return moments.min()
+        return next
     }
 
     /// Whether the pending push may launch at `now`, a free slot provided.
@@ -109,23 +112,34 @@ extension DeviceLanes {
         }
     }
 
-    /// Every deadline, every expiry, and the moments from which something may launch.
-    private func moments(from now: Instant, _ parameters: Parameters) -> [Instant] {
-        var moments = self.tasks.inFlight.map(\.deadline)
-        if let inFlight = self.device.inFlight { moments.append(inFlight.deadline) }
-        if let pending = self.device.pending {
-            moments.append(pending.expiry)
-            if !self.isFull(.short, parameters), self.device.hold(pending.priority, parameters) == nil {
-                moments.append(max(now, self.device.eligibleAt(pending.priority, parameters)))
-            }
+    /// Hands over every deadline, every expiry, and the moments from which something may launch. Reports of progress
+    /// ask for the first of them, so that no array is made of them.
+    private func forEachMoment(from now: Instant, _ parameters: Parameters, _ body: (Instant) -> Void) {
+        self.forEachEnd(body)
+        self.forEachLaunch(from: now, parameters, body)
+    }
+
+    /// Hands over every deadline and every expiry.
+    private func forEachEnd(_ body: (Instant) -> Void) {
+        for wake in self.tasks.inFlight { body(wake.deadline) }
+        if let inFlight = self.device.inFlight { body(inFlight.deadline) }
+        if let pending = self.device.pending { body(pending.expiry) }
+    }
+
+    /// Hands over the moments from which something may launch.
+    private func forEachLaunch(from now: Instant, _ parameters: Parameters, _ body: (Instant) -> Void) {
+        if let pending = self.device.pending, !self.isFull(.short, parameters),
+            self.device.hold(pending.priority, parameters) == nil
+        {
+            body(max(now, self.device.eligibleAt(pending.priority, parameters)))
         }
+        guard !self.tasks.waiting.isEmpty else { return }
         for lane in Lane.allCases where !self.isFull(lane, parameters) {
             for task in self.tasks.waiting where task.kind.lane == lane {
                 let moment = max(now, self.eligibleAt(task, parameters))
-                if self.hold(task, at: moment, parameters) == nil { moments.append(moment) }
+                if self.hold(task, at: moment, parameters) == nil { body(moment) }
             }
         }
-        return moments
     }
 
     /// Whether `task` may launch at `now` by all but its lane, a free slot provided.

@@ -411,6 +411,8 @@ def cards(browser):
     expect(card).to_contain_text("7 done")
     if bar.get_attribute("aria-valuenow") is not None:
         watcher.note("a bar of an unknown total has a value")
+    page.locator("#tasks").scroll_into_view_if_needed()
+    expect(page.locator("#tasks .progress")).to_have_text("7 done")
     ask("POST", f"/v1/devices/{settings.device}/tasks/com.example.export/simulate-expiration")
     expect(card).to_contain_text("Import: expired.")
     expect(page.locator("#running")).to_be_hidden()

@@ -24,6 +24,7 @@ struct FuzzTarget: Sendable, CustomStringConvertible {
         FuzzTarget(name: "json-gate", check: JSONGateTarget.check),
         FuzzTarget(name: "json-writer", check: JSONWriterTarget.check),
         FuzzTarget(name: "paths", check: PathTarget.check),
+        FuzzTarget(name: "progress", check: ProgressTarget.check),
         FuzzTarget(name: "provider-token", check: ProviderTokenTarget.check),
         FuzzTarget(name: "push", check: PushRequestTarget.check),
         FuzzTarget(name: "records", check: RecordTarget.check),

@@ -240,4 +240,34 @@ struct TaskOperationTests {
         ]
         for body in bad { #expect(served(body).refusal == "400 BadProgress", "\(body)") }
     }
+
+    @Test("Progress as workers write it means what it means in any other layout")
+    func progressLayouts() throws {
+        let desk = try OperationDesk(asksAnybody: false)
+        func meaning(_ body: String) -> String {
+            let served = desk.serve("POST \(Self.wake)/progress", on: .edge, body: body)
+            if case .progress(_, let progress)? = served.asked?.verb { return "\(progress)" }
+            return served.refusal ?? "nothing"
+        }
+        let texts = [256, 257].map { String(repeating: "x", count: $0) }
+        let numbers = [
+            "0", "7", "00", "07", "-0", "-1", "1.0", "1e3", "1.5", "9007199254740991", "9007199254740992",
+            "9999999999999999", "10000000000000000", "18446744073709551617", "\"1\"", "null", "",
+        ]
+        let bodies =
+            numbers.flatMap { ["{\"completed\":\($0),\"total\":2}", "{ \"total\" : 2 , \"completed\" : \($0) }"] }
+            + texts.flatMap { text in
+                ["title", "subtitle"].map { "{\"completed\":1,\"total\":2,\"\($0)\":\"\(text)\"}" }
+            } + [
+                #"{"completed":1,"total":2,"title":"","subtitle":"~ }"}"#, #"{"completed":1,"total":2,"title":"é"}"#,
+                #"{"completed":1,"total":2,"title":"a\nb"}"#, #"{"completed":1,"completed":3,"total":2}"#,
+                #"{"completed":1,"total":2,"total":"2"}"#, #"{"completed":1,"total":2,"title":"a","title":"b"}"#,
+                #"{"completed":1,"total":2,"titel":"a"}"#, #"{"completed":1,"total":2,}"#, #"{"completed":1,"total":2"#,
+                #"{"completed":1,"total":2}}"#, #"{"completed":1 "total":2}"#, #"{"completed":1,"total":2,"title":"a}"#,
+                "{\"completed\":1,\"total\":2,\"title\":\"a\tb\"}", #"{"completed" 1,"total":2}"#, "{}", "{", "", "[]",
+            ]
+        // A line feed in front is JSON, too, and has the body taken apart.
+        for body in bodies { #expect(meaning(body) == meaning("\n" + body), "\(body)") }
+        #expect(meaning(bodies[2]).contains("completed: 7"), "counts are understood at all")
+    }
 }

@@ -205,6 +205,34 @@ extension LaneTests {
         #expect(driver.lanes == DeviceLanes())
     }
 
+    @Test("A continued task that is lost waits again, but not too often, and not on a device that was removed")
+    func continuedDropped() throws {
+        var lost = try LanesDriver(maxAttempts: 2)
+        var removed = lost
+        lost.report(at: 0) { $0.appState = .active }
+        lost.submit("c", .continued(.fail), at: 0)
+        lost.submit("d", .continued(.queue), at: 0)
+        let name = lost.name("d")
+        let forced = lost.lanes.taskLaunchForced(name, at: LanesDriver.at(1), lost.parameters)
+        #expect(forced == .laneIsFull, "no operator has more run than may")
+        #expect(lost.lose("c").map { if case .waits = $0 { true } else { false } } == true)
+        #expect(lost.launch(at: 1) == "c", "it has kept its place")
+        guard case .discarded(_, .exhausted, nil)? = lost.lose("c") else {
+            Issue.record("it should be discarded")
+            return
+        }
+        #expect(lost.waiting == ["d"])
+        removed.report(at: 0) { $0.appState = .active }
+        removed.submit("c", .continued(.queue), at: 0)
+        _ = removed.lanes.unregistered(at: LanesDriver.at(1), removed.parameters)
+        #expect(removed.inFlight == ["c"])
+        guard case .discarded(_, .unregistered, nil)? = removed.lose("c") else {
+            Issue.record("it should be discarded")
+            return
+        }
+        #expect(removed.lanes.tasks.waiting.isEmpty)
+    }
+
     @Test("An operator launches a request past every hold, and what held it does not interrupt it")
     func forced() throws {
         var driver = try LanesDriver()

@@ -49,6 +49,8 @@ struct TaskTextTests {
         }
         #expect(waiting.split(separator: "\n").count == 2)
         #expect(TaskText.device(.null) { _, _ in true } == "no tasks\n")
+        let unknown = Self.ofDevice.replacing("\"total\":100", with: "\"total\":0")
+        #expect(TaskText.device(try JSONReader.read(unknown)) { _, _ in true }.contains("running  10 done frame? 10,"))
     }
 
     @Test("The tasks of all devices name the device and its topic")

@@ -12,10 +12,19 @@ struct TaskWaitTests {
     ]
 
     /// Events in the order in which they happened, each a second after the one before, the first at 1000.
-    private func recent(_ words: String, of task: String = "a", kind: String = "continued") throws -> [JSONValue] {
-        let written = try words.split(separator: " ").enumerated().map { index, word in
+    ///
+    /// - Parameter clockStep: by how much the clock was set before the last of them.
+    private func recent(
+        _ words: String,
+        of task: String = "a",
+        kind: String = "continued",
+        clockStep: Int = 0
+    ) throws -> [JSONValue] {
+        let all = words.split(separator: " ")
+        let written = try all.enumerated().map { index, word in
             let event = try #require(Self.events.first { $0.word == word })
-            return #"{"at":\#(1000 + index * 1000),"event":"\#(event.event)","detail":"\#(event.detail)","#
+            let moment = 1000 + index * 1000 + (index == all.count - 1 ? clockStep : 0)
+            return #"{"at":\#(moment),"event":"\#(event.event)","detail":"\#(event.detail)","#
                 + #""task":"\#(task)","kind":"\#(kind)"}"#
         }
         guard case .array(let events) = try JSONReader.read("[\(written.reversed().joined(separator: ","))]") else {
@@ -24,10 +33,16 @@ struct TaskWaitTests {
         return events
     }
 
-    private func device(_ state: String?, submittedAt: Int = 1000, recent: [JSONValue] = []) throws -> JSONValue {
+    private func device(
+        _ state: String?,
+        submittedAt: Int = 1000,
+        recent: [JSONValue] = [],
+        registeredAt: Int = 500
+    ) throws -> JSONValue {
         let task = #"{"identifier":"a","kind":"continued","submittedAt":\#(submittedAt),"wake":"w"}"#
         let lists = ["running", "waiting"].map { #""\#($0)":[\#($0 == state ? task : "")]"# }.joined(separator: ",")
-        guard case .object(let members) = try JSONReader.read(#"{"tasks":{\#(lists)}}"#) else { return .null }
+        guard case .object(let members) = try JSONReader.read(#"{"registeredAt":\#(registeredAt),"tasks":{\#(lists)}}"#)
+        else { return .null }
         return .object(members + [JSONMember(name: "recent", value: .array(recent))])
     }
 
@@ -93,6 +108,29 @@ struct TaskWaitTests {
             }
             let events = try self.recent("submit launch lost launch success")
             #expect(wait.take(try self.device(nil, recent: events)) == .ended(.success))
+        }
+    }
+
+    @Test("A task is not lost, nor mistaken for an earlier one, when the gateway's clock is set", arguments: [-1, 1])
+    func clockSet(sign: Int) throws {
+        let step = sign * 3_600_000
+        var wait = TaskWait("a")
+        _ = wait.take(try self.device("running", submittedAt: 4000))
+        for _ in 0..<2 {
+            let moved = try self.device("running", submittedAt: 4000 + step, registeredAt: 500 + step)
+            guard case .running = wait.take(moved) else {
+                Issue.record("it runs on")
+                return
+            }
+        }
+        let events = try self.recent("submit launch failure submit launch success", clockStep: step)
+        #expect(wait.take(try self.device(nil, recent: events, registeredAt: 500 + step)) == .ended(.success))
+        // A device that was removed and is registered again lets what runs go on.
+        var kept = TaskWait("a")
+        _ = kept.take(try self.device("running"))
+        guard case .running = kept.take(try self.device("running", registeredAt: 900_000)) else {
+            Issue.record("it runs on")
+            return
         }
     }
 

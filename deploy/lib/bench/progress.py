@@ -2,8 +2,15 @@
 
 Short slices of pushes at an easy pace, with the reports and without them, are neighbours, so that whatever else the
 machine does meets both of a pair alike; what is judged is the median over all pairs. A push is slower when it takes the
-gateway more CPU, or its provider longer: of the CPU beside reports what as many reports take alone is taken off. Who
-reports gives way to who pushes, as the two share the machine with the gateway, which no provider's machine does.
+gateway more CPU, or its provider longer: of the CPU beside reports what as many reports take alone is taken off.
+
+Who reports shares the machine with the gateway and with who pushes, which no provider's machine does. It gives way to
+both, and how much longer a push takes for its sake is measured: in a third kind of slice the same process sends the same
+reports at the same pace to nghttpd, which does nothing with them. What pushes lose there is who reports and nghttpd, by
+the CPU of each, and the part of who reports alone is no fault of the gateway's: as much, for no more CPU than it took
+beside the gateway, may a push take longer. What a server does to take reports and to answer them is not excused: of
+nghttpd's part nothing is taken off. Where a push is quicker there than alone, since the machine sleeps less, so must it
+be beside the gateway.
 """
 
 import json
@@ -13,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bench import instructions, push_load
@@ -26,9 +34,10 @@ TASKS, RATE = 1000, 4
 # Pushes are for devices of their own, at a pace that leaves a core to both.
 PUSH_CONNECTIONS, PUSHES_PER_SECOND = 10, 100
 SLICE_SECONDS = 1.5
-# What goes on in the slices of a run: pushes, reports, or both. Which of a pair is first alternates.
-SLICES = ("pushes", "both", "reports", "both", "pushes")
-PAIRS = ((0, 1), (4, 3))
+# What goes on in the slices of a run: pushes alone, while the same reports go elsewhere, with reports; or reports alone.
+SLICES = ("pushes", "elsewhere", "both", "reports", "both", "elsewhere", "pushes")
+# Which of them are compared, alone, elsewhere and both; which of these is first alternates.
+TRIPLES = ((0, 1, 2), (6, 5, 4))
 SLOWDOWN_TARGET = 1.05
 LAUNCH_SECONDS = 60
 # Under callgrind a gateway is some fifty times slower: so many reports are counted, at its own pace.
@@ -100,8 +109,8 @@ class Tasks:
 class Reports:
     """A process that reports; ended when the block is left."""
 
-    def __init__(self, gateway: processes.Gateway, wakes: list[str], rate: int):
-        settings = json.dumps({"address": gateway.plain, "wakes": wakes, "rate": rate})
+    def __init__(self, address: str, wakes: list[str], rate: int):
+        settings = json.dumps({"address": address, "wakes": wakes, "rate": rate})
         command = ["nice", "-n", "19", sys.executable, "-m", "clients.progress_load", settings]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.line()
@@ -130,24 +139,53 @@ class Reports:
 
 
 @dataclass
+class Bench:
+    """What takes part: the gateway, and nghttpd with who reports to each."""
+
+    folder: str
+    gateway: processes.Gateway
+    idle_server: processes.Nghttpd
+    load: Reports
+    load_elsewhere: Reports
+
+    def load_of(self, kind: str) -> Reports | None:
+        return {"pushes": None, "elsewhere": self.load_elsewhere}.get(kind, self.load)
+
+
+@dataclass
 class Slice:
-    """What a slice has come to: the gateway's CPU, how many reports were answered, and how long each push took."""
+    """What a slice has come to: CPU of the gateway, of nghttpd and of who reports, how many reports were answered, and
+    how long each push took."""
 
     cpu_seconds: float
+    idle_server_cpu_seconds: float
+    load_cpu_seconds: float
     reports: int
     report_seconds: float
     milliseconds: list[float]
 
     @classmethod
-    def of(cls, kind: str, folder: str, gateway: processes.Gateway, load: Reports) -> "Slice":
-        spent, times, result = processes.cpu_seconds(gateway.pid), [], {"reports": 0, "seconds": 0.0}
-        if kind != "pushes":
+    def of(cls, kind: str, bench: Bench) -> "Slice":
+        load = bench.load_of(kind)
+        pids = [bench.gateway.pid, bench.idle_server.pid, *([load.process.pid] if load else [])]
+        spent = [processes.cpu_seconds(pid) for pid in pids]
+        times, result = [], {"reports": 0, "seconds": 0.0}
+        if load:
             load.begin(SLICE_SECONDS)
         if kind != "reports":
-            times = pushes(folder, gateway)
-        if kind != "pushes":
+            times = pushes(bench.folder, bench.gateway)
+        if load:
             result = load.end()
-        return cls(processes.cpu_seconds(gateway.pid) - spent, result["reports"], result["seconds"], times)
+        gateway, idle_server, *loads = [processes.cpu_seconds(pid) - before for pid, before in zip(pids, spent)]
+        return cls(gateway, idle_server, sum(loads), result["reports"], result["seconds"], times)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.milliseconds)
+
+    @property
+    def p90(self) -> float:
+        return statistics.quantiles(self.milliseconds, n=10)[-1]
 
     def push_microseconds(self, report_seconds: float) -> float:
         """CPU of a push, when a report takes so much."""
@@ -171,22 +209,42 @@ def pushes(folder: str, gateway: processes.Gateway) -> list[float]:
 
 
 def compare(folder: str, gateway: processes.Gateway, runs: int) -> dict:
-    with Tasks(gateway, TASKS) as tasks, Reports(gateway, tasks.wakes, RATE) as load:
-        # The first slice warms it up.
-        Slice.of("both", folder, gateway, load)
-        rounds = [[Slice.of(kind, folder, gateway, load) for kind in SLICES] for _ in range(runs)]
+    with Tasks(gateway, TASKS) as tasks, idle_server(folder, tasks.wakes) as other:
+        with Reports(gateway.plain, tasks.wakes, RATE) as load, Reports(other.address, tasks.wakes, RATE) as elsewhere:
+            bench = Bench(folder, gateway, other, load, elsewhere)
+            # The first slices warm it up.
+            for kind in ("both", "elsewhere"):
+                Slice.of(kind, bench)
+            rounds = [[Slice.of(kind, bench) for kind in SLICES] for _ in range(runs)]
     return judge(rounds)
 
 
+def idle_server(folder: str, wakes: list[str]) -> processes.Nghttpd:
+    """nghttpd that answers reports of these wakes 200, from empty files."""
+    for wake in wakes:
+        os.makedirs(os.path.join(folder, "files", "v1", "wakes", wake))
+        with open(os.path.join(folder, "files", "v1", "wakes", wake, "progress"), "wb"):
+            pass
+    return processes.Nghttpd(folder, [], None)
+
+
+def allowed(alone: Slice, elsewhere: Slice, both: Slice) -> float:
+    """How long the median push may take beside reports, but for what the target allows, in milliseconds: as long as
+    alone, and longer by what who reports costs it."""
+    cpu = elsewhere.load_cpu_seconds + elsewhere.idle_server_cpu_seconds
+    share = min(elsewhere.load_cpu_seconds, both.load_cpu_seconds) / cpu
+    return alone.median + (elsewhere.median - alone.median) * share
+
+
 def judge(rounds: list[list[Slice]]) -> dict:
-    reporting = [slice for slices in rounds for slice in slices if slice.reports]
-    lone = [slice for slice in reporting if not slice.milliseconds]
+    triples = [tuple(slices[place] for place in triple) for slices in rounds for triple in TRIPLES]
+    lone = [slices[SLICES.index("reports")] for slices in rounds]
+    reporting = lone + [both for _, _, both in triples]
     report = statistics.median(slice.cpu_seconds / slice.reports for slice in lone)
-    pairs = [(slices[alone], slices[beside]) for slices in rounds for alone, beside in PAIRS]
-    cpu = [tuple(slice.push_microseconds(report) for slice in pair) for pair in pairs]
-    medians = [tuple(statistics.median(slice.milliseconds) for slice in pair) for pair in pairs]
-    p90 = [tuple(statistics.quantiles(slice.milliseconds, n=10)[-1] for slice in pair) for pair in pairs]
-    cpu_ratio, ratio = median_ratio(cpu), median_ratio(medians)
+    cpu = [(alone.push_microseconds(report), both.push_microseconds(report)) for alone, _, both in triples]
+    cpu_ratio = statistics.median(beside / alone for alone, beside in cpu)
+    ratio = statistics.median(both.median / allowed(alone, elsewhere, both) for alone, elsewhere, both in triples)
+    alone, elsewhere, beside = zip(*triples)
     return {
         "reports": sum(slice.reports for slice in reporting),
         "reportsPerSecond": round(sum(s.reports for s in reporting) / sum(s.report_seconds for s in reporting)),
@@ -194,17 +252,20 @@ def judge(rounds: list[list[Slice]]) -> dict:
         "pushMicroseconds": round(statistics.median(alone for alone, _ in cpu), 1),
         "pushMicrosecondsBeside": round(statistics.median(beside for _, beside in cpu), 1),
         "cpuRatio": round(cpu_ratio, 3),
-        "pushMedianMilliseconds": round(statistics.median(alone for alone, _ in medians), 3),
-        "pushMedianMillisecondsBeside": round(statistics.median(beside for _, beside in medians), 3),
+        "pushMedianMilliseconds": middle(slice.median for slice in alone),
+        "pushMedianMillisecondsElsewhere": middle(slice.median for slice in elsewhere),
+        "pushMedianMillisecondsBeside": middle(slice.median for slice in beside),
+        "ofAlone": middle(both.median / alone.median for alone, _, both in triples),
         "slowdown": round(ratio, 3),
-        "pushP90Milliseconds": round(statistics.median(alone for alone, _ in p90), 3),
-        "pushP90MillisecondsBeside": round(statistics.median(beside for _, beside in p90), 3),
+        "pushP90Milliseconds": middle(slice.p90 for slice in alone),
+        "pushP90MillisecondsElsewhere": middle(slice.p90 for slice in elsewhere),
+        "pushP90MillisecondsBeside": middle(slice.p90 for slice in beside),
         "passed": max(cpu_ratio, ratio) <= SLOWDOWN_TARGET,
     }
 
 
-def median_ratio(pairs: list[tuple[float, float]]) -> float:
-    return statistics.median(beside / alone for alone, beside in pairs)
+def middle(values: Iterable[float]) -> float:
+    return round(statistics.median(values), 3)
 
 
 def counted(products: str, folder: str) -> int:
@@ -217,7 +278,7 @@ def counted(products: str, folder: str) -> int:
         reports = load.end()["reports"]
         return count.taken(gateway), reports
 
-    with gateway, Tasks(gateway, COUNTED_TASKS) as tasks, Reports(gateway, tasks.wakes, RATE) as load:
+    with gateway, Tasks(gateway, COUNTED_TASKS) as tasks, Reports(gateway.plain, tasks.wakes, RATE) as load:
         # The first run warms it up; of the others, what goes on whatever happens is in both.
         run(load, COUNTED_SECONDS)
         fewer, more = run(load, COUNTED_SECONDS), run(load, 3 * COUNTED_SECONDS)

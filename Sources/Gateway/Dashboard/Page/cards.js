@@ -8,6 +8,8 @@ import { taskName, taskTexts } from "./task.js";
 
 // More cards than these are counted, and not shown.
 const cardsMax = 24;
+// What the gateway lists at most.
+const listedMax = 1000;
 // How fast a task is, is judged by so many milliseconds of the past; one that did not advance in them has stalled.
 const rateSpan = 15_000;
 // A task that ended says how for so long, if nobody needs longer.
@@ -118,7 +120,8 @@ class Card {
 const cards = new Map();
 let isAsking = false;
 
-function show(tasks, now) {
+// - all: how many run, as far as no list is asked for that.
+function show(tasks, all, now) {
   const running = new Map(tasks.map((task) => [keyOf(task), task]));
   for (const [key, card] of cards) {
     if (!running.has(key) && card.endedAt === null) card.gone(now);
@@ -135,7 +138,8 @@ function show(tasks, now) {
     }
     cards.get(key)?.update(task, now);
   }
-  const rest = [...running.keys()].filter((key) => !cards.has(key)).length;
+  const unlisted = running.size < listedMax ? 0 : Math.max(0, all - running.size);
+  const rest = [...running.keys()].filter((key) => !cards.has(key)).length + unlisted;
   byID("cards-more").hidden = rest === 0;
   setText(byID("cards-more"), `and ${count(rest)} more, in the table of background tasks below`);
   byID("running").hidden = cards.size === 0;
@@ -143,12 +147,13 @@ function show(tasks, now) {
 
 // Each sample of the stream brings the cards up to date: it says whether any continued task runs at all.
 export async function updateCards(event) {
-  const isAny = (event.tasks?.inFlight?.continued ?? 0) > 0;
+  const all = event.tasks?.inFlight?.continued ?? 0;
+  const isAny = all > 0;
   if (isAsking || (!isAny && cards.size === 0)) return;
   isAsking = true;
   try {
     const tasks = isAny ? (await request("GET", "/v1/tasks?kind=continued&state=running")).tasks : [];
-    show(tasks, Date.now());
+    show(tasks, all, Date.now());
   } catch {
     // When the gateway is gone, the page says so, and what it had stays.
   }

@@ -37,14 +37,16 @@ export function taskTexts(task) {
   return [title ?? task.title, subtitle ?? task.subtitle].filter((text) => text);
 }
 
-// How much of a continued task is done, as a bar and in numbers; null where nothing was told.
+// How much of a continued task is done, as a bar and in numbers; null where nothing was told. Of a total that is not
+// known there is no share, and the bar has no value.
 export function progressBar({ progress }, label) {
   if (!progress) return null;
   const { completed, total } = progress;
-  const share = total > 0 ? completed / total : 0;
-  return el("div", { class: "progress" },
-    el("div", { role: "progressbar", "aria-label": label, "aria-valuemin": "0", "aria-valuemax": "100",
-      "aria-valuenow": String(Math.round(Math.min(1, share) * 100)),
-      "aria-valuetext": `${count(completed)} of ${count(total)}` }, track(share, "launches")),
-    el("span", { class: "muted" }, `${count(completed)} of ${count(total)}, ${percent(share)}`));
+  const share = total > 0 ? Math.min(1, completed / total) : 0;
+  const done = total > 0 ? `${count(completed)} of ${count(total)}` : `${count(completed)} done`;
+  const bar = el("div", { role: "progressbar", "aria-label": label, "aria-valuemin": "0", "aria-valuemax": "100",
+    "aria-valuetext": done }, track(share, "launches"));
+  if (total > 0) bar.setAttribute("aria-valuenow", String(Math.round(share * 100)));
+  return el("div", { class: "progress" }, bar,
+    el("span", { class: "muted" }, total > 0 ? `${done}, ${percent(share)}` : done));
 }

@@ -1,6 +1,6 @@
-import Answers
-import Bytes
-import DeviceEngine
+package import Answers
+package import Bytes
+package import DeviceEngine
 import LaunchPolicy
 import Text
 
@@ -43,7 +43,8 @@ extension RequestBody {
     /// How far a continued task is.
     ///
     /// - Throws: `APIError` with reason `BadProgress`.
-    static func progress(_ body: ByteView) throws(APIError) -> TaskProgress {
+    package static func progress(_ body: ByteView) throws(APIError) -> TaskProgress {
+        if let progress = PlainProgress.read(body) { return progress }
         let object = try self.object(body, reason: "BadProgress")
         let fields = ["completed", "total", "title", "subtitle"]
         if let other = object.members.map(\.name).first(where: { !fields.contains($0) }) {
@@ -83,7 +84,7 @@ extension RequestBody {
     }
 
     /// The most bytes of a title or a subtitle.
-    private static let textBytesMax = 256
+    static let textBytesMax = 256
     /// The largest count: the last whole number that every JSON reader keeps.
-    private static let unitsMax: UInt64 = 1 << 53 - 1
+    static let unitsMax: UInt64 = 1 << 53 - 1
 }

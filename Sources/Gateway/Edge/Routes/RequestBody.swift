@@ -4,7 +4,7 @@ import Bytes
 import Text
 
 /// The small JSON bodies of the worker and admin API.
-enum RequestBody {
+package enum RequestBody {
     /// The most bytes such a body may have.
     static let bytesMax = 4096
 

@@ -15,6 +15,8 @@ package enum Outcome: Sendable {
     case ready
     /// The wake lasts until `deadline`, in milliseconds since 1970, which is in `timeLeft` milliseconds.
     case extended(WakeID, deadline: Int64, timeLeft: Int64)
+    /// The continued task lasts until `deadline`, in milliseconds since 1970, if it does not advance again.
+    case progressed(deadline: Int64)
     /// The device is registered for a topic.
     indirect case registered(DeviceToken, topic: [UInt8])
     /// All conditions of the device, as they are now.
@@ -63,7 +65,7 @@ package enum Outcome: Sendable {
         switch self {
         case .done: 204
         case .accepted: 202
-        case .ready, .extended, .conditions, .statistics, .paused, .pushed, .dropped, .document: 200
+        case .ready, .extended, .progressed, .conditions, .statistics, .paused, .pushed, .dropped, .document: 200
         case .registered, .submitted, .backedUp: 201
         case .refused(let error): error.status
         }
@@ -93,6 +95,11 @@ package enum Outcome: Sendable {
             writer.integer(deadline)
             writer.key("timeLeft")
             writer.integer(timeLeft)
+            writer.endObject()
+        case .progressed(let deadline):
+            writer.beginObject()
+            writer.key("deadline")
+            writer.integer(deadline)
             writer.endObject()
         case .registered(let token, let topic):
             writer.beginObject()

@@ -91,13 +91,7 @@ struct TaskDesk {
     func progress(_ name: Named<WakeID>, _ progress: TaskProgress) throws(APIError) -> Outcome {
         let wake = try self.reach.wake(name)
         switch self.workspace.dispatcher.progress(progress, wake: wake) {
-        case .lasts(let deadline):
-            var writer = JSONWriter()
-            writer.beginObject()
-            writer.key("deadline")
-            writer.moment(deadline, self.workspace.offset)
-            writer.endObject()
-            return .json(writer)
+        case .lasts(let deadline): return .progressed(deadline: self.workspace.offset.wall(deadline))
         case .notContinued: throw .notContinued
         case .ended(let outcome): throw .wakeEnded(outcome.name)
         case .unknown: throw .unknownWake

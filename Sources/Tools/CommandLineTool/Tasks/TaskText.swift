@@ -92,11 +92,12 @@ package enum TaskText {
         return parts.joined(separator: ", ")
     }
 
-    /// Such as `10/100 Exporting, frame 10`.
+    /// Such as `10/100 Exporting, frame 10`, or `10 done` of a total that is not known.
     private static func progress(_ progress: JSONValue) -> String {
         let counts = ["completed", "total"].map { progress[$0]?.number.map { JSONNumber.text(of: $0) } ?? "-" }
         let texts = ["title", "subtitle"].compactMap { progress[$0]?.text }
-        return counts.joined(separator: "/") + (texts.isEmpty ? "" : " \(texts.joined(separator: ", "))")
+        let done = progress["total"]?.number == 0 ? "\(counts[0]) done" : counts.joined(separator: "/")
+        return done + (texts.isEmpty ? "" : " \(texts.joined(separator: ", "))")
     }
 
     private static let none = "no tasks\n"

@@ -61,8 +61,13 @@ package struct TaskWait: Hashable, Sendable {
     private static let clockSlack = 1000.0
 
     private let identifier: String
-    /// When the request was submitted by the gateway's clock; nil before it was seen.
+    /// When the request was submitted by the gateway's clock as it was when the request was seen first, by which its
+    /// events are known; nil before that.
+    private var firstSubmittedAt: Double?
+    /// The same by the clock as it was when the request was seen last.
     private var submittedAt: Double?
+    /// When the device was registered, by that clock: whoever sets the clock moves both.
+    private var registeredAt: Double?
     private var wasRunning = false
 
     /// - Parameter identifier: of a continued task's request that was submitted.
@@ -75,14 +80,22 @@ package struct TaskWait: Hashable, Sendable {
         let tasks = ["running", "waiting"].flatMap { state in
             (device["tasks"]?[state]?.elements ?? []).map { TaskStatus($0, state: state) }
         }.filter { $0.key.name == self.identifier && $0.kind == "continued" }
+        let registeredAt = device["registeredAt"]?.number
+        let clockStep = registeredAt.flatMap { now in self.registeredAt.map { now - $0 } } ?? 0
+        func distance(_ task: TaskStatus, from own: Double) -> Double {
+            let difference = task.key.submittedAt - own
+            return min(abs(difference), abs(difference - clockStep))
+        }
         // Of two, one that runs and one that waits, the newer is the one that was submitted.
         let mine =
             self.submittedAt.map { own in
-                tasks.min { abs($0.key.submittedAt - own) < abs($1.key.submittedAt - own) }
-                    .flatMap { abs($0.key.submittedAt - own) <= Self.clockSlack ? $0 : nil }
+                tasks.min { distance($0, from: own) < distance($1, from: own) }
+                    .flatMap { distance($0, from: own) <= Self.clockSlack ? $0 : nil }
             } ?? tasks.max { $0.key.submittedAt < $1.key.submittedAt }
         if let mine {
+            self.firstSubmittedAt = self.firstSubmittedAt ?? mine.key.submittedAt
             self.submittedAt = mine.key.submittedAt
+            self.registeredAt = registeredAt
             self.wasRunning = mine.isRunning
             return mine.isRunning ? .running(mine) : .waiting(mine)
         }
@@ -95,13 +108,15 @@ package struct TaskWait: Hashable, Sendable {
     /// - Returns: nil when they do not say so.
     package func ending(_ events: [JSONValue]) -> TaskEnding? {
         let own = events.filter { $0["task"]?.text == self.identifier && $0["kind"]?.text == "continued" }
-        func isSubmission(_ event: JSONValue) -> Bool { event["event"]?.text == "submit" }
+        func moment(_ index: Int) -> Double { own[index]["at"]?.number ?? 0 }
+        let submissions = own.indices.filter { own[$0]["event"]?.text == "submit" }
         // Without another word, the last submission is the one.
-        let submittedAt = self.submittedAt ?? own.first(where: isSubmission)?["at"]?.number ?? 0
-        var since = own.prefix { ($0["at"]?.number ?? 0) >= submittedAt }[...]
-        let isWhole = since.last.map(isSubmission) ?? false
-        if isWhole { since = since.dropLast() }
-        var isRunning = !isWhole && self.wasRunning
+        let first = self.firstSubmittedAt ?? submissions.first.map(moment) ?? 0
+        let nearest = submissions.min { abs(moment($0) - first) < abs(moment($1) - first) }
+        let submission = nearest.flatMap { abs(moment($0) - first) <= Self.clockSlack ? $0 : nil }
+        // Behind it they stand in their order, whatever the gateway's clock was set to meanwhile.
+        let since = submission.map { own[..<$0] } ?? own.prefix { ($0["at"]?.number ?? 0) >= self.submittedAt ?? first }
+        var isRunning = submission == nil && self.wasRunning
         for event in since.reversed() {
             switch (event["event"]?.text, event["detail"]?.text) {
             case ("launch", _): isRunning = true

@@ -5,6 +5,14 @@ import Text
 
 /// `wakegate task submit --wait`: shows how far the task is until it has ended, and cancels it when it is told to stop.
 struct TaskWaitSession {
+    /// What has become of the wish that the task be cancelled.
+    private enum Cancellation {
+        case unwanted
+        /// The gateway is to be told when it answers next.
+        case wanted
+        case taken
+    }
+
     /// Milliseconds between two questions.
     private static let interval: Int64 = 500
 
@@ -20,8 +28,7 @@ struct TaskWaitSession {
     private var last: TaskStatus?
     /// What was written last where there is no terminal.
     private var written = ""
-    /// Whether somebody has asked that the task be cancelled.
-    private var isCancelling = false
+    private var cancellation = Cancellation.unwanted
     private var wasLost = false
     /// Whether a line is shown that the next one replaces.
     private var isDrawn = false
@@ -44,7 +51,9 @@ struct TaskWaitSession {
         self.connection = try WatchConnection(
             "/v1/devices/\(URLPath.component(device))",
             location,
-            interval: Self.interval
+            interval: Self.interval,
+            // It is about to take the task, or has taken it.
+            hasHeard: true
         )
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGWINCH]) else {
             throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
@@ -77,11 +86,14 @@ struct TaskWaitSession {
                     return ending
                 }
                 self.show(state)
+                if case .event = news, self.cancellation == .wanted { try self.cancel() }
             }
             for signal in SignalPipe.read(self.signals) {
                 switch signal {
                 case SIGINT, SIGTERM:
-                    guard !self.isCancelling else { return nil }
+                    guard self.cancellation == .unwanted else { return nil }
+                    self.cancellation = .wanted
+                    self.tell("the task is being cancelled; once more ends this command without waiting for it")
                     try self.cancel()
                 case SIGWINCH: self.show(state)
                 default: break
@@ -111,13 +123,16 @@ struct TaskWaitSession {
         }
     }
 
-    /// Has the task cancelled; its end is waited for as before.
+    /// Has the task cancelled, as soon as the gateway can do that; its end is waited for as before.
     private mutating func cancel() throws(CommandFailure) {
-        self.isCancelling = true
-        self.tell("the task is being cancelled; once more ends this command without waiting for it")
         let path = "/v1/devices/\(URLPath.component(self.device))/tasks/\(URLPath.component(self.identifier))"
-        let answer = try self.location.answer(self.location.request("DELETE", path), with: self.location.client())
+        // A gateway that is gone or about to end would launch the task again when it is back.
+        let request = self.location.request("DELETE", path)
+        guard let answer = try? self.location.answer(request, with: self.location.client()), answer.status < 500 else {
+            return
+        }
         try GatewayAnswer.check(answer)
+        self.cancellation = .taken
     }
 
     // MARK: What is shown

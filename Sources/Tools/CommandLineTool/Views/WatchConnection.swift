@@ -34,9 +34,19 @@ final class WatchConnection {
     private var asksAt = SystemClock.monotonic
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 3000)
     private var random = RandomBits()
-    private var hasHeard = false
+    private var hasHeard: Bool
 
-    init(_ path: String?, _ location: GatewayLocation, interval: Int64 = 1000) throws(CommandFailure) {
+    /// - Parameters:
+    ///   - path: what is asked again and again; nil for the gateway itself.
+    ///   - interval: milliseconds between two questions.
+    ///   - hasHeard: whether the gateway has answered before: one that never did is not waited for.
+    init(
+        _ path: String?,
+        _ location: GatewayLocation,
+        interval: Int64 = 1000,
+        hasHeard: Bool = false
+    ) throws(CommandFailure) {
+        self.hasHeard = hasHeard
         self.path = path
         self.interval = interval
         self.location = location
