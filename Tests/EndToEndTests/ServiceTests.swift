@@ -4,42 +4,25 @@ import Testing
 
 @Suite("The gateway as a service of systemd", .serialized, .timeLimit(.minutes(15)))
 struct ServiceTests {
-    private static let script = RunningGateway.root.appendingPathComponent(
-        "Tests/EndToEndTests/Clients/service_manager.py"
-    ).path
     /// A gateway that needs no certificate and keeps nothing.
     private static let serve = [
         RunningGateway.program, "serve", "--edge", "off", "--plain", "127.0.0.1:0", "--admin", "127.0.0.1:0",
         "--set", "store=memory", "--set", "registration=open",
     ]
 
-    private func manager(_ options: [String], _ command: [String]) throws -> ChildProcess {
-        let words = [Self.script] + options + ["--"] + command
-        return try ChildProcess("python3", words, isInputOpen: true)
-    }
-
-    /// The next line that begins with one of `beginnings`; others are skipped.
-    private func next(_ beginnings: String..., of manager: ChildProcess) throws -> String {
-        while let line = try manager.line() {
-            if beginnings.contains(where: { line.hasPrefix($0) }) { return line }
-        }
-        throw ChildProcess.Failure(description: "no \(beginnings); standard error: \(manager.errors)")
-    }
-
     /// The members of the ready line.
-    private func ready(_ manager: ChildProcess) throws -> [String: Any] {
-        let line = try self.next("wrote: ", of: manager).dropFirst("wrote: ".count)
+    private func ready(_ service: ManagedService) throws -> [String: Any] {
+        let line = try service.next("wrote: ").dropFirst("wrote: ".count)
         return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
     }
 
     @Test("The manager hears that it is ready, that it stops, and how long that may take")
     func notices() throws {
-        let manager = try self.manager([], Self.serve + ["--set", "drainTimeout=20"])
-        let told = try self.next("told: READY=1 ", of: manager)
+        let service = try ManagedService([], Self.serve + ["--set", "drainTimeout=20"])
+        let told = try service.next("told: READY=1 ")
         #expect(told.hasPrefix("told: READY=1 STATUS=Takes pushes at off, operators at 127.0.0.1:"))
-        _ = try self.ready(manager)
-        try manager.write("end")
-        let ended = try manager.finish()
+        _ = try self.ready(service)
+        let ended = try service.end()
         #expect(ended.output.contains("told: STOPPING=1 EXTEND_TIMEOUT_USEC=35000000 STATUS="))
         #expect(!ended.output.contains("WATCHDOG"), "nobody asked for it")
         #expect(ended.status == 0)
@@ -53,9 +36,9 @@ struct ServiceTests {
         let file = folder.folder.appendingPathComponent("wakegate.json5")
         func write(_ text: String) throws { try Data(text.utf8).write(to: file) }
         try write("{}")
-        let manager = try self.manager([], Self.serve + ["--config", file.path])
-        let begun = try self.next("told: READY=1 ", of: manager)
-        let ready = try self.ready(manager)
+        let service = try ManagedService([], Self.serve + ["--config", file.path])
+        let begun = try service.next("told: READY=1 ")
+        let ready = try self.ready(service)
         let admin = try #require(ready["admin"] as? String)
         func post() throws {
             _ = try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "-X", "POST", "http://\(admin)/v1/reload"])
@@ -63,22 +46,21 @@ struct ServiceTests {
         let refused = "; the configuration it has read again is faulty, and the old one is in force"
         let taken = "; has read its configuration again"
         for (text, outcome, ask) in [
-            ("{ policy: { launchInterval: 60 } }", taken, { try manager.write("hangup") }),
-            ("{ policy: { launchInterval: -1 } }", refused, { try manager.write("hangup") }),
+            ("{ policy: { launchInterval: 60 } }", taken, { try service.write("hangup") }),
+            ("{ policy: { launchInterval: -1 } }", refused, { try service.write("hangup") }),
             ("{ policy: { launchInterval: -1 } }", refused, post), ("{}", taken, post),
         ] {
             try write(text)
             let before = Self.monotonicMicroseconds
             try ask()
             // Nothing else comes between.
-            let reloading = try self.next("told: ", of: manager)
+            let reloading = try service.next("told: ")
             let pattern = #/told: RELOADING=1 MONOTONIC_USEC=([0-9]+) STATUS=Reads its configuration again/#
             let moment = try #require(reloading.wholeMatch(of: pattern).flatMap { UInt64($0.1) }, "\(reloading)")
             #expect((before...Self.monotonicMicroseconds).contains(moment))
-            #expect(try self.next("told: ", of: manager) == begun + outcome)
+            #expect(try service.next("told: ") == begun + outcome)
         }
-        try manager.write("end")
-        #expect(try manager.finish().status == 0)
+        #expect(try service.end().status == 0)
     }
 
     /// What CLOCK_MONOTONIC says, which is the clock of `MONOTONIC_USEC`.
@@ -91,10 +73,10 @@ struct ServiceTests {
     @Test("A start that fails says why in the status")
     func failedStart() throws {
         let taken = try RunningGateway()
-        let manager = try self.manager([], Self.serve + ["--plain", taken.plain])
-        let told = try self.next("told: STATUS=", of: manager)
+        let service = try ManagedService([], Self.serve + ["--plain", taken.plain])
+        let told = try service.next("told: STATUS=")
         #expect(told.contains("Cannot start: \(taken.plain) is in use"))
-        #expect(try manager.finish().status == 1)
+        #expect(try service.finish().status == 1)
     }
 
     @Test(
@@ -102,17 +84,10 @@ struct ServiceTests {
         arguments: ["engine", "loop-0"]
     )
     func watchdog(thread: String) throws {
-        let manager = try self.manager(["--watchdog", "200000"], Self.serve)
-        for _ in 0..<3 { _ = try self.next("told: WATCHDOG=1", of: manager) }
-        try manager.write("stop \(thread)")
-        _ = try self.next("stopped", of: manager)
-        // The answer to what it was last asked may still have been there.
-        let first = try self.next("told: WATCHDOG=1", "silent", of: manager)
-        if first != "silent" { #expect(try self.next("told: WATCHDOG=1", "silent", of: manager) == "silent") }
-        try manager.write("continue")
-        _ = try self.next("told: WATCHDOG=1", of: manager)
-        try manager.write("end")
-        #expect(try manager.finish().status == 0)
+        let service = try ManagedService(["--watchdog", "200000"], Self.serve)
+        for _ in 0..<2 { _ = try service.next("told: WATCHDOG=1") }
+        try service.expectStarvation(withStopped: thread)
+        #expect(try service.end().status == 0)
     }
 
     @Test("It has a loop for each processor it may run on, and not for others of the machine")
@@ -138,8 +113,8 @@ struct ServiceTests {
             "--set", "tls.key=\(certificates)/server.key",
         ]
         let sockets = ["edge=127.0.0.1:0", "admin=127.0.0.1:0", "admin=[::1]:0"].flatMap { ["--socket", $0] }
-        let manager = try self.manager(sockets, command)
-        let ready = try self.ready(manager)
+        let service = try ManagedService(sockets, command)
+        let ready = try self.ready(service)
         let edge = try #require(ready["edge"] as? String)
         let admin = try #require(ready["admin"] as? [String])
         #expect(edge.hasPrefix("127.0.0.1:") && !edge.hasSuffix(":2197"))
@@ -151,14 +126,13 @@ struct ServiceTests {
             let asked = try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "http://\(address)/readyz"])
             #expect(asked.status == 0, "\(asked.errors)")
         }
-        try manager.write("end")
-        #expect(try manager.finish().status == 0)
+        #expect(try service.end().status == 0)
     }
 
     @Test("A socket of a name that no listener has ends the start with 78 and says what to write")
     func unknownSocket() throws {
-        let manager = try self.manager(["--socket", "wakegate.socket=127.0.0.1:0"], Self.serve)
-        let ended = try manager.finish()
+        let service = try ManagedService(["--socket", "wakegate.socket=127.0.0.1:0"], Self.serve)
+        let ended = try service.finish()
         #expect(ended.status == 78)
         #expect(ended.errors.contains("set FileDescriptorName= in its unit to one of: edge, plain, admin"))
     }
@@ -172,15 +146,14 @@ struct ServiceTests {
         let handedOn = options.map { "--setenv=\($0)" }
         let activation = ["--fdname=plain:admin"] + handedOn + paths.map { "--listen=\($0)" }
         // Not this process's child itself: it closes what Foundation sees the end of a child by.
-        let manager = try self.manager([], ["systemd-socket-activate"] + activation + Self.serve)
+        let service = try ManagedService([], ["systemd-socket-activate"] + activation + Self.serve)
         try self.eventually("sockets") { paths.allSatisfy { FileManager.default.fileExists(atPath: $0) } }
         let url = "http://localhost/readyz"
         let answer = try ChildProcess.run("curl", ["--silent", "--max-time", "60", "--unix-socket", paths[1], url])
-        #expect(answer.status == 0, "\(answer.errors) \(manager.errors)")
-        let ready = try self.ready(manager)
+        #expect(answer.status == 0, "\(answer.errors) \(service.errors)")
+        let ready = try self.ready(service)
         #expect(ready["plain"] as? String == "unix:\(paths[0])" && ready["admin"] as? String == "unix:\(paths[1])")
-        try manager.write("end")
-        #expect(try manager.finish().status == 0)
+        #expect(try service.end().status == 0)
         #expect(paths.allSatisfy { FileManager.default.fileExists(atPath: $0) }, "they are the service manager's")
     }
 

@@ -3,19 +3,8 @@ import Testing
 import WakeGateTestKit
 
 @Suite("Transfers over the networks that there are", .serialized, .timeLimit(.minutes(15)))
-struct TransferNetworkTests {
+final class TransferNetworkTests: TransferScene {
     private static let session = "com.example.networks"
-    private let server: TransferServer
-    private let folder: RestartFolder
-
-    init() throws {
-        self.server = try TransferServer()
-        self.folder = try RestartFolder()
-    }
-
-    private func path(_ name: String) -> String { self.folder.folder.appendingPathComponent(name).path }
-
-    private func content(_ name: String) -> Data? { try? Data(contentsOf: URL(fileURLWithPath: self.path(name))) }
 
     private func script(_ name: String, _ arguments: [String] = []) throws -> ChildProcess {
         let path = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name)").path
@@ -40,7 +29,7 @@ struct TransferNetworkTests {
             self.path("film")
         )
         #expect(ended.status == 0, "\(ended.errors)")
-        #expect(self.content("film") == content)
+        #expect(self.content(at: self.path("film")) == content)
         let requests = try self.server.requests()
         #expect(requests.allSatisfy { $0.line == "GET /files/film HTTP/2.0" }, "\(requests)")
         #expect(requests.map(\.status) == [200, 206] && requests.last?.range.hasPrefix("bytes=") == true)
@@ -55,7 +44,7 @@ struct TransferNetworkTests {
         let url = "http://files.example.invalid/files/film"
         let ended = try through.transfer("add", Self.session, url, "--to", self.path("through"))
         #expect(ended.status == 0, "\(ended.errors)")
-        #expect(self.content("through") == content)
+        #expect(self.content(at: self.path("through")) == content)
         #expect(try self.server.requests().last?.line == "GET \(url) HTTP/1.1")
         // A proxy that nobody is at, and an exception.
         let dead = ["http_proxy=http://127.0.0.1:9", "no_proxy=localhost,127.0.0.1"]
@@ -84,7 +73,7 @@ struct TransferNetworkTests {
         let url = "https://\(self.server.tls)/files/film"
         let ended = try agent.transfer("add", Self.session, url, "--to", self.path("film"))
         #expect(ended.status == 0, "\(ended.errors)")
-        #expect(self.content("film") == content)
+        #expect(self.content(at: self.path("film")) == content)
         #expect(try proxy.line() == "CONNECT \(self.server.tls) alice:s3cret")
         let named = try RunningTransferAgent(
             nil,
@@ -108,7 +97,7 @@ struct TransferNetworkTests {
             let place = self.path("film-\(address)")
             let ended = try agent.transfer("add", Self.session, url, "--to", place)
             #expect(ended.status == 0, "\(ended.errors)")
-            #expect(self.content("film-\(address)") == content)
+            #expect(self.content(at: self.path("film-\(address)")) == content)
         }
         let stranger = try RunningTransferAgent(nil, trust)
         let refused = try stranger.transfer("add", Self.session, "https://\(self.server.tls)/private/film", "--wait")
@@ -140,7 +129,7 @@ struct TransferNetworkTests {
             #expect(end["attempts"] as? Int == attempts, "\(url): \(end)")
             let name = "\(scheme)-\(way)"
             #expect(try agent.transfer("take", Self.session, id, self.path(name)).status == 0)
-            #expect(self.content(name) == whole, "\(url)")
+            #expect(self.content(at: self.path(name)) == whole, "\(url)")
         }
     }
 
@@ -148,7 +137,7 @@ struct TransferNetworkTests {
     func metered() throws {
         let content = TransferServer.content(600_000, seed: 25)
         try self.server.put("film", content)
-        let machine = self.folder.folder.appendingPathComponent("machine")
+        let machine = URL(fileURLWithPath: self.path("machine"))
         let bus = try LoginBus(root: machine, ["start", "come", "2"], service: "network")
         let agent = try RunningTransferAgent(nil, ["--set", "machine=\(machine.path)"], metered: "auto")
         #expect(try agent.transfer("session", Self.session, "--metered", "no").status == 0)

@@ -3,9 +3,6 @@ import Testing
 
 @Suite("The agent of transfers as a service of systemd", .serialized, .timeLimit(.minutes(15)))
 struct TransferServiceTests {
-    private static let script = RunningGateway.root.appendingPathComponent(
-        "Tests/EndToEndTests/Clients/service_manager.py"
-    ).path
     private let folder: RestartFolder
 
     init() throws {
@@ -18,18 +15,6 @@ struct TransferServiceTests {
         [RunningGateway.program, "transfers", "--state", self.path("state"), "--metered", "no"]
     }
 
-    private func manager(_ options: [String], _ command: [String]) throws -> ChildProcess {
-        try ChildProcess("python3", [Self.script] + options + ["--"] + command, isInputOpen: true)
-    }
-
-    /// The next line that begins with one of `beginnings`; others are skipped.
-    private func next(_ beginnings: String..., of manager: ChildProcess) throws -> String {
-        while let line = try manager.line() {
-            if beginnings.contains(where: { line.hasPrefix($0) }) { return line }
-        }
-        throw ChildProcess.Failure(description: "no \(beginnings); standard error: \(manager.errors)")
-    }
-
     private func ask(_ socket: String, _ path: String) throws -> ChildProcess.Ended {
         let options = ["--silent", "--show-error", "--max-time", "60", "--unix-socket", socket]
         return try ChildProcess.run("curl", options + ["http://localhost\(path)"])
@@ -40,19 +25,18 @@ struct TransferServiceTests {
         let socket = self.path("passed.sock")
         let options = ["--socket", "transfers=unix:\(socket)", "--watchdog", "200000"]
         // The socket takes the place of what the command line says.
-        let manager = try self.manager(options, self.command + ["--listen", "unix:/nowhere/else"])
-        let ready = try self.next("told: READY=1 ", of: manager)
+        let service = try ManagedService(options, self.command + ["--listen", "unix:/nowhere/else"])
+        let ready = try service.next("told: READY=1 ")
         #expect(ready == "told: READY=1 STATUS=Takes transfers at unix:\(socket)")
-        let written = try self.next("wrote: ", of: manager)
+        let written = try service.next("wrote: ")
         #expect(written == "wrote: {\"ready\": true, \"listen\": \"unix:\(socket)\"}")
         let status = try self.ask(socket, "/v1/status")
         let shown = try #require(try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any])
         let commit = (shown["commit"] as? String) ?? "unknown"
         let program = try ChildProcess.run(RunningGateway.program, ["--version"]).output
         #expect(program == "wakegate \(shown["version"] as? String ?? "none") (commit \(commit))\n")
-        for _ in 0..<2 { _ = try self.next("told: WATCHDOG=1", of: manager) }
-        try manager.write("end")
-        let ended = try manager.finish()
+        for _ in 0..<2 { _ = try service.next("told: WATCHDOG=1") }
+        let ended = try service.end()
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output.contains("told: STOPPING=1 EXTEND_TIMEOUT_USEC="), "\(ended.output)")
         #expect(FileManager.default.fileExists(atPath: socket), "it is the service manager's")
@@ -61,17 +45,9 @@ struct TransferServiceTests {
     @Test("Its watchdog starves while its thread does not turn")
     func watchdog() throws {
         let listen = ["--listen", "unix:\(self.path("own.sock"))"]
-        let manager = try self.manager(["--watchdog", "200000"], self.command + listen)
-        _ = try self.next("told: WATCHDOG=1", of: manager)
-        try manager.write("stop agent")
-        _ = try self.next("stopped", of: manager)
-        // The answer to what it was last asked may still have been there.
-        let first = try self.next("told: WATCHDOG=1", "silent", of: manager)
-        if first != "silent" { #expect(try self.next("told: WATCHDOG=1", "silent", of: manager) == "silent") }
-        try manager.write("continue")
-        _ = try self.next("told: WATCHDOG=1", of: manager)
-        try manager.write("end")
-        #expect(try manager.finish().status == 0)
+        let service = try ManagedService(["--watchdog", "200000"], self.command + listen)
+        try service.expectStarvation(withStopped: "agent")
+        #expect(try service.end().status == 0)
         #expect(!FileManager.default.fileExists(atPath: self.path("own.sock")), "what it made itself goes with it")
     }
 
@@ -81,20 +57,18 @@ struct TransferServiceTests {
         let options = ["ASAN_OPTIONS", "TSAN_OPTIONS"].filter { ProcessInfo.processInfo.environment[$0] != nil }
         let activation = ["--fdname=transfers", "--listen=\(socket)"] + options.map { "--setenv=\($0)" }
         // Not this process's child itself: it closes what Foundation sees the end of a child by.
-        let manager = try self.manager([], ["systemd-socket-activate"] + activation + self.command)
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !FileManager.default.fileExists(atPath: socket), ContinuousClock.now < deadline {}
+        let service = try ManagedService([], ["systemd-socket-activate"] + activation + self.command)
+        #expect(Polling.isSo { FileManager.default.fileExists(atPath: socket) })
         let answer = try self.ask(socket, "/healthz")
-        #expect(answer.status == 0 && answer.output == "{}", "\(answer.errors) \(manager.errors)")
-        try manager.write("end")
-        #expect(try manager.finish().status == 0)
+        #expect(answer.status == 0 && answer.output == "{}", "\(answer.errors) \(service.errors)")
+        #expect(try service.end().status == 0)
         #expect(FileManager.default.fileExists(atPath: socket), "it is the service manager's")
     }
 
     @Test("More sockets than one end the start with 78, and it says what to give it")
     func twoSockets() throws {
         let sockets = ["one", "two"].flatMap { ["--socket", "\($0)=unix:\(self.path($0))"] }
-        let ended = try self.manager(sockets, self.command + ["--listen", "unix:\(self.path("own"))"]).finish()
+        let ended = try ManagedService(sockets, self.command + ["--listen", "unix:\(self.path("own"))"]).finish()
         #expect(ended.status == 78)
         #expect(ended.errors.contains("passed 2 sockets; give the agent one"), "\(ended.errors)")
     }

@@ -5,21 +5,10 @@ import Testing
 import WakeGateTestKit
 
 @Suite("Transfers, their agent, and whoever asked for them", .serialized, .timeLimit(.minutes(15)))
-struct TransferTests {
+final class TransferTests: TransferScene {
     private static let topic = "com.example.transfers"
     private static let session = "com.example.transfers.downloads"
     private let device = String(repeating: "7f", count: 32)
-    private let server: TransferServer
-    private let folder: RestartFolder
-
-    init() throws {
-        self.server = try TransferServer()
-        self.folder = try RestartFolder()
-    }
-
-    private func path(_ name: String) -> String { self.folder.folder.appendingPathComponent(name).path }
-
-    private func content(at path: String) -> Data? { try? Data(contentsOf: URL(fileURLWithPath: path)) }
 
     // MARK: What survives
 

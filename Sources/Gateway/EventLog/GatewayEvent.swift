@@ -8,7 +8,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
     case storeAttached, storeDetached, configurationsDiffer, configurationsAgree
-    case transferFailed, transferExpired, transferStoreFailed, transferStoreRecovered
+    case transferFailed, transferExpired, transferStoreFailed, transferStoreRecovered, transferStoreDamaged
     case callerRefused, wakeDelayed, wakeRefused
     case logLinesLost
 
@@ -21,8 +21,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .providerTokenRefused, .clientTrust,
             .clientCertificate, .clockJumped, .journalLossAccepted, .history, .historyEventsDropped, .limitMet,
             .webhookResting, .webhookRefused,
-            .configurationsDiffer, .transferFailed, .transferExpired, .callerRefused, .wakeDelayed, .wakeRefused,
-            .logLinesLost:
+            .configurationsDiffer, .transferFailed, .transferExpired, .transferStoreDamaged, .callerRefused,
+            .wakeDelayed, .wakeRefused, .logLinesLost:
             .warning
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached,
             .transferStoreFailed:
@@ -36,7 +36,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         switch self {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped, .journalLossAccepted,
-            .journalTakenOver:
+            .journalTakenOver, .transferStoreDamaged:
             false
         case .providerKeys, .providerTokenRefused, .tokensUnreadable, .clientTrust, .clientCertificate,
             .handshakeFailed, .storeFailed, .checkpointFailed, .history, .historyEventsDropped, .limitMet,
@@ -61,7 +61,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,
             .handshakeFailed, .clockJumped, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
             .journalLossAccepted, .journalTakenOver, .storeAttached, .storeDetached, .configurationsDiffer,
-            .configurationsAgree, .transferStoreFailed, .transferStoreRecovered, .logLinesLost:
+            .configurationsAgree, .transferStoreFailed, .transferStoreRecovered, .transferStoreDamaged, .logLinesLost:
             nil
         }
     }

@@ -56,9 +56,9 @@ package struct TransferBook {
         self.sessions[number].map { ($0.session, $0.counts, $0.untold) }
     }
 
-    /// A host is reached without a network.
-    package mutating func hostIsLocal(_ host: Int32) {
-        self.localHosts.insert(host)
+    /// A number stands for a host from now on, which is reached without a network or not.
+    package mutating func hostNamed(_ host: Int32, isLocal: Bool) {
+        if isLocal { self.localHosts.insert(host) } else { self.localHosts.remove(host) }
     }
 
     package func transfers(where isWanted: (Transfer) -> Bool) -> [TransferID] {
@@ -208,6 +208,14 @@ extension TransferBook {
         self.insert(transfer, now: now)
         self.changed.insert(transfer.id)
         return .accepted
+    }
+
+    /// What a submission has changed could not be stored: the transfer never was.
+    package mutating func submissionWithdrawn(_ id: TransferID) {
+        guard let transfer = self.transfers[id], transfer.state == .waiting else { return }
+        self.transfers[id] = nil
+        self.changed.remove(id)
+        self.sessions[transfer.session]?.counts[.waiting] -= 1
     }
 
     package mutating func transferRestored(_ transfer: Transfer, now: Int64) {

@@ -20,6 +20,8 @@ final class RoomRig {
     private(set) var events: [(stream: Int32, text: String)] = []
     private var files: StateFiles?
     private var room: AgentRoom?
+    /// What the last start has found.
+    private(set) var found: AgentRoom.Found?
     private var inbox = RoomInbox()
     private var nextStream: Int32 = 1
     private let log = GatewayLog(level: .error, format: .text, sink: SilentLog())
@@ -73,8 +75,15 @@ final class RoomRig {
         )
         self.files = files
         self.room = room
-        _ = try room.restore()
+        self.found = try room.restore()
         self.turn()
+    }
+
+    /// The process ends, as by a kill.
+    func end() {
+        self.room = nil
+        self.files = nil
+        self.world.store = nil
     }
 
     /// The machine starts again, after so many milliseconds; the process does, too.
@@ -196,9 +205,28 @@ final class RoomRig {
         self.turn()
     }
 
+    /// A download that is whole.
+    func finished() throws -> TransferID {
+        let id = try self.download()
+        try self.finish(self.world.attempts[0])
+        return id
+    }
+
+    /// Asks for a finished file at a place, and has it moved there.
+    ///
+    /// - Returns: the answer's status; nil when none has come.
+    func take(_ id: TransferID, in session: String = "s", to place: String) -> Int? {
+        let stream = self.submit(.take(session, id, to: place, replaces: false))
+        self.turn()
+        self.world.doMove()
+        self.turn()
+        return self.answers[stream]?.status
+    }
+
     /// The names in the state folder's folder of files.
     func fileNames() -> [String] { FileSystem.names(in: "\(self.state)/files", countMax: .max) ?? [] }
 
     var stateFiles: StateFiles? { self.files }
+    var hostCount: Int { self.room?.hostCount ?? 0 }
     var wait: Int64 { self.room?.wait ?? 0 }
 }

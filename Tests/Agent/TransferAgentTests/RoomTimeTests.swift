@@ -129,18 +129,25 @@ struct RoomTimeTests {
         #expect(try self.state(id) == "failed")
     }
 
+    @Test("Clocks that were read some milliseconds apart have a start store nothing anew, and one that was set does")
+    func jitter() throws {
+        let moment = self.rig.world.wall + 10 * Self.hour
+        let id = try self.rig.download(earliestBegin: moment)
+        let before = self.rig.world.updateCount
+        self.rig.world.clock.stepWall(by: 3)
+        try self.rig.start()
+        #expect(self.rig.world.updateCount == before)
+        self.rig.world.clock.stepWall(by: Self.hour)
+        try self.rig.start()
+        #expect(self.rig.world.updateCount == before + 1)
+        #expect(try self.rig.shown(id)["nextAttemptAt"]?.number == moment)
+    }
+
     @Test("A file that nobody takes goes after untakenFor, is counted, and so is nothing else; and so do kept parts")
     func expiry() throws {
-        let untaken = try self.rig.download()
-        try self.rig.finish(self.rig.world.attempts[0])
-        let taken = try self.rig.download()
-        try self.rig.finish(self.rig.world.attempts[0])
-        let place = "\(self.rig.folder)/place"
-        let stream = self.rig.submit(.take("s", taken, to: place, replaces: false))
-        self.rig.turn()
-        self.rig.world.doMove()
-        self.rig.turn()
-        #expect(self.rig.answers[stream]?.status == 200)
+        let untaken = try self.rig.finished()
+        let taken = try self.rig.finished()
+        #expect(self.rig.take(taken, to: "\(self.rig.folder)/place") == 200)
         let kept = try self.rig.download("http://192.0.2.1:80/kept")
         let attempt = self.rig.world.attempts[0]
         let part = PartFile(file: attempt.plan.freshFile, validator: "\"v\"", total: 9, synced: 0, boot: self.rig.boot)
@@ -167,8 +174,7 @@ struct RoomTimeTests {
 
     @Test("What one command removes another of the same turn does not show")
     func sameTurn() throws {
-        let id = try self.rig.download()
-        try self.rig.finish(self.rig.world.attempts[0])
+        let id = try self.rig.finished()
         let shown = self.rig.submit(.transfer("s", id))
         let gone = self.rig.submit(.cancel("s", id, keeps: false))
         self.rig.turn()

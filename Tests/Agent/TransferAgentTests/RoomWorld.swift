@@ -42,8 +42,10 @@ final class RoomWorld: AgentWorld {
     private(set) var isDead = false
     private(set) var attempts: [Attempt] = []
     private(set) var sendings: [Sending] = []
-    private(set) var moves: [@Sendable () -> Void] = []
+    private(set) var moves: [@Sendable () -> Bool] = []
     private(set) var commitCount = 0
+    /// How often a transfer that was there before was stored.
+    private(set) var updateCount = 0
     private var nextNumber = 0
 
     init(seed: UInt64) {
@@ -72,6 +74,7 @@ final class RoomWorld: AgentWorld {
             throw failure
         }
         self.commitCount += 1
+        self.updateCount += writes.count { if case .updateTransfer = $0 { true } else { false } }
     }
 
     func begin(_ plan: AttemptPlan, _ report: @escaping @Sendable (AttemptNews) -> Void) -> AttemptHandle {
@@ -96,13 +99,15 @@ final class RoomWorld: AgentWorld {
     /// What the gateway was told last, which is answered by whoever takes it.
     func takeSending(at index: Int = 0) -> Sending { self.sendings.remove(at: index) }
 
-    func move(_ work: @escaping @Sendable () -> Void) {
-        if !self.isDead { self.moves.append(work) }
+    func move(_ step: @escaping @Sendable () -> Bool) {
+        if !self.isDead { self.moves.append(step) }
     }
 
     /// Does the first piece of work that waits for the disk.
     func doMove() {
-        if !self.moves.isEmpty { self.moves.removeFirst()() }
+        guard !self.moves.isEmpty else { return }
+        let step = self.moves.removeFirst()
+        while step() {}
     }
 
     /// Another process begins; what the one before was about is no more.

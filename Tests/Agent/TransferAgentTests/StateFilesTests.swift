@@ -1,6 +1,8 @@
 import Bytes
+import Dispatch
 import Foundation
 import Platform
+import Synchronization
 import Testing
 import TransferAgent
 import TransferPolicy
@@ -187,5 +189,40 @@ struct StateFilesTests {
         try FileManager.default.removeItem(atPath: files.folder)
         _ = try self.write("abc", "f", in: files)
         #expect(FileSystem.exists(files.path("f")))
+    }
+
+    @Test("A file that takes long makes nobody wait for all of it: what comes later is done between its parts")
+    func turns() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        // Three parts, of which the first only syncs.
+        let content = String(repeating: "x", count: 34 << 20)
+        let look = FileLook(
+            try self.write(content, "f", in: files),
+            bytes: Int64(content.utf8.count),
+            sha256: String(repeating: "0", count: 64),
+            in: files
+        )
+        let worker = try FileWorker("turns")
+        let done = Mutex<[String]>([])
+        let end = DispatchSemaphore(value: 0)
+        worker.submit {
+            if done.withLock({ $0.isEmpty }) {
+                worker.submit {
+                    done.withLock { $0.append("small") }
+                    return false
+                }
+            }
+            done.withLock { $0.append("part") }
+            guard look.step() == nil else {
+                done.withLock { $0.append("whole") }
+                end.signal()
+                return false
+            }
+            return true
+        }
+        #expect(end.wait(timeout: .now() + 60) == .success)
+        worker.stop()
+        #expect(done.withLock { $0 } == ["part", "small", "part", "part", "part", "whole"])
     }
 }

@@ -3,6 +3,7 @@ import SQLite
 import Testing
 import TransferAgent
 import TransferPolicy
+import WakeGateTestKit
 
 @Suite("What an agent stores comes back as it was")
 struct StoreTests {
@@ -124,5 +125,36 @@ struct StoreTests {
         #expect(try store.record(1) == nil)
         try store.commit([insert])
         #expect(try store.record(1)?.spec == spec)
+    }
+
+    @Test("What was committed is there after a loss of power, at whatever moment a process before has died")
+    func powerLoss() throws {
+        func open(_ disk: SimulatedDisk) throws -> TransferStore {
+            try TransferStore(path: "/transfers.sqlite", vfs: disk.vfsName) { _ throws(SQLiteError) in
+                guard disk.syncFolder() else { throw SQLiteError(kind: .io, code: 0, message: "no sync") }
+            }
+        }
+        let early = OutboxEntry(sequence: 1, device: "0b", session: "s", finished: 1, event: "e")
+        let late = OutboxEntry(sequence: 2, device: "0b", session: "s", finished: 2, event: "f")
+        var operation = 0
+        var hasMetFault = true
+        while hasMetFault {
+            let disk = SimulatedDisk()
+            disk.failOperation(operation, .kill)
+            try? open(disk).commit([.putOutbox(early)])
+            hasMetFault = disk.metFault
+            disk.killProcess()
+            disk.count(.changes)
+            let store = try open(disk)
+            // What the first has left is told to callers, and is a promise from then on.
+            let found = try store.outbox()
+            try store.commit([.putOutbox(late)])
+            // Not closed before, which would have all of it in the file.
+            withExtendedLifetime(store) { disk.losePower() }
+            let left = try open(disk).outbox()
+            #expect(left == found + [late], "the first process died at operation \(operation)")
+            operation += 1
+        }
+        #expect(operation > 10)
     }
 }

@@ -7,15 +7,7 @@ It listens on a free loopback port and prints it. For each tunnel it prints a li
 import asyncio
 import base64
 
-
-async def copy(reader, writer):
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-        writer.write_eof()
-    except (ConnectionError, OSError):
-        writer.transport.abort()
+from passing import pass_on
 
 
 async def handle(reader, writer):
@@ -32,7 +24,7 @@ async def handle(reader, writer):
     host, port = target.rsplit(":", 1)
     server_reader, server_writer = await asyncio.open_connection(host, int(port))
     writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-    await asyncio.gather(copy(reader, server_writer), copy(server_reader, writer))
+    await asyncio.gather(pass_on(reader, server_writer), pass_on(server_reader, writer))
     server_writer.close()
     writer.close()
 

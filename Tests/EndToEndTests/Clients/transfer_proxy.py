@@ -14,6 +14,8 @@ import socket
 import struct
 import sys
 
+from passing import pass_on
+
 
 class Rules:
     def __init__(self):
@@ -39,16 +41,6 @@ def reset(writer):
     connection = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
-
-
-async def pass_on(reader, writer):
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-        writer.write_eof()
-    except (ConnectionError, OSError):
-        writer.transport.abort()
 
 
 async def pass_answers(reader, writer, rules, fault):

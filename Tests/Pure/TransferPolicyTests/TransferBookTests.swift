@@ -145,7 +145,7 @@ struct TransferBookTests {
         var conditions = TransferConditions()
         conditions.hasNetwork = false
         #expect(scene.book.conditionsChanged(conditions, now: scene.now).isEmpty)
-        scene.book.hostIsLocal(5)
+        scene.book.hostNamed(5, isLocal: true)
         let ids = [scene.submit(host: 0), scene.submit(host: 5)].compactMap(\.self)
         // Nobody knows for certain that there is no way, so it is tried.
         #expect(scene.fill() == ids)

@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import ctypes
+import functools
 import glob
 import os
 import random
@@ -9,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 from crash import driver, ways
 from crash.ledger import Ledger
@@ -29,6 +32,34 @@ FILE_SYSTEMS = {
 }
 
 
+NEW_MOUNTS, PRIVATE_MOUNTS = 0x00020000, 0x4000 | 0x40000
+RELEASE_SECONDS = 30
+
+
+@functools.cache
+def hide_mounts() -> None:
+    """From now on what this process and its children mount is theirs alone.
+
+    Whoever copies the mounts of the machine, as `unshare --mount` does, would hold a file system that is shut down: it
+    is not let go of when it is unmounted here, and mounting its image again would only show it again, dead as it is.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(NEW_MOUNTS) or libc.mount(b"none", b"/", None, PRIVATE_MOUNTS, None):
+        raise OSError(ctypes.get_errno(), "a name space of mounts cannot be had")
+
+
+def is_held(image: str) -> bool:
+    """Whether a device still shows an image."""
+    for path in glob.glob("/sys/block/loop*/loop/backing_file"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                if file.read().rstrip("\n") == os.path.realpath(image):
+                    return True
+        except OSError:
+            continue
+    return False
+
+
 class LoopFolder:
     """A file system of its own in a file, mounted; unmounted and gone when the block is left."""
 
@@ -41,6 +72,7 @@ class LoopFolder:
         subprocess.run(["truncate", f"--size={IMAGE_MEGABYTES}M", self.image], check=True)
         subprocess.run([*self.make, self.image], check=True)
         os.mkdir(self.mount_point)
+        hide_mounts()
         self.mount()
         return self
 
@@ -61,6 +93,11 @@ class LoopFolder:
     def mount_again(self) -> None:
         subprocess.run(["umount", self.mount_point], check=True)
         self.is_mounted = False
+        until = time.monotonic() + RELEASE_SECONDS
+        while is_held(self.image):
+            if time.monotonic() > until:
+                raise RuntimeError(f"{self.image} is still mounted somewhere else, so no power was lost; unmount it")
+            time.sleep(0.01)
         self.mount()
 
 

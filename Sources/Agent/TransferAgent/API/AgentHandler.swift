@@ -172,7 +172,8 @@ package final class AgentHandler: RequestHandler {
 
     package func streamClosed(_ stream: StreamID) {
         self.streams.remove(stream)
-        self.collected.append(self.behind.remove(stream) == nil ? .gone(stream) : .lost(stream))
+        let wasBehind = self.behind.remove(stream) != nil
+        self.collected.append(wasBehind || self.loop.endsUnread ? .lost(stream) : .gone(stream))
     }
 
     package func connectionClosed(_ connection: ConnectionID) {

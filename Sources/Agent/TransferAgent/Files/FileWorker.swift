@@ -1,10 +1,13 @@
 package import Platform
 import Synchronization
 
-/// A thread that waits for the disk, so that nobody else has to: one thing after the other.
+/// A thread that waits for the disk, so that nobody else has to.
+///
+/// What is long is done in parts, in turns with the rest: nobody waits for all of another's file.
 package final class FileWorker: Sendable {
     private struct Job: Sendable {
-        let run: @Sendable () -> Void
+        /// Does a part; says whether more is left.
+        let step: @Sendable () -> Bool
     }
 
     private final class Ending: Sendable {
@@ -34,17 +37,20 @@ package final class FileWorker: Sendable {
         self.isEnding = ending
         self.thread = try NamedThread(name, signals: .blocked) {
             var batch = Jobs()
-            while mailbox.take(into: &batch, waitingAtMost: Self.waitMax) {
-                for job in batch.jobs where !ending.isSet.load(ordering: .relaxed) { job.run() }
+            var begun: [Job] = []
+            while mailbox.take(into: &batch, waitingAtMost: begun.isEmpty ? Self.waitMax : 0) {
+                // What has just come is done first: it waits for one part, whatever was begun.
+                let round = batch.jobs + begun
                 batch.removeAll()
+                begun = round.filter { !ending.isSet.load(ordering: .relaxed) && $0.step() }
             }
         }
     }
 
-    /// Runs `work` after what was submitted before; once it is stopped, not at all.
-    package func submit(_ work: @escaping @Sendable () -> Void) {
+    /// Calls `step` until it says that nothing is left, in turns with others'; once it is stopped, not any more.
+    package func submit(_ step: @escaping @Sendable () -> Bool) {
         var batch = Jobs()
-        batch.jobs = [Job(run: work)]
+        batch.jobs = [Job(step: step)]
         self.mailbox.submit(&batch)
     }
 

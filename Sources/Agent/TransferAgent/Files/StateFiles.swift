@@ -1,6 +1,5 @@
 package import Bytes
 import Glibc
-import HTTPTransport
 package import Platform
 import Synchronization
 package import TransferPolicy
@@ -56,6 +55,12 @@ package final class StateFiles: Sendable {
         if self.isEnding.load(ordering: .relaxed) { throw SystemError(ECANCELED) }
     }
 
+    /// The names of all files.
+    var names: [String] { FileSystem.names(in: self.folder, countMax: .max) ?? [] }
+
+    /// The bytes of a file; nil when there is none.
+    func size(of name: String) -> Int64? { (try? FileSystem.status(self.path(name))).map { Int64($0.size) } }
+
     /// Whether there is any file.
     package var isEmpty: Bool { FileSystem.names(in: self.folder, countMax: 1)?.isEmpty ?? true }
 
@@ -64,7 +69,7 @@ package final class StateFiles: Sendable {
     /// - Returns: how many were removed.
     package func cleaned(keeping known: Set<String>) -> Int {
         var removed = 0
-        for name in FileSystem.names(in: self.folder, countMax: .max) ?? [] {
+        for name in self.names {
             if known.contains(name) {
                 self.used((try? FileSystem.status(self.path(name)))?.size ?? 0)
             } else {
@@ -147,47 +152,6 @@ package final class StateFiles: Sendable {
 
         package func sync() throws(SystemError) {
             try Descriptor.sync(self.descriptor)
-        }
-    }
-
-    // MARK: Work that waits for the disk
-
-    /// What a downloaded file is worth.
-    package enum Finish: Hashable, Sendable {
-        case whole(sha256: String?)
-        case fault(TransferFault)
-    }
-
-    /// Has a file and its name on the disk, and looks at its length and its content.
-    package func finish(_ file: Writing, bytes: Int64, sha256: String?) -> Finish {
-        do throws(SystemError) {
-            try file.sync()
-            try FileSystem.syncFolder(self.folder)
-            let path = self.path(file.name)
-            let size = Int64(try FileSystem.status(path).size)
-            guard size == bytes else {
-                return .fault(.connectionFailed("the file has \(size) bytes where \(bytes) came"))
-            }
-            guard let sha256 else { return .whole(sha256: nil) }
-            let found = try self.digest(path)
-            return found == sha256 ? .whole(sha256: found) : .fault(.badChecksum(expected: sha256, found: found))
-        } catch {
-            return .fault(Self.fault(error))
-        }
-    }
-
-    /// Bytes that are read at once.
-    private static let chunkBytes = 1 << 20
-
-    private func digest(_ path: String) throws(SystemError) -> String {
-        guard let digest = ContentDigest() else { throw SystemError(ENOMEM) }
-        let file = try OpenFile(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        var room = [UInt8](repeating: 0, count: Self.chunkBytes)
-        while true {
-            try self.checkEnd()
-            let count = try Descriptor.read(file.descriptor, into: &room)
-            guard count > 0 else { return digest.hex() }
-            digest.update(room[..<count])
         }
     }
 

@@ -362,6 +362,7 @@ extension TransferAttempt {
         let report = self.report
         self.worker.submit {
             if (try? writing.sync()) != nil { report(.synced(file: writing.name, bytes: bytes)) }
+            return false
         }
         let missing = self.files.missing(for: max(0, self.total - bytes))
         guard missing > 0 else { return true }
@@ -392,14 +393,15 @@ extension TransferAttempt {
         }
         let bytes = self.bytes
         let report = self.report
-        let files = self.files
-        let sha256 = self.plan.spec.sha256
+        let look = FileLook(writing, bytes: bytes, sha256: self.plan.spec.sha256, in: self.files)
         self.isOver = true
         self.worker.submit {
-            switch files.finish(writing, bytes: bytes, sha256: sha256) {
-            case .whole(let found): report(.succeeded(bytes: bytes, status: status, sha256: found))
-            case .fault(let fault): report(.failed(fault, hasProgressed: false))
+            switch look.step() {
+            case .whole(let found)?: report(.succeeded(bytes: bytes, status: status, sha256: found))
+            case .fault(let fault)?: report(.failed(fault, hasProgressed: false))
+            case nil: return true
             }
+            return false
         }
         self.release()
     }

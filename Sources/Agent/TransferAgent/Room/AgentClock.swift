@@ -43,7 +43,9 @@ package struct AgentClock {
         }
         let now = self.clock.now(boot: uptime)
         self.now = now.milliseconds
-        self.offset = WallOffset(wall: wall, now: now)
+        let before = stored.map { WallOffset(wall: $0.wall, now: $0.now) } ?? WallOffset(wall: wall, now: now)
+        // What two clocks differ by as they are read makes nobody's moment another.
+        self.offset = before.following(wall: wall, now: now, tolerance: world.boot - uptime)
         self.world = world
     }
 

@@ -159,7 +159,8 @@ extension AgentRoom {
         json.counts(self.book.session(number)?.counts ?? TransferCounts())
         json.endObject()
         let bytes = AgentEvents.event("state", json.buffer.view.array)
-        self.effects.append { self.outputs.append(.begin(stream, bytes)) }
+        let withdraw = { self.listenerLeft(stream) }
+        self.promise(stream, withdraw: withdraw) { self.outputs.append(.begin(stream, bytes)) }
     }
 
     func listenerLeft(_ stream: StreamID) {

@@ -7,7 +7,8 @@ import TransferPolicy
 extension AgentRoom {
     /// Begins the attempt of a transfer whose turn it is.
     func begin(_ id: TransferID) {
-        guard let (transfer, spec, facts) = self.record(id), let session = self.book.session(transfer.session)?.session
+        guard let (transfer, spec, facts) = self.record(id), !spec.url.isEmpty,
+            let session = self.book.session(transfer.session)?.session
         else { return self.fail(id, .interrupted("what is stored of it cannot be read"), hasProgressed: false) }
         self.nextAttempt += 1
         self.tally.attempts += 1
@@ -148,13 +149,18 @@ extension AgentRoom {
         guard let number = self.book.transfer(id)?.session else { return }
         self.forgetSecrets(of: id)
         if self.listeners.values.contains(number) {
-            self.effects.append { self.tell(session: number, AgentEvents.event(name, self.shown(id))) }
+            self.afterCommit { self.tell(session: number, AgentEvents.event(name, self.shown(id))) }
         }
+        self.lookAtEnd(of: number)
+    }
+
+    /// Whether all transfers of a session have ended, and what follows from that.
+    func lookAtEnd(of number: Int32) {
         let counts = self.book.session(number)?.counts ?? TransferCounts()
         switch self.book.sessionLooked(at: number) {
         case .tell:
             let idle = AgentEvents.idle(self.book.name(of: number) ?? "", counts)
-            self.effects.append { self.tell(session: number, idle) }
+            self.afterCommit { self.tell(session: number, idle) }
         case .wake(let device, _, let finished): self.wake(device, number, finished)
         case .none, .ignore: ()
         }

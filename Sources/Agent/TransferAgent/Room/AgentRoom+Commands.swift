@@ -96,10 +96,18 @@ extension AgentRoom {
         let before = self.book.number(of: name).flatMap { self.book.session($0)?.session }
         switch self.book.sessionSet(name, change.applied(to: before ?? TransferSession())) {
         case .made(let number):
-            self.effects.append { self.answer(stream, AgentAnswer(201, self.session(number))) }
+            let withdraw = {
+                _ = self.book.sessionRemoved(number)
+                self.writes.append(.deleteSession(number))
+            }
+            self.promise(stream, withdraw: withdraw) { self.answer(stream, AgentAnswer(201, self.session(number))) }
         case .changed(let number, let stop):
             for id in stop { self.hold(id) }
-            self.effects.append { self.answer(stream, AgentAnswer(200, self.session(number))) }
+            let withdraw = {
+                guard let before, case .changed(_, let stop) = self.book.sessionSet(name, before) else { return }
+                for id in stop { self.hold(id) }
+            }
+            self.promise(stream, withdraw: withdraw) { self.answer(stream, AgentAnswer(200, self.session(number))) }
         case .tooMany:
             let most = self.settings.limits.sessionsMax
             throw AgentFault(409, "TooManySessions", "There are \(most) sessions already; delete one that is over.")
@@ -118,23 +126,22 @@ extension AgentRoom {
             let message = "A file of the session is being moved to its place; ask again when that is done."
             throw AgentFault(409, "TakeUnderWay", message)
         }
-        let sequences = self.book.transfers(where: { $0.session == number }).compactMap { id in
-            self.book.transfer(id)?.sequence
-        }
+        let transfers = self.book.transfers(where: { $0.session == number }).compactMap { self.book.transfer($0) }
         let action = self.book.sessionRemoved(number)
         for id in action.stop { self.stopAttempt(id) }
         for id in action.forget {
             if let name = self.fileNames.removeValue(forKey: id) { self.removeSoon(name) }
             self.unstored[id] = nil
         }
-        self.writes += sequences.map { .deleteTransfer(sequence: $0) }
+        for transfer in transfers { self.hosts.leave(transfer.host) }
+        self.writes += transfers.map { .deleteTransfer(sequence: $0.sequence) }
         for kept in self.kept.values where kept.session == number { self.dropKept(kept) }
         self.writes.append(.deleteSession(number))
         for (listener, followed) in self.listeners where followed == number {
             self.listeners[listener] = nil
-            self.effects.append { self.outputs.append(.finish(listener)) }
+            self.afterCommit { self.outputs.append(.finish(listener)) }
         }
-        self.effects.append { self.answer(stream, AgentAnswer(204)) }
+        self.promise(stream) { self.answer(stream, AgentAnswer(204)) }
     }
 
     // MARK: Transfers
@@ -159,6 +166,7 @@ extension AgentRoom {
             notBefore: earliest
         )
         guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {
+            self.hosts.leave(transfer.host)
             let most = self.settings.limits.transfersMax
             throw AgentFault(
                 409,
@@ -169,9 +177,8 @@ extension AgentRoom {
         self.nextSequence += 1
         var facts = TransferFacts()
         let wanted = submission.spec.url
-        if submission.kind == .download,
-            let kept = self.kept.values.first(where: { $0.session == number && $0.url == wanted })
-        {
+        let kept = self.kept.values.first { $0.session == number && $0.url == wanted }
+        if submission.kind == .download, let kept {
             facts.part = kept.part
             self.kept[kept.part.file] = nil
             self.fileNames[transfer.id] = kept.part.file
@@ -179,8 +186,30 @@ extension AgentRoom {
         }
         self.inserted[transfer.id] = transfer.memory
         self.writes.append(.insertTransfer(transfer, host: submission.host, submission.spec, facts))
-        let id = transfer.id
-        self.effects.append { self.answer(stream, AgentAnswer(201, AgentEvents.submitted(id))) }
+        let withdraw = { self.withdraw(transfer, facts.part == nil ? nil : kept) }
+        self.promise(stream, withdraw: withdraw) {
+            self.answer(stream, AgentAnswer(201, AgentEvents.submitted(transfer.id)))
+        }
+    }
+
+    /// A transfer was submitted and cannot be stored.
+    ///
+    /// - Parameters:
+    ///   - transfer: as it was submitted.
+    ///   - kept: what it would have gone on with.
+    private func withdraw(_ transfer: Transfer, _ kept: KeptPart?) {
+        self.book.submissionWithdrawn(transfer.id)
+        self.writes.removeAll { write in
+            if case .insertTransfer(let other, _, _, _) = write { other.id == transfer.id } else { false }
+        }
+        self.fileNames[transfer.id] = nil
+        if let kept {
+            self.kept[kept.part.file] = kept
+            self.writes.append(.putKept(kept))
+        }
+        self.hosts.leave(transfer.host)
+        // Others of the session may have ended meanwhile, of which it was not the last then.
+        if self.book.session(transfer.session)?.untold ?? 0 > 0 { self.lookAtEnd(of: transfer.session) }
     }
 
     /// The most of a list that are answered at once.
@@ -228,7 +257,7 @@ extension AgentRoom {
             self.ended(id, name: "cancelled")
         case .ignore: self.forget(id)
         }
-        self.effects.append { self.answer(stream, AgentAnswer(204)) }
+        self.promise(stream) { self.answer(stream, AgentAnswer(204)) }
     }
 
     /// What was received is kept for a later download of the same URL, or goes.
@@ -257,6 +286,7 @@ extension AgentRoom {
     func forget(_ id: TransferID) {
         guard let transfer = self.book.transfer(id), transfer.state.hasEnded else { return }
         self.book.forgotten(id)
+        self.hosts.leave(transfer.host)
         self.unstored[id] = nil
         if let name = self.fileNames.removeValue(forKey: id) { self.removeSoon(name) }
         self.writes.append(.deleteTransfer(sequence: transfer.sequence))
@@ -286,7 +316,7 @@ extension AgentRoom {
         self.book.compactMoments()
         guard self.hasForgottenSecrets else { return }
         self.hasForgottenSecrets = false
-        self.effects.append { self.store.emptyLog() }
+        self.afterCommit { self.store.emptyLog() }
     }
 
     // MARK: Taking
@@ -307,16 +337,28 @@ extension AgentRoom {
         }
         self.taking.insert(id)
         self.change(id) { $0.taking = path }
-        self.effects.append { [files = self.files, tell = self.tell] in
+        let withdraw = {
+            self.taking.remove(id)
+            self.change(id) { $0.taking = nil }
+        }
+        self.promise(stream, withdraw: withdraw) { [files = self.files, tell = self.tell] in
+            let move = FileMove(name, to: path, replaces: replaces, in: files)
             self.world.move {
                 do throws(StateFiles.TakeFault) {
-                    try files.take(name, to: path, replaces: replaces)
+                    guard try move.step() else { return true }
                     tell(.moved(stream, id, nil))
                 } catch {
                     tell(.moved(stream, id, error))
                 }
+                return false
             }
         }
+    }
+
+    /// Answers after the next commit, even if that fails: the file has been moved or has not, as the next start finds
+    /// out, too.
+    private func promiseAnyhow(_ keep: @escaping () -> Void) {
+        self.effects.append(Effect(run: keep) { _ in keep() })
     }
 
     func moved(_ id: TransferID, _ fault: StateFiles.TakeFault?, for stream: StreamID) {
@@ -328,23 +370,23 @@ extension AgentRoom {
                 facts.part = nil
             }
             if self.book.taken(id) == .take { self.tally.taken += 1 }
-            self.effects.append { self.answer(stream, AgentAnswer(200, self.shown(id))) }
+            self.promiseAnyhow { self.answer(stream, AgentAnswer(200, self.shown(id))) }
         case .exists?:
             self.change(id) { $0.taking = nil }
             let message = "There is a file already; choose another place, or send \"replace\": true."
-            self.effects.append { self.refuse(stream, AgentFault(409, "FileExists", message)) }
+            self.promiseAnyhow { self.refuse(stream, AgentFault(409, "FileExists", message)) }
         case .gone?:
             self.change(id) { $0.taking = nil }
             let message = "Its file is not in the state folder any more; cancel the transfer, and add it again."
-            self.effects.append { self.refuse(stream, AgentFault(410, "FileGone", message)) }
+            self.promiseAnyhow { self.refuse(stream, AgentFault(410, "FileGone", message)) }
         case .badPath(let words)?:
             self.change(id) { $0.taking = nil }
             let message = "The file cannot be moved there: \(words). Name an absolute path in a folder that is there."
-            self.effects.append { self.refuse(stream, AgentFault(400, "BadPath", message)) }
+            self.promiseAnyhow { self.refuse(stream, AgentFault(400, "BadPath", message)) }
         case .noSpace(let words)?:
             self.change(id) { $0.taking = nil }
             let message = "There is no space for the file (\(words)); free some there."
-            self.effects.append { self.refuse(stream, AgentFault(507, "NoSpace", message)) }
+            self.promiseAnyhow { self.refuse(stream, AgentFault(507, "NoSpace", message)) }
         }
     }
 }

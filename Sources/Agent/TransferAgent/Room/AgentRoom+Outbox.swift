@@ -63,7 +63,7 @@ extension AgentRoom {
                 self.writes.append(.putOutbox(entry))
             }
             let entry = waiting.entry
-            self.effects.append { [world = self.world, tell = self.tell] in
+            self.afterCommit { [world = self.world, tell = self.tell] in
                 world.send(entry) { tell(.outbox(sequence: sequence, $0)) }
             }
         }

@@ -12,8 +12,10 @@ extension AgentRoom {
         package var transfers = 0
         /// Files that nobody knew, and that were removed.
         package var strayFiles = 0
-        /// Sessions that cannot be read.
+        /// Rows of the store that cannot be read.
         package var unreadable = 0
+        /// Finished files of which nothing more could be read, and that can be taken all the same.
+        package var savedFiles = 0
     }
 
     /// Reads what was stored; called once, before the first turn.
@@ -23,35 +25,79 @@ extension AgentRoom {
         if let jump = self.clock.jump { self.tell(of: jump) }
         var found = Found()
         try self.store.sessions { number, facts in
-            guard let stored = StoredSession(stored: facts) else {
-                found.unreadable += 1
-                return
-            }
+            let stored = StoredSession(stored: facts) ?? Self.unreadable(number)
+            if stored.isUnreadable { found.unreadable += 1 }
             self.book.sessionRestored(number, stored.name, stored.session, untold: stored.untold)
             found.sessions += 1
         }
         var moves: [(TransferID, PartFile, String)] = []
+        var unreadable: Set<TransferID> = []
         try self.store.transfers(host: self.host) { stored in
             let transfer = stored.transfer
             self.book.transferRestored(transfer, now: self.now)
             self.nextSequence = max(self.nextSequence, transfer.sequence + 1)
             found.transfers += 1
+            if stored.isUnreadable { unreadable.insert(transfer.id) }
             guard let part = stored.facts?.part else { return }
             self.fileNames[transfer.id] = part.file
             if let path = stored.facts?.taking { moves.append((transfer.id, part, path)) }
         }
-        for entry in try self.store.outbox() {
+        for entry in try self.store.outbox({ found.unreadable += 1 }) {
             self.outbox[entry.sequence] = Outgoing(entry: entry, nextAt: self.now)
             self.nextSequence = max(self.nextSequence, entry.sequence + 1)
         }
         if let clocks { self.book.wallClockSet(by: self.clock.stepped(since: clocks), now: self.now) }
-        for kept in try self.store.kept() { self.kept[kept.part.file] = kept }
+        // Of these only the name is known: they stay for who sees to the store.
+        var nameless: Set<String> = []
+        for kept in try self.store.kept({ nameless.insert($0) }) { self.kept[kept.part.file] = kept }
         for (id, part, path) in moves { self.moveFound(id, part, path) }
+        found.unreadable += unreadable.count + nameless.count
+        found.savedFiles = self.saveFiles(of: unreadable)
+        if found.unreadable > 0 { self.tellUnreadable(found) }
         self.flush()
-        let known = Set(self.fileNames.values).union(self.kept.keys)
+        let known = Set(self.fileNames.values).union(self.kept.keys).union(nameless)
         found.strayFiles = self.files.cleaned(keeping: known)
         self.lookAtSessions()
         return found
+    }
+
+    /// Stands for a session whose row cannot be read, so that its transfers can be listed, taken and deleted.
+    private static func unreadable(_ number: Int32) -> StoredSession {
+        var session = TransferSession()
+        session.sendsLaunchEvents = false
+        return StoredSession(name: "unreadable-\(number)", session: session, untold: 0, isUnreadable: true)
+    }
+
+    /// Finds the finished files of transfers of which the store cannot say what their file is: names begin with the
+    /// transfer's, and the length is known.
+    ///
+    /// - Returns: how many.
+    private func saveFiles(of transfers: Set<TransferID>) -> Int {
+        guard !transfers.isEmpty else { return 0 }
+        var saved = 0
+        for name in self.files.names {
+            guard let id = TransferID(name.prefix(while: { $0 != "-" })), transfers.contains(id),
+                let transfer = self.book.transfer(id), transfer.state == .finished, !transfer.isTaken,
+                self.files.size(of: name) == transfer.bytes
+            else { continue }
+            self.change(id) { facts in
+                facts.part = PartFile(
+                    file: name,
+                    validator: nil,
+                    total: transfer.bytes,
+                    synced: transfer.bytes,
+                    boot: self.files.boot
+                )
+            }
+            saved += 1
+        }
+        return saved
+    }
+
+    private func tellUnreadable(_ found: Found) {
+        var fields = ["rows": "\(found.unreadable)", "files": "\(found.savedFiles)"]
+        fields["state"] = self.settings.stateFolder
+        self.log.write(.transferStoreDamaged, fields)
     }
 
     private func tell(of jump: WallClockJump) {

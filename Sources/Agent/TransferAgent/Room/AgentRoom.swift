@@ -18,6 +18,12 @@ package final class AgentRoom {
         var toldBytes: Int64 = -1
     }
 
+    /// What waits for a commit: what happens after it, and what instead when it fails; nil to wait for the next.
+    struct Effect {
+        let run: () -> Void
+        let withdraw: ((AgentFault) -> Void)?
+    }
+
     /// What the agent counts since its start.
     struct Tally {
         var received: Int64 = 0
@@ -50,8 +56,7 @@ package final class AgentRoom {
     var tally = Tally()
 
     /// The servers by scheme, name and port, and their numbers.
-    var hosts: [String: Int32] = [:]
-    var hostNames: [String] = []
+    var hosts = HostTable()
     var nextSequence: Int64 = 1
     var running: [TransferID: Running] = [:]
     var nextAttempt = 0
@@ -72,7 +77,7 @@ package final class AgentRoom {
     var writes: [StoreWrite] = []
     /// Whether the log of the store may hold secrets of transfers that have ended.
     var hasForgottenSecrets = true
-    var effects: [() -> Void] = []
+    var effects: [Effect] = []
     var outputs: [AgentOutput] = []
     /// Who asked what there is: answered when all that an answer tells of is on the disk, or that it cannot be.
     var questions: [(stream: StreamID, answer: () -> AgentAnswer)] = []
@@ -89,6 +94,8 @@ package final class AgentRoom {
     /// The wait before what could not be stored is tried again.
     private static let storeRetry: Int64 = 1000
     private static let waitMax: Int64 = 60_000
+    /// The most writes whose memory stays with the agent; a clock that is set changes all that waits, for once.
+    private static let writesKept = 10_000
 
     package init(
         settings: AgentSettings,
@@ -203,9 +210,11 @@ package final class AgentRoom {
                 self.tally.failedCommits += 1
                 self.storeFault = error.message
                 self.log.write(.transferStoreFailed, ["state": self.settings.stateFolder, "cause": error.message])
-                return
+                // There is something to be stored, so that it is tried again.
+                self.isClockStored = false
+                return self.breakPromises(self.unstorable(error.message))
             }
-            self.writes.removeAll(keepingCapacity: true)
+            self.writes.removeAll(keepingCapacity: self.writes.count <= Self.writesKept)
             self.isClockStored = true
         } else if self.storeFault != nil {
             return
@@ -213,7 +222,46 @@ package final class AgentRoom {
         self.unstored.removeAll(keepingCapacity: true)
         let effects = self.effects
         self.effects.removeAll(keepingCapacity: true)
-        for effect in effects { effect() }
+        for effect in effects { effect.run() }
+    }
+
+    /// Answers those whose changes cannot be stored, and takes the changes back; the last first, as one may be built on
+    /// another.
+    private func breakPromises(_ fault: AgentFault) {
+        let promises = self.effects.compactMap(\.withdraw)
+        self.effects.removeAll { $0.withdraw != nil }
+        for withdraw in promises.reversed() { withdraw(fault) }
+    }
+
+    /// Has something happen after the next commit.
+    func afterCommit(_ run: @escaping () -> Void) {
+        self.effects.append(Effect(run: run, withdraw: nil))
+    }
+
+    /// Has a request answered after the next commit.
+    ///
+    /// - Parameters:
+    ///   - stream: the request.
+    ///   - withdraw: takes back what it has changed, when that cannot be stored; the request is refused then.
+    ///   - keep: answers it.
+    func promise(_ stream: StreamID, withdraw: @escaping () -> Void, _ keep: @escaping () -> Void) {
+        self.effects.append(
+            Effect(run: keep) { fault in
+                withdraw()
+                self.refuse(stream, fault)
+            }
+        )
+    }
+
+    /// Has a request answered after the next commit, whose changes stay even if that fails: it is refused then, and
+    /// they are stored with the next one.
+    func promise(_ stream: StreamID, _ keep: @escaping () -> Void) {
+        self.effects.append(
+            Effect(run: keep) { fault in
+                let message = fault.message + " What was asked for is done as soon as it can be stored."
+                self.refuse(stream, AgentFault(fault.status, fault.reason, message))
+            }
+        )
     }
 
     /// Adds to `writes` what has changed since the last call.
@@ -277,16 +325,18 @@ package final class AgentRoom {
 
     /// Removes a file once what is stored tells of it no more.
     func removeSoon(_ name: String) {
-        self.effects.append { [files = self.files] in files.remove(name) }
+        self.afterCommit { [files = self.files] in files.remove(name) }
     }
 
+    /// How many servers it remembers.
+    package var hostCount: Int { self.hosts.count }
+
+    /// The number of a host that one more transfer is of.
     func host(_ name: String) -> Int32 {
-        if let number = self.hosts[name] { return number }
-        let number = Int32(self.hostNames.count)
-        self.hostNames.append(name)
-        self.hosts[name] = number
+        let (number, isNew) = self.hosts.use(name)
+        guard isNew else { return number }
         let url = HTTPURL(name)
-        if url?.host == "localhost" || url?.address?.scope == .loopback { self.book.hostIsLocal(number) }
+        self.book.hostNamed(number, isLocal: url?.host == "localhost" || url?.address?.scope == .loopback)
         return number
     }
 

@@ -24,8 +24,9 @@ package protocol AgentWorld: AnyObject {
     /// Tells the gateway, once.
     func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void)
 
-    /// Has work done that waits for the disk, one piece after the other.
-    func move(_ work: @escaping @Sendable () -> Void)
+    /// Has work done that waits for the disk: `step` is called until it says that nothing is left, in turns with
+    /// others'.
+    func move(_ step: @escaping @Sendable () -> Bool)
 }
 
 /// An attempt that was begun.
@@ -104,7 +105,7 @@ package final class MachineWorld: AgentWorld {
         self.network.submit { sender.begin(on: $0) }
     }
 
-    package func move(_ work: @escaping @Sendable () -> Void) {
-        self.workers.moving.submit(work)
+    package func move(_ step: @escaping @Sendable () -> Bool) {
+        self.workers.moving.submit(step)
     }
 }

@@ -7,11 +7,14 @@ struct StoredSession {
     let name: String
     let session: TransferSession
     let untold: Int
+    /// Whether it stands for one that cannot be read.
+    let isUnreadable: Bool
 
-    init(name: String, session: TransferSession, untold: Int) {
+    init(name: String, session: TransferSession, untold: Int, isUnreadable: Bool = false) {
         self.name = name
         self.session = session
         self.untold = untold
+        self.isUnreadable = isUnreadable
     }
 
     var stored: [UInt8] {

@@ -148,8 +148,10 @@ extension TransferFacts {
         return json.buffer.view.array
     }
 
-    init(stored: [UInt8]) {
-        guard let value = try? JSONReader.read(String(decoding: stored, as: UTF8.self)) else { return }
+    init?(stored: [UInt8]) {
+        guard let value = try? JSONReader.read(String(decoding: stored, as: UTF8.self)), case .object = value else {
+            return nil
+        }
         if let reason = value["reason"]?.text {
             self.failure = Failure(reason: reason, message: value["message"]?.text ?? "")
         }

@@ -1,5 +1,7 @@
 import Bytes
 package import DeviceEngine
+import Glibc
+import Platform
 package import SQLite
 package import TransferPolicy
 
@@ -78,8 +80,15 @@ package final class TransferStore {
     /// - Parameters:
     ///   - path: the file.
     ///   - isLeftBehind: whether there are files of transfers already, which a store that is new would not know.
-    package init(path: String, isLeftBehind: Bool = false) throws(SQLiteError) {
-        let database = try SQLiteDatabase(path: path, mode: .create)
+    ///   - vfs: the name of SQLite's file system layer; nil for the machine's own.
+    ///   - syncFolder: has the names in a folder on the disk; nil for the machine's own way.
+    package init(
+        path: String,
+        isLeftBehind: Bool = false,
+        vfs: String? = nil,
+        syncFolder: ((String) throws(SQLiteError) -> Void)? = nil
+    ) throws(SQLiteError) {
+        let database = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
         // The other way round a start after a power loss might find a state that nobody was told.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;")
         // Secrets of transfers that have ended are not left in the file.
@@ -97,6 +106,10 @@ package final class TransferStore {
             throw SQLiteError(kind: .other, code: 0, message: message)
         }
         try database.execute(Self.laterTables)
+        let slash = path.lastIndex(of: "/")
+        let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        if let syncFolder { try syncFolder(folder) } else { try Self.sync(folder) }
+        try Self.settle(database)
         self.database = database
         self.insertSession = try database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?)")
         self.dropSession = try database.prepare("DELETE FROM sessions WHERE number = ?")
@@ -119,6 +132,32 @@ package final class TransferStore {
         self.list = try database.prepare(
             "SELECT first, second FROM transfers WHERE session = ? AND sequence > ? ORDER BY sequence"
         )
+    }
+
+    /// Has the names of the files on the disk: SQLite sees to those that it makes itself, and a process that died while
+    /// it made one has left that undone.
+    private static func sync(_ folder: String) throws(SQLiteError) {
+        do throws(SystemError) {
+            try FileSystem.syncFolder(folder)
+        } catch {
+            // Some file systems know no sync of a folder.
+            guard error.number != EINVAL else { return }
+            throw SQLiteError(kind: .io, code: 0, message: "\(folder) cannot be synced (\(error.message))")
+        }
+    }
+
+    /// Has what a process before has left in the log on the disk: callers are told of all that can be read, and what
+    /// was written and not synced would be lost with the power.
+    private static func settle(_ database: SQLiteDatabase) throws(SQLiteError) {
+        try database.execute("BEGIN IMMEDIATE")
+        do throws(SQLiteError) {
+            _ = try database.integer("SELECT count(*) FROM sessions")
+            try database.rewriteLog()
+            try database.execute("COMMIT")
+        } catch {
+            try? database.execute("ROLLBACK")
+            throw error
+        }
     }
 
     /// Stores all of it, or nothing.
@@ -231,8 +270,10 @@ package final class TransferStore {
     package func record(_ sequence: Int64) throws(SQLiteError) -> (spec: TransferSpec, facts: TransferFacts)? {
         defer { self.select.reset() }
         try self.select.bind(1, sequence)
-        guard try self.select.step(), let spec = TransferSpec(stored: self.select.bytes(0).array) else { return nil }
-        return (spec, TransferFacts(stored: self.select.bytes(1).array))
+        guard try self.select.step() else { return nil }
+        // One part that cannot be read takes not the other with it: a file may be told by it.
+        let spec = TransferSpec(stored: self.select.bytes(0).array) ?? TransferSpec(url: "")
+        return (spec, TransferFacts(stored: self.select.bytes(1).array) ?? TransferFacts())
     }
 
     /// The transfers of a session after one, in their order, as long as `take` wants more.
@@ -255,12 +296,16 @@ package final class TransferStore {
         while try rows.step() { take(Int32(truncatingIfNeeded: rows.integer(0)), rows.bytes(1).array) }
     }
 
-    package func outbox() throws(SQLiteError) -> [OutboxEntry] {
+    /// - `unreadable`: called for each entry that cannot be read.
+    package func outbox(_ unreadable: () -> Void = {}) throws(SQLiteError) -> [OutboxEntry] {
         let rows = try self.database.prepare("SELECT sequence, facts FROM outbox ORDER BY sequence")
         var entries: [OutboxEntry] = []
         while try rows.step() {
-            guard let entry = OutboxEntry(sequence: rows.integer(0), stored: rows.bytes(1).array) else { continue }
-            entries.append(entry)
+            if let entry = OutboxEntry(sequence: rows.integer(0), stored: rows.bytes(1).array) {
+                entries.append(entry)
+            } else {
+                unreadable()
+            }
         }
         return entries
     }
@@ -272,11 +317,15 @@ package final class TransferStore {
         return ClockRecord(stored: rows.bytes(0))
     }
 
-    package func kept() throws(SQLiteError) -> [KeptPart] {
-        let rows = try self.database.prepare("SELECT session, url, keptAt, facts FROM kept")
+    /// - `unreadable`: called with the name of each file of which nothing more can be read.
+    package func kept(_ unreadable: (String) -> Void = { _ in }) throws(SQLiteError) -> [KeptPart] {
+        let rows = try self.database.prepare("SELECT session, url, keptAt, facts, file FROM kept")
         var parts: [KeptPart] = []
         while try rows.step() {
-            guard let part = TransferFacts(stored: rows.bytes(3).array).part else { continue }
+            guard let part = TransferFacts(stored: rows.bytes(3).array)?.part else {
+                unreadable(rows.bytes(4).string)
+                continue
+            }
             let session = Int32(truncatingIfNeeded: rows.integer(0))
             parts.append(KeptPart(session: session, url: rows.bytes(1).string, part: part, keptAt: rows.integer(2)))
         }
@@ -288,6 +337,8 @@ package final class TransferStore {
         package let transfer: Transfer
         /// What became of it, of a transfer that has a file in the state folder alone.
         package let facts: TransferFacts?
+        /// Whether it has a file in the state folder, and what became of it cannot be read.
+        package let isUnreadable: Bool
     }
 
     /// Every transfer, in their order.
@@ -300,7 +351,7 @@ package final class TransferStore {
         let rows = try self.database.prepare(
             """
             SELECT sequence, first, second, session, kind, host, createdAt, deadline, state, notBefore, backsOff,
-            attempts, failures, bytes, total, status, endedAt, taken, CASE WHEN hasFile THEN facts END
+            attempts, failures, bytes, total, status, endedAt, taken, CASE WHEN hasFile THEN facts END, hasFile
             FROM transfers ORDER BY sequence
             """
         )
@@ -330,7 +381,9 @@ package final class TransferStore {
                 )
             )
             let facts = rows.bytes(18)
-            take(Stored(transfer: transfer, facts: facts.isEmpty ? nil : TransferFacts(stored: facts.array)))
+            let read = facts.isEmpty ? nil : TransferFacts(stored: facts.array)
+            let isUnreadable = rows.integer(19) != 0 && read?.part == nil
+            take(Stored(transfer: transfer, facts: read, isUnreadable: isUnreadable))
         }
     }
 }

@@ -41,6 +41,8 @@ final class Connection {
     var isGoingAway = false
     /// Whether its client has shown a certificate, of which the handler hears.
     var hasShownCertificate = false
+    /// Whether the peer is known not to have read all that was sent to it.
+    var hasLostBytes = false
     let acceptedAt: Int64
     /// Since when one record of TLS is awaited of which a part has come; monotonic milliseconds, `Int64.max` for none.
     var recordSince = Int64.max

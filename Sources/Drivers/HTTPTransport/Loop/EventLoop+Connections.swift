@@ -141,7 +141,7 @@ extension EventLoop {
         let marker = ByteView("PRI ")
         switch System.peek(connection.descriptor, into: self.readRoom, bytesMax: marker.count) {
         case .wouldBlock: ()
-        case .ended: self.destroy(connection)
+        case .ended, .reset: self.destroy(connection)
         case .bytes(let count):
             let first = self.readRoom.first(count)
             if !(first == marker[0..<count]) {
@@ -195,6 +195,9 @@ extension EventLoop {
         switch received {
         case .wouldBlock: ()
         case .ended: self.peerEnded(connection)
+        case .reset:
+            connection.hasLostBytes = true
+            self.peerEnded(connection)
         case .bytes(let count):
             let bytes = self.readRoom.first(count)
             if connection.stage == .lingering { return }
@@ -341,7 +344,7 @@ extension EventLoop {
             case .wouldBlock:
                 if connection.isDoomed { self.destroy(connection) } else { self.watchUnsent(connection) }
                 return false
-            case .ended:
+            case .ended, .reset:
                 self.destroy(connection)
                 return false
             }
@@ -369,7 +372,8 @@ extension EventLoop {
 
     private func send(_ connection: Connection, _ bytes: ByteView) -> Bool {
         switch System.send(connection.descriptor, bytes) {
-        case .ended:
+        case .ended, .reset:
+            connection.hasLostBytes = true
             self.destroy(connection)
             return false
         case .wouldBlock:
@@ -423,8 +427,12 @@ extension EventLoop {
     func destroy(_ connection: Connection) {
         guard connection.stage != .closed else { return }
         self.forget(connection)
+        let isFile = connection.network == nil
+        self.endsUnread =
+            connection.hasLostBytes || !connection.output.isEmpty || (isFile && System.wasReset(connection.descriptor))
         connection.http2?.end()
         connection.http1?.end()
+        self.endsUnread = false
         connection.tls = nil
         System.close(connection.descriptor)
         guard connection.isKnownToHandler else { return }

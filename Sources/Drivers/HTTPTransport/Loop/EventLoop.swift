@@ -47,6 +47,10 @@ package final class EventLoop: @unchecked Sendable {
     /// The open connections of this loop.
     package internal(set) var connectionCount = 0
 
+    /// While `streamClosed` is called: whether it is known that the peer has not read all that was sent to it, as of
+    /// bytes that did not leave, and of those that a peer left in a socket file's connection.
+    package internal(set) var endsUnread = false
+
     private let wakeEvent: Int32
     private let isWakePending = Atomic<Bool>(false)
     private let isStopRequested = Atomic<Bool>(false)

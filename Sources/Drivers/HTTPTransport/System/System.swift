@@ -12,6 +12,8 @@ enum System {
         case wouldBlock
         /// The peer is gone, in order or not.
         case ended
+        /// The peer is gone, and what was sent to it last it has not read.
+        case reset
     }
 
     /// How many processors this process may run on, at least 1.
@@ -44,6 +46,7 @@ enum System {
             switch wakegate_error() {
             case EINTR: continue
             case EAGAIN: return .wouldBlock
+            case ECONNRESET: return .reset
             case _: return .ended
             }
         }
@@ -61,9 +64,17 @@ enum System {
             switch wakegate_error() {
             case EINTR: continue
             case EAGAIN: return .wouldBlock
+            case ECONNRESET: return .reset
             case _: return .ended
             }
         }
+    }
+
+    /// Whether the peer of a socket file is gone and had not read all that was sent to it; true once.
+    static func wasReset(_ descriptor: Int32) -> Bool {
+        var error: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        return unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == ECONNRESET
     }
 
     static func close(_ descriptor: Int32) {

@@ -70,7 +70,8 @@ package struct StateFolder: Sendable {
             return self.syncParent(of: path)
         } catch { cause = error }
         if let link = self.danglingLink(in: path) { throw self.dangling(path, link) }
-        guard cause.number != EEXIST else { return }
+        // Whoever made it may have died before its name was on the disk.
+        guard cause.number != EEXIST else { return self.syncParent(of: path) }
         guard cause.number == ENOENT, !isParentMade, let slash = path.lastIndex(of: "/"), slash != path.startIndex
         else {
             throw CommandFailure(

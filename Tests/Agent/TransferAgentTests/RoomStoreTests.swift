@@ -1,0 +1,141 @@
+import Foundation
+import SQLite
+import Testing
+import Text
+import TransferAgent
+import TransferPolicy
+
+@Suite("What cannot be stored, and what cannot be read", .timeLimit(.minutes(15)))
+struct RoomStoreTests {
+    private let rig: RoomRig
+
+    init() throws {
+        self.rig = try RoomRig()
+        try self.rig.start()
+        #expect(self.rig.put() == 201)
+    }
+
+    /// Asks while nothing can be stored.
+    private func ask(_ command: AgentCommand) -> (status: Int, body: JSONValue?) {
+        self.rig.world.fault = .once
+        return self.rig.ask(command)
+    }
+
+    private var list: [JSONValue] {
+        self.rig.ask(.transfers("s", state: nil, limit: 10, after: nil)).body?["transfers"]?.list ?? []
+    }
+
+    @Test("A submission that cannot be stored is refused with the cause, and is not done later either")
+    func submission() throws {
+        let answer = self.ask(.submit("s", RoomRig.download("http://192.0.2.1:80/a")))
+        #expect(answer.status == 507 && answer.body?["reason"]?.word == "NoSpace")
+        #expect(answer.body?["message"]?.word?.contains("the disk of the test is full") == true)
+        self.rig.pass(1000)
+        #expect(self.list.isEmpty && self.rig.world.attempts.isEmpty)
+        try self.rig.start()
+        #expect(self.list.isEmpty)
+        let id = try self.rig.download()
+        #expect(self.rig.world.attempts.map(\.plan.id) == [id])
+    }
+
+    @Test("A session that cannot be stored is as it was before, or is not there")
+    func session() throws {
+        var change = SessionChange()
+        change.connectionsPerHost = 1
+        #expect(self.ask(.putSession("s", change)).status == 507)
+        self.rig.pass(1000)
+        #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.number == 6)
+        #expect(self.ask(.putSession("t", change)).status == 507)
+        self.rig.pass(1000)
+        #expect(self.rig.ask(.session("t")).status == 404)
+        try self.rig.start()
+        #expect(self.rig.ask(.session("t")).status == 404)
+        #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.number == 6)
+    }
+
+    @Test("A file whose taking cannot be stored stays, and is taken when it is asked for again")
+    func take() throws {
+        let id = try self.rig.finished()
+        let place = "\(self.rig.folder)/place"
+        #expect(self.ask(.take("s", id, to: place, replaces: false)).status == 507)
+        self.rig.pass(1000)
+        #expect(self.rig.world.moves.isEmpty && self.rig.fileNames().count == 1)
+        let stream = self.rig.submit(.take("s", id, to: place, replaces: false))
+        self.rig.turn()
+        // The file is at its place, whatever becomes of the commit that says so.
+        self.rig.world.fault = .once
+        self.rig.world.doMove()
+        self.rig.turn()
+        #expect(self.rig.answers[stream]?.status == 200)
+        try self.rig.start()
+        #expect(try self.rig.shown(id)["taken"] == .bool(true))
+    }
+
+    @Test("A cancellation that cannot be stored is refused, and done as soon as it can be")
+    func cancellation() throws {
+        let id = try self.rig.download()
+        let answer = self.ask(.cancel("s", id, keeps: false))
+        #expect(answer.status == 507 && answer.body?["message"]?.word?.contains("as soon as it can") == true)
+        self.rig.pass(1000)
+        #expect(try self.rig.shown(id)["state"]?.word == "cancelled")
+    }
+
+    /// Writes nonsense over a column of all rows of a table, while no process runs.
+    private func spoil(_ column: String, of table: String) throws {
+        self.rig.end()
+        let database = try SQLiteDatabase(path: "\(self.rig.state)/transfers.sqlite", mode: .readWrite)
+        try database.execute("UPDATE \(table) SET \(column) = X'FF00FF'")
+    }
+
+    @Test("A finished file whose row cannot be read is found by its name, and can be taken")
+    func unreadableFacts() throws {
+        let id = try self.rig.finished()
+        try self.spoil("facts", of: "transfers")
+        try self.rig.start()
+        #expect(self.rig.found?.unreadable == 1 && self.rig.found?.savedFiles == 1)
+        try self.take(id, in: "s")
+    }
+
+    @Test("A session whose row cannot be read has a name that stands for it, under which its files are taken")
+    func unreadableSession() throws {
+        let id = try self.rig.finished()
+        try self.spoil("facts", of: "sessions")
+        try self.rig.start()
+        #expect(self.rig.found?.unreadable == 1)
+        try self.take(id, in: "unreadable-1")
+    }
+
+    private func take(_ id: TransferID, in session: String) throws {
+        let place = "\(self.rig.folder)/place"
+        #expect(self.rig.take(id, in: session, to: place) == 200)
+        #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc")
+    }
+
+    @Test("What a transfer is of is not to be read: it fails and says so, or its finished file is taken all the same")
+    func unreadableSpec() throws {
+        let finished = try self.rig.finished()
+        let running = try self.rig.download()
+        try self.spoil("spec", of: "transfers")
+        try self.rig.start()
+        #expect(try self.rig.shown(running)["error"]?["reason"]?.word == "Interrupted")
+        try self.take(finished, in: "s")
+    }
+
+    @Test("A server is remembered for as long as there is a transfer of it")
+    func hosts() throws {
+        for number in 0..<20 {
+            let id = try self.rig.download("http://192.0.2.\(number):80/a")
+            #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204)
+            #expect(self.rig.hostCount == 1)
+            // What has ended is forgotten.
+            #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204)
+            #expect(self.rig.hostCount == 0)
+        }
+        _ = try self.rig.download("http://192.0.2.1:80/a")
+        _ = try self.rig.download("http://192.0.2.2:80/a")
+        try self.rig.start()
+        #expect(self.rig.hostCount == 2)
+        #expect(self.rig.ask(.deleteSession("s")).status == 204)
+        #expect(self.rig.hostCount == 0)
+    }
+}
