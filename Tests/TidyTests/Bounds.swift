@@ -44,7 +44,7 @@ enum Bounds {
         "StreamPool keptBytesMax": Proof(path: transport + "PoolTests.swift", text: "(10_000...16_384)"),
         "CredentialMemo codedBytesMax": nil, "FieldDecoder keptBytesMax": nil, "HuffmanCode shortBitsMax": nil,
         "HuffmanCode bitsMax": nil, "RepeatedFields codedBytesMax": nil, "RepeatedFields runsMax": nil,
-        "RepeatedFields textBytesMax": nil, "Response fieldsMax": nil, "System eventsMax": nil,
+        "RepeatedFields textBytesMax": nil, "System eventsMax": nil, "FieldEncoder shortCountMax": nil,
     ]
 
     /// Bounds that no test names.

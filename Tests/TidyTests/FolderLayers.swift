@@ -12,7 +12,7 @@ enum FolderLayers {
         "CSimulatedDisk": ["include", "."],
         "CSystemFaults": ["include", "."],
         "HTTPTransport": [
-            "Basics", "Address", "System", "TLS", "Message", "HPACK", "HTTP1", "HTTP2", "Loop", "Server",
+            "Basics", "Address", "System", "TLS", "HPACK", "Message", "HTTP1", "HTTP2", "Loop", "Server",
         ],
         "Dashboard": ["Page", "."],
         "Access": [".", "Credentials", "Certificates", "Callers", "Providers"],

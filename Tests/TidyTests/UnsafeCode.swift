@@ -24,7 +24,6 @@ enum UnsafeCode {
         Home(place: "HTTPTransport/HuffmanCode.swift", reason: "on a push's way: reads its tables without a check"),
         Home(place: "HTTPTransport/MemoryPool.swift", reason: "is the allocator of libnghttp2"),
         Home(place: "HTTPTransport/Request.swift", reason: "on a push's way: lends header fields, not copies"),
-        Home(place: "HTTPTransport/Response.swift", reason: "on a push's way: keeps fields without allocating"),
         Home(place: "HTTPTransport/StreamPool.swift", reason: "hands out places in memory that never moves"),
         Home(place: "HTTPTransport/StreamState.swift", reason: "on a push's way: memory of fields that is used again"),
         Home(

@@ -59,7 +59,13 @@ struct ByteReader {
 
 extension ByteBuffer {
     /// Appends seven bits a byte, the lowest first; all bytes but the last have their top bit set.
+    @inline(__always)
     mutating func append(varint value: UInt64) {
+        guard value >= 0x80 else { return self.append(UInt8(truncatingIfNeeded: value)) }
+        self.append(longVarint: value)
+    }
+
+    private mutating func append(longVarint value: UInt64) {
         var rest = value
         while rest >= 0x80 {
             self.append(UInt8(truncatingIfNeeded: rest) | 0x80)

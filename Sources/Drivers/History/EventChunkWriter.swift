@@ -111,8 +111,7 @@ package struct EventChunkWriter: ~Copyable {
     }
 
     private mutating func write(_ apnsID: APNsID, withCase: Bool) {
-        self.buffer.append(word: apnsID.first)
-        self.buffer.append(word: apnsID.second)
+        self.buffer.append(apnsID.first, apnsID.second)
         if withCase { self.buffer.append(halfWord: apnsID.upperCase) }
     }
 }

@@ -77,7 +77,8 @@ extension EmbeddedEngine {
             self.taskMemory.change(by: gauges.bytes - row.counted.bytes, record.topic)
             row.counted = gauges
         }
-        self.derivePush(device, record, isReady: lanes.isPushLaunchable(at: self.now, parameters))
+        let isReady = lanes.isPushLaunchable(at: self.now, parameters)
+        self.derivePush(device, record.state, parameters, isReady: isReady)
         self.schedule.set(device, to: lanes.nextMoment(beside: self.now, parameters))
         guard row.isBlank else { return }
         self.tasks.remove(device)

@@ -45,12 +45,11 @@ extension EmbeddedEngine {
 
     /// Brings gauges, queues and due index up to date with what the policy keeps of the device.
     func derive(_ device: DeviceIndex) {
-        let record = self.devices[device]
-        guard !record.hasTasks else { return self.deriveLanes(device) }
-        let state = record.state
-        let parameters = self.parameters(record.topic)
+        guard !self.devices[device].hasTasks else { return self.deriveLanes(device) }
+        let state = self.devices[device].state
+        let parameters = self.parameters(self.devices[device].topic)
         let isReady = state.isLaunchable(self.now, parameters)
-        self.derivePush(device, record, isReady: isReady)
+        self.derivePush(device, state, parameters, isReady: isReady)
         // A device that waits for a slot is launched by a claim; only the expiry of its push is left to time.
         self.schedule.set(device, to: isReady ? state.pending?.expiry : state.nextMoment(parameters))
     }
@@ -59,9 +58,8 @@ extension EmbeddedEngine {
     ///
     /// - `isReady`: the pending push waits for nothing but a slot.
     @inline(__always)
-    func derivePush(_ device: DeviceIndex, _ record: DeviceRecord, isReady: Bool) {
-        let state = record.state
-        if isReady != record.isReady {
+    func derivePush(_ device: DeviceIndex, _ state: DeviceState, _ parameters: Parameters, isReady: Bool) {
+        if isReady != self.devices[device].isReady {
             if isReady {
                 let moment = self.schedule.momentBeingDone ?? self.now
                 self.ready.append(device, since: moment, in: &self.devices)
@@ -71,18 +69,20 @@ extension EmbeddedEngine {
         }
         var held: HoldCode?
         if let pending = state.pending {
-            held =
-                state.hold(pending.priority, self.parameters(record.topic)).map { HoldCode($0) }
-                ?? (isReady ? .worker : nil)
+            held = state.hold(pending.priority, parameters).map { HoldCode($0) } ?? (isReady ? .worker : nil)
         }
         let isPending = state.pending != nil
         let isInFlight = state.inFlight.map { $0.push.handle != .none } ?? false
-        if held != record.held || isPending != record.isPending || isInFlight != record.isInFlight {
-            self.count(record.topic) { books in
-                if let before = record.held { books.held[before] -= 1 }
+        let before = (
+            held: self.devices[device].held, isPending: self.devices[device].isPending,
+            isInFlight: self.devices[device].isInFlight
+        )
+        if held != before.held || isPending != before.isPending || isInFlight != before.isInFlight {
+            self.count(self.devices[device].topic) { books in
+                if let before = before.held { books.held[before] -= 1 }
                 if let held { books.held[held] += 1 }
-                books.pending += (isPending ? 1 : 0) - (record.isPending ? 1 : 0)
-                books.inFlight += (isInFlight ? 1 : 0) - (record.isInFlight ? 1 : 0)
+                books.pending += (isPending ? 1 : 0) - (before.isPending ? 1 : 0)
+                books.inFlight += (isInFlight ? 1 : 0) - (before.isInFlight ? 1 : 0)
             }
             self.devices[device].held = held
             self.devices[device].isPending = isPending

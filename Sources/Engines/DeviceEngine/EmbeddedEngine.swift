@@ -103,6 +103,9 @@ extension EmbeddedEngine {
     /// Takes one wake that ended without its worker's doing, the first first: its slot is to be taken back.
     package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
 
+    /// Whether a wake ended without its worker's doing, or something came to wait for a slot, that was not taken yet.
+    package var hasNews: Bool { self.wakes.hasExpired || self.ready.hasNewcomer || !self.readyTasks.isEmpty }
+
     /// Whether a device came to wait for a slot that was not taken yet.
     package var hasNewlyReady: Bool { self.ready.hasNewcomer }
 

@@ -1,9 +1,11 @@
 package import Bytes
 
 /// Finds a topic by the bytes of its name, without making a string of them.
-package struct TopicNames {
+package struct TopicNames: ~Copyable {
     private var cells: [UInt32] = Array(repeating: 0, count: 64)
-    private var names: [[UInt8]] = []
+    /// The names, one behind the other, and where each ends.
+    private var text = ByteBuffer()
+    private var ends: [Int] = []
     /// Keeps strangers from choosing names that collide.
     private let key: HashKey
 
@@ -26,22 +28,27 @@ package struct TopicNames {
     }
 
     func isName(_ name: ByteView, of topic: TopicIndex) -> Bool {
-        self.names[Int(topic.rawValue)].withByteView { $0 == name }
+        self.name(Int(topic.rawValue)) == name
     }
 
     /// Adds a name that is not there yet; topics are numbered in the order of their adding.
     package mutating func insert(_ name: ByteView) -> TopicIndex {
-        self.names.append(name.array)
-        if self.names.count * 2 > self.cells.count {
+        self.text.append(name)
+        self.ends.append(self.text.count)
+        if self.ends.count * 2 > self.cells.count {
             self.cells = Array(repeating: 0, count: self.cells.count * 2)
-            for number in self.names.indices.dropLast() { self.link(number) }
+            for number in self.ends.indices.dropLast() { self.link(number) }
         }
-        self.link(self.names.count - 1)
-        return TopicIndex(rawValue: UInt32(self.names.count - 1))
+        self.link(self.ends.count - 1)
+        return TopicIndex(rawValue: UInt32(self.ends.count - 1))
+    }
+
+    private func name(_ number: Int) -> ByteView {
+        self.text.view[(number == 0 ? 0 : self.ends[number - 1])..<self.ends[number]]
     }
 
     private mutating func link(_ number: Int) {
-        var place = self.names[number].withByteView { self.place($0) }
+        var place = self.place(self.name(number))
         while self.cells[place] != 0 { place = (place + 1) & (self.cells.count - 1) }
         self.cells[place] = UInt32(number + 1)
     }

@@ -77,6 +77,9 @@ package struct WakeLedger: ~Copyable {
         self.expired.append(ExpiredWake(id: wake, reason: reason))
     }
 
+    /// Whether a wake ended so that was not taken yet.
+    package var hasExpired: Bool { !self.expired.isEmpty }
+
     /// Takes one wake that ended so, the first first.
     package mutating func popExpired() -> ExpiredWake? { self.expired.popFirst() }
 

@@ -30,7 +30,7 @@ extension Dispatcher {
     /// Takes back slots and gives them out until nothing more happens, and tells streams of conditions.
     func flow() {
         if !self.ended.isEmpty { self.loseWakes() }
-        while self.launchOrFill() {}
+        if self.engine.hasNews || !self.freed.isEmpty { while self.launchOrFill() {} }
         if self.streams.hasConditionsToTell { self.tellConditions() }
     }
 

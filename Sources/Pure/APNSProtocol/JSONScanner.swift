@@ -111,9 +111,9 @@ struct JSONScanner {
         let word = self.text.word(at: self.position)
         let quote = word ^ ones &* 0x22
         let backslash = word ^ ones &* 0x5C
-        // Each difference has the high bit set where a byte was too small. Borrows may set it in later bytes too, so
-        // the first one is exact.
-        let small = ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | (word &- ones &* 0x20)
+        // Each difference has the high bit set where a byte was too small, or outside ASCII, which is special, too.
+        // Borrows may set it in later bytes, so the first one is exact.
+        let small = (quote &- ones) | (backslash &- ones) | (word &- ones &* 0x20)
         let special = (small | word) & (ones &* 0x80)
         self.position += special == 0 ? 8 : special.trailingZeroBitCount >> 3
         return special == 0
@@ -134,8 +134,8 @@ struct JSONScanner {
         let ones = SIMD16<UInt8>(repeating: 1)
         let quote = bytes ^ SIMD16(repeating: UInt8(ascii: "\""))
         let backslash = bytes ^ SIMD16(repeating: UInt8(ascii: "\\"))
-        return bytes | (bytes &- SIMD16(repeating: 0x20)) | ((quote &- ones) & ~quote)
-            | ((backslash &- ones) & ~backslash)
+        // Where a difference has the high bit set without a reason, the byte has it itself.
+        return bytes | (bytes &- SIMD16(repeating: 0x20)) | (quote &- ones) | (backslash &- ones)
     }
 
     /// Passes an escape, which the backslash at hand begins.

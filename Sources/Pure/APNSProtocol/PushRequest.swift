@@ -31,12 +31,12 @@ package struct PushRequest {
         authenticate: (PushHeaders) throws(APNSReason) -> Void,
         authorize: (_ topic: ByteView) throws(APNSReason) -> Void
     ) throws(APNSReason) -> CheckedPush {
-        let digits = try PushTarget.tokenDigits(method: self.method, path: self.path)
+        let isToken = try PushTarget.readToken(method: self.method, path: self.path, into: &token)
         try authenticate(self.headers)
         let head = try self.headers.validated(rules: rules)
         try authorize(head.topic)
         let wakes = try PushPayload.wakes(self.body, isCutShort: self.isBodyCutShort, type: head.type)
-        try PushTarget.deviceToken(digits: digits, into: &token)
+        guard isToken else { throw .badDeviceToken }
         return CheckedPush(head: head, wakes: wakes)
     }
 }

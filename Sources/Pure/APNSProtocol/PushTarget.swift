@@ -5,27 +5,29 @@ package enum PushTarget {
     /// The path of every push, before the token.
     private static let prefix: StaticString = "/3/device/"
 
-    /// Checks method and path, in this order.
+    /// Checks method and path, in this order, and reads the token.
     ///
     /// `/3/device` without the last slash is not the path of a push.
     /// - `path`: The path with its query, as received.
-    /// - Returns: The characters where the token stands, at least one; `deviceToken` reads them.
+    /// - `token`: Where the token is written.
+    /// - Returns: Whether there is one: an even number of hexadecimal digits, 32 to 200 of them. That there is none is
+    ///   the last thing a push is refused for of those that need no knowledge of devices; `token` is without meaning
+    ///   then.
     /// - Throws: `methodNotAllowed`; `missingDeviceToken` for `/3/device/`; `badPath` for every other path that is not
     ///   `/3/device/` and one more segment, and for any query.
-    package static func tokenDigits(method: ByteView, path: ByteView) throws(APNSReason) -> ByteView {
+    package static func readToken(
+        method: ByteView,
+        path: ByteView,
+        into token: inout DeviceToken
+    ) throws(APNSReason) -> Bool {
         guard method == "POST" else { throw .methodNotAllowed }
         guard path.starts(with: self.prefix) else { throw .badPath }
         let digits = path.dropFirst(ByteView(self.prefix).count)
         guard !digits.isEmpty else { throw .missingDeviceToken }
+        // Among digits there is no delimiter.
+        if DeviceToken.parse(digits, into: &token) { return true }
         guard !self.hasDelimiter(digits) else { throw .badPath }
-        return digits
-    }
-
-    /// Reads the token into `token`; this is the last check of a push that needs no knowledge of devices.
-    ///
-    /// - Throws: `badDeviceToken` for anything that is not an even number of hexadecimal digits, 32 to 200 of them.
-    package static func deviceToken(digits: ByteView, into token: inout DeviceToken) throws(APNSReason) {
-        guard DeviceToken.parse(digits, into: &token) else { throw .badDeviceToken }
+        return false
     }
 
     /// Whether a `/` or a `?` is among the characters.

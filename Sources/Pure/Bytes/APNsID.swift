@@ -57,30 +57,32 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
         )
     }
 
-    /// The digits `group`, of 0 to 3, stands for: eight at a time.
+    /// The 32 digits of the identifier, eight a word.
     @inlinable
-    func digits(_ group: Int) -> UInt64 {
-        let half = group < 2 ? self.first : self.second
-        let digits = HexadecimalWord.encode(UInt32(truncatingIfNeeded: half >> UInt64((group & 1) * 32)))
-        guard self.upperCase != 0 else { return digits }
-        return HexadecimalWord.applyUpperCase(digits, mask: self.upperCase >> UInt32(group * 8))
+    var digits: (UInt64, UInt64, UInt64, UInt64) {
+        let digits0 = HexadecimalWord.encode(UInt32(truncatingIfNeeded: self.first))
+        let digits1 = HexadecimalWord.encode(UInt32(truncatingIfNeeded: self.first >> 32))
+        let digits2 = HexadecimalWord.encode(UInt32(truncatingIfNeeded: self.second))
+        let digits3 = HexadecimalWord.encode(UInt32(truncatingIfNeeded: self.second >> 32))
+        guard self.upperCase != 0 else { return (digits0, digits1, digits2, digits3) }
+        return (
+            HexadecimalWord.applyUpperCase(digits0, mask: self.upperCase),
+            HexadecimalWord.applyUpperCase(digits1, mask: self.upperCase >> 8),
+            HexadecimalWord.applyUpperCase(digits2, mask: self.upperCase >> 16),
+            HexadecimalWord.applyUpperCase(digits3, mask: self.upperCase >> 24)
+        )
     }
 
     /// Appends the 36 characters of the identifier.
     @inlinable
     package func write(to buffer: inout ByteBuffer) {
-        let hyphen = UInt8(ascii: "-")
-        let digits1 = self.digits(1)
-        let digits2 = self.digits(2)
-        buffer.append(word: self.digits(0))
-        buffer.append(hyphen)
-        buffer.append(halfWord: UInt32(truncatingIfNeeded: digits1))
-        buffer.append(hyphen)
-        buffer.append(halfWord: UInt32(truncatingIfNeeded: digits1 >> 32))
-        buffer.append(hyphen)
-        buffer.append(halfWord: UInt32(truncatingIfNeeded: digits2))
-        buffer.append(hyphen)
-        buffer.append(halfWord: UInt32(truncatingIfNeeded: digits2 >> 32))
-        buffer.append(word: self.digits(3))
+        let hyphen = UInt64(UInt8(ascii: "-"))
+        let digits = self.digits
+        // The words that the text is made of, with the hyphens between the digits.
+        let second = hyphen | digits.1 << 8 & 0xFF_FFFF_FF00 | hyphen << 40 | (digits.1 >> 32) << 48
+        let third = digits.1 >> 48 | hyphen << 16 | (digits.2 << 32) >> 8 | hyphen << 56
+        buffer.append(digits.0, second)
+        buffer.append(third, digits.2 >> 32 | digits.3 << 32)
+        buffer.append(halfWord: UInt32(truncatingIfNeeded: digits.3 >> 32))
     }
 }

@@ -207,6 +207,7 @@ extension ByteView {
         switch self.count {
         case 4..<8: unsafe self.copyEnds(UInt32.self, from: source, to: room)
         case 8...16: unsafe self.copyEnds(UInt64.self, from: source, to: room)
+        case 17...32: unsafe self.copyEnds(SIMD16<UInt8>.self, from: source, to: room)
         default: unsafe room.copyMemory(from: source, byteCount: self.count)
         }
     }
@@ -214,7 +215,7 @@ extension ByteView {
     /// Copies the first and the last `Word`, which may overlap.
     @inlinable
     @inline(__always)
-    func copyEnds<Word: FixedWidthInteger & BitwiseCopyable>(
+    func copyEnds<Word: BitwiseCopyable>(
         _: Word.Type,
         from source: UnsafeRawPointer,
         to room: UnsafeMutableRawPointer

@@ -117,7 +117,9 @@ struct OperationTableTests {
             let checked = method.withByteView { method in
                 path.withByteView { path in
                     do throws(APNSReason) {
-                        return "push(\(try PushTarget.tokenDigits(method: method, path: path).string))"
+                        var token = DeviceToken()
+                        _ = try PushTarget.readToken(method: method, path: path, into: &token)
+                        return "push(\(path.dropFirst("/3/device/".utf8.count).string))"
                     } catch {
                         return error == .methodNotAllowed ? "allow POST" : "\(error)"
                     }

@@ -1,28 +1,45 @@
-package import Bytes
+internal import Bytes
 
 /// Writes field blocks that refer to nothing but the static table, so that there is nothing to keep for a connection.
 ///
 /// No Huffman code: it would make the answer to a push ten bytes shorter, and takes libnghttp2 a twelfth of the push.
-package enum FieldEncoder {
+enum FieldEncoder {
     /// Literals that are not indexed: RFC 7541 §6.2.2.
     private static let literal: UInt8 = 0
     private static let literalStatus: UInt8 = 8
 
-    /// Appends the fields of a response, its status first.
-    package static func encode(_ response: Response, to block: inout ByteBuffer) {
-        self.encode(status: response.status, to: &block)
-        for index in 1..<response.fieldCount {
-            let field = response.field(at: index)
-            let value = response.value(of: field)
-            block.append(Self.literal)
-            self.append(count: field.name.count, to: &block)
-            block.append(field.name)
-            self.append(count: value.count, to: &block)
-            block.append(value)
-        }
+    /// The most bytes of a value whose length takes one byte.
+    private static let shortCountMax = 0x7E
+
+    /// Appends a field whose name and value are literals.
+    @inline(__always)
+    static func append(_ name: ByteView, _ value: ByteView, to block: inout ByteBuffer) {
+        self.append(name: name, to: &block)
+        self.append(count: value.count, to: &block)
+        block.append(value)
     }
 
-    private static func encode(status: Int, to block: inout ByteBuffer) {
+    /// Appends a field whose value, which is no longer than an identifier or a number, `write` appends.
+    @inline(__always)
+    static func append(_ name: ByteView, to block: inout ByteBuffer, _ write: (inout ByteBuffer) -> Void) {
+        self.append(name: name, to: &block)
+        let start = block.count
+        block.append(0)
+        write(&block)
+        let count = block.count - start - 1
+        precondition(count <= self.shortCountMax, "a value is written in place that has a short length")
+        block.overwrite(memoryOf: UInt8(truncatingIfNeeded: count), at: start)
+    }
+
+    @inline(__always)
+    private static func append(name: ByteView, to block: inout ByteBuffer) {
+        block.append(self.literal)
+        self.append(count: name.count, to: &block)
+        block.append(name)
+    }
+
+    /// Appends the field of a response that comes first.
+    static func append(status: Int, to block: inout ByteBuffer) {
         let index: UInt8? =
             switch status {
             case 200: 8
@@ -49,5 +66,29 @@ package enum FieldEncoder {
             rest >>= 7
         }
         block.append(UInt8(rest))
+    }
+
+    /// Calls `body` with the name and the value of each field of a block that `append` has written, valid during the
+    /// call.
+    static func forEachField(of block: ByteView, _ body: (ByteView, ByteView) -> Void) {
+        var rest = block
+        func takeString() -> ByteView {
+            var (count, prefix) = (Int(rest[0]), 1)
+            if count == 0x7F {
+                var shift = 0
+                repeat {
+                    count += Int(rest[prefix] & 0x7F) << shift
+                    shift += 7
+                    prefix += 1
+                } while rest[prefix - 1] >= 0x80
+            }
+            defer { rest = rest.dropFirst(prefix + count) }
+            return rest.slice(prefix, count: count)
+        }
+        while !rest.isEmpty {
+            rest = rest.dropFirst(1)
+            let name = takeString()
+            body(name, takeString())
+        }
     }
 }

@@ -110,14 +110,29 @@ struct HuffmanCode: @unchecked Sendable {
         // The next bits are the highest of `bits`, of which there are `held`.
         var (bits, held): (UInt64, Int) = (0, 0)
         var taken = 0
-        while taken <= coded.count - 8 {
+        let last = coded.count - 8
+        while last >= 0, taken < coded.count {
             // What is beyond `held` is read again next time.
-            bits |= UInt64(bigEndian: coded.load(UInt64.self, at: taken)) &>> UInt64(held)
-            taken &+= (63 &- held) &>> 3
-            held |= 56
-            while held >= Self.bitsMax {
-                let entry = self.entry(bits)
-                guard !entry.isEnd else { return false }
+            if taken <= last {
+                bits |= UInt64(bigEndian: coded.load(UInt64.self, at: taken)) &>> UInt64(held)
+                taken &+= (63 &- held) &>> 3
+                held |= 56
+            } else {
+                // The last eight bytes without those that were taken.
+                let rest = UInt64(bigEndian: coded.load(UInt64.self, at: last)) &<< UInt64((taken &- last) &* 8)
+                bits |= rest &>> UInt64(held)
+                let count = min((63 &- held) &>> 3, coded.count &- taken)
+                taken &+= count
+                held &+= count &* 8
+            }
+            while held >= Self.shortBitsMax {
+                var entry = unsafe self.short[Int(truncatingIfNeeded: bits &>> UInt64(64 - Self.shortBitsMax))]
+                if entry.isEnd {
+                    // A long code may not be all there.
+                    guard held >= Self.bitsMax else { break }
+                    entry = self.long(bits)
+                    guard !entry.isEnd else { return false }
+                }
                 unsafe room.storeBytes(of: entry.symbols.littleEndian, as: UInt16.self)
                 unsafe room += entry.count
                 bits = bits &<< UInt64(entry.bits)

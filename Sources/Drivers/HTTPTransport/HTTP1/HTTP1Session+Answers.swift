@@ -110,14 +110,12 @@ extension HTTP1Session {
         self.output.append("\r\ndate: ")
         self.memory.date.write(self.memory.wallSeconds, to: &self.output)
         self.output.append("\r\n")
-        for index in 1..<max(1, response.fieldCount) {
-            let field = response.field(at: index)
-            let name = field.name
+        response.forEachField { name, value in
             // The body is framed here.
-            if name == "content-length" || name == "connection" || name == "transfer-encoding" { continue }
+            if name == "content-length" || name == "connection" || name == "transfer-encoding" { return }
             self.output.append(name)
             self.output.append(": ")
-            self.output.append(response.value(of: field))
+            self.output.append(value)
             self.output.append("\r\n")
         }
         self.isAnswerChunked = bodyBytes == nil && self.takesChunks && !self.isAnswerBare

@@ -12,13 +12,11 @@ struct AnswerHeads: ~Copyable {
 
     /// Adds the head of an answer.
     mutating func append(_ response: Response, for number: Int32) {
-        let start = self.queue.count
-        self.queue.append(memoryOf: number)
-        self.queue.append(memoryOf: Int32(0))
-        FieldEncoder.encode(response, to: &self.queue)
-        let count = self.queue.count - start - Self.prefixBytes
+        let count = response.block.count
         precondition(count < 1 << 14, "the fields of a response fit into one frame")
-        self.queue.overwrite(memoryOf: Int32(count), at: start + 4)
+        self.queue.append(memoryOf: number)
+        self.queue.append(memoryOf: Int32(count))
+        self.queue.append(response.block.view)
     }
 
     /// Appends a HEADERS frame, which has no field, with the fields of the answer that it begins.

@@ -22,7 +22,7 @@ extension HTTP2Session {
         if head.isTooShortForPadding { return self.terminate(.frameSizeError) }
         if head.length == 0, !head.endsStream { self.controlFrameReceived() }
         // Those numbers that are no client's are left to the library.
-        guard number & 1 == 1, self.numbers.isUsed(number), self.slot(number) == nil else { return }
+        guard number & 1 == 1, self.slot(number) == nil, self.numbers.isUsed(number) else { return }
         if !self.numbers.mayGoOn(number) { self.terminate(.streamClosed) }
     }
 

@@ -37,6 +37,7 @@ package struct HeldBytes {
     ///   - bytes: how many more.
     ///   - connectionMax: the most of one connection.
     ///   - all: those of all connections.
+    @inline(__always)
     package func shortage(for bytes: Int, connectionMax: Int, all: RequestBytes) -> RequestShortage {
         if self.count + bytes > connectionMax { return .connection }
         return all.hasRoom(for: self.count - self.counted + bytes) ? .none : .server

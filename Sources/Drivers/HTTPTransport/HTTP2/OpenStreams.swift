@@ -25,7 +25,8 @@ package struct OpenStreams {
     @inline(__always)
     package func find(_ number: Int32) -> StreamSlot? {
         if let current = self.current, current.state.number == number { return current }
-        // Answers mostly come, and leave, in the order of the requests.
+        // Bodies, answers and ends mostly come in the order of the requests.
+        if let oldest = self.receiving.first, oldest.state.number == number { return oldest }
         if let oldest = self.waiting.first, oldest.state.number == number { return oldest }
         if let oldest = self.sending.first, oldest.state.number == number { return oldest }
         return nil

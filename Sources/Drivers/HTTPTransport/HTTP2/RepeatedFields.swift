@@ -12,10 +12,12 @@ internal import Bytes
 struct RepeatedFields: ~Copyable {
     /// Fields that stand together in a block.
     private struct Run {
-        /// Where it is in `coded`, `text` and `fields`.
+        /// Where it is in `coded` and `text`.
         let coded: Range<Int>
         let text: Range<Int>
-        let fields: Range<Int>
+        /// Where its regular fields are in `regular`, and in `named` those that a request knows by what they are.
+        let regular: Range<Int>
+        let named: Range<Int>
         /// What its fields take, as HTTP/2 counts it.
         let listBytes: Int
         /// What is known of a request's fields before it and behind it.
@@ -47,7 +49,8 @@ struct RepeatedFields: ~Copyable {
     private var runs: [Run] = []
     private var coded = ByteBuffer()
     private var text = ByteBuffer()
-    private var fields: [PlacedField] = []
+    private var regular: [HeaderField] = []
+    private var named: [PlacedField] = []
     /// How often the table had changed when the runs were noted.
     private var tableChanges = 0
     /// The blocks since the last that changed the table, or that had all the runs.
@@ -77,7 +80,8 @@ struct RepeatedFields: ~Copyable {
 
     private mutating func removeAll() {
         self.runs = []
-        self.fields = []
+        self.regular = []
+        self.named = []
         self.coded.free()
         self.text.free()
     }
@@ -108,9 +112,10 @@ struct RepeatedFields: ~Copyable {
         let start = slot.state.received.count
         slot.state.received.append(self.text.view[run.text])
         slot.state.headerListBytes += run.listBytes
-        for place in run.fields {
-            let field = self.fields[place]
-            slot.state.take(field.field.moved(by: start), field.kind)
+        slot.state.append(self.regular[run.regular], movedBy: start)
+        for place in run.named {
+            let field = self.named[place]
+            slot.state.name(field.field.moved(by: start), field.kind)
         }
         block.runTaken(run.after)
         if index + 1 == self.runs.count { self.blocks = 0 }
@@ -137,13 +142,17 @@ struct RepeatedFields: ~Copyable {
         guard !slot.state.isHeaderListTooLarge, self.runs.count < Self.runsMax,
             self.coded.count + coded.count <= Self.codedBytesMax, self.text.count + received.count <= Self.textBytesMax
         else { return }
-        let firstField = self.fields.count
-        slot.state.forEachPlacedField(from: mark.receivedBytes, regularFrom: mark.fieldCount) { self.fields.append($0) }
+        let (firstRegular, firstNamed) = (self.regular.count, self.named.count)
+        slot.state.forEachPlacedField(from: mark.receivedBytes, regularFrom: mark.fieldCount) { place in
+            if place.kind == .regular || place.kind == .host { self.regular.append(place.field) }
+            if place.kind != .regular { self.named.append(place) }
+        }
         self.runs.append(
             Run(
                 coded: self.coded.count..<self.coded.count + coded.count,
                 text: self.text.count..<self.text.count + received.count,
-                fields: firstField..<self.fields.count,
+                regular: firstRegular..<self.regular.count,
+                named: firstNamed..<self.named.count,
                 listBytes: slot.state.headerListBytes - mark.listBytes,
                 before: mark.rules,
                 after: block.rules

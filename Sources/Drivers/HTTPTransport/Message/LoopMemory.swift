@@ -64,6 +64,7 @@ package final class RequestBytes: Sendable {
     }
 
     /// Whether so many more may be held.
+    @inline(__always)
     func hasRoom(for bytes: Int) -> Bool {
         self.count.load(ordering: .relaxed) + bytes <= self.bytesMax.load(ordering: .relaxed)
     }

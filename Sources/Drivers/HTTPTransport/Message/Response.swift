@@ -1,98 +1,51 @@
 package import Bytes
 
 /// The head of a response: made once, filled anew for every answer.
-@safe
+///
+/// It is kept as the field block that HTTP/2 sends, so that a push's answer is written once; HTTP/1 takes it apart.
 package final class Response {
-    /// A field whose name is a constant; its value is a constant too, or stands in `values`.
-    @safe
-    struct Field {
-        let name: ByteView
-        let constant: UnsafePointer<UInt8>?
-        let valueStart: Int
-        let valueCount: Int
-    }
-
-    /// The most fields a response may have, its status included; a programming error beyond.
-    static let fieldsMax = 64
-
     private(set) var status = 200
-    private(set) var fieldCount = 0
-    private let fields = UnsafeMutablePointer<Field>.allocate(capacity: Response.fieldsMax)
-    private var values = ByteBuffer()
+    /// The status and all fields, as `FieldEncoder` writes them.
+    package private(set) var block = ByteBuffer()
+    /// Where the fields begin behind the status.
+    private var fieldsStart = 0
 
     package init() {
         self.begin(status: 200)
-    }
-
-    deinit {
-        unsafe self.fields.deallocate()
     }
 
     /// Forgets every field and starts over with `status` (200...999).
     package func begin(status: Int) {
         precondition(status >= 200 && status <= 999, "a final status has three digits")
         self.status = status
-        self.fieldCount = 0
-        self.values.removeAll()
-        self.values.appendDecimal(Int64(status))
-        unsafe self.append(":status", constant: nil, valueStart: 0, valueCount: 3)
+        self.block.removeAll()
+        FieldEncoder.append(status: status, to: &self.block)
+        self.fieldsStart = self.block.count
     }
 
     /// Adds a field; the value is copied.
     ///
     /// - `name`: the name, in lower case.
     package func add(_ name: StaticString, _ value: ByteView) {
-        let start = self.values.count
-        self.values.append(value)
-        unsafe self.append(name, constant: nil, valueStart: start, valueCount: value.count)
+        FieldEncoder.append(ByteView(name), value, to: &self.block)
     }
 
     package func add(_ name: StaticString, _ value: StaticString) {
-        unsafe self.append(name, constant: value.utf8Start, valueStart: 0, valueCount: value.utf8CodeUnitCount)
+        FieldEncoder.append(ByteView(name), ByteView(value), to: &self.block)
     }
 
-    /// Adds a field whose value `write` appends.
+    /// Adds a field whose value, of at most 126 bytes, `write` appends.
     package func add(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
-        let start = self.values.count
-        write(&self.values)
-        unsafe self.append(name, constant: nil, valueStart: start, valueCount: self.values.count - start)
+        FieldEncoder.append(ByteView(name), to: &self.block, write)
     }
 
     /// Adds a field whose value is a decimal number.
     package func add(_ name: StaticString, _ value: Int64) {
-        let start = self.values.count
-        self.values.appendDecimal(value)
-        unsafe self.append(name, constant: nil, valueStart: start, valueCount: self.values.count - start)
+        FieldEncoder.append(ByteView(name), to: &self.block) { $0.appendDecimal(value) }
     }
 
-    /// The field at `index`; the first is `:status`.
-    func field(at index: Int) -> Field {
-        precondition(UInt(bitPattern: index) < UInt(bitPattern: self.fieldCount), "field index out of range")
-        return unsafe self.fields[index]
-    }
-
-    /// The value of a field of this response; valid until the response is next changed.
-    func value(of field: Field) -> ByteView {
-        if let constant = unsafe field.constant {
-            return unsafe ByteView(UnsafeRawBufferPointer(start: constant, count: field.valueCount))
-        }
-        return self.values.view[field.valueStart..<field.valueStart + field.valueCount]
-    }
-
-    private func append(
-        _ name: StaticString,
-        constant: UnsafePointer<UInt8>?,
-        valueStart: Int,
-        valueCount: Int
-    ) {
-        precondition(self.fieldCount < Response.fieldsMax, "too many response fields")
-        let field = unsafe Field(
-            name: ByteView(name),
-            constant: constant,
-            valueStart: valueStart,
-            valueCount: valueCount
-        )
-        unsafe (self.fields + self.fieldCount).initialize(to: field)
-        self.fieldCount += 1
+    /// Calls `body` with the name and the value of each field behind the status, valid during the call.
+    func forEachField(_ body: (ByteView, ByteView) -> Void) {
+        FieldEncoder.forEachField(of: self.block.view.dropFirst(self.fieldsStart), body)
     }
 }

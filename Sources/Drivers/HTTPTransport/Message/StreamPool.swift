@@ -25,6 +25,7 @@ package final class StreamPool {
     }
 
     /// - Returns: an empty state in phase `receiving`, or nil when all are in use.
+    @inline(__always)
     package func take(number: Int32, now: Int64) -> StreamSlot? {
         guard self.usedCount < self.streamsMax else { return nil }
         if self.free == nil { self.grow() }
@@ -39,6 +40,7 @@ package final class StreamPool {
     }
 
     /// Takes back a state that `take` handed out; its memory is kept unless it is of extraordinary size.
+    @inline(__always)
     package func giveBack(_ slot: StreamSlot) {
         precondition(slot.state.phase != .free, "a stream state was given back twice")
         slot.state.reset(keepingBytesMax: Self.keptBytesMax)

@@ -100,15 +100,19 @@ package struct StreamState: ~Copyable {
     /// Notes a field whose bytes are in `received`.
     @inline(__always)
     mutating func take(_ field: HeaderField, _ kind: FieldRules.Kind) {
+        if kind == .regular || kind == .host { self.append(field) }
+        self.name(field, kind)
+    }
+
+    /// Notes what a field is, where the request knows it by that.
+    @inline(__always)
+    mutating func name(_ field: HeaderField, _ kind: FieldRules.Kind) {
         switch kind {
-        case .regular: self.append(field)
-        case .host:
-            self.append(field)
-            self.host = field
+        case .host: self.host = field
         case .method: self.method = field
         case .path: self.path = field
         case .authority: self.authority = field
-        case .other: ()
+        case .regular, .other: ()
         }
     }
 
@@ -166,9 +170,22 @@ package struct StreamState: ~Copyable {
         self.fieldCount += 1
     }
 
+    /// Notes regular fields among bytes of which there are so many more before them than the fields say.
+    @inline(__always)
+    mutating func append(_ fields: ArraySlice<HeaderField>, movedBy bytes: Int) {
+        let count = self.fieldCount + fields.count
+        if count > self.fieldCapacity { self.growFields(to: count) }
+        guard var room = unsafe self.fields.map({ unsafe $0 + self.fieldCount }) else { return }
+        for field in fields {
+            unsafe room.initialize(to: field.moved(by: bytes))
+            unsafe room += 1
+        }
+        self.fieldCount = count
+    }
+
     @inline(never)
-    private mutating func growFields() {
-        let capacity = max(16, self.fieldCapacity * 2)
+    private mutating func growFields(to count: Int = 0) {
+        let capacity = max(16, count, self.fieldCapacity * 2)
         let grown = UnsafeMutablePointer<HeaderField>.allocate(capacity: capacity)
         if let fields = unsafe self.fields {
             unsafe grown.moveInitialize(from: fields, count: self.fieldCount)

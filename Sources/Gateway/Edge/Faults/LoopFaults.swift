@@ -48,6 +48,7 @@ final class LoopFaults {
     /// - Parameter authorization: the value of the header field; nil when it is absent.
     /// - Throws: `expiredProviderToken`.
     func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
+        guard !self.unusable.isEmpty || self.desk.hasExpiredTokens else { return }
         guard !self.unusable.contains(connection) else { throw .expiredProviderToken }
         guard self.desk.hasExpiredTokens, let authorization, self.desk.isExpired(authorization) else { return }
         self.unusable.insert(connection)

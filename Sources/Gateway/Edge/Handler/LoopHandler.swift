@@ -190,7 +190,7 @@ package final class LoopHandler: RequestHandler {
     package func woken() {
         self.pulse.beat()
         if let settings = self.shared.mailboxes.loops[self.loop.index].take(into: &self.effects) { self.set(settings) }
-        self.effects.handOver { self.take($0) }
+        self.effects.handOver(pushAnswer: { self.pushes.answer($0) }, other: { self.take($0) })
         self.effects.removeAll()
         self.events.woken()
     }

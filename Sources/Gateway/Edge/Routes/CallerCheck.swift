@@ -5,12 +5,12 @@ import Settings
 /// Keeps other people's web pages out of the cleartext listeners, which a browser on this machine can reach.
 ///
 /// One a loop: it remembers the last host it admitted, since nearly every request names the same.
-struct CallerCheck {
+struct CallerCheck: ~Copyable {
     /// The hosts of the addresses that the cleartext listeners were configured with.
     private let configuredHosts: Set<String>
     /// Whether machines of networks that were named come in, by whatever name of such a network.
     private let takesNetworkNames: Bool
-    private var admitted: [UInt8] = []
+    private var admitted = ByteBuffer()
 
     /// - Parameters:
     ///   - addresses: those of the cleartext listeners. A socket file has no name that a request could give.
@@ -58,12 +58,13 @@ struct CallerCheck {
     }
 
     private mutating func admits(host authority: ByteView) -> Bool {
-        if !self.admitted.isEmpty, self.admitted.withByteView({ $0 == authority }) { return true }
+        if !self.admitted.isEmpty, self.admitted.view == authority { return true }
         guard let host = Authority(authority),
             host.isLoopback || self.configuredHosts.contains(host.name)
                 || self.takesNetworkNames && Self.isOfNetwork(host)
         else { return false }
-        self.admitted = authority.array
+        self.admitted.removeAll()
+        self.admitted.append(authority)
         return true
     }
 

@@ -143,8 +143,9 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
     private func perform(_ batch: CommandBatch, _ workspace: Workspace) -> Bool {
         self.look(workspace)
         let isDone = workspace.dispatcher.advance(to: self.clock.now, devicesMax: Self.dueDevicesMax)
+        let (stage, pushes) = (self.commits.stage, self.pushes)
         batch.forEach(
-            push: { self.commits.stage.answer(self.pushes.take($0, $1, workspace)) },
+            push: { stage.answer(pushes.take($0, $1, workspace)) },
             command: { self.perform($0, workspace) }
         )
         self.commits.stage.group.arrivals += batch.arrivals

@@ -130,6 +130,11 @@ package final class EffectBatch: @unchecked Sendable {
 
     /// Hands over every effect in order.
     package func handOver(to take: (Effect) -> Void) {
+        self.handOver(pushAnswer: { take(.pushAnswer($0)) }, other: take)
+    }
+
+    /// Hands over every effect in order, answers to pushes as they are: one among all effects is twice as large.
+    package func handOver(pushAnswer: (PushReply) -> Void, other take: (Effect) -> Void) {
         let bytes = self.bytes.view
         var offset = 0
         var nextOutcome = 0
@@ -141,7 +146,7 @@ package final class EffectBatch: @unchecked Sendable {
         }
         for item in self.items {
             switch item {
-            case .pushAnswer(let reply): take(.pushAnswer(reply))
+            case .pushAnswer(let reply): pushAnswer(reply)
             case .answer(let address):
                 take(.answer(address, self.outcomes[nextOutcome]))
                 nextOutcome += 1

@@ -5,12 +5,10 @@ import Testing
 @Suite("The encoder of field blocks")
 struct FieldEncoderTests {
     private static func fields(_ response: Response) throws -> [String] {
-        var block = ByteBuffer()
-        FieldEncoder.encode(response, to: &block)
         var fields: [String] = []
         var decoder = FieldDecoder()
         var memory = FieldDecoderMemory()
-        try decoder.decode(block.view, isLast: true, in: &memory) { name, value, _ in
+        try decoder.decode(response.block.view, isLast: true, in: &memory) { name, value, _ in
             fields.append("\(name.string)=\(value.string)")
         }
         return fields
@@ -38,9 +36,7 @@ struct FieldEncoderTests {
         let response = Response()
         response.begin(status: 403)
         response.add("a", "bc")
-        var block = ByteBuffer()
-        FieldEncoder.encode(response, to: &block)
-        #expect(block.view.array == [0x08, 3, 0x34, 0x30, 0x33, 0x00, 1, 0x61, 2, 0x62, 0x63])
+        #expect(response.block.view.array == [0x08, 3, 0x34, 0x30, 0x33, 0x00, 1, 0x61, 2, 0x62, 0x63])
     }
 
     @Test("A response is filled anew, with constants, bytes and numbers")
