@@ -29,6 +29,14 @@ struct PackageTests {
         #expect(first.hasPrefix("wakegate (\(version)) "))
     }
 
+    @Test("The package's program and the image's are linked without names that keep in what nobody uses")
+    func linking() throws {
+        for file in ["deploy/package", "deploy/Containerfile"] {
+            #expect(try self.text(file).contains("--static-swift-stdlib"), "\(file)")
+            #expect(try self.text(file).contains("-Xlinker --no-export-dynamic"), "\(file)")
+        }
+    }
+
     @Test("The program names its version and its commit, as /version and `deploy/build` do")
     func commit() throws {
         let gateway = try RunningGateway()
