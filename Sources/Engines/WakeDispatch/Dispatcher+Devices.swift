@@ -31,12 +31,18 @@ extension Dispatcher {
 
     /// What an operator's wish for a launch came to.
     package enum SimulatedLaunch: Hashable, Sendable {
-        case launched, wakeInFlight, noWorker
+        case launched, wakeInFlight, noWorker, nothingPending
     }
 
     /// Launches what is pending, or an empty wake, whatever holds it.
-    package func simulateLaunch(_ device: DeviceIndex) -> SimulatedLaunch {
+    ///
+    /// - Parameter ofPendingAlone: whether nothing is launched where nothing is pending.
+    package func simulateLaunch(_ device: DeviceIndex, ofPendingAlone: Bool = false) -> SimulatedLaunch {
         self.catchUp(device)
+        guard !ofPendingAlone || self.engine.pendingPush(device) != nil else {
+            self.flow()
+            return .nothingPending
+        }
         let identity = self.engine.identity(device)
         guard !self.engine.isShortLaneFull(device) else { return .wakeInFlight }
         self.takeExpiredWakes()

@@ -107,12 +107,11 @@ struct Reach {
     // MARK: Operators
 
     func simulateLaunch(_ name: Named<DeviceToken>, ofPendingAlone: Bool) throws(APIError) -> Outcome {
-        let device = try self.registered(name)
-        guard !ofPendingAlone || self.engine.pendingPush(device) != nil else { throw .nothingPending }
-        switch self.dispatcher.simulateLaunch(device) {
+        switch self.dispatcher.simulateLaunch(try self.registered(name), ofPendingAlone: ofPendingAlone) {
         case .launched: return .accepted
         case .wakeInFlight: throw .wakeInFlight
         case .noWorker: throw .noWorker
+        case .nothingPending: throw .nothingPending
         }
     }
 
