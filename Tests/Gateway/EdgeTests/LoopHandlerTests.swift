@@ -75,6 +75,7 @@ struct LoopHandlerTests {
         for path in ["/", "/readyz", "/metrics?x", "/dashboard/main.js", "/v1/devices/\(ServedLoop.device)"] {
             let answer = try loop.ask("GET \(path)")
             #expect(answer.status == 405 && self.reason(answer) == "MethodNotAllowed", "\(path)")
+            #expect(answer.header("apns-id") != nil, "\(path)")
             #expect(String(decoding: answer.body, as: UTF8.self).contains("on the admin listener"), "\(path)")
         }
         for path in ["/nothing", "/3/device/\(ServedLoop.device)"] {

@@ -22,11 +22,14 @@ final class AnswerWriter {
 
     // MARK: Operations
 
-    /// - Parameter allow: the methods that the path takes, where the request's is none of them.
-    func answer(_ stream: StreamID, _ error: APIError, allow: String? = nil) {
+    /// - Parameters:
+    ///   - allow: the methods that the path takes, where the request's is none of them.
+    ///   - apnsID: of a request that counts as a push.
+    func answer(_ stream: StreamID, _ error: APIError, allow: String? = nil, _ apnsID: APNsID? = nil) {
         var writer = JSONWriter()
         error.write(to: &writer)
         self.begin(status: error.status)
+        if let apnsID { self.addID(apnsID) }
         allow?.withByteView { self.response.add("allow", $0) }
         if error.isChallenge { self.response.add("www-authenticate", "Bearer") }
         _ = self.loop.respond(stream, self.response, body: writer.buffer.view)

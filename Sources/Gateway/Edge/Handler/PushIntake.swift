@@ -136,7 +136,7 @@ final class PushIntake {
                 self.outbox.reject(error, topic: topic, apnsID) { Self.device(request.path) }
             }
             if error == .methodNotAllowed, OperationRouter.isOfAdmin(request) {
-                self.answers.answer(request.stream, .methodOfAdmin, allow: "POST")
+                self.answers.answer(request.stream, .methodOfAdmin, allow: "POST", apnsID)
             } else {
                 self.answers.refuse(request.stream, error, apnsID)
             }
