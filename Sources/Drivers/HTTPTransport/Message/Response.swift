@@ -45,7 +45,7 @@ package final class Response {
     }
 
     /// Calls `body` with the name and the value of each field behind the status, valid during the call.
-    func forEachField(_ body: (ByteView, ByteView) -> Void) {
+    package func forEachField(_ body: (ByteView, ByteView) -> Void) {
         FieldEncoder.forEachField(of: self.block.view.dropFirst(self.fieldsStart), body)
     }
 }
