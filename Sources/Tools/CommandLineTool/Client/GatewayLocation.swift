@@ -66,7 +66,8 @@ package struct GatewayLocation: Sendable {
         let authority = place.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         guard !authority.isEmpty, url.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw bad }
         let rest = place.dropFirst(authority.count)
-        guard !["/3", "/v1", "?", "#"].contains(where: rest.contains) else {
+        let segments = rest.split(separator: "/")
+        guard !segments.contains("3"), !segments.contains("v1"), !rest.contains("?"), !rest.contains("#") else {
             throw .usage(
                 "\(sources.urlName) is \"\(sources.url)\"; leave out what stands behind the port: the command adds it"
             )
@@ -86,14 +87,18 @@ package struct GatewayLocation: Sendable {
         }
         guard !self.lacks("CERTIFICATE-----", certificate) else {
             let remedy = "name the PEM file of the certificate to show"
-            throw CommandFailure(.failed, "\(certificate), which --cert names, holds no certificate in PEM; \(remedy)")
+            throw CommandFailure(
+                .failed,
+                "\(certificate), which \(sources.certificateName) names, holds no certificate in PEM; \(remedy)"
+            )
         }
         let key = sources.key ?? certificate
         guard !self.lacks("PRIVATE KEY-----", key) else {
-            let (option, remedy) =
+            let (name, remedy) =
                 sources.key == nil
-                ? ("--cert", "name the file of its key with --key") : ("--key", "name the PEM file of the key")
-            throw CommandFailure(.failed, "\(key), which \(option) names, holds no private key in PEM; \(remedy)")
+                ? (sources.certificateName, "name the file of its key with --key")
+                : (sources.keyName, "name the PEM file of the key")
+            throw CommandFailure(.failed, "\(key), which \(name) names, holds no private key in PEM; \(remedy)")
         }
     }
 

@@ -10,6 +10,9 @@ struct LocationSources {
     private(set) var authorityName = "--ca"
     private(set) var certificate: String?
     private(set) var key: String?
+    /// What names the files of certificate and key, for messages.
+    private(set) var certificateName = "--cert"
+    private(set) var keyName = "--key"
     private(set) var proof = GatewayLocation.Proof.none
 
     /// Looks at each in turn; the first that says something wins.
@@ -70,7 +73,10 @@ struct LocationSources {
         if self.authority == nil, let authority = context.ca {
             (self.authority, self.authorityName) = (authority, "the context")
         }
-        if self.certificate == nil { (self.certificate, self.key) = (context.cert, self.key ?? context.key) }
+        if self.certificate == nil {
+            if self.key == nil { (self.key, self.keyName) = (context.key, "the context") }
+            (self.certificate, self.certificateName) = (context.cert, "the context")
+        }
         if self.proof == .none {
             self.proof = context.tokenFile.map { .file($0) } ?? context.token.map { .token($0) } ?? .none
         }

@@ -49,6 +49,8 @@ package enum SimulateCommand {
             }
         } catch {
             Console.out(output)
+            // Half a line is no fault of the trace's.
+            if let failure = lines.failure { throw self.unreadable(path, failure) }
             guard error.line != nil else { throw .usage(error.description) }
             throw CommandFailure(.failed, "\(path == "-" ? "standard input" : path): \(error)")
         }

@@ -126,11 +126,12 @@ struct TaskWaitSession {
     /// Has the task cancelled, as soon as the gateway can do that; its end is waited for as before.
     private mutating func cancel() throws(CommandFailure) {
         let path = "/v1/devices/\(URLPath.component(self.device))/tasks/\(URLPath.component(self.identifier))"
-        // A gateway that is gone or about to end would launch the task again when it is back.
+        // A gateway that is gone or about to end would launch the task again when it is back, and one that is asked too
+        // often has it run on.
         let request = self.location.request("DELETE", path)
-        guard let answer = try? self.location.answer(request, with: self.location.client()), answer.status < 500 else {
-            return
-        }
+        guard let answer = try? self.location.answer(request, with: self.location.client()), answer.status < 500,
+            answer.status != 429
+        else { return }
         try GatewayAnswer.check(answer)
         self.cancellation = .taken
     }
