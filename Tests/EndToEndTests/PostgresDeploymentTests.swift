@@ -53,6 +53,7 @@ struct PostgresDeploymentTests {
         for sql in [
             "SELECT token FROM wakegate.device", "SELECT content FROM wakegate.value",
             "SELECT body FROM wakegate.event", "SELECT device FROM wakegate.due", "SELECT apns FROM wakegate.push",
+            "SELECT body FROM wakegate.bundle",
         ] {
             #expect(try scene.query(sql, as: "wakegate_read").errors.contains("permission denied"), "\(sql)")
         }

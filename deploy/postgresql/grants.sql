@@ -3,7 +3,7 @@
 \set ON_ERROR_STOP on
 
 -- Operators see how gateways and queues are. Device tokens, payloads, the delivery log and the key of its device
--- numbers (tables device, event, push, value) stay the gateways'.
+-- numbers (tables device, event, push, bundle, value) stay the gateways'.
 GRANT USAGE ON SCHEMA wakegate TO wakegate_read;
 GRANT SELECT ON wakegate.meta, wakegate.topic, wakegate.connection TO wakegate_read;
 GRANT SELECT (number, schema, since, reported_at, alive, buried) ON wakegate.gateway TO wakegate_read;

@@ -18,9 +18,9 @@ package final class PostgresHistory: HistorySource {
     /// The most rows that one piece of tidying deletes, and the most bundles: about as many events.
     private static let deletedMax: Int64 = 5_000
     private static let deletedBundlesMax: Int64 = 100
-    /// The most bundles that a push is looked for in, the most devices that it is followed to, and the most rows that
-    /// are read of these: a push has one name and one device, and who gives many the same is told of the last.
-    private static let bundlesOfPushMax: Int64 = 1_024
+    /// The bundles that are read at a time to find a push, the most devices that it is followed to, and the most rows
+    /// that are read of these: a push has one name and one device, and who gives many the same is told of the last.
+    private static let bundlesPerPage: Int64 = 1_024
     private static let devicesOfPushMax = 64
     private static let rowsOfPushMax: Int64 = 4_096
 
@@ -126,19 +126,33 @@ package final class PostgresHistory: HistorySource {
         parameters.append(Int64(Self.devicesOfPushMax))
         guard let rows = self.query(Self.arrivals, parameters) else { return [] }
         for row in 0..<rows.count { first[UInt64(bitPattern: rows.int64(row, 0))] = rows.int64(row, 1) }
-        parameters = PostgresParameters()
-        parameters.append(Self.bundlesOfPushMax)
-        for place in EventFilter.places(EventFilter.key(push: apnsID)) { parameters.append(place) }
-        guard let bundles = self.query(Self.bundlesOfPush, parameters) else { return [] }
-        for row in 0..<bundles.count {
-            for event in Self.events(bundles.bytes(row, 0)) {
-                guard let push = LoggedPush(event), push.first == apnsID.first, push.second == apnsID.second else {
-                    continue
-                }
-                first[event.device] = min(first[event.device] ?? .max, event.at.milliseconds)
-            }
-        }
+        guard self.addBundled(apnsID, to: &first) else { return [] }
         return first.map { ($0.key, $0.value) }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
+    }
+
+    /// Adds to which devices a push came by bundles, and when first. One filter in a thousand holds a push by chance, so
+    /// a long log has many that do: page by page from the newest on, until a device is known.
+    ///
+    /// - Returns: false when that could not be asked.
+    private func addBundled(_ apnsID: APNsID, to first: inout [UInt64: Int64]) -> Bool {
+        var last = Int64.max
+        while true {
+            var parameters = PostgresParameters()
+            parameters.append(Self.bundlesPerPage)
+            for place in EventFilter.places(EventFilter.key(push: apnsID)) { parameters.append(place) }
+            parameters.append(last)
+            guard let bundles = self.query(Self.bundlesOfPush, parameters) else { return false }
+            for row in 0..<bundles.count {
+                last = bundles.int64(row, 1)
+                for event in Self.events(bundles.bytes(row, 0)) {
+                    guard let push = LoggedPush(event), push.first == apnsID.first, push.second == apnsID.second else {
+                        continue
+                    }
+                    first[event.device] = min(first[event.device] ?? .max, event.at.milliseconds)
+                }
+            }
+            guard bundles.count == Self.bundlesPerPage, first.isEmpty else { return true }
+        }
     }
 
     /// Appends where the keys of devices have their bits, an array for each of these.
@@ -165,7 +179,10 @@ package final class PostgresHistory: HistorySource {
         parameters.append(self.limits.ageMillisecondsMax)
         parameters.append(Self.deletedBundlesMax)
         deleted += self.query(Self.deleteOldBundles, parameters)?.affectedCount ?? 0
+        let failure = self.takeFailure()
         _ = self.query("SELECT wakegate.summarize()", PostgresParameters())
+        // Without it questions are slower, and nothing else is.
+        self.failure = failure
         // What this session has deleted is counted by the time the next statement has ended, and not a second later.
         _ = self.query("SELECT pg_stat_force_next_flush()", PostgresParameters())
         if deleted == 0, let rows = self.query(Self.bytes, PostgresParameters()), rows.count == 1,
@@ -264,7 +281,8 @@ extension PostgresHistory {
         """
 
     private static let bundlesOfPush = """
-        SELECT b.body FROM wakegate.bundle b WHERE \(holds(places(from: 2))) ORDER BY b.id DESC LIMIT $1::bigint
+        SELECT b.body, b.id FROM wakegate.bundle b WHERE b.id < $6::bigint AND \(holds(places(from: 2)))
+        ORDER BY b.id DESC LIMIT $1::bigint
         """
 
     /// What happened to a push's devices from its arrival on; it had gone before as many rows were written behind it.
@@ -306,7 +324,7 @@ extension PostgresHistory {
     private static let deleteOldestBundles = """
         DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
             SELECT ctid FROM wakegate.bundle
-            WHERE at <= coalesce((SELECT late FROM wakegate.oldest_events()), at)
+            WHERE at <= coalesce((SELECT late FROM wakegate.oldest_events()), 9223372036854775807)
             ORDER BY at LIMIT $1::bigint FOR UPDATE SKIP LOCKED))
         """
 
