@@ -1,5 +1,6 @@
 import Glibc
 import Platform
+import Synchronization
 
 /// The move of a file of the state folder to its place: whole, or not at all; to another file system by a copy.
 ///
@@ -7,15 +8,23 @@ import Platform
 package final class FileMove: @unchecked Sendable {
     /// A copy that is under way.
     private final class Copy {
+        /// The most at a time: each has two descriptors and a MiB, and with too many none is done until all nearly are.
+        static let countMax = 8
+
         let reading: FileReading
         let target: OpenFile
         let path: String
+        private let files: StateFiles
 
-        init(_ source: String, to path: String) throws(SystemError) {
+        init(_ source: String, to path: String, of files: StateFiles) throws(SystemError) {
             self.reading = try FileReading(source)
             self.target = try OpenFile(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600)
             self.path = path
+            self.files = files
+            files.copies.add(1, ordering: .relaxed)
         }
+
+        deinit { self.files.copies.subtract(1, ordering: .relaxed) }
 
         /// Copies a part, and has it on the disk, so that no end of the agent waits for more.
         ///
@@ -87,6 +96,7 @@ package final class FileMove: @unchecked Sendable {
             guard try copy.part() else { return false }
             try self.move(copy.path)
             try? FileSystem.remove(copy.path)
+            self.copy = nil
         } else {
             do throws(SystemError) {
                 try self.move(self.source)
@@ -102,9 +112,11 @@ package final class FileMove: @unchecked Sendable {
 
     private func beginCopy(in parent: String) throws(SystemError) {
         if !self.replaces, (try? FileSystem.linkStatus(self.path)) != nil { throw SystemError(EEXIST) }
+        // It has its turn when another is done.
+        guard self.files.copies.load(ordering: .relaxed) < Copy.countMax else { return }
         let other = StateFiles.leftover(self.source.split(separator: "/").last ?? "", in: parent)
         try? FileSystem.remove(other)
-        self.copy = try Copy(self.source, to: other)
+        self.copy = try Copy(self.source, to: other, of: self.files)
     }
 
     private func move(_ file: String) throws(SystemError) {

@@ -13,6 +13,8 @@ package final class StateFiles: Sendable {
     private let reserve: Int64
     /// Whether the agent ends: nobody waits for a long look at a file any more.
     private let isEnding = Atomic<Bool>(false)
+    /// Copies to other file systems that are under way.
+    let copies = Atomic<Int>(0)
     /// The boot of the machine.
     package let boot: String
 

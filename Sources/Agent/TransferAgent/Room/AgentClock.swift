@@ -26,7 +26,8 @@ package struct AgentClock {
     ///   - world: where the clocks are read.
     package init(resuming stored: ClockRecord?, boot: String, _ world: any AgentWorld) {
         let bootID = BootID(text: boot)
-        let (wall, uptime) = (world.wall, world.boot)
+        let uptime = world.boot
+        let wall = world.wall
         if let stored {
             let resumed = PolicyClock.resumed(
                 stored,

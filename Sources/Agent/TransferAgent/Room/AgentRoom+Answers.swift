@@ -159,7 +159,8 @@ extension AgentRoom {
         json.counts(self.book.session(number)?.counts ?? TransferCounts())
         json.endObject()
         let bytes = AgentEvents.event("state", json.buffer.view.array)
-        let withdraw = { self.listenerLeft(stream) }
+        // An end of the session in the same turn counts as told to it, and is not.
+        let withdraw = { self.listenerLost(stream) }
         self.promise(stream, withdraw: withdraw) { self.outputs.append(.begin(stream, bytes)) }
     }
 

@@ -104,7 +104,10 @@ extension AgentRoom {
         case .changed(let number, let stop):
             for id in stop { self.hold(id) }
             let withdraw = {
-                guard let before, case .changed(_, let stop) = self.book.sessionSet(name, before) else { return }
+                // It may have been deleted in the same turn, and stays so.
+                guard let before, self.book.number(of: name) == number,
+                    case .changed(_, let stop) = self.book.sessionSet(name, before)
+                else { return }
                 for id in stop { self.hold(id) }
             }
             self.promise(stream, withdraw: withdraw) { self.answer(stream, AgentAnswer(200, self.session(number))) }
@@ -198,6 +201,8 @@ extension AgentRoom {
     ///   - transfer: as it was submitted.
     ///   - kept: what it would have gone on with.
     private func withdraw(_ transfer: Transfer, _ kept: KeptPart?) {
+        // Its session may have been deleted in the same turn, and it with that.
+        guard self.book.transfer(transfer.id) != nil else { return }
         self.book.submissionWithdrawn(transfer.id)
         self.writes.removeAll { write in
             if case .insertTransfer(let other, _, _, _) = write { other.id == transfer.id } else { false }
