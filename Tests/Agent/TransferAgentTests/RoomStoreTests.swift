@@ -71,6 +71,27 @@ struct RoomStoreTests {
         #expect(try self.rig.shown(id)["taken"] == .bool(true))
     }
 
+    @Test("What one turn did and deleted is not brought back when neither can be stored")
+    func deletedInTheSameTurn() throws {
+        let host = "http://192.0.2.1:80/a"
+        _ = try self.rig.download(host)
+        var change = SessionChange()
+        change.connectionsPerHost = 1
+        self.rig.world.fault = .once
+        _ = self.rig.submit(.putSession("s", change))
+        _ = self.rig.submit(.submit("s", RoomRig.download(host)))
+        let deletion = self.rig.submit(.deleteSession("s"))
+        self.rig.turn()
+        #expect(self.rig.answers[deletion]?.status == 507)
+        self.rig.pass(1000)
+        #expect(self.rig.ask(.session("s")).status == 404 && self.rig.hostCount == 0)
+        #expect(self.rig.put() == 201)
+        for number in 1...3 { _ = try self.rig.download("http://192.0.2.\(number):80/a") }
+        #expect(self.rig.hostCount == 3)
+        try self.rig.start()
+        #expect(self.rig.hostCount == 3)
+    }
+
     @Test("A cancellation that cannot be stored is refused, and done as soon as it can be")
     func cancellation() throws {
         let id = try self.rig.download()
