@@ -50,9 +50,9 @@ package enum EventTables {
     /// What version 3 of the schema adds: rows for what happens to many devices at once.
     ///
     /// A row a device and one a push are a third of what a push costs PostgreSQL. A bundle stands for dozens of both,
-    /// and its filter says which. A question about one device or moment reads the bundles of its time; one for a push by
-    /// its name alone reads the pages of all, as filters stand beside their bodies. No row is moved out of its page: two
-    /// fill one.
+    /// and its filter says which. A question about one device or moment reads the bundles of its time; one for a push
+    /// by its name alone reads the pages of all, as filters stand beside their bodies. No row is moved out of its page:
+    /// two fill one.
     static let bundles = [
         """
         CREATE TABLE wakegate.bundle (

@@ -130,8 +130,8 @@ package final class PostgresHistory: HistorySource {
         return first.map { ($0.key, $0.value) }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
     }
 
-    /// Adds to which devices a push came by bundles, and when first. One filter in a thousand holds a push by chance, so
-    /// a long log has many that do: page by page from the newest on, until a device is known.
+    /// Adds to which devices a push came by bundles, and when first. One filter in a thousand holds a push by chance,
+    /// so a long log has many that do: page by page from the newest on, until a device is known.
     ///
     /// - Returns: false when that could not be asked.
     private func addBundled(_ apnsID: APNsID, to first: inout [UInt64: Int64]) -> Bool {

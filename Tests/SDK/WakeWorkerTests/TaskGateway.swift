@@ -59,7 +59,7 @@ final class TaskGateway {
     }
 
     /// Sends the wake of a task, or of whatever `kind` is; `members` are added to those that every wake has.
-    func wake(_ id: String, _ kind: String, _ members: String, timeLeft: Int = 30_000) async throws {
+    func wake(_ id: String, _ kind: String, _ members: String, timeLeft: Int = 600_000) async throws {
         let device = String(repeating: "ab", count: 16)
         let start = #"{"wake":"\#(id)","kind":"\#(kind)","device":"\#(device)","topic":"t","attempt":2,"#
         let time = #""submittedAt":7,"deadline":99,"timeLeft":\#(timeLeft)"#
