@@ -73,7 +73,7 @@ final class ScriptedPeer {
     ///   - host: another host to use than that of the address.
     ///   - source: the address of this machine to connect from.
     ///   - tls: what is spoken below HTTP/2; nil for cleartext.
-    ///   - goesOn: asked whether to wait on each time that nothing came for a moment; nil for twenty seconds.
+    ///   - goesOn: asked whether to wait on each time that nothing came for a moment; nil for a minute.
     init(
         _ address: String,
         host: String = "127.0.0.1",
@@ -93,7 +93,7 @@ final class ScriptedPeer {
         var on: Int32 = 1
         unsafe setsockopt(self.descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, UInt32(MemoryLayout<Int32>.size))
         // No test waits longer than this for a byte.
-        var limit = goesOn == nil ? timeval(tv_sec: 20, tv_usec: 0) : timeval(tv_sec: 0, tv_usec: 50_000)
+        var limit = goesOn == nil ? timeval(tv_sec: 60, tv_usec: 0) : timeval(tv_sec: 0, tv_usec: 50_000)
         unsafe setsockopt(self.descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, UInt32(MemoryLayout<timeval>.size))
     }
 
