@@ -36,7 +36,7 @@ extension Dispatcher {
 
     /// Launches what is pending, or an empty wake, whatever holds it.
     ///
-    /// - Parameter ofPendingAlone: whether nothing is launched where nothing is pending.
+    /// - `ofPendingAlone`: whether nothing is launched where nothing is pending.
     package func simulateLaunch(_ device: DeviceIndex, ofPendingAlone: Bool = false) -> SimulatedLaunch {
         self.catchUp(device)
         guard !ofPendingAlone || self.engine.pendingPush(device) != nil else {
