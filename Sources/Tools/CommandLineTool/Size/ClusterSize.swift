@@ -1,7 +1,7 @@
 import Glibc
 
 /// How large a database and its gateways are to be, for so many devices and pushes; pure arithmetic on
-/// ``MeasuredCosts``.
+/// `MeasuredCosts`.
 package struct ClusterSize: Hashable, Sendable {
     /// What is asked for.
     package struct Load: Hashable, Sendable {
