@@ -65,7 +65,7 @@ final class RunTable {
             try Self.prepare(database, isInMemory: path == nil)
             try Self.check(key, database)
             // A former process may have left what a sync failed to write.
-            if path != nil { try Self.rewriteLog(database) }
+            if path != nil { try database.settleLog() }
             self.database = database
             self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
             self.selectChunk = try database.prepare("SELECT content FROM chunk WHERE id = ?")
@@ -140,19 +140,6 @@ final class RunTable {
             COMMIT;
             """
         )
-    }
-
-    /// Writes the log over itself and syncs it.
-    private static func rewriteLog(_ database: SQLiteDatabase) throws(SQLiteError) {
-        try database.execute("BEGIN IMMEDIATE")
-        do throws(SQLiteError) {
-            _ = try database.integer("SELECT count(*) FROM key")
-            try database.rewriteLog()
-            try database.execute("COMMIT")
-        } catch {
-            try? database.execute("ROLLBACK")
-            throw error
-        }
     }
 
     /// Does all of `body`, or nothing of it.

@@ -162,6 +162,20 @@ package final class SQLiteDatabase {
         try unsafe self.check(wakegate_sqlite_keep_log_on_close(self.connection))
     }
 
+    /// Has what an earlier process has left in the log on the disk, in a transaction of its own: what can be read and
+    /// was not synced would be lost with the power.
+    package func settleLog() throws(SQLiteError) {
+        try self.execute("BEGIN IMMEDIATE")
+        do throws(SQLiteError) {
+            _ = try self.integer("SELECT count(*) FROM sqlite_schema")
+            try self.rewriteLog()
+            try self.execute("COMMIT")
+        } catch {
+            try? self.execute("ROLLBACK")
+            throw error
+        }
+    }
+
     /// Writes the valid part of the write-ahead log over itself and syncs it; it needs a transaction that has read.
     ///
     /// After a sync that failed the kernel may hold pages that are not on the disk and count as written. Written

@@ -109,7 +109,7 @@ package final class TransferStore {
         let slash = path.lastIndex(of: "/")
         let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         if let syncFolder { try syncFolder(folder) } else { try Self.sync(folder) }
-        try Self.settle(database)
+        try database.settleLog()
         self.database = database
         self.insertSession = try database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?)")
         self.dropSession = try database.prepare("DELETE FROM sessions WHERE number = ?")
@@ -143,20 +143,6 @@ package final class TransferStore {
             // Some file systems know no sync of a folder.
             guard error.number != EINVAL else { return }
             throw SQLiteError(kind: .io, code: 0, message: "\(folder) cannot be synced (\(error.message))")
-        }
-    }
-
-    /// Has what a process before has left in the log on the disk: callers are told of all that can be read, and what
-    /// was written and not synced would be lost with the power.
-    private static func settle(_ database: SQLiteDatabase) throws(SQLiteError) {
-        try database.execute("BEGIN IMMEDIATE")
-        do throws(SQLiteError) {
-            _ = try database.integer("SELECT count(*) FROM sessions")
-            try database.rewriteLog()
-            try database.execute("COMMIT")
-        } catch {
-            try? database.execute("ROLLBACK")
-            throw error
         }
     }
 
