@@ -34,12 +34,12 @@ package enum EventTables {
         """
         CREATE INDEX event_place ON wakegate.event USING brin (
             at, device int8_bloom_ops (n_distinct_per_range = \(Self.rowsPerSummary)))
-        WITH (pages_per_range = 32, autosummarize = on)
+        WITH (pages_per_range = \(Summarized.event.pagesPerSummary), autosummarize = on)
         """,
         """
         CREATE INDEX push_place ON wakegate.push USING brin (
             at, apns uuid_bloom_ops (n_distinct_per_range = \(Self.rowsPerSummary)))
-        WITH (pages_per_range = 16, autosummarize = on)
+        WITH (pages_per_range = \(Summarized.push.pagesPerSummary), autosummarize = on)
         """,
         Self.oldest,
     ]
@@ -78,6 +78,19 @@ package enum EventTables {
         EXCEPTION WHEN lock_not_available OR insufficient_privilege THEN NULL;
         END $$
         """
+
+    /// A table whose rows are found by summaries of its pages, which its index `NAME_place` has.
+    enum Summarized: String {
+        case event, push
+
+        /// Pages that have one summary together.
+        var pagesPerSummary: Int {
+            switch self {
+            case .event: 32
+            case .push: 16
+            }
+        }
+    }
 
     /// About as many rows as the pages of one summary have.
     private static let rowsPerSummary = 2000

@@ -18,6 +18,8 @@ package final class PostgresHistory: HistorySource {
     /// The most rows that one piece of tidying deletes, and the most bundles: about as many events.
     private static let deletedMax: Int64 = 5_000
     private static let deletedBundlesMax: Int64 = 100
+    /// The most summaries of a table that are remembered to be made anew: those of a gigabyte of rows.
+    private static let staleSummariesMax = 4096
     /// The bundles that are read at a time to find a push, the most devices that it is followed to, and the most rows
     /// that are read of these: a push has one name and one device, and who gives many the same is told of the last.
     private static let bundlesPerPage: Int64 = 1_024
@@ -30,6 +32,8 @@ package final class PostgresHistory: HistorySource {
     var remembered: [UInt64: LoggedDevice] = [:]
     private var client: PostgresClient?
     private var failure: StoreError?
+    /// Of each table, the summaries by number that still tell of rows which were deleted.
+    private var staleSummaries: [EventTables.Summarized: Set<Int64>] = [:]
 
     /// - Parameters:
     ///   - address: where the database is.
@@ -170,11 +174,12 @@ package final class PostgresHistory: HistorySource {
     ///
     /// - Returns: whether there may be more to delete.
     package func tidy() -> Bool {
+        self.summarizeAgain()
         var parameters = PostgresParameters()
         parameters.append(self.limits.ageMillisecondsMax)
         parameters.append(Self.deletedMax)
-        var deleted = self.query(Self.deleteOldEvents, parameters)?.affectedCount ?? 0
-        deleted += self.query(Self.deleteOldPushes, parameters)?.affectedCount ?? 0
+        var deleted = self.delete(Self.oldEvents, from: .event, parameters)
+        deleted += self.delete(Self.oldPushes, from: .push, parameters)
         parameters = PostgresParameters()
         parameters.append(self.limits.ageMillisecondsMax)
         parameters.append(Self.deletedBundlesMax)
@@ -189,7 +194,7 @@ package final class PostgresHistory: HistorySource {
             rows.int64(0, 0) > Int64(self.limits.bytesMax)
         {
             deleted = self.deleteOldest()
-            if deleted > 0 { _ = self.query(Self.deletePushesOfNothing, PostgresParameters()) }
+            if deleted > 0 { _ = self.delete(Self.pushesOfNothing, from: .push, PostgresParameters()) }
         }
         // What could not be done is tried again later, and nobody waits for it.
         if self.takeFailure() != nil { return false }
@@ -204,7 +209,48 @@ package final class PostgresHistory: HistorySource {
         guard deleted == 0 else { return deleted }
         most = PostgresParameters()
         most.append(Self.deletedMax)
-        return self.query(Self.deleteOldest, most)?.affectedCount ?? 0
+        return self.delete(Self.oldestEvents, from: .event, most)
+    }
+
+    /// Deletes the rows of a table for which a condition holds, and notes where they were.
+    ///
+    /// - Returns: how many there were.
+    private func delete(
+        _ condition: String,
+        from table: EventTables.Summarized,
+        _ parameters: borrowing PostgresParameters
+    ) -> Int {
+        let statement = """
+            WITH gone AS (
+                DELETE FROM wakegate.\(table) WHERE \(condition)
+                RETURNING (ctid::text::point)[0]::bigint / \(table.pagesPerSummary) AS summary)
+            SELECT summary, count(*) FROM gone GROUP BY summary
+            """
+        guard let rows = self.query(statement, parameters) else { return 0 }
+        var deleted = 0
+        for row in 0..<rows.count {
+            self.staleSummaries[table, default: []].insert(rows.int64(row, 0))
+            deleted += Int(rows.int64(row, 1))
+        }
+        // Whoever may not summarise keeps no more of them.
+        if self.staleSummaries[table, default: []].count > Self.staleSummariesMax { self.staleSummaries[table] = nil }
+        return deleted
+    }
+
+    /// Summarises pages anew from which rows were deleted. Their room is used again, by rows that are younger than all
+    /// others, and a summary grows and never shrinks: after a while whoever looks for the oldest would look everywhere.
+    private func summarizeAgain() {
+        let failure = self.takeFailure()
+        for (table, summaries) in self.staleSummaries {
+            var numbers = PostgresArray(.int8)
+            for summary in summaries { numbers.append(summary) }
+            var parameters = PostgresParameters()
+            parameters.append(numbers)
+            let rows = self.query(Self.summarizeAgain(table), parameters)
+            if rows?.count == summaries.count { self.staleSummaries[table] = nil }
+        }
+        // Without it tidying is slower, and nothing else is.
+        self.failure = failure
     }
 
     func query(_ sql: String, _ parameters: borrowing PostgresParameters) -> PostgresRows? {
@@ -299,15 +345,15 @@ extension PostgresHistory {
         ) e ORDER BY e.id LIMIT $8::bigint
         """
 
-    private static let deleteOldEvents = """
-        DELETE FROM wakegate.event WHERE ctid = ANY(ARRAY(
+    private static let oldEvents = """
+        ctid = ANY(ARRAY(
             SELECT ctid FROM wakegate.event
             WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
             LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
 
-    private static let deleteOldPushes = """
-        DELETE FROM wakegate.push WHERE ctid = ANY(ARRAY(
+    private static let oldPushes = """
+        ctid = ANY(ARRAY(
             SELECT ctid FROM wakegate.push
             WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
             LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
@@ -328,15 +374,27 @@ extension PostgresHistory {
             ORDER BY at LIMIT $1::bigint FOR UPDATE SKIP LOCKED))
         """
 
-    private static let deleteOldest = """
-        DELETE FROM wakegate.event WHERE ctid = ANY(ARRAY(
+    private static let oldestEvents = """
+        ctid = ANY(ARRAY(
             SELECT ctid FROM wakegate.event WHERE at <= (SELECT late FROM wakegate.oldest_events())
             LIMIT $1::bigint FOR UPDATE SKIP LOCKED))
         """
 
-    private static let deletePushesOfNothing = """
-        DELETE FROM wakegate.push WHERE at <= (SELECT early FROM wakegate.oldest_events())
+    private static let pushesOfNothing = "at <= (SELECT early FROM wakegate.oldest_events())"
+
+    /// Says nothing where another role owns the table, and where a vacuum or another gateway is at it, which would be
+    /// waited for.
+    private static func summarizeAgain(_ table: EventTables.Summarized) -> String {
         """
+        SELECT brin_desummarize_range('wakegate.\(table)_place', page),
+            brin_summarize_range('wakegate.\(table)_place', page)
+        FROM (SELECT unnest($1::bigint[]) * \(table.pagesPerSummary) AS page) pages
+        WHERE pg_has_role((SELECT relowner FROM pg_class WHERE oid = 'wakegate.\(table)'::regclass), 'USAGE')
+            AND NOT EXISTS (
+                SELECT FROM pg_locks
+                WHERE relation = 'wakegate.\(table)'::regclass AND mode = 'ShareUpdateExclusiveLock')
+        """
+    }
 
     /// What the rows that are there take, by the server's counts; files keep the room of those that were deleted.
     private static let bytes = """

@@ -358,6 +358,34 @@ struct HistoryTablesTests {
         #expect(try #require(Int64(pushes)) <= left[0] + 60)
     }
 
+    @Test("Room that rows have left and others have taken is not looked through for the oldest")
+    func roomTakenAgain() throws {
+        try self.query("ALTER TABLE wakegate.event SET (autovacuum_enabled = off)")
+        let history = try self.history(HistoryLimits(bytesMax: 6 << 20))
+        let looked = "SELECT n_tup_del, idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'event'"
+        var shares: [Int64] = []
+        for round in 0..<8 {
+            try self.query(
+                """
+                INSERT INTO wakegate.event (device, at, body)
+                SELECT n, \(Self.now) - (400000 - \(round) * 50000 - n) * 1000::bigint, decode(repeat('00', 76), 'hex')
+                FROM generate_series(1, 50000) n;
+                SELECT pg_stat_force_next_flush()
+                """
+            )
+            try self.query("ANALYZE wakegate.event")
+            let before = try self.numbers(looked)
+            while history.tidy() {}
+            let after = try self.numbers(looked)
+            if after[0] > before[0] { shares.append((after[1] - before[1]) / (after[0] - before[0])) }
+            try self.query("VACUUM wakegate.event")
+        }
+        #expect(history.takeFailure() == nil)
+        try #require(shares.count >= 6)
+        // As many rows are looked at for each that goes when all room has been used again as when none had.
+        #expect(shares[5] <= shares[1] * 2, "\(shares)")
+    }
+
     @Test("What is too old goes, and no more than that")
     func age() throws {
         let week = 7 * 24 * Self.hour
