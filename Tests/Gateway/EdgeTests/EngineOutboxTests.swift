@@ -3,6 +3,7 @@ import Bytes
 import Edge
 import EngineRoom
 import Platform
+import Synchronization
 import Testing
 import WakeDispatch
 
@@ -59,5 +60,44 @@ struct EngineOutboxTests {
         self.append(outbox)
         outbox.handOver()
         #expect(outbox.pushesAtEngine == 3 && self.taken() == 1)
+    }
+
+    @Test("What takes the engine little is stepped by the loop while the engine's thread sleeps, and the rest is left")
+    func stepping() throws {
+        let steps = Mutex<[Int]>([])
+        let mailbox = self.mailbox
+        let thread = try NamedThread("engine") {
+            var batch = CommandBatch()
+            mailbox.lend { batch in
+                steps.withLock { $0.append(batch.answersDue) }
+                batch.removeAll()
+                return 600_000
+            }
+            while mailbox.take(into: &batch, waitingAtMost: 600_000) { batch.removeAll() }
+            mailbox.lend(nil)
+        }
+        let outbox = EngineOutbox(mailbox)
+        var count = 0
+        func isStepped(_ pushes: Int, with commands: EngineCommand...) -> Bool {
+            let before = steps.withLock { $0.count }
+            for _ in 0..<pushes { self.append(outbox) }
+            for command in commands { outbox.append(command) }
+            var isHere = false
+            outbox.handOver {
+                $0()
+                isHere = true
+            }
+            count += pushes
+            return isHere && steps.withLock { $0.dropFirst(before) } == [pushes]
+        }
+        // The thread is at work now and then, and does what is left for it.
+        while !isStepped(3) {}
+        while !isStepped(256) {}
+        while !isStepped(1, with: .rejected(reason: 0, topic: [])) {}
+        #expect(!isStepped(257), "that many are the thread's")
+        #expect(!isStepped(1, with: .workersAsked), "and what may take longer")
+        #expect(outbox.pushesAtEngine == count)
+        mailbox.close()
+        thread.join()
     }
 }

@@ -109,6 +109,17 @@ package final class EventLoop: @unchecked Sendable {
         if !self.isWakePending.exchange(true, ordering: .acquiringAndReleasing) { System.signal(self.wakeEvent) }
     }
 
+    /// Has the handler's `woken` called after `body`, so that what `body` has for this loop needs no system call.
+    ///
+    /// - Parameter body: called here, on the loop's thread.
+    package func takingWakes(_ body: () -> Void) {
+        self.isWakePending.store(true, ordering: .releasing)
+        body()
+        // Cleared before the handler looks: a wake that comes meanwhile makes another turn.
+        self.isWakePending.store(false, ordering: .releasing)
+        self.handler.woken()
+    }
+
     func requestStop() {
         self.isStopRequested.store(true, ordering: .releasing)
         System.signal(self.wakeEvent)

@@ -56,11 +56,14 @@ package final class EngineOutbox {
     }
 
     /// The turn has ended.
-    package func handOver() {
+    ///
+    /// - Parameter step: called when the engine is to be stepped here, for which it calls its parameter.
+    package func handOver(stepping step: (() -> Void) -> Void = { $0() }) {
         guard !self.batch.isEmpty else { return }
         self.pushesAtEngine += self.batch.answersDue
         self.batch.notePushesLeave()
-        self.engine.submit(&self.batch)
+        guard self.batch.isStepOfLoop else { return self.engine.submit(&self.batch) }
+        step { self.engine.perform(&self.batch) }
     }
 
     /// The engine has answered a push.

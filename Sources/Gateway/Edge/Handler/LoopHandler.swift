@@ -177,6 +177,8 @@ package final class LoopHandler: RequestHandler {
     // MARK: Turns
 
     package func turnEnded() {
+        self.outbox.handOver { self.loop.takingWakes($0) }
+        // What the answers brought, where the engine gave them at once.
         self.outbox.handOver()
         let isFull = self.outbox.pushesAtEngine >= self.pushesAtEngineMax
         if isFull, !self.loop.isReadingPaused { self.shared.tally.met(.requestsAtEngineMax) }

@@ -214,6 +214,8 @@ package final class SharedGatewayEngine: GatewayEngine {
 // MARK: - Steps
 
 extension SharedGatewayEngine {
+    package var stepsOnAnyThread: Bool { false }
+
     package func step(_ batch: CommandBatch) -> Int64 {
         self.clock.step()
         self.stage.offset = self.clock.offset

@@ -44,7 +44,7 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
     /// - `meter`: what other parts of the gateway have counted of their bounds.
     /// - `live`: takes a sample a second.
     /// - `limitWatch`: tells of bounds that were met.
-    /// - `ring`: wakes the engine's thread.
+    /// - `ring`: has the engine step once more.
     /// - `onLossAccepted`: called here when the store lacks what was committed, and the start goes on without it.
     /// - `onFailure`: called once, when nothing can be stored any more.
     /// - Throws: `StoreError` when what was kept cannot be read, or nothing can be stored.
@@ -101,6 +101,8 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         self.makeRandom = world.makeRandom
         self.onFailure = onFailure
     }
+
+    package var stepsOnAnyThread: Bool { true }
 
     package func step(_ batch: CommandBatch) -> Int64 {
         self.clock.step()

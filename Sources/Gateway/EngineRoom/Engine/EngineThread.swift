@@ -2,7 +2,8 @@ package import DeviceEngine
 package import Platform
 import Synchronization
 
-/// Runs an engine on a thread of its own.
+/// Runs an engine on a thread of its own. An engine that steps on any thread is lent to those who have little for it
+/// while its own thread sleeps.
 package final class EngineThread: Sendable {
     private let mailbox: Mailbox<CommandBatch>
     private let thread: NamedThread
@@ -48,10 +49,12 @@ package final class EngineThread: Sendable {
     private static func run(_ engine: any GatewayEngine, _ mailbox: Mailbox<CommandBatch>, _ pulse: Pulse) {
         var batch = CommandBatch()
         var wait: Int64 = 0
+        if engine.stepsOnAnyThread { mailbox.lend { engine.step($0) } }
         while mailbox.take(into: &batch, waitingAtMost: wait) {
             wait = engine.step(batch)
             pulse.beat()
         }
+        mailbox.lend(nil)
         engine.finish()
     }
 

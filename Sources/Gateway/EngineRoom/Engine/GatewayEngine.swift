@@ -9,6 +9,9 @@
 /// slot brings a wake, since another may have got it; that a wake ends with the stream that holds it, since its result
 /// may come from anywhere; or that wakes of others are lost because this engine starts.
 package protocol GatewayEngine: AnyObject {
+    /// Whether `step` may be called by whatever thread, by one at a time.
+    var stepsOnAnyThread: Bool { get }
+
     /// Takes a batch, which is empty afterwards.
     ///
     /// - Returns: how many milliseconds may pass until the next step, if nothing arrives before.

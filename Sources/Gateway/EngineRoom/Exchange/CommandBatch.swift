@@ -20,10 +20,14 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         case command
     }
 
+    /// The most pushes and commands for which a loop steps the engine: about a tenth of a millisecond.
+    private static let itemsOfLoopMax = 256
+
     private var items: [Item] = []
     /// The memory of each push, and behind it its topic, collapse id, payload and trace.
     private var pushes = ByteBuffer()
     private var commands: [EngineCommand] = []
+    private var areCommandsBrief = true
 
     /// How many pushes there are: each is answered once.
     package private(set) var answersDue = 0
@@ -35,9 +39,14 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
 
     package var isEmpty: Bool { self.items.isEmpty }
 
+    /// Whether the loop that brings it had better step the engine than wake the engine's thread: it takes the engine
+    /// not much longer than a thread takes to wake.
+    package var isStepOfLoop: Bool { self.areCommandsBrief && self.items.count <= Self.itemsOfLoopMax }
+
     package func append(_ command: EngineCommand) {
         self.items.append(.command)
         self.commands.append(command)
+        self.areCommandsBrief = self.areCommandsBrief && command.isBrief
     }
 
     /// Takes a push; the counts of `push` are those of the views.
@@ -68,6 +77,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.items.append(contentsOf: other.items)
         self.pushes.append(other.pushes.view)
         self.commands.append(contentsOf: other.commands)
+        self.areCommandsBrief = self.areCommandsBrief && other.areCommandsBrief
         self.answersDue += other.answersDue
         self.arrivals += other.arrivals
     }
@@ -76,6 +86,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.items.removeAll(keepingCapacity: true)
         self.pushes.removeAll()
         self.commands.removeAll(keepingCapacity: true)
+        self.areCommandsBrief = true
         self.answersDue = 0
         self.arrivals.removeAll(keepingCapacity: true)
     }

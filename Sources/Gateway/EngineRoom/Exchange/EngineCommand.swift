@@ -26,6 +26,16 @@ package enum EngineCommand: Sendable {
     case workersAsked
     /// Launch nothing new from now on.
     case drain
+
+    /// Whether it takes the engine no longer than a push.
+    var isBrief: Bool {
+        switch self {
+        case .request(let request): request.verb.isBrief
+        case .rejected: true
+        case .streamEnded, .streamPaused, .slotsChanged, .lost, .webhookChanged, .configure, .workersAsked, .drain:
+            false
+        }
+    }
 }
 
 /// What a caller asks of the engine, and who waits for the answer.
@@ -105,6 +115,14 @@ package enum EngineVerb: Sendable {
     case topics
     case readiness
     case metrics(GatewayFigures)
+
+    /// Whether it is about one wake or one device, and takes the engine no longer than a push.
+    var isBrief: Bool {
+        switch self {
+        case .report, .progress, .extend, .register: true
+        case _: false
+        }
+    }
 }
 
 /// What becomes of a request once the store has failed, when nothing changes any more.

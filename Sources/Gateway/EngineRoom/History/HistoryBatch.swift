@@ -10,6 +10,9 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
     /// the history reads from the journal then; the others are counted.
     private static let eventsMax = 262_144
 
+    /// The events at which the history's thread is woken, although it rests.
+    private static let eventsCollectedMax = 8192
+
     /// A record of events that was committed with them.
     struct Record {
         let sequence: UInt64
@@ -34,6 +37,12 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
 
     package var isEmpty: Bool {
         self.events.isEmpty && self.questions.isEmpty && self.limits == nil && self.recovery == nil
+    }
+
+    /// Whether somebody waits for an answer, or there is so much that more should not be collected.
+    package var isUrgent: Bool {
+        !self.questions.isEmpty || self.limits != nil || self.recovery != nil
+            || self.events.count >= Self.eventsCollectedMax
     }
 
     package func append(_ other: HistoryBatch) {

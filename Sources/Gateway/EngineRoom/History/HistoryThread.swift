@@ -10,6 +10,9 @@ import Synchronization
 package final class HistoryThread: HistoryOutlet {
     /// Says to the journal what it need not keep any more.
     package let retention = EventRetention()
+    /// For how many milliseconds events are collected before they are taken, which are written a second later.
+    private static let rest: Int64 = 10
+
     private let mailbox = Mailbox<HistoryBatch>()
     private let opened = Opened()
     private let thread: NamedThread
@@ -92,7 +95,7 @@ package final class HistoryThread: HistoryOutlet {
     private static func run(_ mailbox: Mailbox<HistoryBatch>, _ open: () -> HistoryTurns) {
         let turns = open()
         var batch = HistoryBatch()
-        while mailbox.take(into: &batch, waitingAtMost: turns.millisecondsToNext) {
+        while mailbox.take(into: &batch, waitingAtMost: turns.millisecondsToNext, resting: Self.rest) {
             turns.take(batch)
             batch.removeAll()
             turns.work()

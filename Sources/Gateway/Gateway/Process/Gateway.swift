@@ -208,7 +208,10 @@ package final class Gateway: Sendable {
                 meter: LimitMeter(loops: tallies, gateway: shared.tally),
                 live: shared.services.live,
                 limitWatch: LimitWatch(log),
-                ring: { shared.engine.ring() },
+                ring: {
+                    var nothing = CommandBatch()
+                    shared.engine.perform(&nothing)
+                },
                 onLossAccepted: { Self.tell($0, log) },
                 onFailure: onFailure
             )

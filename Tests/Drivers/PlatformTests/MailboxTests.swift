@@ -1,0 +1,169 @@
+import Glibc
+import Platform
+import Synchronization
+import Testing
+
+/// What is collected for a thread, and the work of a thread that is lent.
+@Suite("Mailboxes", .timeLimit(.minutes(15)))
+struct MailboxTests {
+    /// Numbers in order, of which negative ones are urgent.
+    ///
+    /// It is `Sendable` without the compiler's proof: a batch has one owner at a time.
+    private final class Numbers: MailboxBatch, @unchecked Sendable {
+        var values: [Int] = []
+
+        var isEmpty: Bool { self.values.isEmpty }
+        var isUrgent: Bool { self.values.contains { $0 < 0 } }
+
+        init() {}
+
+        convenience init(_ values: Int...) {
+            self.init()
+            self.values = values
+        }
+
+        func append(_ other: Numbers) { self.values += other.values }
+        func removeAll() { self.values.removeAll() }
+    }
+
+    /// A thread that takes batches, and what it, or whoever did its work, has taken.
+    private final class Worker: Sendable {
+        let mailbox = Mailbox<Numbers>()
+        let taken = Mutex<[[Int]]>([])
+        private let isWorking = Atomic(false)
+        let overlaps = Atomic(0)
+        private let thread = Mutex<NamedThread?>(nil)
+
+        /// - Parameters:
+        ///   - wait: for how many milliseconds it waits after a batch.
+        ///   - rest: for how many it rests.
+        ///   - lends: whether others may do its work.
+        func start(waiting wait: Int64 = 600_000, resting rest: Int64 = 0, lends: Bool = false) throws {
+            let thread = try NamedThread("worker") {
+                var batch = Numbers()
+                if lends { self.mailbox.lend { self.work($0, wait) } }
+                while self.mailbox.take(into: &batch, waitingAtMost: wait, resting: rest) { _ = self.work(batch, wait) }
+                self.mailbox.lend(nil)
+            }
+            self.thread.withLock { $0 = thread }
+        }
+
+        private func work(_ batch: Numbers, _ wait: Int64) -> Int64 {
+            if self.isWorking.exchange(true, ordering: .acquiringAndReleasing) {
+                self.overlaps.add(1, ordering: .relaxed)
+            }
+            self.taken.withLock { $0.append(batch.values) }
+            let isLast = batch.values.last == 0
+            batch.removeAll()
+            self.isWorking.store(false, ordering: .releasing)
+            return isLast ? 0 : wait
+        }
+
+        func submit(_ values: Int...) {
+            var batch = Numbers()
+            batch.values = values
+            self.mailbox.submit(&batch)
+        }
+
+        /// Everything that was taken, once the thread has ended.
+        func end() -> [[Int]] {
+            self.mailbox.close()
+            self.thread.withLock { $0 }?.join()
+            return self.taken.withLock { $0 }
+        }
+
+        func waitUntilTaken(_ count: Int) {
+            while self.taken.withLock({ $0.joined().count }) < count { sched_yield() }
+        }
+    }
+
+    @Test("Whoever has little does it in the place of a thread that sleeps, and else leaves it")
+    func performing() throws {
+        let worker = Worker()
+        try worker.start(lends: true)
+        var batch = Numbers(1)
+        var count = 1
+        while !worker.mailbox.perform(&batch) {
+            #expect(batch.isEmpty)
+            count += 1
+            batch.values = [count]
+        }
+        #expect(batch.isEmpty)
+        #expect(worker.taken.withLock { $0.last } == [count], "it was done when the call returned")
+        #expect(worker.end().joined().elementsEqual(1...count))
+    }
+
+    @Test("Nobody does the work of a thread that does not lend it, and nothing is done once the mailbox is closed")
+    func notLent() throws {
+        let worker = Worker()
+        try worker.start()
+        var batch = Numbers(1)
+        #expect(!worker.mailbox.perform(&batch) && batch.isEmpty)
+        #expect(worker.end() == [[1]])
+        batch.values = [2]
+        #expect(!worker.mailbox.perform(&batch) && batch.isEmpty)
+        #expect(worker.taken.withLock { $0 } == [[1]])
+    }
+
+    @Test("A thread whose work was done by another goes on when that says so")
+    func goingOn() throws {
+        let worker = Worker()
+        try worker.start(lends: true)
+        var batch = Numbers(0)
+        while !worker.mailbox.perform(&batch) { batch.values = [0] }
+        // Zero asks for another turn at once, which finds nothing.
+        while worker.taken.withLock({ $0.last }) != [] { sched_yield() }
+        #expect(worker.end().allSatisfy { $0.allSatisfy { $0 == 0 } })
+    }
+
+    @Test("Batches of many threads are done one at a time, each thread's in its order, and none is lost")
+    func orders() throws {
+        let worker = Worker()
+        try worker.start(lends: true)
+        let (threads, each) = (4, 2000)
+        let producers = try (0..<threads).map { number in
+            try NamedThread("producer") {
+                for value in 0..<each {
+                    var batch = Numbers(1 + number + value * threads)
+                    if value % 3 == 0 { worker.mailbox.submit(&batch) } else { worker.mailbox.perform(&batch) }
+                    if value % 5 == 0 {
+                        var nothing = Numbers()
+                        worker.mailbox.perform(&nothing)
+                    }
+                }
+            }
+        }
+        for producer in producers { producer.join() }
+        let all = worker.end().joined()
+        #expect(worker.overlaps.load(ordering: .relaxed) == 0)
+        for number in 0..<threads {
+            let own = all.filter { ($0 - 1) % threads == number }
+            #expect(own == (0..<each).map { 1 + number + $0 * threads })
+        }
+    }
+
+    @Test("A thread that rests is woken by what is urgent alone, and takes what was collected with it")
+    func resting() throws {
+        let worker = Worker()
+        try worker.start(resting: 600_000)
+        worker.submit(1)
+        worker.submit(2)
+        worker.submit(-3)
+        worker.waitUntilTaken(3)
+        worker.submit(4)
+        worker.submit(-5)
+        worker.waitUntilTaken(5)
+        #expect(worker.taken.withLock { $0 } == [[1, 2, -3], [4, -5]])
+        worker.submit(6)
+        #expect(worker.end().last == [6], "what was collected is taken at the end")
+    }
+
+    @Test("A rest ends by itself, and what was collected is taken then")
+    func restEnds() throws {
+        let worker = Worker()
+        try worker.start(resting: 1)
+        worker.submit(1)
+        worker.waitUntilTaken(1)
+        #expect(worker.end().joined().elementsEqual([1]))
+    }
+}
