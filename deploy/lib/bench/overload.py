@@ -2,6 +2,7 @@
 
 import os
 import random
+from bisect import bisect_left
 from contextlib import ExitStack
 
 from bench import push_load
@@ -48,9 +49,23 @@ def loads(gateway: processes.Gateway, folder: str) -> tuple[steady_load.Load, st
 def beside(quiet: steady_load.Load, noisy: steady_load.Load, pid: int) -> tuple[interleaved.Sample, interleaved.Sample]:
     """The quiet provider's figures while the other sends, and the other's."""
     with steady_load.Clock(pid) as clock, steady_load.Running(noisy) as noise:
-        figures = steady_load.observe(quiet, pid)
-        logs = noise.finish()
-    return figures, steady_load.figures(logs, clock)
+        logs, quiet_clock = steady_load.finished(quiet, pid)
+        other_logs = noise.finish()
+    figures = steady_load.figures(logs, quiet_clock)
+    return {**figures, **answered_before(logs, other_logs)}, steady_load.figures(other_logs, clock)
+
+
+def answered_before(logs: list[steady_load.Log], other_logs: list[steady_load.Log]) -> dict[str, float]:
+    """How many answers the other provider had while a quiet push waited for its own: unlike the time, that number hangs
+    little on what else the machine does."""
+    ends = sorted(end for log in other_logs for end in log.ends)
+    counts = []
+    for log in logs:
+        counted = steady_load.inside(log, *steady_load.window(logs))
+        for end, took in zip(log.ends[counted], log.took[counted], strict=True):
+            counts.append(bisect_left(ends, end) - bisect_left(ends, end - took))
+    counts.sort()
+    return {"othersP50": counts[len(counts) // 2], "othersP99": counts[len(counts) * 99 // 100]}
 
 
 def measure(products: str, folder: str, runs: int) -> dict:
@@ -83,5 +98,7 @@ def measure(products: str, folder: str, runs: int) -> dict:
         "beside": {key: medians["beside"][key] for key in ("p50", "p99")},
         "noisyPerSecond": round(medians["noise"]["perSecond"]),
         "noisyRefused": medians["noise"]["refused"],
+        "noisyMicroseconds": medians["noise"]["cpuMicroseconds"],
+        "othersAnswered": {"p50": medians["beside"]["othersP50"], "p99": medians["beside"]["othersP99"]},
         "samples": {"alone": [each["p99"] for each in alone], "beside": [each["p99"] for each in among]},
     }

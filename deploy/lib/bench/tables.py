@@ -237,6 +237,10 @@ def overload(result: dict) -> list[Table]:
         f"{result['noisyPerSecond']:,} pushes a second, {result['noisyRefused']:.1%} of them refused"
     )
     notes = [note]
+    if "othersAnswered" in result:
+        others = result["othersAnswered"]
+        counts = f"{others['p50']:,.0f} of those were answered, {others['p99']:,.0f} at p99"
+        notes.append(f"while a quiet push waited, {counts}")
     if "ratio" in result:
         told = f"a p99 of {result['ratio']:.2f} times what it is alone; target: at most {result['target']:g}"
         notes.append(f"{told}  {verdict(result['passed'])}")
