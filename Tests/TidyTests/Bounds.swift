@@ -42,6 +42,11 @@ enum Bounds {
             text: "an extension of 257 bytes"
         ),
         "StreamPool keptBytesMax": Proof(path: transport + "PoolTests.swift", text: "(10_000...16_384)"),
+        "EventLoop+Turns bytesPerPauseMax": Proof(
+            path: transport + "TurnOrderTests.swift",
+            text: "A pause that busy connections make leaves the others 64 KiB, and them nothing"
+        ),
+        "EventLoop+Turns busyBytesPerTurnMax": nil,
         "CredentialMemo codedBytesMax": nil, "FieldDecoder keptBytesMax": nil, "HuffmanCode shortBitsMax": nil,
         "HuffmanCode bitsMax": nil, "RepeatedFields codedBytesMax": nil, "RepeatedFields runsMax": nil,
         "RepeatedFields textBytesMax": nil, "System eventsMax": nil, "FieldEncoder shortCountMax": nil,

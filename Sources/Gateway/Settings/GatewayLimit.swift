@@ -185,8 +185,8 @@ extension GatewayLimit {
             "pushes",
             16...100_000,
             \.requestsAtEngineMax,
-            "a commit's worth of one loop, which reads nothing more until answers come: what waits is still in the "
-                + "processor's cache."
+            "a commit's worth of one loop, which reads next to nothing more until answers come: what waits is still in "
+                + "the processor's cache."
         ),
         GatewayLimit(
             "liveStreamsMax",

@@ -28,7 +28,8 @@ package struct GatewayLimits: Sendable {
     package var eventStreamsMax = 32
     /// The most events that wait for those who follow them.
     package var eventsHeldMax = 8192
-    /// The most pushes of one loop that the engine has not answered; with as many the loop reads nothing.
+    /// The most pushes of one loop that the engine has not answered; with as many the loop reads nothing,
+    /// or 64 KiB of those who send little, where others send much.
     package var requestsAtEngineMax = 512
     /// The bytes of pushes that wait or are in flight; 0 for half of the machine's memory.
     package var pendingBytesMax = 0

@@ -161,6 +161,19 @@ final class ScriptedPeer {
 
     func send(_ text: String) { self.send([UInt8](text.utf8)) }
 
+    /// Waits until the server's system has all that was sent, whether or not the server has read it.
+    ///
+    /// - Returns: false when it has not within a minute.
+    func isDelivered() -> Bool {
+        let deadline = ContinuousClock.now + .seconds(60)
+        var unsent: Int32 = 0
+        while unsafe ioctl(self.descriptor, UInt(TIOCOUTQ), &unsent) == 0, unsent > 0 {
+            guard ContinuousClock.now < deadline else { return false }
+            sched_yield()
+        }
+        return unsent == 0
+    }
+
     static func frame(_ type: UInt8, flags: UInt8 = 0, stream: Int = 0, _ payload: [UInt8] = []) -> [UInt8] {
         let count = payload.count
         let head = [UInt8(count >> 16), UInt8(count >> 8 & 255), UInt8(count & 255), type, flags]

@@ -31,6 +31,10 @@ final class Connection {
     var output = ByteBuffer()
     /// What the loop's epoll watches for.
     var interest: Poll.Readiness = .readable
+    /// The place of its flow among the loop's shares: its own, until the handler names another.
+    var flow: FlowShares.Place
+    /// Whether its flow sends a large part of all that the loop receives, so that it waits for connections of others.
+    var isBusy = false
     /// Whether the connection is in the loop's list of those to be flushed.
     var isDirty = false
     /// Whether it ends at the next flush.
@@ -64,6 +68,7 @@ final class Connection {
         self.listener = listener
         self.network = network
         self.stage = stage
+        self.flow = FlowShares.Place(flow: UInt64(id.index))
         self.acceptedAt = now
     }
 

@@ -209,6 +209,7 @@ extension EventLoop {
                 connection.http1?.receive(bytes)
                 self.markDirty(connection)
             }
+            self.weigh(connection, bytes: count)
         }
     }
 
@@ -399,7 +400,9 @@ extension EventLoop {
     private func watch(_ connection: Connection, _ interest: Poll.Readiness) {
         guard connection.interest != interest else { return }
         connection.interest = interest
-        guard !self.poll.modify(connection.descriptor, interest, token: connection.token) else { return }
+        guard !self.poll(of: connection).modify(connection.descriptor, interest, token: connection.token) else {
+            return
+        }
         connection.isDoomed = true
         self.markDirty(connection)
     }
@@ -449,6 +452,7 @@ extension EventLoop {
         self.looksAt[Int(index)] = .max
         self.freeIndices.append(index)
         self.connectionCount -= 1
+        if connection.isBusy { self.busyConnections.end() }
         self.server.connectionCounts[connection.listener].end()
         // The handler counts connections at the end of a turn, those that carried no request among them.
         self.memory.handlerWasTold = true

@@ -14,7 +14,10 @@ package final class EventLoop: @unchecked Sendable {
     private(set) var limits: TransportLimits
     let memory: LoopMemory
     let library: HTTP2Library
+    /// Watches all but the busy connections.
     let poll: Poll
+    /// Watches the busy connections, and `poll`.
+    let busyPoll: Poll
     let pipe = TLSPipe()
     var handler: any RequestHandler = NoHandler()
 
@@ -34,9 +37,16 @@ package final class EventLoop: @unchecked Sendable {
     var areListenersWatched: [Bool]
     /// Whether more connections waited than the last turn took, by listener.
     var areListenersCrowded: [Bool]
+    /// What each flow has sent of late.
+    var shares = FlowShares()
+    var turns = TurnOrder()
 
     /// Set by the handler while it has all it can take: no socket is read, though answers leave; `wake` ends each wait.
+    /// Where there are busy connections the others may go on for a while, up to `TurnOrder.bytesPerPauseMax`.
     package var isReadingPaused = false
+
+    /// How many connections are busy; any thread may look.
+    let busyConnections = ConnectionCount()
 
     /// When `alarmRang` is to be called, once, in milliseconds as `now`; `Int64.max` for never.
     package var alarmAt = Int64.max
@@ -60,6 +70,8 @@ package final class EventLoop: @unchecked Sendable {
     static let specialToken: UInt64 = 1 << 63
     private static let wakeToken = EventLoop.specialToken | 1 << 32
     private static let listenerToken = EventLoop.specialToken | 2 << 32
+    /// What `busyPoll` reports `poll` by.
+    static let pollToken = EventLoop.specialToken | 3 << 32
 
     init(index: Int, server: ServerState) throws(TransportError) {
         self.index = index
@@ -75,10 +87,13 @@ package final class EventLoop: @unchecked Sendable {
         )
         self.library = HTTP2Library(limits: server.limits)
         self.poll = try Poll()
+        self.busyPoll = try Poll()
         self.wakeEvent = try System.makeEvent()
         self.readRoom = ReadRoom(bytes: server.limits.readBytesPerTurn)
         self.plainRoom = ReadRoom(bytes: server.limits.readBytesPerTurn)
-        guard self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken) else {
+        guard self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken),
+            self.busyPoll.add(self.poll, token: Self.pollToken)
+        else {
             throw TransportError(.system, "epoll: a loop could not be woken, as there is no memory for it.")
         }
     }
@@ -133,46 +148,37 @@ package final class EventLoop: @unchecked Sendable {
         self.memory.now = SystemClock.monotonic
         self.nextSecond = self.memory.now + 1000
         while !self.isStopRequested.load(ordering: .acquiring) {
-            if self.isReadingPaused {
-                self.waitForWake()
-                continue
-            }
-            let count = self.poll.wait(milliseconds: self.waitMilliseconds)
-            self.memory.now = SystemClock.monotonic
-            self.acceptCrowds()
-            for index in 0..<count {
-                let event = self.poll.event(at: index)
-                self.dispatch(event.readiness, event.token)
-            }
+            self.serveSockets()
             self.timePassed()
             self.endTurn()
         }
         self.closeAll()
     }
 
-    /// A turn in which no socket is read.
-    private func waitForWake() {
+    /// Reads no socket, and takes notice of a wake.
+    func waitForWake() {
         System.wait(self.wakeEvent, milliseconds: self.millisecondsToWait)
         self.memory.now = SystemClock.monotonic
         self.dispatch(.readable, Self.wakeToken)
-        self.timePassed()
-        self.endTurn()
     }
 
-    private var waitMilliseconds: Int32 {
+    var waitMilliseconds: Int32 {
         if !self.dirty.isEmpty || self.areListenersCrowded.contains(true) { return 0 }
         if self.connectionCount == 0 && self.alarmAt == .max && !self.areListenersWatched.contains(false) { return -1 }
         return self.millisecondsToWait
     }
 
-    private var millisecondsToWait: Int32 {
+    var millisecondsToWait: Int32 {
         Int32(clamping: max(0, min(self.nextSecond, self.alarmAt) - self.memory.now))
     }
 
-    private func dispatch(_ readiness: Poll.Readiness, _ token: UInt64) {
+    func dispatch(_ readiness: Poll.Readiness, _ token: UInt64) {
         if token & Self.specialToken == 0 {
             let id = ConnectionID(index: UInt32(truncatingIfNeeded: token), generation: UInt32(token >> 32))
-            if let connection = self.connection(id) { self.ready(connection, readiness) }
+            guard let connection = self.connection(id) else { return }
+            // Since it was reported, something else may be watched for.
+            let watched = readiness.intersection(connection.interest.union(.broken))
+            if !watched.isEmpty { self.ready(connection, watched) }
             return
         }
         switch token & ~UInt64(UInt32.max) {
@@ -205,6 +211,7 @@ package final class EventLoop: @unchecked Sendable {
         let now = self.memory.now
         self.memory.wallSeconds = SystemClock.wall / 1000
         self.nextSecond = now + 1000
+        self.shares.secondPassed()
         self.watchListeners()
         for index in self.looksAt.indices where self.looksAt[index] <= now {
             if let connection = self.connections[index] { self.secondPassed(connection) }

@@ -305,6 +305,9 @@ final class Poll {
 
     private let descriptor: Int32
     private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: Poll.eventsMax)
+    /// How many of `events` were reported by the last wait, and how many of those were taken.
+    private var count = 0
+    private var taken = 0
 
     init() throws(TransportError) {
         self.descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -331,6 +334,11 @@ final class Poll {
         self.control(EPOLL_CTL_DEL, descriptor, [], 0)
     }
 
+    /// Watches another poll, which is readable while something that it watches is ready.
+    func add(_ other: Poll, token: UInt64) -> Bool {
+        self.control(EPOLL_CTL_ADD, other.descriptor, .readable, token)
+    }
+
     /// - Returns: false when the system has no memory for it.
     private func control(_ operation: Int32, _ descriptor: Int32, _ readiness: Readiness, _ token: UInt64) -> Bool {
         var event = unsafe epoll_event()
@@ -339,18 +347,24 @@ final class Poll {
         return unsafe epoll_ctl(self.descriptor, operation, descriptor, &event) == 0
     }
 
-    /// Waits until something is ready or the time is up.
+    /// Whether the last wait has reported something that was not taken.
+    var hasEvents: Bool { self.taken < self.count }
+
+    /// Waits until something is ready or the time is up; `next` takes what is.
     ///
+    /// What was reported before and not taken is dropped, and reported again behind everything else that is ready.
     /// - Parameter milliseconds: -1 for ever.
-    /// - Returns: how many events there are.
-    func wait(milliseconds: Int32) -> Int {
+    func wait(milliseconds: Int32) {
         let count = unsafe epoll_wait(self.descriptor, self.events, Int32(Poll.eventsMax), milliseconds)
-        return max(0, Int(count))
+        self.count = max(0, Int(count))
+        self.taken = 0
     }
 
-    func event(at index: Int) -> (readiness: Readiness, token: UInt64) {
-        precondition(index >= 0 && index < Poll.eventsMax, "event index out of range")
-        return unsafe (Readiness(rawValue: self.events[index].events), self.events[index].data.u64)
+    /// The next of what the last wait has reported; nil when all was taken.
+    func next() -> (readiness: Readiness, token: UInt64)? {
+        guard self.hasEvents else { return nil }
+        defer { self.taken += 1 }
+        return unsafe (Readiness(rawValue: self.events[self.taken].events), self.events[self.taken].data.u64)
     }
 }
 

@@ -26,6 +26,8 @@ final class PushIntake {
     private var rules: PushRules
     private var unique: UniqueBits
     private var traces = PushTraceReader()
+    /// What topics are hashed with, so that nobody chooses one that shares the place of another.
+    private let topicKey: HashKey
 
     init(
         _ loop: EventLoop,
@@ -52,6 +54,7 @@ final class PushIntake {
         self.rules = shared.settings.rules
         var random = RandomBits()
         self.unique = UniqueBits(seed: random.pair())
+        self.topicKey = HashKey(random.pair())
     }
 
     func setRules(_ rules: PushRules) { self.rules = rules }
@@ -115,6 +118,7 @@ final class PushIntake {
                 if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
             }
             let trace = headers.hasTraceParent ? self.traces.read(request) : ByteView()
+            self.tellFlow(of: request.stream, checked.head.topic)
             let command = self.command(checked, token, request, traceCount: trace.count)
             if let faults = self.faults, faults.isActive, !checked.head.isDryRun {
                 let keyID = provider?.key.keyID
@@ -143,6 +147,13 @@ final class PushIntake {
             // No other check comes to that.
             if error == .tooManyRequests { self.counts.exceeded(request.stream.connection) }
         }
+    }
+
+    /// Has the loop give each topic its share, whatever connections its pushes come on. A connection mostly carries one
+    /// topic: it is told with the first push, and with one of a few dozen.
+    private func tellFlow(of stream: StreamID, _ topic: ByteView) {
+        guard stream.number & 63 == 1 else { return }
+        self.loop.setFlow(of: stream.connection, to: self.topicKey.hash(topic))
     }
 
     /// Refuses a request of which nothing more is looked at.

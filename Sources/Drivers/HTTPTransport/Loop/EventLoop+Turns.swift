@@ -1,0 +1,121 @@
+internal import Platform
+
+/// Whose turn it is at the sockets of a loop with busy connections.
+struct TurnOrder {
+    /// The bytes after which a turn of busy connections ends; 64 KiB, as much as one of them may have sent, and some
+    /// two hundred pushes.
+    static let busyBytesPerTurnMax = 65_536
+    /// The bytes that connections which are not busy may send while the handler has all it can take; 64 KiB, some two
+    /// hundred pushes.
+    static let bytesPerPauseMax = 65_536
+
+    /// The bytes that were read from all sockets.
+    var bytesRead = 0
+    /// Whether the last turn was not that of the busy connections.
+    var wasOfOthers = false
+    /// How many bytes will have been read when nothing more is in this pause; nil while there is none.
+    var pauseEndsAt: Int?
+}
+
+/// Which sockets a turn reads.
+///
+/// Whoever sends little does not wait for those who send much. A connection is busy while its flow has sent a large
+/// part of all that came; then `busyPoll` watches it and not `poll`. While both have something, turns alternate: that
+/// of the others reads all of them that are ready, and that of the busy ones reads 64 KiB. What `busyPoll` has reported
+/// by then is left to the next such turn.
+///
+/// Where nobody is busy, all connections are served as they come, and `busyPoll` costs nothing.
+extension EventLoop {
+    /// Says what flow a connection's requests belong to, by a hash of its name. On the loop's thread.
+    package func setFlow(of connection: ConnectionID, to flow: UInt64) {
+        self.connection(connection)?.flow = FlowShares.Place(flow: flow)
+    }
+
+    /// How many connections are busy: their flow sends a large part of all that comes, and they wait for the others.
+    package var busyConnectionCount: Int { self.busyConnections.value }
+
+    /// Waits until there is something to do, and reads.
+    func serveSockets() {
+        guard !self.isReadingPaused else { return self.serveWhilePaused() }
+        self.turns.pauseEndsAt = nil
+        guard self.busyConnectionCount > 0 else {
+            return self.serveOthers(waiting: self.waitMilliseconds)
+        }
+        if !self.turns.wasOfOthers, self.haveOthersSomething {
+            self.serveOthers(waiting: 0)
+        } else {
+            self.serveBusy()
+        }
+    }
+
+    /// Whether a connection that is not busy, a listener or a wake waits.
+    private var haveOthersSomething: Bool {
+        if !self.poll.hasEvents { self.poll.wait(milliseconds: 0) }
+        return self.poll.hasEvents
+    }
+
+    /// Serves all but the busy connections.
+    ///
+    /// - Parameter milliseconds: how long to wait for them; -1 for ever.
+    private func serveOthers(waiting milliseconds: Int32) {
+        self.turns.wasOfOthers = true
+        if !self.poll.hasEvents { self.poll.wait(milliseconds: milliseconds) }
+        self.memory.now = SystemClock.monotonic
+        if !self.isReadingPaused { self.acceptCrowds() }
+        while let event = self.poll.next() {
+            self.dispatch(event.readiness, event.token)
+            if let end = self.turns.pauseEndsAt, self.turns.bytesRead >= end { return }
+        }
+    }
+
+    /// Serves some busy connections, one at least where any is ready.
+    private func serveBusy() {
+        self.turns.wasOfOthers = false
+        if !self.busyPoll.hasEvents { self.busyPoll.wait(milliseconds: self.waitMilliseconds) }
+        self.memory.now = SystemClock.monotonic
+        self.acceptCrowds()
+        let end = self.turns.bytesRead + TurnOrder.busyBytesPerTurnMax
+        while self.turns.bytesRead < end, let event = self.busyPoll.next() {
+            // The next turn is that of what `poll` watches.
+            guard event.token != Self.pollToken else { continue }
+            self.dispatch(event.readiness, event.token)
+        }
+    }
+
+    /// The handler has all it can take. If that is from busy connections, the others go on for a while.
+    private func serveWhilePaused() {
+        let end = self.turns.pauseEndsAt ?? self.turns.bytesRead + TurnOrder.bytesPerPauseMax
+        self.turns.pauseEndsAt = end
+        if self.busyConnectionCount > 0, self.turns.bytesRead < end {
+            self.serveOthers(waiting: self.millisecondsToWait)
+        } else {
+            self.waitForWake()
+        }
+    }
+
+    // MARK: Who is busy
+
+    /// What watches a connection.
+    func poll(of connection: Connection) -> Poll { connection.isBusy ? self.busyPoll : self.poll }
+
+    /// Counts what a connection has sent, once it is known what flow that was of.
+    func weigh(_ connection: Connection, bytes: Int) {
+        self.turns.bytesRead += bytes
+        self.shares.received(bytes, at: connection.flow)
+        let isBusy = self.shares.isLarge(connection.flow, wasLarge: connection.isBusy)
+        guard isBusy != connection.isBusy, connection.stage == .http2 || connection.stage == .http1 else { return }
+        self.watch(connection, asBusy: isBusy)
+    }
+
+    /// Has the other poll watch a connection; where there is no memory for that, it stays where it is.
+    private func watch(_ connection: Connection, asBusy isBusy: Bool) {
+        let (poll, other) = isBusy ? (self.poll, self.busyPoll) : (self.busyPoll, self.poll)
+        guard other.add(connection.descriptor, connection.interest, token: connection.token) else { return }
+        connection.isBusy = isBusy
+        if isBusy { self.busyConnections.begin() } else { self.busyConnections.end() }
+        guard !poll.remove(connection.descriptor) else { return }
+        // Two would tell of it.
+        connection.isDoomed = true
+        self.markDirty(connection)
+    }
+}
