@@ -51,7 +51,7 @@ extension DeviceRecord {
             if Self.hasTrace(inFlight.push) { flags.insert(.inFlightTrace) }
         }
         let wakesAfter = now - WakeLedger.endedWakeMemory
-        let ended = self.endedWakes.value?.count { $0.at > wakesAfter } ?? 0
+        let ended = self.endedWakes?.count { $0.at > wakesAfter } ?? 0
         if ended > 0 { flags.insert(.endedWakes) }
         let pushesAfter = now - Self.answeredPushMemory
         let answered = self.answeredPushes.value?.count { $0.at > pushesAfter } ?? 0
@@ -73,7 +73,7 @@ extension DeviceRecord {
             if let before = inFlight.spacingBefore { Self.store(before, to: &buffer) }
             Self.store(inFlight.push, to: &buffer)
         }
-        if ended > 0, let wakes = self.endedWakes.value {
+        if ended > 0, let wakes = self.endedWakes {
             buffer.append(UInt8(ended))
             wakes.forEach(where: { $0.at > wakesAfter }, { Self.store($0, to: &buffer) })
         }
@@ -138,8 +138,8 @@ extension DeviceRecord {
             conditions: conditions,
             penalty: penalty
         )
-        self.wake = wake
-        for ended in endedWakes { _ = self.endedWakes.change(from: Ring()) { $0.append(ended) } }
+        if inFlight != nil { self.launched(wake) }
+        for wake in endedWakes { _ = self.ended(wake) }
         for answered in answeredPushes { _ = self.answeredPushes.change(from: Ring()) { $0.append(answered) } }
         self.isRegistered = flags.contains(.isRegistered)
         pushes.removeAll()

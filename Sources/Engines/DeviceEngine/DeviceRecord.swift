@@ -2,31 +2,31 @@ package import Bytes
 package import LaunchPolicy
 
 /// One row of the engine's table.
+///
+/// A million of them are most of a gateway's memory: what few devices have is kept elsewhere and made when it is needed
+/// (`LazyMemory`), and the rest lies in the order in which alignment wastes the fewest bytes.
 @safe
 package struct DeviceRecord {
     var state = DeviceState()
+    /// The hold it is counted under.
+    var held: HoldCode?
+    private var marks: Marks = .isRegistered
+    var topic: TopicIndex
     /// The token of the device.
     package internal(set) var token: StoredDeviceToken
-    var topic: TopicIndex
-    /// When the window began in which its pushes are counted, in seconds of policy time. This and the count lie where
-    /// alignment leaves room, so that they cost no memory.
+    /// The pushes of the window in which they are counted.
+    var rateWindowCount: UInt16 = 0
+    /// When that window began, in seconds of policy time.
     var rateWindowStart: UInt32 = 0
     /// When it registered last; after its removal, when it was removed.
     var registrationChangedAt: Instant
-    /// The wake in flight; without meaning when there is none.
-    var wake = WakeID(random: (0, 0))
-    /// The wakes that ended last; made when the first one ends.
-    var endedWakes = LazyMemory<Ring<EndedWake>>()
+    /// The wakes of the device; made when the first one is launched.
+    private var wakes = LazyMemory<DeviceWakes>()
     /// The pushes that came last with an apns-id of their sender's; made when the first one comes.
     var answeredPushes = LazyMemory<Ring<AnsweredPush>>()
     /// The neighbours in its topic's queue of devices that wait for a slot.
     var previousReady = DeviceIndex.none
     var nextReady = DeviceIndex.none
-    /// The hold it is counted under.
-    var held: HoldCode?
-    private var marks: Marks = .isRegistered
-    /// The pushes of that window.
-    var rateWindowCount: UInt16 = 0
     /// When it came to wait in its topic's queue, in milliseconds of policy time without those above 32 bits.
     var readySince: UInt32 = 0
 
@@ -38,14 +38,55 @@ package struct DeviceRecord {
     }
 }
 
+/// What is known of a device's wakes besides what the policy knows.
+private struct DeviceWakes {
+    /// The wake in flight; without meaning when there is none.
+    var inFlight = WakeID(random: (0, 0))
+    /// The wakes that ended last.
+    var ended = Ring<EndedWake>()
+}
+
 extension DeviceRecord {
     /// Frees what the record owns; whoever lets go of one calls it.
     func deallocate() {
         self.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
         self.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
         self.token.deallocate()
-        self.endedWakes.deallocate()
+        self.wakes.deallocate()
         self.answeredPushes.deallocate()
+    }
+}
+
+// MARK: - Wakes
+
+extension DeviceRecord {
+    /// The wake in flight; without meaning when there is none. Copies of the record say what the record says now.
+    var wake: WakeID { self.wakes.value?.inFlight ?? WakeID(random: (0, 0)) }
+
+    /// A wake with this id is in flight.
+    mutating func launched(_ wake: WakeID) {
+        self.wakes.change(from: DeviceWakes()) { $0.inFlight = wake }
+    }
+
+    /// The wakes that ended last; nil when none was ever launched.
+    var endedWakes: Ring<EndedWake>? { self.wakes.value?.ended }
+
+    /// Remembers a wake that has ended.
+    ///
+    /// - Returns: the one that made room for it.
+    mutating func ended(_ wake: EndedWake) -> EndedWake? {
+        self.wakes.change(from: DeviceWakes()) { $0.ended.append(wake) }
+    }
+
+    /// The wake with this id, if the device ended it and it is remembered.
+    func endedWake(_ id: WakeID) -> EndedWake? {
+        self.wakes.value?.ended.last { $0.id == id }
+    }
+
+    /// Forgets its oldest ended wake if that ended by `horizon`.
+    mutating func forgetEndedWake(endedBy horizon: Instant) -> EndedWake? {
+        guard let oldest = self.wakes.value?.ended.first, oldest.at <= horizon else { return nil }
+        return self.wakes.change(from: DeviceWakes()) { $0.ended.popFirst { _ in true } }
     }
 }
 
@@ -103,17 +144,6 @@ extension DeviceRecord {
     mutating func becameReady(at moment: Instant) {
         self.isReady = true
         self.readySince = UInt32(truncatingIfNeeded: moment.milliseconds)
-    }
-
-    /// The wake with this id, if the device ended it and it is remembered.
-    func endedWake(_ id: WakeID) -> EndedWake? {
-        self.endedWakes.value?.last { $0.id == id }
-    }
-
-    /// Forgets its oldest ended wake if that ended by `horizon`.
-    mutating func forgetEndedWake(endedBy horizon: Instant) -> EndedWake? {
-        guard let oldest = self.endedWakes.value?.first, oldest.at <= horizon else { return nil }
-        return self.endedWakes.change(from: Ring()) { $0.popFirst { _ in true } }
     }
 
     /// How long it has waited in its topic's queue, in milliseconds; whole spans of 49 days are left out.

@@ -53,8 +53,9 @@ extension EmbeddedEngine {
                 self.reconcile(device)
                 return
             case .pushExpired(let action):
+                let wake = record.wake
                 self.noteEnd(device, record, .expired, action)
-                self.wakes.expired(record.wake, .deadline)
+                self.wakes.expired(wake, .deadline)
             case .taskExpired(let wake, let action):
                 let ended = self.noteTaskEnd(device, wake, .expired, action)
                 self.wakes.expired(ended, wake.task.kind == .continued ? .progress : .deadline)

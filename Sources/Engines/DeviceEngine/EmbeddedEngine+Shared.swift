@@ -132,7 +132,7 @@ extension EmbeddedEngine {
         guard self.wakes.restore(device, inFlight: inFlight, in: self.devices) else {
             throw .unreadable("a device, which has the wake of another")
         }
-        step.append(topic, derived, inFlight: inFlight, ended: self.devices[device].endedWakes.value)
+        step.append(topic, derived, inFlight: inFlight, ended: self.devices[device].endedWakes)
         self.schedule.set(device, to: derived.due)
         if derived.isReady { step.ready.append(device) }
         if isPending || derived.tasks != nil, derived.policy != step.digest(topic, self.parameters(topic)) {

@@ -120,7 +120,7 @@ extension EmbeddedEngine {
         _ step: SharedStep?
     ) -> (launched: [(wake: WakeID, deadline: Instant)], ended: [WakeID]) {
         let record = self.devices[device]
-        if record.state.inFlight == nil, !record.hasTasks, record.endedWakes.value == nil,
+        if record.state.inFlight == nil, !record.hasTasks, record.endedWakes == nil,
             before?.inFlightCount ?? 0 == 0
         {
             return ([], [])
@@ -133,7 +133,7 @@ extension EmbeddedEngine {
             launched.append((wake, self.deadline(wake, device) ?? self.now))
         }
         var ended = inFlight.filter { !inFlightNow.contains($0) }
-        for wake in record.endedWakes.value?.elements ?? []
+        for wake in record.endedWakes?.elements ?? []
         where !endedBefore.contains(wake.id) && !inFlight.contains(wake.id) {
             launched.append((wake.id, wake.at))
             ended.append(wake.id)

@@ -12,8 +12,9 @@ extension EmbeddedEngine {
                 self.reconcile(device)
                 return
             case .wakeExpired(let action):
+                let wake = record.wake
                 self.noteEnd(device, record, .expired, action)
-                self.wakes.expired(record.wake, .deadline)
+                self.wakes.expired(wake, .deadline)
             case .pendingExpired(let push): self.discard(push, .expired, device)
             }
         }

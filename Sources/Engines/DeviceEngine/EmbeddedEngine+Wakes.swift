@@ -224,14 +224,15 @@ extension EmbeddedEngine {
         } lanes: {
             $0.pushExpired(at: now, parameters)
         }
+        let wake = record.wake
         self.noteEnd(device, record, .expired, action)
         self.settle(device)
-        return record.wake
+        return wake
     }
 
     func noteLaunch(_ device: DeviceIndex) -> WakeID {
         let id = WakeID(random: self.random())
-        self.devices[device].wake = id
+        self.devices[device].launched(id)
         self.wakes.launched(id, device)
         let record = self.devices[device]
         self.count(record.topic) { $0.noteLaunch(.push) }

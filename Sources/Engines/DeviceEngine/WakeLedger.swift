@@ -52,7 +52,7 @@ package struct WakeLedger: ~Copyable {
 
     /// Remembers a wake of this device that has ended; the device's oldest makes room for its newest.
     package mutating func ended(_ wake: EndedWake, _ device: DeviceIndex, in devices: inout DeviceTable) {
-        let forgotten = devices[device].endedWakes.change(from: Ring()) { $0.append(wake) }
+        let forgotten = devices[device].ended(wake)
         if let forgotten { self.devices[forgotten.id] = nil }
         self.noteWhenForgotten(device, in: devices)
     }
@@ -92,7 +92,7 @@ package struct WakeLedger: ~Copyable {
         inFlight: [WakeID],
         in devices: borrowing DeviceTable
     ) -> Bool {
-        let ended = devices[device].endedWakes.value?.elements.map(\.id) ?? []
+        let ended = devices[device].endedWakes?.elements.map(\.id) ?? []
         for wake in ended + inFlight {
             guard self.devices[wake] == nil else { return false }
             self.devices[wake] = device
@@ -106,7 +106,7 @@ package struct WakeLedger: ~Copyable {
     /// - `inFlight`: its wakes in flight.
     mutating func remove(_ device: borrowing DeviceRecord, inFlight: [WakeID]) {
         for wake in inFlight { self.devices[wake] = nil }
-        guard let ended = device.endedWakes.value else { return }
+        guard let ended = device.endedWakes else { return }
         for wake in ended.elements { self.devices[wake.id] = nil }
     }
 
@@ -118,7 +118,7 @@ package struct WakeLedger: ~Copyable {
     }
 
     private mutating func noteWhenForgotten(_ device: DeviceIndex, in devices: borrowing DeviceTable) {
-        let oldest = devices[device].endedWakes.value?.first
+        let oldest = devices[device].endedWakes?.first
         self.forgetting.set(device, to: oldest.map { $0.at + Self.endedWakeMemory })
     }
 }

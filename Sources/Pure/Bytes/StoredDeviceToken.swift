@@ -7,20 +7,28 @@
 package struct StoredDeviceToken {
     @usableFromInline
     let inline: InlineArray<4, UInt64>
+    /// The words behind those in place; nil when there are none but the last, which then says the count alone.
     @usableFromInline
     let rest: UnsafeMutablePointer<UInt64>?
+    /// The number of bytes, at the end and in one byte: what holds a token has room for seven more then.
     @usableFromInline
-    let countWord: UInt64
+    let count: UInt8
+
+    /// How many words lie in place, and how many behind them.
+    @usableFromInline
+    static var inlineCount: Int { 4 }
+    @usableFromInline
+    static var restCount: Int { 9 }
 
     package init(_ token: DeviceToken) {
         self.inline = [token.words[0], token.words[1], token.words[2], token.words[3]]
-        self.countWord = token.words[12]
+        self.count = UInt8(token.count)
         guard token.count > 32 else {
             unsafe self.rest = nil
             return
         }
-        let rest = UnsafeMutablePointer<UInt64>.allocate(capacity: 8)
-        for index in 0..<8 { unsafe rest[index] = token.words[4 + index] }
+        let rest = UnsafeMutablePointer<UInt64>.allocate(capacity: Self.restCount)
+        for index in 0..<Self.restCount { unsafe rest[index] = token.words[Self.inlineCount + index] }
         unsafe self.rest = rest
     }
 
@@ -30,32 +38,35 @@ package struct StoredDeviceToken {
 
     /// Appends the count of bytes, one byte, and the bytes.
     package func store(to buffer: inout ByteBuffer) {
-        let count = UInt8(truncatingIfNeeded: self.countWord >> 32)
-        buffer.append(count)
-        guard count == 32 else { return self.token.withBytes { buffer.append($0) } }
-        for index in 0..<4 { buffer.append(word: self.inline[index]) }
+        buffer.append(self.count)
+        guard self.count == 32 else { return self.token.withBytes { buffer.append($0) } }
+        for index in 0..<Self.inlineCount { buffer.append(word: self.inline[index]) }
     }
 
     /// The token.
     package var token: DeviceToken {
         var token = DeviceToken()
-        for index in 0..<4 { token.words[index] = self.inline[index] }
-        token.words[12] = self.countWord
-        if let rest = unsafe self.rest {
-            for index in 0..<8 { unsafe token.words[4 + index] = rest[index] }
+        for index in 0..<Self.inlineCount { token.words[index] = self.inline[index] }
+        guard let rest = unsafe self.rest else {
+            token.words[12] = self.lastWord
+            return token
         }
+        for index in 0..<Self.restCount { unsafe token.words[Self.inlineCount + index] = rest[index] }
         return token
     }
 
     /// Whether this is `token`.
     @inlinable
     package func matches(_ token: borrowing DeviceToken) -> Bool {
-        var difference = self.countWord ^ token.words[12]
-        for index in 0..<4 { difference |= self.inline[index] ^ token.words[index] }
+        var difference: UInt64 = 0
+        for index in 0..<Self.inlineCount { difference |= self.inline[index] ^ token.words[index] }
         guard difference == 0 else { return false }
-        if let rest = unsafe self.rest {
-            for index in 0..<8 { unsafe difference |= rest[index] ^ token.words[4 + index] }
-        }
+        guard let rest = unsafe self.rest else { return token.words[12] == self.lastWord }
+        for index in 0..<Self.restCount { unsafe difference |= rest[index] ^ token.words[Self.inlineCount + index] }
         return difference == 0
     }
+
+    /// The last word of a token that lies in place.
+    @inlinable
+    var lastWord: UInt64 { UInt64(self.count) << 32 }
 }

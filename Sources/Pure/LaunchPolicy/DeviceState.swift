@@ -3,15 +3,17 @@
 /// A pure value: moments come in as arguments, what happened goes out as an action. At any one moment its user
 /// first calls `timePassed` until it answers `nothing`, launches if `isLaunchable`, repeats that until nothing more
 /// happens, and only then hands over what came from outside, one by one (the article "The rules", "At one moment").
+///
+/// Its parts lie in the order in which alignment wastes the fewest bytes: a gateway has one of each device in memory.
 package struct DeviceState: Hashable, Sendable {
-    /// The push that waits, if any.
-    package private(set) var pending: PendingPush?
-    /// The wake whose outcome is awaited, if any.
-    package private(set) var inFlight: WakeInFlight?
     package private(set) var spacing = Spacing()
-    package private(set) var conditions = Conditions()
     /// How often the interval is doubled.
     package private(set) var penalty: UInt8 = 0
+    /// The wake whose outcome is awaited, if any.
+    package private(set) var inFlight: WakeInFlight?
+    package private(set) var conditions = Conditions()
+    /// The push that waits, if any.
+    package private(set) var pending: PendingPush?
 
     /// A device that was just registered.
     package init() {}

@@ -41,6 +41,12 @@ struct TablesTests {
         #expect(wrong == 0)
     }
 
+    @Test("A row takes up no more than its parts do, of which there are a million")
+    func sizes() {
+        #expect(MemoryLayout<DeviceState>.size <= 185)
+        #expect(MemoryLayout<DeviceRecord>.stride <= 280)
+    }
+
     @Test("A row that changed is told of once until changes are taken, in the order of the changes")
     func changes() {
         var table = DeviceTable(key: Self.key)

@@ -101,13 +101,7 @@ enum RecordTarget {
     /// The record of a device as it is written once it has been read; nil when it cannot be.
     private static func rewritten(_ content: ByteView) -> [UInt8]? {
         guard let record = DeviceRecord(stored: content) else { return nil }
-        defer {
-            record.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
-            record.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
-            record.token.deallocate()
-            record.endedWakes.deallocate()
-            record.answeredPushes.deallocate()
-        }
+        defer { record.deallocate() }
         var written = ByteBuffer()
         // Nothing is forgotten that long ago.
         record.store(to: &written, at: .distantPast)
