@@ -122,7 +122,8 @@ struct ProviderTokenTests {
         "The scheme is taken in any case; without a token in it, it is MissingProviderToken",
         arguments: [
             ("bearer a.b.c", "a.b.c"), ("Bearer a", "a"), ("BEARER   a ", "a"), ("bearer", nil), ("bearer ", nil),
-            ("bearer    ", nil), ("basic a.b.c", nil), ("bearera.b.c", nil), ("a.b.c", nil), ("", nil),
+            ("bearer    ", nil), ("bEaReR a.b", "a.b"), ("bear\u{12}r a", nil), ("\"earer a", nil),
+            ("basic a.b.c", nil), ("bearera.b.c", nil), ("a.b.c", nil), ("", nil),
         ] as [(String, String?)]
     )
     func scheme(value: String, token: String?) {

@@ -6,7 +6,8 @@ import Platform
 /// Asks the providers of one loop for proof.
 ///
 /// A good token is verified once; afterwards it costs a comparison with the connection's last one, or one look-up. One
-/// that is no good is verified once a connection.
+/// that is no good is verified once a connection. A connection that asks again and again, as requests come together, is
+/// looked up once.
 package struct ProviderGate {
     /// The most verified tokens kept; when there are more, all are forgotten and verified again.
     private static let tokensMax = 4096
@@ -24,6 +25,8 @@ package struct ProviderGate {
     /// The verified tokens by the hash of their bytes, whose key nobody outside knows.
     private var tokens: [UInt64: VerifiedToken] = [:]
     private var connections: [ConnectionID: ProviderConnection] = [:]
+    /// The connection that was looked up last.
+    private var latest: (id: ConnectionID, shown: ProviderConnection)?
 
     /// A gate that has seen no provider yet.
     ///
@@ -60,14 +63,14 @@ package struct ProviderGate {
             (self.generation, self.keys) = self.source.current()
             self.tokens.removeAll()
         }
-        let known = self.connections[connection]
+        let known = self.known(connection)
         if let known, known.isUnusable { throw .expiredProviderToken }
         let text = try ProviderToken.text(inAuthorization: authorization)
         if let last = known?.token, last.generation == self.generation, last.isText(text), !last.isExpired(now: now) {
             return last
         }
         let shown = known ?? ProviderConnection()
-        self.connections[connection] = shown
+        if known == nil { self.connections[connection] = shown }
         let token = try self.verified(text, on: shown, now: now)
         guard !token.isExpired(now: now) else {
             shown.isUnusable = true
@@ -85,7 +88,19 @@ package struct ProviderGate {
         return token
     }
 
+    /// What the connection has shown; nil when it has shown nothing.
+    @inline(__always)
+    private mutating func known(_ connection: ConnectionID) -> ProviderConnection? {
+        if let latest, latest.id.index == connection.index, latest.id.generation == connection.generation {
+            return latest.shown
+        }
+        guard let known = self.connections[connection] else { return nil }
+        self.latest = (connection, known)
+        return known
+    }
+
     package mutating func connectionClosed(_ connection: ConnectionID) {
+        if self.latest?.id == connection { self.latest = nil }
         let closed = self.connections.removeValue(forKey: connection)
         if let credential = closed?.credential { self.credentials.end(credential) }
     }

@@ -1,5 +1,5 @@
 import APNSProtocol
-import Bytes
+package import Bytes
 import HTTPTransport
 
 /// A provider's token whose signature was found to be good.
@@ -8,7 +8,7 @@ package final class VerifiedToken {
     package let key: ProviderKeyFile
     /// The number of the keys' state in which it was verified.
     let generation: UInt64
-    private let bytes: [UInt8]
+    private let bytes: ByteBuffer
     private let token: ProviderToken
 
     /// Verifies the token that `text` is.
@@ -27,17 +27,24 @@ package final class VerifiedToken {
         }
         self.key = key
         self.generation = generation
-        self.bytes = text.array
+        var bytes = ByteBuffer()
+        bytes.append(text)
+        self.bytes = bytes
         self.token = token
     }
 
     /// Whether it is the token `text`.
     func isText(_ text: ByteView) -> Bool {
-        self.bytes.withByteView { $0 == text }
+        self.bytes.view == text
     }
 
     func isSame(as other: VerifiedToken) -> Bool {
-        self.bytes == other.bytes
+        self.bytes.view == other.bytes.view
+    }
+
+    /// Whether its key may push to `topic`. Asked of the token, as a key that is handed out is a copy of many parts.
+    package func admits(topic: ByteView) -> Bool {
+        self.key.admits(topic: topic)
     }
 
     /// - Parameter now: milliseconds since 1970.

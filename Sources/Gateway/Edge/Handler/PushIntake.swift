@@ -114,7 +114,7 @@ final class PushIntake {
                 provider = try self.providers?.token(headers.authorization, on: connection, now: SystemClock.wall)
                 self.limits.admitted(connection)
             } authorize: { topic throws(APNSReason) in
-                if let provider, !provider.key.admits(topic: topic) { throw .topicDisallowed }
+                if let provider, !provider.admits(topic: topic) { throw .topicDisallowed }
                 if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
             }
             let trace = headers.hasTraceParent ? self.traces.read(request) : ByteView()
