@@ -24,17 +24,32 @@ def preload(folder: str) -> str:
 
 
 def counted(path: str) -> int:
+    return counts(path)[0]
+
+
+def held(path: str) -> int:
+    """The bytes of the heap that are in use."""
+    return counts(path)[1]
+
+
+def counts(path: str) -> tuple[int, int]:
     with open(path, "rb") as file:
-        return struct.unpack("=q", file.read(8))[0]
+        return struct.unpack("=qq", file.read(16))
+
+
+def counting(folder: str, name: str) -> tuple[str, list[str]]:
+    """The file of the counts, and what starts a program that is counted."""
+    path = os.path.join(folder, f"{name}.count")
+    with open(path, "wb") as file:
+        file.write(bytes(16))
+    return path, ["env", f"LD_PRELOAD={preload(folder)}", f"ALLOCATIONS={path}"]
 
 
 def each(products: str, folder: str, store: str, warm_up: int, pushes: int) -> float:
     push_load.write_inputs(folder)
-    place, count = os.path.join(folder, store), os.path.join(folder, f"{store}.count")
+    place = os.path.join(folder, store)
     os.mkdir(place)
-    with open(count, "wb") as file:
-        file.write(bytes(8))
-    prefix = ["env", f"LD_PRELOAD={preload(folder)}", f"ALLOCATIONS={count}"]
+    count, prefix = counting(folder, store)
     with processes.Gateway(products, place, prefix, [f"store={store}"]) as gateway:
         base, uris, body = f"https://{gateway.edge}", os.path.join(folder, "gateway"), os.path.join(folder, "body")
 

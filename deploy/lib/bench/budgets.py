@@ -1,8 +1,9 @@
-"""Holds what a push takes against its budgets in git, `budgets.json`: heap allocations, and instructions.
+"""Holds what a push takes against its budgets in git, `budgets.json`: heap allocations, and instructions; and bytes of
+the heap what a worker's idle connection takes.
 
-python -m bench.budgets debug|release PRODUCTS, the folder of such a build. Both figures hang on the program, and hardly
-on what else the machine does, but for the instructions of a debug build, which have no budget. Whoever makes a push
-cheaper lowers the budgets.
+python -m bench.budgets debug|release PRODUCTS, the folder of such a build. All figures hang on the program, and hardly
+on what else the machine does, but for the instructions of a debug build, which have no budget. Whoever makes a push or
+a connection cheaper lowers the budgets.
 """
 
 import json
@@ -10,13 +11,15 @@ import os
 import sys
 import tempfile
 
-from bench import allocations, instructions, push_load
+from bench import allocations, instructions, push_load, streams
 
 BUDGETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "budgets.json")
 # Enough that the batches are those of a gateway at work, and few enough for a debug build under callgrind.
 CONNECTIONS = 10
 COUNTED = {"debug": (1_000, 1_000, 4_000), "release": (10_000, 10_000, 40_000)}
 ALLOCATED = {"debug": (2_000, 10_000), "release": (50_000, 200_000)}
+# Enough that what is taken for many connections at a time hardly counts.
+WORKERS = 1_000
 
 
 def counted(build: str, products: str, store: str) -> float:
@@ -35,7 +38,17 @@ def allocated(build: str, products: str, store: str) -> float:
         return allocations.each(products, folder, store, *ALLOCATED[build])
 
 
-MEASURED = {"allocations": allocated, "instructions": counted}
+def held(_: str, products: str, scheme: str) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        return streams.held_bytes(products, folder, scheme, WORKERS)
+
+
+# How each kind is measured, and of what.
+MEASURED = {
+    "allocations": (allocated, "a push"),
+    "instructions": (counted, "a push"),
+    "bytes": (held, "a worker's idle connection"),
+}
 
 
 def main() -> None:
@@ -43,12 +56,13 @@ def main() -> None:
     with open(BUDGETS, encoding="utf-8") as file:
         budgets = json.load(file)[build]
     passed = True
-    for kind, by_store in budgets.items():
-        for store, budget in by_store.items():
-            each = MEASURED[kind](build, products, store)
+    for kind, by_shape in budgets.items():
+        measure, of = MEASURED[kind]
+        for shape, budget in by_shape.items():
+            each = measure(build, products, shape)
             passed = passed and each <= budget
-            print(f"{store}: {each:,.2f} {kind} a push, at most {budget:,}", flush=True)
-    raise SystemExit(0 if passed else f"a push takes more than {BUDGETS} grants: mend it, or say in git why it must")
+            print(f"{shape}: {each:,.2f} {kind} {of}, at most {budget:,}", flush=True)
+    raise SystemExit(0 if passed else f"more is taken than {BUDGETS} grants: mend it, or say in git why it must")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from bench import million, streams, wake_latency, wakes, webhook_load
 from bench import progress as bench_progress
 
 REGISTERED_BYTES_TARGET = 300
-PENDING_BYTES_TARGET = 900
+PENDING_BYTES_TARGET = 600
 
 
 @dataclass
