@@ -42,6 +42,11 @@ struct AnswerHeads: ~Copyable {
         }
     }
 
+    /// Frees what is kept for heads to come, unless there are some.
+    mutating func freeSpareMemory() {
+        if self.queue.isEmpty { self.queue.free() }
+    }
+
     /// Forgets what is left: the library has nothing more to send.
     mutating func removeAll() {
         self.queue.removeAll(keepingBytesMax: 4096)

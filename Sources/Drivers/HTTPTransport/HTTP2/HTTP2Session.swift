@@ -389,12 +389,14 @@ package final class HTTP2Session {
         self.ping.intervalChanged(seconds: seconds, now: self.memory.now)
     }
 
-    /// Lets time pass: refuses what took too long, sends PINGs.
+    /// Lets time pass: refuses what took too long, sends PINGs, and frees what is kept for answers to come, as
+    /// thousands of connections have none for minutes.
     ///
     /// - Returns: false when the peer is gone.
     package func secondPassed() -> Bool {
         let now = self.memory.now
         let limits = self.memory.limits
+        self.seam.freeSpareMemory()
         if now >= self.frameDueAt { self.endByLimit(.requestSeconds) }
         if now >= self.acknowledgementDueAt { self.endByLimit(.requestSeconds, .settingsTimeout) }
         // With the connection its streams end.

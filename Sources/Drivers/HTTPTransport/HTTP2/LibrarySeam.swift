@@ -446,6 +446,11 @@ extension LibrarySeam {
         self.heads.removeAll()
     }
 
+    /// Frees what is kept for answers to come.
+    func freeSpareMemory() {
+        self.heads.freeSpareMemory()
+    }
+
     /// Appends a frame; where it is a SETTINGS frame of ours, with the number of streams that the peer is told, and the
     /// window.
     ///
