@@ -71,7 +71,9 @@ extension EventLoop {
     /// Serves some busy connections, one at least where any is ready.
     private func serveBusy() {
         self.turns.wasOfOthers = false
-        if !self.busyPoll.hasEvents { self.busyPoll.wait(milliseconds: self.waitMilliseconds) }
+        // What `poll` has reported and nobody has taken yet may be reported to nobody again.
+        let wait = self.poll.hasEvents ? 0 : self.waitMilliseconds
+        if !self.busyPoll.hasEvents { self.busyPoll.wait(milliseconds: wait) }
         self.memory.now = SystemClock.monotonic
         self.acceptCrowds()
         let end = self.turns.bytesRead + TurnOrder.busyBytesPerTurnMax
@@ -105,6 +107,17 @@ extension EventLoop {
         let isBusy = self.shares.isLarge(connection.flow, wasLarge: connection.isBusy)
         guard isBusy != connection.isBusy, connection.stage == .http2 || connection.stage == .http1 else { return }
         self.watch(connection, asBusy: isBusy)
+    }
+
+    /// Has those watched with the others again whose flow has sent little of late: most of them send nothing now.
+    func releaseQuiet() {
+        guard self.busyConnectionCount > 0 else { return }
+        for connection in self.connections {
+            guard let connection, connection.isBusy, !self.shares.isLarge(connection.flow, wasLarge: true) else {
+                continue
+            }
+            self.watch(connection, asBusy: false)
+        }
     }
 
     /// Has the other poll watch a connection; where there is no memory for that, it stays where it is.

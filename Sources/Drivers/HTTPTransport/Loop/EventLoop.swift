@@ -212,6 +212,7 @@ package final class EventLoop: @unchecked Sendable {
         self.memory.wallSeconds = SystemClock.wall / 1000
         self.nextSecond = now + 1000
         self.shares.secondPassed()
+        self.releaseQuiet()
         self.watchListeners()
         for index in self.looksAt.indices where self.looksAt[index] <= now {
             if let connection = self.connections[index] { self.secondPassed(connection) }

@@ -26,6 +26,10 @@ final class PushIntake {
     private var rules: PushRules
     private var unique: UniqueBits
     private var traces = PushTraceReader()
+    /// The pushes since the loop was told of what topic one was, and how many there may be: a prime, so that it is not
+    /// always a push of the same connection where many take turns.
+    private var pushesUntold = 0
+    private static let pushesUntoldMax = 37
     /// What topics are hashed with, so that nobody chooses one that shares the place of another.
     private let topicKey: HashKey
 
@@ -150,9 +154,12 @@ final class PushIntake {
     }
 
     /// Has the loop give each topic its share, whatever connections its pushes come on. A connection mostly carries one
-    /// topic: it is told with the first push, and with one of a few dozen.
+    /// topic: it is told with the first push, and with one of a few dozen of all pushes of the loop, whose turn no
+    /// client chooses.
     private func tellFlow(of stream: StreamID, _ topic: ByteView) {
-        guard stream.number & 63 == 1 else { return }
+        self.pushesUntold += 1
+        guard stream.number == 1 || self.pushesUntold >= Self.pushesUntoldMax else { return }
+        self.pushesUntold = 0
         self.loop.setFlow(of: stream.connection, to: self.topicKey.hash(topic))
     }
 
