@@ -214,7 +214,7 @@ package final class SharedGatewayEngine: GatewayEngine {
 // MARK: - Steps
 
 extension SharedGatewayEngine {
-    package var stepsOnAnyThread: Bool { false }
+    package var briefStep: ((CommandBatch) -> Int64)? { nil }
 
     package func step(_ batch: CommandBatch) -> Int64 {
         self.clock.step()

@@ -102,9 +102,17 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         self.onFailure = onFailure
     }
 
-    package var stepsOnAnyThread: Bool { true }
+    package var briefStep: ((CommandBatch) -> Int64)? {
+        { [unowned self] batch in self.step(batch, failing: false) }
+    }
 
-    package func step(_ batch: CommandBatch) -> Int64 {
+    package func step(_ batch: CommandBatch) -> Int64 { self.step(batch, failing: true) }
+
+    /// - Parameters:
+    ///   - batch: what has come.
+    ///   - mayFail: whether what is durable is read back here if the store has failed, which takes long; the engine's
+    ///     thread does that.
+    private func step(_ batch: CommandBatch, failing mayFail: Bool) -> Int64 {
         self.clock.step()
         self.commits.stage.offset = self.clock.offset
         self.engine.watch(self.commits.isWatched ? self.clock.offset : nil, at: self.clock.now)
@@ -113,7 +121,10 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
             return self.requests.isLongListNext ? 0 : 1000
         }
         let isDone = self.perform(batch, self.workspace)
-        self.flush()
+        if let error = self.commits.flush(self.engine, &self.clock) {
+            guard mayFail else { return 0 }
+            self.fail(error)
+        }
         guard isDone, !self.dispatcher.isBehind, !self.requests.isLongListNext else { return 0 }
         // A wait is never longer than a second, so that a suspended machine's wakes are late by no more than that.
         var next = min(self.sampler.nextAt, self.engine.nextDue?.milliseconds ?? .max)

@@ -49,7 +49,7 @@ package final class EngineThread: Sendable {
     private static func run(_ engine: any GatewayEngine, _ mailbox: Mailbox<CommandBatch>, _ pulse: Pulse) {
         var batch = CommandBatch()
         var wait: Int64 = 0
-        if engine.stepsOnAnyThread { mailbox.lend { engine.step($0) } }
+        mailbox.lend(engine.briefStep)
         while mailbox.take(into: &batch, waitingAtMost: wait) {
             wait = engine.step(batch)
             pulse.beat()

@@ -9,8 +9,9 @@
 /// slot brings a wake, since another may have got it; that a wake ends with the stream that holds it, since its result
 /// may come from anywhere; or that wakes of others are lost because this engine starts.
 package protocol GatewayEngine: AnyObject {
-    /// Whether `step` may be called by whatever thread, by one at a time.
-    var stepsOnAnyThread: Bool { get }
+    /// What whatever thread may call instead of `step`, one at a time, with a batch that is brief; nil when the engine
+    /// is bound to its own thread.
+    var briefStep: ((CommandBatch) -> Int64)? { get }
 
     /// Takes a batch, which is empty afterwards.
     ///
