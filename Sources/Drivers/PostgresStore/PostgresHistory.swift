@@ -20,6 +20,8 @@ package final class PostgresHistory: HistorySource {
     private static let deletedBundlesMax: Int64 = 100
     /// The most summaries of a table that are remembered to be made anew: those of a gigabyte of rows.
     private static let staleSummariesMax = 4096
+    /// The most summaries that are made anew at a time, for which 4,096 pages are read.
+    private static let summariesMadeMax = 128
     /// The bundles that are read at a time to find a push, the most devices that it is followed to, and the most rows
     /// that are read of these: a push has one name and one device, and who gives many the same is told of the last.
     private static let bundlesPerPage: Int64 = 1_024
@@ -233,7 +235,9 @@ package final class PostgresHistory: HistorySource {
             deleted += Int(rows.int64(row, 1))
         }
         // Whoever may not summarise keeps no more of them.
-        if self.staleSummaries[table, default: []].count > Self.staleSummariesMax { self.staleSummaries[table] = nil }
+        while self.staleSummaries[table, default: []].count > Self.staleSummariesMax {
+            _ = self.staleSummaries[table]?.popFirst()
+        }
         return deleted
     }
 
@@ -242,12 +246,13 @@ package final class PostgresHistory: HistorySource {
     private func summarizeAgain() {
         let failure = self.takeFailure()
         for (table, summaries) in self.staleSummaries {
+            let some = summaries.prefix(Self.summariesMadeMax)
             var numbers = PostgresArray(.int8)
-            for summary in summaries { numbers.append(summary) }
+            for summary in some { numbers.append(summary) }
             var parameters = PostgresParameters()
             parameters.append(numbers)
             let rows = self.query(Self.summarizeAgain(table), parameters)
-            if rows?.count == summaries.count { self.staleSummaries[table] = nil }
+            if rows?.count == some.count { self.staleSummaries[table] = summaries.subtracting(some) }
         }
         // Without it tidying is slower, and nothing else is.
         self.failure = failure
@@ -383,13 +388,15 @@ extension PostgresHistory {
     private static let pushesOfNothing = "at <= (SELECT early FROM wakegate.oldest_events())"
 
     /// Says nothing where another role owns the table, and where a vacuum or another gateway is at it, which would be
-    /// waited for.
+    /// waited for. Rows that an old snapshot still sees are in a summary that is made meanwhile, until others of the
+    /// same pages go.
     private static func summarizeAgain(_ table: EventTables.Summarized) -> String {
         """
         SELECT brin_desummarize_range('wakegate.\(table)_place', page),
             brin_summarize_range('wakegate.\(table)_place', page)
         FROM (SELECT unnest($1::bigint[]) * \(table.pagesPerSummary) AS page) pages
-        WHERE pg_has_role((SELECT relowner FROM pg_class WHERE oid = 'wakegate.\(table)'::regclass), 'USAGE')
+        WHERE (SELECT set_config('lock_timeout', '100ms', true)) IS NOT NULL
+            AND pg_has_role((SELECT relowner FROM pg_class WHERE oid = 'wakegate.\(table)'::regclass), 'USAGE')
             AND NOT EXISTS (
                 SELECT FROM pg_locks
                 WHERE relation = 'wakegate.\(table)'::regclass AND mode = 'ShareUpdateExclusiveLock')
