@@ -284,6 +284,7 @@ struct SharedGatewayEngineTests {
         let unknown = [1, 4_000_000_000].map { TopicIndex(rawValue: $0) }
         for topic in unknown { scene.store.replies.append(.told(.ready(topic))) }
         scene.store.replies.append(.told(.conditions(EngineRig.token(1), unknown[1])))
+        #expect(scene.heard { $0.readiness(2) }.compactMap(\.answered) == [2])
         let moment = Instant(milliseconds: 5000)
         scene.store.replies.append(
             .view(

@@ -151,7 +151,7 @@ MUTATIONS = [
         "whoever waits when the database is gone is refused",
         REPLIES,
         "        self.desk.refuse(self.queue.takeAll(), workspace)\n",
-        "        _ = self.queue.takeAll()\n",
+        "        _ = (self.queue.takeAll(), workspace)\n",
         SIMULATION,
     ),
     Mutation(
