@@ -163,8 +163,8 @@ MUTATIONS = [
         "engine.record-ended-wakes",
         "a result is known that is reported again after a restart",
         RECORD,
-        "let ended = self.endedWakes.value?.count { $0.at > wakesAfter } ?? 0",
-        "let ended = self.endedWakes.value?.count { $0.at > wakesAfter && $0.at > now } ?? 0",
+        "let ended = self.endedWakes?.count { $0.at > wakesAfter } ?? 0",
+        "let ended = self.endedWakes?.count { $0.at > wakesAfter && $0.at > now } ?? 0",
         CRASHES,
     ),
     Mutation(
