@@ -86,7 +86,7 @@ struct TurnOrderTests {
         #expect(try #require(order.firstIndex(of: "woken")) < #require(order.firstIndex(of: "/3/x")))
     }
 
-    @Test("Who has grown quiet waits no more, once it is heard from")
+    @Test("Who has grown quiet is among the others again, though nothing is heard from it")
     func quietAgain() throws {
         let scene = try FlowScene()
         scene.makeNoise()
@@ -96,6 +96,7 @@ struct TurnOrderTests {
             scene.loop.wake()
             scene.log.wait(for: "second", times: second)
         }
+        #expect(scene.loop.busyConnectionCount == 0)
         for peer in scene.noisy { peer.ask("x") }
         for peer in scene.noisy { #expect(peer.isServed()) }
         #expect(scene.loop.busyConnectionCount == 0)

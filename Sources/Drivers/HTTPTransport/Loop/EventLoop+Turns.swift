@@ -109,7 +109,8 @@ extension EventLoop {
         self.watch(connection, asBusy: isBusy)
     }
 
-    /// Has those watched with the others again whose flow has sent little of late: most of them send nothing now.
+    /// Has busy connections watched with the others again whose flow has sent little of late: where they send nothing,
+    /// nobody weighs them.
     func releaseQuiet() {
         guard self.busyConnectionCount > 0 else { return }
         for connection in self.connections {
