@@ -26,7 +26,8 @@ extension MailboxBatch {
 /// It is `Sendable` without the compiler's proof: `monitor` guards every field, and `work` is called by one thread at a
 /// time, whose turn it is.
 package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
-    /// How long the thread may wait for the next batch, in milliseconds.
+    /// What a thread does with a batch, which is empty afterwards. Its result is how many milliseconds may pass until
+    /// the next.
     package typealias Work = (Batch) -> Int64
 
     private let monitor = Monitor()
