@@ -259,5 +259,15 @@ extension SimulatedDatabase {
             }
         }
         if transaction.plan.isReadOnly { self.log.misuses.append("a transaction that only reads commits") }
+        self.checkBurial(commit, of: transaction)
+    }
+
+    /// Whoever buries a gateway ends every wake that it held of the devices that were read.
+    private func checkBurial(_ commit: DatabaseCommit, of transaction: DatabaseTransaction) {
+        guard case .wakes(let dead, _) = transaction.plan.selection else { return }
+        let ended = Set(commit.writes.devices.flatMap(\.ended))
+        for token in transaction.found.inOrder where !ended.isSuperset(of: self.rows.wakes(of: token, heldBy: dead)) {
+            self.log.misuses.append("a burial leaves a wake of the dead that it has found")
+        }
     }
 }
