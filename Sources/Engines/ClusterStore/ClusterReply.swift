@@ -42,7 +42,7 @@ package struct Attachment {
     /// Every topic, by number.
     package let topics: [String]
     /// What all gateways share under names.
-    package let values: [String: [UInt8]]
+    package var values: [String: [UInt8]]
     /// Policy time, and the primary's clock in milliseconds since 1970.
     package let now: Instant
     package let wall: Int64

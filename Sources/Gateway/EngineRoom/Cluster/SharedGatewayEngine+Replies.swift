@@ -36,7 +36,10 @@ extension SharedGatewayEngine {
         case .topics(let names): self.topics(names)
         case .view(let view): self.viewed(view)
         case .told(let notice): self.told(notice)
-        case .value(let name, let content): self.kept(name, content)
+        case .value(let name, let content):
+            // What comes after an attachment that is not over is younger than what the attachment says.
+            self.attachment?.values[name] = content
+            self.kept(name, content)
         }
     }
 

@@ -280,6 +280,7 @@ struct SharedGatewayEngineTests {
     func unknownTopic() throws {
         let scene = ScriptedScene()
         scene.attach(topics: ["com.example.app"])
+        _ = scene.heard { _ in }
         scene.store.replies.append(.value(name: "paused:com.example.app", [1]))
         let unknown = [1, 4_000_000_000].map { TopicIndex(rawValue: $0) }
         for topic in unknown { scene.store.replies.append(.told(.ready(topic))) }
@@ -300,10 +301,19 @@ struct SharedGatewayEngineTests {
             )
         )
         #expect(scene.heard { $0.readiness(1) }.compactMap(\.answered) == [1])
-        let claims = scene.store.requests.contains { request in
-            if case .load(_, let plan) = request, case .ready = plan.selection { true } else { false }
-        }
-        #expect(!claims)
+        #expect(scene.store.claimCount == 0)
+    }
+
+    @Test("A pause that is told while a gateway attaches is not undone by what the attachment says", arguments: [0, 1])
+    func pauseWhileAttaching(told: UInt8) {
+        let scene = ScriptedScene()
+        let name = "paused:\(EngineRig.topicName(0))"
+        scene.attach(topics: [EngineRig.topicName(0)], values: [name: [1 - told]])
+        scene.store.replies.append(.value(name: name, [told]))
+        #expect(scene.heard { $0.subscribe(1, slots: 1) }.compactMap(\.answered) == [1])
+        scene.store.replies.append(.told(.ready(TopicIndex(rawValue: 0))))
+        _ = scene.heard { _ in }
+        #expect(scene.store.claimCount == (told == 1 ? 0 : 1))
     }
 }
 
@@ -327,13 +337,13 @@ private final class ScriptedScene {
         )
     }
 
-    func attach(topics: [String]) {
+    func attach(topics: [String], values: [String: [UInt8]] = [:]) {
         self.store.replies.append(
             .attached(
                 Attachment(
                     number: GatewayNumber(rawValue: 1),
                     topics: topics,
-                    values: [:],
+                    values: values,
                     now: Instant(milliseconds: 5000),
                     wall: 1_700_000_000_000
                 )
@@ -362,6 +372,13 @@ private final class ScriptedClusterStore: ClusterStore {
     var loads: [TransactionNumber] {
         self.requests.compactMap { request in
             if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
+        }
+    }
+
+    /// How often it was asked for what waits for a slot.
+    var claimCount: Int {
+        self.requests.count { request in
+            if case .load(_, let plan) = request, case .ready = plan.selection { true } else { false }
         }
     }
 

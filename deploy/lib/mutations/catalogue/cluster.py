@@ -104,6 +104,14 @@ MUTATIONS = [
         EXAMPLES,
     ),
     Mutation(
+        "cluster.value-while-attaching",
+        "what is told while a gateway attaches is younger than what the attachment says",
+        REPLIES,
+        "            self.attachment?.values[name] = content\n",
+        "",
+        EXAMPLES,
+    ),
+    Mutation(
         "cluster.topic-of-another",
         "a row of a topic that another gateway has just made is taken once topics are read",
         DESK,
