@@ -4,7 +4,8 @@ import Platform
 /// Makes groups durable on a thread of its own.
 ///
 /// While it syncs one group, the engine steps on and collects the next: one sync covers all that arrived during the
-/// last one, and a group that finds the store idle waits for nobody.
+/// last one, and a group that finds the store idle waits for nobody. While pushes come fast, the store is not idle at
+/// once when a group is durable (`CommitPace`).
 ///
 /// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes; the store is used by the
 /// pipeline's thread alone, until the engine takes over a failure.
@@ -20,6 +21,8 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private var isClosed = false
     private var hasEnded = false
     private var times = CommitTimes()
+    /// Of the pipeline's thread alone.
+    private var pace = CommitPace()
 
     /// - Throws: `StoreError` when the system has no room for its thread.
     package init(store: any RecordStore, outlet: GroupOutlet, ring: @escaping @Sendable () -> Void) throws(StoreError) {
@@ -85,8 +88,9 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
             var status = CommitStatus.idle
             do throws(StoreError) {
                 // A group without records waits only for its place behind the one before it.
-                if !self.group.records.isEmpty { try self.commit() }
+                let rest = self.group.records.isEmpty ? nil : try self.commit()
                 self.outlet.release(self.group)
+                if let rest { self.wait(until: rest) }
             } catch {
                 status = .failed(error)
             }
@@ -105,11 +109,22 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         }
     }
 
-    private func commit() throws(StoreError) {
+    /// - Returns: when the next may begin, in microseconds of the monotonic clock; nil when it may at once.
+    private func commit() throws(StoreError) -> Int64? {
         let start = SystemClock.monotonicMicroseconds
         try self.store.commit(self.group.records)
         let end = SystemClock.monotonicMicroseconds
-        self.monitor.withLock { self.times.committed(self.group.arrivals, from: start, to: end) }
+        let pushes = self.monitor.withLock { self.times.committed(self.group.arrivals, from: start, to: end) }
+        let rest = self.pace.committed(pushes, from: start, to: end)
+        return rest > end ? rest : nil
+    }
+
+    private func wait(until moment: Int64) {
+        self.monitor.withLock {
+            while !self.isClosed, SystemClock.monotonicMicroseconds < moment {
+                _ = self.monitor.wait(untilNanoseconds: moment * 1_000)
+            }
+        }
     }
 
     private func waitForGroup() -> Bool {

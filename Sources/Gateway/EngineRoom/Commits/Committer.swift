@@ -57,7 +57,10 @@ package struct CommitTimes: Sendable {
     )
 
     /// A commit was durable.
-    mutating func committed(_ arrivals: [PushArrival], from start: Int64, to end: Int64) {
+    ///
+    /// - Returns: the pushes in it.
+    @discardableResult
+    mutating func committed(_ arrivals: [PushArrival], from start: Int64, to end: Int64) -> Int64 {
         self.commits.record(end - start)
         var count: Int64 = 0
         for arrival in arrivals {
@@ -65,5 +68,6 @@ package struct CommitTimes: Sendable {
             count += arrival.count
         }
         self.pushes.record(count)
+        return count
     }
 }

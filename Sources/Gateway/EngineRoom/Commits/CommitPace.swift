@@ -1,0 +1,92 @@
+/// How far apart commits begin while many pushes come.
+///
+/// A commit takes what came during the last one. Where syncs are short that is a handful, and most of what a push
+/// costs is its part of a commit: calls of the system, and threads that wake for it. So while pushes come fast the
+/// store rests after a commit until some dozens will have come since that began, at most two milliseconds, and the
+/// next one takes them together.
+///
+/// Pushes whose senders wait for each answer come slower for it. So what has its commit to itself is never kept
+/// waiting; and where fewer come with rests than came without, there are none for a while, longer each time.
+///
+/// Times are in microseconds of any clock that never goes back.
+package struct CommitPace {
+    /// The pushes that are to come until the next commit begins.
+    package static let pushesPerCommit: Int64 = 128
+    /// The longest time between the beginnings of two commits that the store rests for.
+    package static let intervalMax: Int64 = 2_000
+    /// The pushes that must come in a second for the store to rest: eight in the longest interval.
+    package static let pushesPerSecondMin: Int64 = 4_000
+    /// For how long pushes are counted before it is judged how fast they come.
+    package static let window: Int64 = 20_000
+    /// The windows in a row in which fewer come than did without rests, until that is no chance.
+    package static let slowWindowsMax = 5
+    /// For how long the store does not rest after it was seen that fewer pushes come when it does: a second, and twice
+    /// as long each time until it is a minute.
+    package static let pauses: ClosedRange<Int64> = 1_000_000...64_000_000
+
+    /// The time between the beginnings of two commits; nil while the store does not rest.
+    package private(set) var interval: Int64?
+    /// When counting began.
+    private var windowStart: Int64 = 0
+    private var pushes: Int64 = 0
+    private var commits: Int64 = 0
+    /// The pushes that came in a second without rests.
+    private var rateWithout: Int64 = 0
+    /// The last windows in which fewer came.
+    private var slowWindows = 0
+    /// When the store may rest again.
+    private var mayRestFrom = Int64.min
+    private var pause = CommitPace.pauses.lowerBound
+
+    package init() {}
+
+    /// A commit was durable.
+    ///
+    /// - Parameters:
+    ///   - pushes: those that it has made durable.
+    ///   - start: when it began.
+    ///   - end: when it was durable.
+    /// - Returns: when the next may begin; `end` when it may at once.
+    package mutating func committed(_ pushes: Int64, from start: Int64, to end: Int64) -> Int64 {
+        self.pushes += pushes
+        self.commits += 1
+        if end - self.windowStart >= Self.window { self.judge(at: end) }
+        return max(end, start + (self.interval ?? 0))
+    }
+
+    private mutating func judge(at now: Int64) {
+        let time = now - self.windowStart
+        let rate = self.pushes * 1_000_000 / time
+        // What has its commit to itself waits for its answer before the next comes.
+        let areTogether = 10 * self.pushes >= 11 * self.commits
+        if time >= 2 * Self.window {
+            // Nothing came for a while: it says nothing of rests that pushes have ended.
+            self.interval = nil
+        } else if self.interval == nil {
+            if rate >= Self.pushesPerSecondMin, areTogether, now >= self.mayRestFrom {
+                self.rateWithout = rate
+                self.slowWindows = 0
+                self.rest(at: rate)
+            }
+        } else {
+            // A fifth less may be chance in any window.
+            let isSlow = rate < Self.pushesPerSecondMin || 5 * rate < 4 * self.rateWithout
+            self.slowWindows = isSlow ? self.slowWindows + 1 : 0
+            if !isSlow {
+                self.pause = Self.pauses.lowerBound
+                self.rest(at: rate)
+            } else if self.slowWindows == Self.slowWindowsMax {
+                self.interval = nil
+                self.mayRestFrom = now + self.pause
+                self.pause = min(2 * self.pause, Self.pauses.upperBound)
+            }
+        }
+        self.windowStart = now
+        self.pushes = 0
+        self.commits = 0
+    }
+
+    private mutating func rest(at rate: Int64) {
+        self.interval = min(Self.pushesPerCommit * 1_000_000 / rate, Self.intervalMax)
+    }
+}
