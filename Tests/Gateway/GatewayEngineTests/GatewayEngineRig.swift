@@ -31,6 +31,7 @@ final class GatewayEngineRig {
         _ store: SimulatedStore = SimulatedStore(),
         _ configuration: EngineConfiguration = EngineRig.open(),
         world: EngineWorld = .system,
+        pace: CommitPace = CommitPace(),
         onJump: @escaping @Sendable (WallClockJump) -> Void = { _ in }
     ) throws {
         self.store = store
@@ -48,6 +49,9 @@ final class GatewayEngineRig {
                 historyKey: EngineRig.historyKey,
                 jumpWatch: ClockJumpWatch(onJump: onJump),
                 world: world,
+                makeCommitter: { store, outlet, ring throws(StoreError) in
+                    try CommitPipeline(store: store, outlet: outlet, pace: pace, ring: ring)
+                },
                 store: store,
                 outlet: GroupOutlet(
                     mailboxes: PerOutlet(self.loop),

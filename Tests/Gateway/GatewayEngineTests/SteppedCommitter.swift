@@ -17,7 +17,15 @@ final class SteppedCommitter: Committer {
         self.group = outlet.makeGroup()
     }
 
-    func status(ringingWhenIdle: Bool) -> CommitStatus { self.status }
+    /// Whether it rests while it is idle.
+    var isResting = false
+
+    /// Whether a commit has failed.
+    var hasFailed: Bool { if case .failed = self.status { true } else { false } }
+
+    func status(of _: StepGroup, ringingWhenIdle _: Bool) -> CommitStatus {
+        if case .idle = self.status, self.isResting { .resting } else { self.status }
+    }
 
     func submit(_ group: inout StepGroup) {
         swap(&self.group, &group)

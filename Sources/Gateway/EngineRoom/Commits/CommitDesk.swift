@@ -42,10 +42,12 @@ package final class CommitDesk {
         }
         let monotonic = clock.monotonic
         let hasRecords = engine.hasChanges || engine.hasEvents || self.records.hasChanges(at: monotonic)
-        switch committer.status(ringingWhenIdle: hasRecords || !self.stage.group.isEmpty) {
+        let rings = hasRecords || !self.stage.group.isEmpty
+        switch committer.status(of: self.stage.group, ringingWhenIdle: rings) {
         case .busy: return nil
         case .failed(let error): return error
-        case .idle:
+        case .resting where hasRecords: return nil
+        case .idle, .resting:
             guard hasRecords else {
                 self.release(engine, clock.offset)
                 return nil

@@ -2,16 +2,14 @@
 ///
 /// A commit takes what came during the last one. Where syncs are short that is a handful, and most of what a push
 /// costs is its part of a commit: calls of the system, and threads that wake for it. So while pushes come fast the
-/// store rests after a commit until some dozens will have come since that began, at most two milliseconds, and the
-/// next one takes them together.
+/// store rests after a commit, until two milliseconds have passed since that began or as many pushes are there as were
+/// at its end, in it or behind it, and the next one takes them together.
 ///
-/// Pushes whose senders wait for each answer come slower for it. So what has its commit to itself is never kept
-/// waiting; and where fewer come with rests than came without, there are none for a while, longer each time.
+/// Whoever waits for each answer before the next push is not kept waiting alone: such a push has its commit to itself.
+/// Where fewer come with rests than came without, there are none for a while, longer each time.
 ///
 /// Times are in microseconds of any clock that never goes back.
 package struct CommitPace {
-    /// The pushes that are to come until the next commit begins.
-    package static let pushesPerCommit: Int64 = 128
     /// The longest time between the beginnings of two commits that the store rests for.
     package static let intervalMax: Int64 = 2_000
     /// The pushes that must come in a second for the store to rest: eight in the longest interval.
@@ -24,8 +22,14 @@ package struct CommitPace {
     /// as long each time until it is a minute.
     package static let pauses: ClosedRange<Int64> = 1_000_000...64_000_000
 
-    /// The time between the beginnings of two commits; nil while the store does not rest.
-    package private(set) var interval: Int64?
+    /// Whether the store rests after a commit.
+    package private(set) var isResting = false
+    /// When the rest after the last commit is over, if it is not before.
+    private var restEnd = Int64.min
+    /// The pushes with which it is over.
+    private var restPushes: Int64 = 0
+    /// The pushes that wait for the next commit.
+    private var waiting: Int64 = 0
     /// When counting began.
     private var windowStart: Int64 = 0
     private var pushes: Int64 = 0
@@ -40,18 +44,30 @@ package struct CommitPace {
 
     package init() {}
 
+    /// When the next commit may begin; long ago when it may at once.
+    package var nextMayBegin: Int64 { self.waiting >= self.restPushes ? .min : self.restEnd }
+
+    /// So many pushes wait for the next commit.
+    package mutating func collected(_ pushes: Int64) { self.waiting = pushes }
+
+    /// A commit of everything that waits begins.
+    package mutating func begun() { self.waiting = 0 }
+
+    /// The rest is over, whatever waits.
+    package mutating func endRest() { self.restEnd = .min }
+
     /// A commit was durable.
     ///
     /// - Parameters:
     ///   - pushes: those that it has made durable.
     ///   - start: when it began.
     ///   - end: when it was durable.
-    /// - Returns: when the next may begin; `end` when it may at once.
-    package mutating func committed(_ pushes: Int64, from start: Int64, to end: Int64) -> Int64 {
+    package mutating func committed(_ pushes: Int64, from start: Int64, to end: Int64) {
         self.pushes += pushes
         self.commits += 1
         if end - self.windowStart >= Self.window { self.judge(at: end) }
-        return max(end, start + (self.interval ?? 0))
+        self.restEnd = self.isResting ? start + Self.intervalMax : .min
+        self.restPushes = pushes + self.waiting
     }
 
     private mutating func judge(at now: Int64) {
@@ -61,22 +77,19 @@ package struct CommitPace {
         let areTogether = 10 * self.pushes >= 11 * self.commits
         if time >= 2 * Self.window {
             // Nothing came for a while: it says nothing of rests that pushes have ended.
-            self.interval = nil
-        } else if self.interval == nil {
-            if rate >= Self.pushesPerSecondMin, areTogether, now >= self.mayRestFrom {
-                self.rateWithout = rate
-                self.slowWindows = 0
-                self.rest(at: rate)
-            }
+            self.isResting = false
+        } else if !self.isResting {
+            self.isResting = rate >= Self.pushesPerSecondMin && areTogether && now >= self.mayRestFrom
+            self.rateWithout = rate
+            self.slowWindows = 0
         } else {
             // A fifth less may be chance in any window.
             let isSlow = rate < Self.pushesPerSecondMin || 5 * rate < 4 * self.rateWithout
             self.slowWindows = isSlow ? self.slowWindows + 1 : 0
             if !isSlow {
                 self.pause = Self.pauses.lowerBound
-                self.rest(at: rate)
             } else if self.slowWindows == Self.slowWindowsMax {
-                self.interval = nil
+                self.isResting = false
                 self.mayRestFrom = now + self.pause
                 self.pause = min(2 * self.pause, Self.pauses.upperBound)
             }
@@ -84,9 +97,5 @@ package struct CommitPace {
         self.windowStart = now
         self.pushes = 0
         self.commits = 0
-    }
-
-    private mutating func rest(at rate: Int64) {
-        self.interval = min(Self.pushesPerCommit * 1_000_000 / rate, Self.intervalMax)
     }
 }

@@ -4,8 +4,8 @@ import Platform
 /// Makes groups durable on a thread of its own.
 ///
 /// While it syncs one group, the engine steps on and collects the next: one sync covers all that arrived during the
-/// last one, and a group that finds the store idle waits for nobody. While pushes come fast, the store is not idle at
-/// once when a group is durable (`CommitPace`).
+/// last one, and a group that finds the store idle waits for nobody. While pushes come fast, the store rests before the
+/// next group (`CommitPace`).
 ///
 /// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes; the store is used by the
 /// pipeline's thread alone, until the engine takes over a failure.
@@ -21,11 +21,26 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private var isClosed = false
     private var hasEnded = false
     private var times = CommitTimes()
-    /// Of the pipeline's thread alone.
-    private var pace = CommitPace()
+    private var pace: CommitPace
 
     /// - Throws: `StoreError` when the system has no room for its thread.
-    package init(store: any RecordStore, outlet: GroupOutlet, ring: @escaping @Sendable () -> Void) throws(StoreError) {
+    package convenience init(
+        store: any RecordStore,
+        outlet: GroupOutlet,
+        ring: @escaping @Sendable () -> Void
+    ) throws(StoreError) {
+        try self.init(store: store, outlet: outlet, pace: CommitPace(), ring: ring)
+    }
+
+    /// - `pace`: what is known of how fast pushes come.
+    /// - Throws: `StoreError` when the system has no room for its thread.
+    package init(
+        store: any RecordStore,
+        outlet: GroupOutlet,
+        pace: CommitPace,
+        ring: @escaping @Sendable () -> Void
+    ) throws(StoreError) {
+        self.pace = pace
         self.store = store
         self.outlet = outlet
         self.ring = ring
@@ -37,10 +52,17 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         }
     }
 
-    package func status(ringingWhenIdle: Bool) -> CommitStatus {
+    package func status(of group: StepGroup, ringingWhenIdle: Bool) -> CommitStatus {
+        let pushes = group.arrivals.reduce(0) { $0 + $1.count }
         let status = self.monitor.withLock {
-            if case .busy = self.status, ringingWhenIdle { self.ringsWhenIdle = true }
-            return self.status
+            self.pace.collected(pushes)
+            var status = self.status
+            if case .idle = status, SystemClock.monotonicMicroseconds < self.pace.nextMayBegin { status = .resting }
+            switch status {
+            case .busy, .resting: self.ringsWhenIdle = self.ringsWhenIdle || ringingWhenIdle
+            case .idle, .failed: break
+            }
+            return status
         }
         // A store may fail between two commits, too: its files were taken away. It is asked outside the lock, and an
         // idle pipeline stays so, since nobody else submits.
@@ -57,6 +79,8 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         self.monitor.withLock {
             swap(&self.group, &group)
             self.status = .busy
+            self.ringsWhenIdle = false
+            self.pace.begun()
             self.monitor.broadcast()
         }
     }
@@ -64,6 +88,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     package func waitUntilIdle() -> CommitStatus {
         self.monitor.withLock {
             while case .busy = self.status { self.monitor.wait() }
+            self.pace.endRest()
             return self.status
         }
     }
@@ -84,24 +109,11 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     }
 
     private func run() {
-        while self.waitForGroup() {
-            var status = CommitStatus.idle
-            do throws(StoreError) {
-                // A group without records waits only for its place behind the one before it.
-                let rest = self.group.records.isEmpty ? nil : try self.commit()
-                self.outlet.release(self.group)
-                if let rest { self.wait(until: rest) }
-            } catch {
-                status = .failed(error)
+        while let turn = self.waitForTurn() {
+            switch turn {
+            case .ring: self.ring()
+            case .commit: self.commitGroup()
             }
-            let rings = self.monitor.withLock {
-                self.status = status
-                self.monitor.broadcast()
-                defer { self.ringsWhenIdle = false }
-                if case .failed = status { return true }
-                return self.ringsWhenIdle
-            }
-            if rings { self.ring() }
         }
         self.monitor.withLock {
             self.hasEnded = true
@@ -109,30 +121,53 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         }
     }
 
-    /// - Returns: when the next may begin, in microseconds of the monotonic clock; nil when it may at once.
-    private func commit() throws(StoreError) -> Int64? {
-        let start = SystemClock.monotonicMicroseconds
-        try self.store.commit(self.group.records)
-        let end = SystemClock.monotonicMicroseconds
-        let pushes = self.monitor.withLock { self.times.committed(self.group.arrivals, from: start, to: end) }
-        let rest = self.pace.committed(pushes, from: start, to: end)
-        return rest > end ? rest : nil
-    }
-
-    private func wait(until moment: Int64) {
+    private func commitGroup() {
+        var status = CommitStatus.idle
+        do throws(StoreError) {
+            // A group without records waits only for its place behind the one before it.
+            if !self.group.records.isEmpty { try self.commit() }
+            self.outlet.release(self.group)
+        } catch {
+            status = .failed(error)
+        }
         self.monitor.withLock {
-            while !self.isClosed, SystemClock.monotonicMicroseconds < moment {
-                _ = self.monitor.wait(untilNanoseconds: moment * 1_000)
-            }
+            self.status = status
+            if case .failed = status { self.ringsWhenIdle = true }
+            self.monitor.broadcast()
         }
     }
 
-    private func waitForGroup() -> Bool {
+    private func commit() throws(StoreError) {
+        let start = SystemClock.monotonicMicroseconds
+        try self.store.commit(self.group.records)
+        let end = SystemClock.monotonicMicroseconds
+        self.monitor.withLock {
+            let pushes = self.times.committed(self.group.arrivals, from: start, to: end)
+            self.pace.committed(pushes, from: start, to: end)
+        }
+    }
+
+    private enum Turn {
+        case commit
+        /// The engine has something for the store, which rests no longer.
+        case ring
+    }
+
+    /// - Returns: nil once there is nothing more to do.
+    private func waitForTurn() -> Turn? {
         self.monitor.withLock {
             while true {
-                if case .busy = self.status { return true }
-                if self.isClosed { return false }
-                self.monitor.wait()
+                if case .busy = self.status { return .commit }
+                if self.isClosed { return nil }
+                let moment = self.pace.nextMayBegin
+                if SystemClock.monotonicMicroseconds < moment {
+                    _ = self.monitor.wait(untilNanoseconds: moment * 1_000)
+                } else if self.ringsWhenIdle {
+                    self.ringsWhenIdle = false
+                    return .ring
+                } else {
+                    self.monitor.wait()
+                }
             }
         }
     }

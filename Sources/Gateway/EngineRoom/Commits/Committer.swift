@@ -6,8 +6,10 @@ package import DeviceEngine
 package protocol Committer: AnyObject {
     /// What the store is at.
     ///
-    /// - Parameter ringingWhenIdle: when it is busy, the engine is woken once it is not. After a failure it always is.
-    func status(ringingWhenIdle: Bool) -> CommitStatus
+    /// - Parameters:
+    ///   - group: what is collected for the next commit.
+    ///   - ringingWhenIdle: when it is not idle, the engine is woken once it is. After a failure it always is.
+    func status(of group: StepGroup, ringingWhenIdle: Bool) -> CommitStatus
 
     /// How long commits took until now.
     var commitTimes: CommitTimes { get }
@@ -15,7 +17,7 @@ package protocol Committer: AnyObject {
     /// Takes a group over, and gives an empty one for it. The store must be idle.
     func submit(_ group: inout StepGroup)
 
-    /// Waits until nothing is being committed.
+    /// Waits until nothing is being committed; the store does not rest.
     func waitUntilIdle() -> CommitStatus
 
     /// After a failure: the group that failed, to be refused, in exchange for an empty one; and the store, to be
@@ -29,6 +31,8 @@ package protocol Committer: AnyObject {
 /// What a store is at.
 package enum CommitStatus {
     case idle, busy
+    /// Nothing is being committed, and nothing is to be yet.
+    case resting
     /// A commit failed; nothing is committed any more.
     case failed(StoreError)
 }

@@ -73,6 +73,23 @@ struct CommitDeskTests {
         #expect(Set(rig.store.durable.keys) == [RecordKey(.topic), RecordKey(.device), RecordKey(.clock)])
     }
 
+    @Test("While the store rests, what changes something waits, and who comes behind it; what comes before does not")
+    func resting() throws {
+        let rig = try Rig()
+        rig.committer.isResting = true
+        rig.answer(1)
+        #expect(rig.flush() == nil && rig.heard() == ["1: 204"])
+        rig.engine.register(1)
+        rig.answer(2)
+        #expect(rig.flush() == nil && rig.heard().isEmpty && !rig.committer.isBusy)
+        rig.answer(3)
+        #expect(rig.flush() == nil && rig.heard().isEmpty)
+        rig.committer.isResting = false
+        #expect(rig.flush() == nil && rig.committer.isBusy)
+        rig.committer.commit()
+        #expect(rig.heard() == ["2: 204", "3: 204"] && rig.store.commits == 1)
+    }
+
     @Test("Changes of several steps go with one commit")
     func together() throws {
         let rig = try Rig()
