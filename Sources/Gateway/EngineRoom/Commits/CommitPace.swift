@@ -16,10 +16,10 @@ package struct CommitPace {
     package static let pushesPerSecondMin: Int64 = 4_000
     /// For how long pushes are counted before it is judged how fast they come.
     package static let window: Int64 = 20_000
-    /// The windows in a row in which fewer come than did without rests, until that is no chance.
+    /// The windows in a row in which fewer come than did without rests, until that is looked into.
     package static let slowWindowsMax = 5
-    /// For how long the store does not rest after it was seen that fewer pushes come when it does: a second, and twice
-    /// as long each time until it is a minute.
+    /// For how long the store does not rest after it was seen that more pushes come when it does not: a second, and
+    /// twice as long each time until it is a minute.
     package static let pauses: ClosedRange<Int64> = 1_000_000...64_000_000
 
     /// Whether the store rests after a commit.
@@ -38,6 +38,8 @@ package struct CommitPace {
     private var rateWithout: Int64 = 0
     /// The last windows in which fewer came.
     private var slowWindows = 0
+    /// The pushes that came in a second when rests ended for that, until it is known how many come without.
+    private var slowRate: Int64?
     /// When the store may rest again.
     private var mayRestFrom = Int64.min
     private var pause = CommitPace.pauses.lowerBound
@@ -74,28 +76,41 @@ package struct CommitPace {
         let time = now - self.windowStart
         let rate = self.pushes * 1_000_000 / time
         // What has its commit to itself waits for its answer before the next comes.
-        let areTogether = 10 * self.pushes >= 11 * self.commits
+        let areMany = rate >= Self.pushesPerSecondMin && 10 * self.pushes >= 11 * self.commits
         if time >= 2 * Self.window {
-            // Nothing came for a while: it says nothing of rests that pushes have ended.
+            // Nothing came for a while: that says nothing of rests.
             self.isResting = false
-        } else if !self.isResting {
-            self.isResting = rate >= Self.pushesPerSecondMin && areTogether && now >= self.mayRestFrom
-            self.rateWithout = rate
-            self.slowWindows = 0
+            self.slowRate = nil
+        } else if self.isResting {
+            self.judgeRests(rate)
         } else {
-            // A fifth less may be chance in any window.
-            let isSlow = rate < Self.pushesPerSecondMin || 5 * rate < 4 * self.rateWithout
-            self.slowWindows = isSlow ? self.slowWindows + 1 : 0
-            if !isSlow {
-                self.pause = Self.pauses.lowerBound
-            } else if self.slowWindows == Self.slowWindowsMax {
-                self.isResting = false
+            if let slowRate = self.slowRate.take(), 4 * rate > 5 * slowRate {
+                // More come since there are none.
                 self.mayRestFrom = now + self.pause
                 self.pause = min(2 * self.pause, Self.pauses.upperBound)
+            }
+            if areMany, now >= self.mayRestFrom {
+                self.isResting = true
+                self.rateWithout = rate
+                self.slowWindows = 0
             }
         }
         self.windowStart = now
         self.pushes = 0
         self.commits = 0
+    }
+
+    /// Rests end, so that it is seen whether more come without, when fewer came for some windows.
+    private mutating func judgeRests(_ rate: Int64) {
+        // A fifth less may be chance in any window.
+        if 5 * rate >= 4 * self.rateWithout {
+            self.slowWindows = 0
+            self.pause = Self.pauses.lowerBound
+        } else {
+            self.slowWindows += 1
+            guard self.slowWindows == Self.slowWindowsMax else { return }
+            self.isResting = false
+            self.slowRate = rate
+        }
     }
 }

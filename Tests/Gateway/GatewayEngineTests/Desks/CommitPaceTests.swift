@@ -44,6 +44,17 @@ struct CommitPaceTests {
         #expect(with.pushCount * 100 >= without.pushCount * 97, "\(with.pushCount) of \(without.pushCount)")
     }
 
+    @Test("Where fewer pushes come of themselves, the store goes on to rest")
+    func fewer() {
+        var scene = Scene(senders: .many(perSecond: 40_000))
+        scene.run(until: 1_000_000)
+        scene.senders = .many(perSecond: 8_000)
+        scene.run(until: 1_200_000)
+        let before = scene.commits.count
+        scene.run(until: 2_200_000)
+        #expect(scene.commits.count - before < 600, "at most 500 at rest, and 80 a window without")
+    }
+
     @Test("What comes after a while without pushes waits for nothing")
     func lull() {
         var scene = Scene(senders: .many(perSecond: 20_000))
@@ -68,7 +79,7 @@ private struct Scene {
     /// From an answer to the next push.
     static let turnTime: Int64 = 100
 
-    let senders: Senders
+    var senders: Senders
     var rests = true
     var pace = CommitPace()
     /// When each commit began.
