@@ -36,6 +36,20 @@ struct CommitPipelineTests {
         rig.stop()
     }
 
+    @Test("The engine is woken when a rest is over, though what waited before was let out without a commit")
+    func over() throws {
+        var pace = Self.resting
+        let start = SystemClock.monotonicMicroseconds + 300_000 - CommitPace.intervalMax
+        pace.collected(1)
+        pace.committed(0, from: start, to: start)
+        let rig = try GatewayEngineRig(pace: pace)
+        rig.step()
+        rig.step { $0.push(1, 1) }
+        // Steps only when it is rung.
+        try rig.answers(1...1)
+        rig.stop()
+    }
+
     @Test("What waits is durable before the gateway ends")
     func end() throws {
         let rig = try GatewayEngineRig(pace: Self.resting)

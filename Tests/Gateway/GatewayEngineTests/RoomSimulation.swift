@@ -25,6 +25,8 @@ final class RoomSimulation {
     private var room: Room?
     /// Requests and streams of all lives have numbers of their own.
     private var requests = 0
+    /// How many steps the engines have made; at every third the store rests.
+    private var steps = 0
     private var clients = RoomClients()
     private var policyTime = RoomPolicyTime()
     /// How often the machine has started.
@@ -170,6 +172,8 @@ extension RoomSimulation {
         let requests = Requests()
         fill(requests)
         requests.batch.notePushesLeave()
+        self.steps += 1
+        self.room?.committer.isResting = self.steps % 3 == 0
         _ = engine.step(requests.batch)
         self.take()
         guard self.clients.hasMetFailure else { return }

@@ -23,7 +23,7 @@ final class SteppedCommitter: Committer {
     /// Whether a commit has failed.
     var hasFailed: Bool { if case .failed = self.status { true } else { false } }
 
-    func status(of _: StepGroup, ringingWhenIdle _: Bool) -> CommitStatus {
+    func status(of _: StepGroup, waitingFor _: CommitWish) -> CommitStatus {
         if case .idle = self.status, self.isResting { .resting } else { self.status }
     }
 
@@ -34,6 +34,7 @@ final class SteppedCommitter: Committer {
     }
 
     func waitUntilIdle() -> CommitStatus {
+        self.isResting = false
         self.commit()
         return self.status
     }

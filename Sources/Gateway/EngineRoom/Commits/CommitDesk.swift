@@ -42,8 +42,8 @@ package final class CommitDesk {
         }
         let monotonic = clock.monotonic
         let hasRecords = engine.hasChanges || engine.hasEvents || self.records.hasChanges(at: monotonic)
-        let rings = hasRecords || !self.stage.group.isEmpty
-        switch committer.status(of: self.stage.group, ringingWhenIdle: rings) {
+        let wish: CommitWish = hasRecords ? .commit : self.stage.group.isEmpty ? .nothing : .release
+        switch committer.status(of: self.stage.group, waitingFor: wish) {
         case .busy: return nil
         case .failed(let error): return error
         case .resting where hasRecords: return nil

@@ -6,7 +6,7 @@
 /// at its end, in it or behind it, and the next one takes them together.
 ///
 /// Whoever waits for each answer before the next push is not kept waiting alone: such a push has its commit to itself.
-/// Where fewer come with rests than came without, there are none for a while, longer each time.
+/// Where more come without rests, which is looked into now and then, there are none for a while, longer each time.
 ///
 /// Times are in microseconds of any clock that never goes back.
 package struct CommitPace {
@@ -18,6 +18,8 @@ package struct CommitPace {
     package static let window: Int64 = 20_000
     /// The windows in a row in which fewer come than did without rests, until that is looked into.
     package static let slowWindowsMax = 5
+    /// The windows with rests until it is looked into again how many come without: five seconds.
+    package static let restingWindowsMax = 250
     /// For how long the store does not rest after it was seen that more pushes come when it does not: a second, and
     /// twice as long each time until it is a minute.
     package static let pauses: ClosedRange<Int64> = 1_000_000...64_000_000
@@ -25,7 +27,7 @@ package struct CommitPace {
     /// Whether the store rests after a commit.
     package private(set) var isResting = false
     /// When the rest after the last commit is over, if it is not before.
-    private var restEnd = Int64.min
+    package private(set) var restEnd = Int64.min
     /// The pushes with which it is over.
     private var restPushes: Int64 = 0
     /// The pushes that wait for the next commit.
@@ -36,10 +38,14 @@ package struct CommitPace {
     private var commits: Int64 = 0
     /// The pushes that came in a second without rests.
     private var rateWithout: Int64 = 0
-    /// The last windows in which fewer came.
+    /// The most pushes that came in a second when that was looked into.
+    private var rateKnown: Int64 = 0
+    /// How many windows there were with rests.
+    private var restingWindows = 0
+    /// In how many of them, the last in a row, fewer came.
     private var slowWindows = 0
-    /// The pushes that came in a second when rests ended for that, until it is known how many come without.
-    private var slowRate: Int64?
+    /// The pushes that came in a second with rests, until it is known how many come without.
+    private var rateWith: Int64?
     /// When the store may rest again.
     private var mayRestFrom = Int64.min
     private var pause = CommitPace.pauses.lowerBound
@@ -66,7 +72,7 @@ package struct CommitPace {
     ///   - end: when it was durable.
     package mutating func committed(_ pushes: Int64, from start: Int64, to end: Int64) {
         self.pushes += pushes
-        self.commits += 1
+        if pushes > 0 { self.commits += 1 }
         if end - self.windowStart >= Self.window { self.judge(at: end) }
         self.restEnd = self.isResting ? start + Self.intervalMax : .min
         self.restPushes = pushes + self.waiting
@@ -76,23 +82,22 @@ package struct CommitPace {
         let time = now - self.windowStart
         let rate = self.pushes * 1_000_000 / time
         // What has its commit to itself waits for its answer before the next comes.
-        let areMany = rate >= Self.pushesPerSecondMin && 10 * self.pushes >= 11 * self.commits
+        let areTogether = 10 * self.pushes >= 11 * self.commits
         if time >= 2 * Self.window {
             // Nothing came for a while: that says nothing of rests.
             self.isResting = false
-            self.slowRate = nil
+            self.rateWith = nil
         } else if self.isResting {
             self.judgeRests(rate)
         } else {
-            if let slowRate = self.slowRate.take(), 4 * rate > 5 * slowRate {
-                // More come since there are none.
-                self.mayRestFrom = now + self.pause
-                self.pause = min(2 * self.pause, Self.pauses.upperBound)
-            }
-            if areMany, now >= self.mayRestFrom {
+            let rateWith = self.rateWith.take()
+            if let rateWith { self.judgeRests(rateWith, without: rate, at: now) }
+            if rate >= Self.pushesPerSecondMin, areTogether || rateWith != nil, now >= self.mayRestFrom {
                 self.isResting = true
                 self.rateWithout = rate
+                self.rateKnown = max(rate, rateWith ?? 0)
                 self.slowWindows = 0
+                self.restingWindows = 0
             }
         }
         self.windowStart = now
@@ -100,17 +105,26 @@ package struct CommitPace {
         self.commits = 0
     }
 
-    /// Rests end, so that it is seen whether more come without, when fewer came for some windows.
+    /// Rests end for a window, so that it is seen how many come without: when fewer came for some windows, when so many
+    /// more came that it is not known any more, and after a while.
     private mutating func judgeRests(_ rate: Int64) {
+        self.restingWindows += 1
         // A fifth less may be chance in any window.
-        if 5 * rate >= 4 * self.rateWithout {
-            self.slowWindows = 0
-            self.pause = Self.pauses.lowerBound
+        self.slowWindows = 5 * rate < 4 * self.rateWithout ? self.slowWindows + 1 : 0
+        let hasGrown = 4 * rate > 5 * self.rateKnown
+        guard self.slowWindows == Self.slowWindowsMax || hasGrown || self.restingWindows == Self.restingWindowsMax
+        else { return }
+        self.isResting = false
+        self.rateWith = rate
+    }
+
+    /// There are no rests for a while if more came without.
+    private mutating func judgeRests(_ rateWith: Int64, without rate: Int64, at now: Int64) {
+        if 4 * rate > 5 * rateWith {
+            self.mayRestFrom = now + self.pause
+            self.pause = min(2 * self.pause, Self.pauses.upperBound)
         } else {
-            self.slowWindows += 1
-            guard self.slowWindows == Self.slowWindowsMax else { return }
-            self.isResting = false
-            self.slowRate = rate
+            self.pause = Self.pauses.lowerBound
         }
     }
 }

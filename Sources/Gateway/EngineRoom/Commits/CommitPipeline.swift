@@ -17,7 +17,10 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private let monitor = Monitor()
     private var group: StepGroup
     private var status = CommitStatus.idle
+    /// The engine has something for the store.
     private var ringsWhenIdle = false
+    /// The engine has something to let out behind the group that is being committed.
+    private var ringsWhenDurable = false
     private var isClosed = false
     private var hasEnded = false
     private var times = CommitTimes()
@@ -52,15 +55,15 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         }
     }
 
-    package func status(of group: StepGroup, ringingWhenIdle: Bool) -> CommitStatus {
-        let pushes = group.arrivals.reduce(0) { $0 + $1.count }
+    package func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus {
         let status = self.monitor.withLock {
-            self.pace.collected(pushes)
+            self.pace.collected(group.pushCount)
             var status = self.status
             if case .idle = status, SystemClock.monotonicMicroseconds < self.pace.nextMayBegin { status = .resting }
-            switch status {
-            case .busy, .resting: self.ringsWhenIdle = self.ringsWhenIdle || ringingWhenIdle
-            case .idle, .failed: break
+            switch (status, wish) {
+            case (.busy, .release): self.ringsWhenDurable = true
+            case (.busy, .commit), (.resting, .commit): self.ringsWhenIdle = true
+            case _: break
             }
             return status
         }
@@ -80,6 +83,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
             swap(&self.group, &group)
             self.status = .busy
             self.ringsWhenIdle = false
+            self.ringsWhenDurable = false
             self.pace.begun()
             self.monitor.broadcast()
         }
@@ -132,7 +136,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         }
         self.monitor.withLock {
             self.status = status
-            if case .failed = status { self.ringsWhenIdle = true }
+            if case .failed = status { self.ringsWhenDurable = true }
             self.monitor.broadcast()
         }
     }
@@ -149,7 +153,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
 
     private enum Turn {
         case commit
-        /// The engine has something for the store, which rests no longer.
+        /// The engine need not wait any longer.
         case ring
     }
 
@@ -159,12 +163,15 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
             while true {
                 if case .busy = self.status { return .commit }
                 if self.isClosed { return nil }
-                let moment = self.pace.nextMayBegin
-                if SystemClock.monotonicMicroseconds < moment {
-                    _ = self.monitor.wait(untilNanoseconds: moment * 1_000)
-                } else if self.ringsWhenIdle {
+                let now = SystemClock.monotonicMicroseconds
+                if self.ringsWhenDurable || self.ringsWhenIdle && now >= self.pace.nextMayBegin {
+                    self.ringsWhenDurable = false
                     self.ringsWhenIdle = false
                     return .ring
+                }
+                // What waits may be let out without a commit, and something else come for which the store rests.
+                if now < self.pace.restEnd {
+                    _ = self.monitor.wait(untilNanoseconds: self.pace.restEnd * 1_000)
                 } else {
                     self.monitor.wait()
                 }

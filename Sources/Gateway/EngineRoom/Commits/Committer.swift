@@ -8,8 +8,9 @@ package protocol Committer: AnyObject {
     ///
     /// - Parameters:
     ///   - group: what is collected for the next commit.
-    ///   - ringingWhenIdle: when it is not idle, the engine is woken once it is. After a failure it always is.
-    func status(of group: StepGroup, ringingWhenIdle: Bool) -> CommitStatus
+    ///   - wish: what that waits for; where it has to, the engine is woken when it need not wait any longer. After a
+    ///     failure the engine always is.
+    func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus
 
     /// How long commits took until now.
     var commitTimes: CommitTimes { get }
@@ -26,6 +27,14 @@ package protocol Committer: AnyObject {
 
     /// Ends once it has committed what it was given, and waits for that.
     func stop()
+}
+
+/// What a group waits for.
+package enum CommitWish {
+    case nothing
+    /// To be let out behind the group before it; it has nothing to commit.
+    case release
+    case commit
 }
 
 /// What a store is at.

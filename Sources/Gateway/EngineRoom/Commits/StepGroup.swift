@@ -8,7 +8,9 @@ package final class StepGroup: @unchecked Sendable {
     package internal(set) var records = RecordBatch()
     var effects: PerOutlet<EffectBatch>
     /// When the pushes came that wait for its commit.
-    var arrivals: [PushArrival] = []
+    private(set) var arrivals: [PushArrival] = []
+    /// How many these are.
+    private(set) var pushCount: Int64 = 0
     /// Among the effects is a long list; there is room for no other one.
     var hasLongList = false
     /// What happened, for the history.
@@ -18,6 +20,28 @@ package final class StepGroup: @unchecked Sendable {
 
     init(loopCount: Int) {
         self.effects = PerOutlet(loops: (0..<loopCount).map { _ in EffectBatch() }, webhooks: EffectBatch())
+    }
+
+    /// More pushes wait for its commit.
+    func append(_ arrivals: [PushArrival]) {
+        for arrival in arrivals { self.pushCount += arrival.count }
+        self.arrivals += arrivals
+    }
+
+    /// A push of the group left its loop at this moment, by the monotonic clock in microseconds.
+    func note(leftAt: Int64) {
+        if let last = self.arrivals.last, last.at == leftAt {
+            self.arrivals[self.arrivals.count - 1] = PushArrival(at: leftAt, count: last.count + 1)
+        } else {
+            self.arrivals.append(PushArrival(at: leftAt, count: 1))
+        }
+        self.pushCount += 1
+    }
+
+    /// No push waits for its commit any more.
+    func forgetArrivals() {
+        self.arrivals.removeAll(keepingCapacity: true)
+        self.pushCount = 0
     }
 
     var isEmpty: Bool {
@@ -52,7 +76,7 @@ package struct GroupOutlet: Sendable {
         if !group.history.isEmpty { self.history.submit(&group.history) }
         if !group.watched.isEmpty { self.events.take(&group.watched) }
         group.records.removeAll()
-        group.arrivals.removeAll(keepingCapacity: true)
+        group.forgetArrivals()
         group.hasLongList = false
     }
 }

@@ -161,7 +161,7 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
             push: { stage.answer(pushes.take($0, $1, workspace)) },
             command: { self.perform($0, workspace) }
         )
-        self.commits.stage.group.arrivals += batch.arrivals
+        self.commits.stage.group.append(batch.arrivals)
         batch.removeAll()
         self.requests.writeNextLongList(workspace)
         return isDone

@@ -27,10 +27,10 @@ MUTATIONS = [
         "room.released-before-commit",
         "a wake leaves only when its launch is durable",
         PIPELINE,
-        "                if !self.group.records.isEmpty { try self.commit() }\n"
-        "                self.outlet.release(self.group)\n",
-        "                self.outlet.release(self.group)\n"
-        "                if !self.group.records.isEmpty { try self.commit() }\n",
+        "            if !self.group.records.isEmpty { try self.commit() }\n"
+        "            self.outlet.release(self.group)\n",
+        "            self.outlet.release(self.group)\n"
+        "            if !self.group.records.isEmpty { try self.commit() }\n",
         ALL,
     ),
     Mutation(
