@@ -1,6 +1,7 @@
 import APNSProtocol
 import Bytes
 import DeviceEngine
+import Foundation
 import LaunchPolicy
 import Testing
 import WakeGateTestKit
@@ -32,6 +33,25 @@ struct FailedCommitTests {
         rig.stop()
         #expect(rig.store.commits == committed && rig.store.misuses.isEmpty, "\(rig.store.misuses)")
         for request in 1..<1000 { #expect(rig.answerCount(request) <= 1, "request \(request)") }
+    }
+
+    @Test("A loop that steps the engine leaves it to the engine's thread to read back what is durable")
+    func loopSteps() throws {
+        let store = SimulatedStore()
+        // A load, a beginning and the commit of the start come first.
+        store.failOperation(4)
+        let rig = try GatewayEngineRig(store)
+        defer { rig.stop() }
+        rig.step { $0.push(1, 1) }
+        // The store is done, and rings.
+        while rig.bell.wait(until: Date(timeIntervalSinceNow: 60)) == false {}
+        let wait = rig.stepOnLoop { $0.push(2, 2) }
+        rig.takeTold()
+        #expect(wait == 0, "the engine's thread is to go on at once")
+        #expect(rig.bell.failures.isEmpty && rig.answer(1) == nil && rig.answer(2) == nil)
+        rig.step()
+        rig.takeTold()
+        #expect(rig.bell.failures.count == 1 && rig.answer(1)?.status == 503 && rig.answer(2)?.status == 503)
     }
 
     @Test(

@@ -109,6 +109,16 @@ final class GatewayEngineRig {
         return self.engine.step(requests.batch)
     }
 
+    /// A step with these requests as a loop makes it, in the place of the engine's thread.
+    ///
+    /// - Returns: as `step`; nil when the engine is not lent.
+    func stepOnLoop(_ fill: (Requests) -> Void) -> Int64? {
+        let requests = Requests()
+        fill(requests)
+        requests.batch.notePushesLeave()
+        return self.engine.briefStep?(requests.batch)
+    }
+
     /// Runs the engine, without requests of its own, until `isDone` holds of what was let out.
     ///
     /// - Throws: when it does not within ten seconds.

@@ -141,7 +141,6 @@ package final class AgentHandler: RequestHandler {
     }
 
     package func woken() {
-        self.written.removeAll(keepingCapacity: true)
         for output in self.outlet.take() {
             switch output {
             case .answer(let stream, let answer): self.send(stream, answer)
@@ -183,6 +182,7 @@ package final class AgentHandler: RequestHandler {
     package func streamDrained(_ stream: StreamID) {}
 
     package func turnEnded() {
+        self.written.removeAll(keepingCapacity: true)
         guard !self.collected.isEmpty else { return }
         self.tell(self.collected)
         self.collected.removeAll(keepingCapacity: true)
@@ -191,7 +191,6 @@ package final class AgentHandler: RequestHandler {
     package func secondPassed(_ monotonicMilliseconds: Int64) {
         guard monotonicMilliseconds >= self.keepAliveAt else { return }
         self.keepAliveAt = monotonicMilliseconds + Self.keepAliveEvery
-        self.written.removeAll(keepingCapacity: true)
         for stream in self.streams { self.write(stream, ByteView(": keep-alive\n\n")) }
     }
 
