@@ -40,7 +40,7 @@ struct CommitPipelineTests {
     func over() throws {
         var pace = Self.resting
         let start = SystemClock.monotonicMicroseconds + 300_000 - CommitPace.intervalMax
-        pace.collected(1)
+        pace.collected(2)
         pace.committed(0, from: start, to: start)
         let rig = try GatewayEngineRig(pace: pace)
         rig.step()
