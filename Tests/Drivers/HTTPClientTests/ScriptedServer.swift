@@ -19,7 +19,9 @@ final class ScriptedServer {
     private let pid: Int32
 
     private static let script = """
-        import http.server, json, socket, sys, time
+        import http.server, json, os, socket, sys, time
+        # Other tests wait for the ends of pipes and connections that were open when this one was started.
+        os.closerange(3, 65536)
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             def log_message(self, *arguments): pass
