@@ -9,6 +9,7 @@ STORED = f"{ROOM}/Engine/StoredGateway.swift"
 DESK = f"{ROOM}/Commits/CommitDesk.swift"
 REQUESTS = f"{ROOM}/Desks/RequestDesk.swift"
 PIPELINE = f"{ROOM}/Commits/CommitPipeline.swift"
+PACE = f"{ROOM}/Commits/CommitPace.swift"
 NAMED = f"{ROOM}/Exchange/Named.swift"
 # The production engine room in virtual time, on media that fail and die.
 SIMULATION = r"GatewayEngineTests\.RoomSimulationTests"
@@ -163,5 +164,39 @@ MUTATIONS = [
         "        effects = refusal.refused\n",
         "        effects.append(refusal.refused)\n",
         ALL,
+    ),
+    Mutation(
+        "room.rest-end",
+        "the engine is woken at the end of a rest, whatever was let out before",
+        PIPELINE,
+        "                if now < self.pace.restEnd {\n"
+        "                    _ = self.monitor.wait(untilNanoseconds: self.pace.restEnd * 1_000)\n",
+        "                if now < self.pace.nextMayBegin {\n"
+        "                    _ = self.monitor.wait(untilNanoseconds: self.pace.nextMayBegin * 1_000)\n",
+        r"GatewayEngineTests\.CommitPipelineTests",
+    ),
+    Mutation(
+        "room.rest-at-end",
+        "what waits in a rest is durable before the gateway ends",
+        PIPELINE,
+        "            self.pace.endRest()\n",
+        "",
+        r"GatewayEngineTests\.CommitPipelineTests",
+    ),
+    Mutation(
+        "room.rest-pushes",
+        "a rest is over when as many pushes wait as were there before",
+        PACE,
+        "self.waiting >= self.restPushes ? .min : self.restEnd",
+        "self.restEnd",
+        r"GatewayEngineTests\.Commit",
+    ),
+    Mutation(
+        "room.rest-given-up",
+        "senders that send more without rests have none",
+        PACE,
+        "        if 4 * rate > 5 * rateWith {\n",
+        "        if rate > 1000 * rateWith {\n",
+        r"GatewayEngineTests\.CommitPaceTests",
     ),
 ]
