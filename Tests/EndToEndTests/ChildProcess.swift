@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Glibc
+import WakeGateTestKit
 
 /// A program that runs beside the test; killed when the last reference goes.
 ///
@@ -17,10 +18,10 @@ final class ChildProcess {
     }
 
     private let process = Process()
-    private let output = Pipe()
+    private let output = Pipe.toChild()
     private let errorFile: URL
     private let ended = DispatchSemaphore(value: 0)
-    private let source = Pipe()
+    private let source = Pipe.toChild()
     private var unread: [UInt8] = []
     private var hasEnded = false
 
@@ -51,7 +52,7 @@ final class ChildProcess {
         let ended = self.ended
         self.process.terminationHandler = { _ in ended.signal() }
         do {
-            try self.process.run()
+            try self.process.start()
         } catch {
             // Without a number of its own a kill would be meant for everybody here.
             self.hasEnded = true

@@ -15,8 +15,8 @@ package final class LoginBus {
     /// Where the bus listens.
     package let socket: String
     private let process = Process()
-    private let input = Pipe()
-    private let output = Pipe()
+    private let input = Pipe.toChild()
+    private let output = Pipe.toChild()
     private var unread: [UInt8] = []
 
     /// - Parameters:
@@ -30,7 +30,7 @@ package final class LoginBus {
         self.process.arguments? += [self.socket, service]
         self.process.standardInput = self.input
         self.process.standardOutput = self.output
-        try self.process.run()
+        try self.process.start()
         for command in commands { try self.tell(command) }
     }
 

@@ -109,7 +109,7 @@ struct DamageTests {
             process.executableURL = URL(filePath: "/usr/bin/chattr")
             process.arguments = ["\(sign)\(attribute)", folder.path]
             process.standardError = FileHandle.nullDevice
-            try process.run()
+            try process.start()
             process.waitUntilExit()
             return process.terminationStatus
         }

@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import WakeGateTestKit
 
 /// A real HTTP/1.1 server on a free loopback port, in a process of its own.
 ///
@@ -62,9 +63,12 @@ final class ScriptedServer {
 
     init(_ handshake: Handshake = .plain) throws {
         var ends: [Int32] = [-1, -1]
-        let made = unsafe pipe(&ends)
+        let made = Children.alone {
+            let made = unsafe pipe(&ends)
+            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+            return made
+        }
         try #require(made == 0)
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTransport
 import Testing
+import WakeGateTestKit
 
 @Suite("Signing with a provider's key", .serialized, .timeLimit(.minutes(15)))
 final class ProviderKeyTests {
@@ -21,7 +22,7 @@ final class ProviderKeyTests {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try process.start()
         process.waitUntilExit()
         return process.terminationStatus
     }

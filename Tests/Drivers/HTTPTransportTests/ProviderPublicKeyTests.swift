@@ -2,6 +2,7 @@ import Bytes
 import Foundation
 import HTTPTransport
 import Testing
+import WakeGateTestKit
 
 @Suite("Verifying a provider's signature", .timeLimit(.minutes(15)))
 final class ProviderPublicKeyTests {
@@ -70,7 +71,7 @@ final class ProviderPublicKeyTests {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
         process.arguments = ["genpkey", "-algorithm", "ED25519", "-out", "\(self.folder)/other.pem"]
-        try process.run()
+        try process.start()
         process.waitUntilExit()
         #expect(
             self.fault(try self.bytes("other.pem"))

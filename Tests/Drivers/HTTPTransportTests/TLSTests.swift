@@ -29,13 +29,13 @@ struct TLSTests {
     /// Runs a program to its end.
     private func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, output: String) {
         let process = Process()
-        let pipe = Pipe()
+        let pipe = Pipe.toChild()
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = pipe
         process.standardError = pipe
-        try process.run()
+        try process.start()
         let output = pipe.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         return (process.terminationStatus, String(decoding: output, as: UTF8.self))

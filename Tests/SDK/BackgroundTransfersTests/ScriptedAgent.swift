@@ -15,7 +15,7 @@ final class ScriptedAgent {
     let address: String
     private let folder: URL
     private let process = Process()
-    private let input = Pipe()
+    private let input = Pipe.toChild()
     private let lines: AsyncStream<String>
     /// What it told and nobody has waited for yet.
     private var unclaimed: [String] = []
@@ -26,14 +26,14 @@ final class ScriptedAgent {
         let socket = self.folder.appendingPathComponent("agent.sock").path
         self.address = "unix:\(socket)"
         let script = Checkout.root.appendingPathComponent("Tests/EndToEndTests/Clients/scripted_agent.py")
-        let output = Pipe()
+        let output = Pipe.toChild()
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         self.process.arguments = ["python3", script.path, socket]
         self.process.standardInput = self.input
         self.process.standardOutput = output
         let (lines, source) = AsyncStream<String>.makeStream()
         self.lines = lines
-        try self.process.run()
+        try self.process.start()
         let reader = Thread {
             var rest = Data()
             while case let data = output.fileHandleForReading.availableData, !data.isEmpty {

@@ -16,7 +16,7 @@ final class TaskGateway {
     let certificateAuthority: String
     private let authority: TestAuthority
     private let process = Process()
-    private let input = Pipe()
+    private let input = Pipe.toChild()
     private let lines: AsyncStream<String>
     /// What it told and nobody has waited for yet.
     private var unclaimed: [String] = []
@@ -27,14 +27,14 @@ final class TaskGateway {
         let certificate = try self.authority.issue("/CN=127.0.0.1", extensions: extensions)
         self.certificateAuthority = self.authority.certificate
         let script = Checkout.root.appendingPathComponent("Tests/EndToEndTests/Clients/scripted_gateway.py")
-        let output = Pipe()
+        let output = Pipe.toChild()
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         self.process.arguments = ["python3", script.path, certificate]
         self.process.standardInput = self.input
         self.process.standardOutput = output
         let (lines, source) = AsyncStream<String>.makeStream()
         self.lines = lines
-        try self.process.run()
+        try self.process.start()
         let reader = Thread {
             var rest = Data()
             while case let data = output.fileHandleForReading.availableData, !data.isEmpty {

@@ -149,14 +149,14 @@ package final class TestAuthority {
 
     private func openSSL(_ arguments: [String]) throws {
         let process = Process()
-        let pipe = Pipe()
+        let pipe = Pipe.toChild()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = ["openssl"] + arguments
         process.currentDirectoryURL = self.folder
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = pipe
-        try process.run()
+        try process.start()
         let errors = pipe.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import Platform
 
 /// The folder of a server. A shell guards it: when this process ends, however it does, or lets go of the folder, the
@@ -7,7 +6,7 @@ import Platform
 final class PostgresFolder: @unchecked Sendable {
     let path: String
     private let guardian = Process()
-    private let line = Pipe()
+    private let line = Pipe.toChild()
     private let ended = Latch()
 
     /// At the end of its input, ends the server whose working folder is the data folder: asked once, it drops
@@ -30,8 +29,6 @@ final class PostgresFolder: @unchecked Sendable {
         let random = UInt32(truncatingIfNeeded: bits.next())
         self.path = "\(temporary)/wakegate-pg-\(String(random, radix: 36))"
         try PostgresInstallation.found().makeFolder(self.path)
-        // No other child of this process may hold the line open.
-        _ = fcntl(self.line.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
         self.guardian.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
         self.guardian.arguments = ["/bin/sh", "-c", Self.script, "postgres-guardian", self.path]
         self.guardian.environment = PostgresProgram.environment
@@ -41,7 +38,7 @@ final class PostgresFolder: @unchecked Sendable {
         self.guardian.standardError = FileHandle.nullDevice
         let ended = self.ended
         self.guardian.terminationHandler = { _ in ended.open() }
-        try self.guardian.run()
+        try self.guardian.start()
     }
 
     deinit {

@@ -8,7 +8,7 @@ enum PostgresProgram {
     @discardableResult
     static func run(_ command: [String]) throws -> String {
         let process = Process()
-        let (output, errors) = (Pipe(), Pipe())
+        let (output, errors) = (Pipe.toChild(), Pipe.toChild())
         process.executableURL = URL(fileURLWithPath: command[0])
         process.arguments = Array(command.dropFirst())
         process.currentDirectoryURL = FileManager.default.temporaryDirectory
@@ -18,7 +18,7 @@ enum PostgresProgram {
         process.standardError = errors
         let ended = Latch()
         process.terminationHandler = { _ in ended.open() }
-        try process.run()
+        try process.start()
         // Errors are few: they fit into the pipe while the output is read.
         let text = output.fileHandleForReading.readDataToEndOfFile()
         let complaint = errors.fileHandleForReading.readDataToEndOfFile()

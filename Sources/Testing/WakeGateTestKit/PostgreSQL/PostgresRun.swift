@@ -12,7 +12,7 @@ final class PostgresRun {
     ///
     /// - Throws: what it logged when it ended instead.
     init(_ installation: PostgresInstallation, data: String) throws {
-        let errors = Pipe()
+        let errors = Pipe.toChild()
         let command = installation.command("postgres", ["-D", data])
         self.process.executableURL = URL(fileURLWithPath: command[0])
         self.process.arguments = Array(command.dropFirst())
@@ -24,7 +24,7 @@ final class PostgresRun {
         let ended = self.ended
         self.process.terminationHandler = { _ in ended.open() }
         self.log = try PostgresLog(errors)
-        try self.process.run()
+        try self.process.start()
         let isReady = self.log.wait(for: [
             "database system is ready to accept connections",
             "database system is ready to accept read-only connections",
