@@ -23,6 +23,21 @@ struct LoopHandlerTests {
 
     // MARK: Pushes
 
+    @Test("A topic that sends nearly all is busy, whatever connections its pushes come on; of hundreds none is")
+    func flows() throws {
+        let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 1000))"}"#
+        let few = try ServedLoop()
+        _ = try few.push([(name: "apns-topic", value: "com.example.other")])
+        // What came more than a second ago counts for less.
+        for _ in 0..<4000 where few.busyConnectionCount == 0 { _ = try few.push(body: body) }
+        #expect(few.busyConnectionCount > 0)
+        let many = try ServedLoop()
+        for number in 0..<400 {
+            _ = try many.push([(name: "apns-topic", value: "com.example.\(number)")], body: body)
+            #expect(many.busyConnectionCount == 0, "push \(number)")
+        }
+    }
+
     @Test("A push that is good is answered with its id, and one that is not with APNs' reason")
     func pushes() throws {
         let loop = try ServedLoop()

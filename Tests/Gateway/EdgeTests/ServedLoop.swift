@@ -119,6 +119,9 @@ final class ServedLoop {
 
     var isIdle: Bool { self.idleness.isIdle.withLock { $0 } }
 
+    /// How many connections are of topics that send a large part of all.
+    var busyConnectionCount: Int { self.server.loops[0].busyConnectionCount }
+
     // MARK: Requests
 
     /// Begins a request; `run` sends it.

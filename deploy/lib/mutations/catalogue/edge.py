@@ -101,4 +101,12 @@ MUTATIONS = [
         "for operation in place.operations where operation.listeners.contains(role) || role == .edge {",
         TESTS,
     ),
+    Mutation(
+        "edge.flow-of-topic",
+        "a topic has its share of a loop, on however many connections its pushes come",
+        "Sources/Gateway/Edge/Handler/PushIntake.swift",
+        "        self.loop.setFlow(of: stream.connection, to: self.topicKey.hash(topic))\n",
+        "        _ = topic\n",
+        r"EdgeTests\.LoopHandlerTests",
+    ),
 ]
