@@ -1,6 +1,7 @@
 import APNSProtocol
 package import Bytes
 import HTTPTransport
+import Platform
 
 /// A provider's token whose signature was found to be good.
 package final class VerifiedToken {
@@ -35,7 +36,7 @@ package final class VerifiedToken {
 
     /// Whether it is the token `text`.
     func isText(_ text: ByteView) -> Bool {
-        self.bytes.view == text
+        self.bytes.view.equalsLong(text)
     }
 
     func isSame(as other: VerifiedToken) -> Bool {
