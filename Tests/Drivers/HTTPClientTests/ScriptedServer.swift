@@ -79,7 +79,7 @@ final class ScriptedServer {
         var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) } + [nil]
         defer { for index in unsafe arguments.indices { unsafe free(arguments[index]) } }
         var pid: Int32 = 0
-        let code = unsafe posix_spawnp(&pid, "python3", &actions, nil, &arguments, environ)
+        let code = Children.alone { unsafe posix_spawnp(&pid, "python3", &actions, nil, &arguments, environ) }
         self.pid = pid
         close(ends[1])
         defer { close(ends[0]) }

@@ -1,6 +1,7 @@
 import ClusterStore
 import DeviceEngine
 import LaunchPolicy
+import Platform
 import PostgreSQL
 import Testing
 import WakeGateTestKit
@@ -28,8 +29,10 @@ struct DoubtTests {
     /// Commits until a commit waits for a standby: the server hears of its settings when it likes.
     ///
     /// - Returns: the commit that waits, and how many there were, with this one.
+    /// - Throws: when none does within a minute.
     private func commit(_ record: UInt8) throws -> (number: TransactionNumber, count: Int64) {
         var count: Int64 = 0
+        let limit = SystemClock.monotonic + StoreRig.waitSeconds * 1000
         while true {
             let (number, loaded) = try self.rig.load(.tokens([1]))
             var writes = ClusterWrites()
@@ -40,6 +43,7 @@ struct DoubtTests {
             while !self.rig.isAnswered(number) {
                 let waiting = "SELECT count(*) FROM pg_stat_activity WHERE \(Self.isWaiting)"
                 if try self.server.query(waiting) == "1" { return (number, count) }
+                try #require(SystemClock.monotonic < limit, "no commit waits for a standby")
             }
             try self.rig.committed(number)
         }

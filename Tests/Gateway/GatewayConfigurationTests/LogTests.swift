@@ -212,7 +212,7 @@ struct LogTests {
         close(ends[0])
         #expect(!sink.write(self.line(.ready), .text))
         close(ends[1])
-        #expect(!sink.write(self.line(.ready), .text))
+        #expect(!StandardError(descriptor: -1).write(self.line(.ready), .text))
         let full = unsafe open("/dev/full", O_WRONLY)
         #expect(!StandardError(descriptor: full).write(self.line(.ready), .text))
         close(full)

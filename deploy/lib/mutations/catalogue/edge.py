@@ -1,4 +1,4 @@
-"""What is declared of operations, and whom they admit."""
+"""What is declared of operations, whom they admit, and whose share of a loop a push is."""
 
 from mutations.mutation import Mutation
 
