@@ -43,6 +43,8 @@ final class PostgresRun {
 
     /// Sends a signal to every process of the server, the first one first.
     func sendToAll(_ signal: Int32) {
+        // What it makes after it was asked what it has made, nobody would end.
+        if signal == SIGKILL { kill(self.identifier, SIGSTOP) }
         let others = self.others
         kill(self.identifier, signal)
         for other in Set(others + self.others) { kill(other, signal) }
