@@ -46,11 +46,14 @@ def gateway_of(products: str, folder: str, name: str, settings: list[str]) -> pr
 
 
 def counted(products: str, folder: str, inputs: str, headers: list[str], settings: list[str]) -> float:
-    """Instructions of a push over h2c to a gateway with these settings."""
-    count, gateway = instructions.counted(products, folder, "memory", settings)
+    """Instructions of a push over h2c to a gateway with these settings, without the history's, which no token costs."""
+    count, gateway = instructions.counted(products, folder, "memory", settings, instructions.HISTORY)
     with gateway:
         uris, body = os.path.join(inputs, "gateway"), os.path.join(inputs, "body")
-        return instructions.each(count, gateway, f"http://{gateway.plain}", uris, body, headers=headers)
+        each = instructions.each(count, gateway, f"http://{gateway.plain}", uris, body, headers=headers)
+    if len(count.left_out) != 1:
+        raise SystemExit(f"{len(count.left_out)} threads call {instructions.HISTORY}, and not the history's alone")
+    return each
 
 
 def measure(products: str, folder: str, runs: int, requests: int) -> dict:
