@@ -2,8 +2,8 @@ import Bytes
 import Platform
 import Testing
 
-@Suite("Long bytes", .timeLimit(.minutes(15)))
-struct LongBytesTests {
+@Suite("Comparisons of long bytes", .timeLimit(.minutes(15)))
+struct LongComparisonTests {
     @Test("Bytes are equal when there are as many and none differs, wherever they lie")
     func equal() {
         for count in Array(0...40) + [255, 256, 257, 1000] {
