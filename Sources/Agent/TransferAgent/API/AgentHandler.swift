@@ -3,29 +3,34 @@ package import EventLog
 import Glibc
 package import HTTPTransport
 import Platform
-import Synchronization
 import Text
 
 /// What is left for callers by the agent's thread, until the loop comes to send it.
-package final class AgentOutlet: Sendable {
-    private let waiting = Mutex<[AgentOutput]>([])
-    private let loop = Mutex<EventLoop?>(nil)
+///
+/// It is `Sendable` without the compiler's proof: `monitor` guards every field.
+package final class AgentOutlet: @unchecked Sendable {
+    private let monitor = Monitor()
+    private var waiting: [AgentOutput] = []
+    private var loop: EventLoop?
 
     package init() {}
 
     func attach(_ loop: EventLoop) {
-        self.loop.withLock { $0 = loop }
+        self.monitor.withLock { self.loop = loop }
     }
 
     package func leave(_ outputs: [AgentOutput]) {
-        self.waiting.withLock { $0 += outputs }
-        self.loop.withLock { $0 }?.wake()
+        let loop = self.monitor.withLock {
+            self.waiting += outputs
+            return self.loop
+        }
+        loop?.wake()
     }
 
     func take() -> [AgentOutput] {
-        self.waiting.withLock { waiting in
-            defer { waiting = [] }
-            return waiting
+        self.monitor.withLock {
+            defer { self.waiting = [] }
+            return self.waiting
         }
     }
 }

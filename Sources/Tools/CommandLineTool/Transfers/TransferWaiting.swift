@@ -2,11 +2,12 @@ import BackgroundTransfers
 import Glibc
 import HTTPClient
 import Platform
-import Synchronization
 
 /// Waits for the ends of transfers, and shows meanwhile how far they are: with a bar in a terminal, a line a second
 /// elsewhere, or each event in JSON.
-final class TransferWaiting: Sendable {
+///
+/// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes.
+final class TransferWaiting: @unchecked Sendable {
     /// How progress is shown.
     enum Display: Sendable {
         case bar, lines, json
@@ -30,7 +31,8 @@ final class TransferWaiting: Sendable {
     private let display: Display
     /// The transfers that are waited for; nil for all of the session.
     private let wanted: Set<BackgroundTransferID>?
-    private let state = Mutex(State())
+    private let monitor = Monitor()
+    private var state = State()
 
     init(_ session: BackgroundSession, _ wanted: Set<BackgroundTransferID>?, _ display: Display) {
         self.session = session
@@ -47,7 +49,7 @@ final class TransferWaiting: Sendable {
         if let stranger = self.wanted?.first(where: { !known.contains($0) }) {
             _ = try await self.session.transfer(stranger)
         }
-        self.state.withLock { state in
+        self.withState { state in
             for transfer in listed where self.wanted?.contains(transfer.id) ?? true {
                 state.transfers[transfer.id] = transfer
                 state.bytes[transfer.id] = transfer.progress
@@ -60,8 +62,12 @@ final class TransferWaiting: Sendable {
         showing.cancel()
         await showing.value
         self.draw(isLast: true)
-        let ended = self.state.withLock { $0.transfers }
+        let ended = self.withState { $0.transfers }
         return listed.compactMap { ended[$0.id] }
+    }
+
+    private func withState<Result>(_ body: (inout State) -> Result) -> Result {
+        self.monitor.withLock { body(&self.state) }
     }
 
     /// What no event may tell any more: how far a transfer is that rests, and the end of a named one that has ended.
@@ -72,7 +78,7 @@ final class TransferWaiting: Sendable {
         }
     }
 
-    private var isOver: Bool { self.state.withLock { $0.transfers.values.allSatisfy(\.state.isEnd) } }
+    private var isOver: Bool { self.withState { $0.transfers.values.allSatisfy(\.state.isEnd) } }
 
     private func follow() async throws(BackgroundTransferError) {
         guard !self.isOver else { return }
@@ -80,7 +86,7 @@ final class TransferWaiting: Sendable {
         while let event = try await events.next(isolation: nil) {
             switch event {
             case .progress(let progress):
-                let isWanted = self.state.withLock { state in
+                let isWanted = self.withState { state in
                     guard let transfer = state.transfers[progress.transfer], !transfer.state.isEnd else { return false }
                     state.bytes[progress.transfer] = progress
                     return true
@@ -94,7 +100,7 @@ final class TransferWaiting: Sendable {
     }
 
     private func ended(_ transfer: BackgroundTransfer) {
-        let isNew = self.state.withLock { state in
+        let isNew = self.withState { state in
             guard let before = state.transfers[transfer.id], !before.state.isEnd else { return false }
             state.transfers[transfer.id] = transfer
             state.bytes[transfer.id] = transfer.progress
@@ -127,7 +133,7 @@ final class TransferWaiting: Sendable {
 
     private var line: TransferProgressLine {
         let now = SystemClock.monotonic
-        return self.state.withLock { state in
+        return self.withState { state in
             let all = state.bytes.values
             let bytes = all.reduce(Int64(0)) { $0 &+ $1.bytes }
             let totals = all.compactMap(\.total)
