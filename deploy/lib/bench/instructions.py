@@ -16,8 +16,6 @@ from shared import processes
 STREAMS = 32
 WARM_UP, FEWER, MORE = 10_000, 10_000, 40_000
 STORES = {"memory": "gateway, memory", "sqlite": "gateway, durable"}
-
-
 # What the history's thread alone calls. Its instructions hang on how large the lots are that events come in, which
 # differ by more from run to run than what some comparisons look for.
 HISTORY = "EventChunkWriter"
@@ -41,7 +39,11 @@ class Count:
         self.dumps += 1
         subprocess.run(["callgrind_control", "--dump", str(server.pid)], check=True, capture_output=True)
         # A file for each thread, whose number follows that of the dump, or one for all.
-        return sum(map(self.total, glob.glob(os.path.join(self.folder, f"callgrind.{self.dumps}*"))))
+        threads = "" if self.leaving_out is None else "-*"
+        files = glob.glob(os.path.join(self.folder, f"callgrind.{self.dumps}{threads}"))
+        if not files:
+            raise SystemExit(f"callgrind left no count of {server.pid} in {self.folder}")
+        return sum(map(self.total, files))
 
     def total(self, path: str) -> int:
         thread = os.path.basename(path).partition("-")[2]
