@@ -29,7 +29,7 @@ package struct GatewayLimits: Sendable {
     /// The most events that wait for those who follow them.
     package var eventsHeldMax = 8192
     /// The most pushes of one loop that the engine has not answered; with as many the loop reads nothing,
-    /// or 64 KiB of those who send little, where others send much.
+    /// or 64 KiB of those who send little, where others send much. While those do push, there are fewer.
     package var requestsAtEngineMax = 512
     /// The bytes of pushes that wait or are in flight; 0 for half of the machine's memory.
     package var pendingBytesMax = 0

@@ -39,7 +39,7 @@ struct EngineOutboxTests {
 
     @Test("It leaves at the end of the turn, and not before")
     func turn() {
-        let outbox = EngineOutbox(self.mailbox)
+        let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
         outbox.reject(.badTopic, APNsID(random: (1, 2))) { nil }
         #expect(self.taken() == nil)
         outbox.handOver()
@@ -50,7 +50,7 @@ struct EngineOutboxTests {
 
     @Test("Pushes count from the end of their turn until they are answered, and nothing else does")
     func pushes() {
-        let outbox = EngineOutbox(self.mailbox)
+        let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
         for _ in 0..<3 { self.append(outbox) }
         outbox.append(.workersAsked)
         #expect(outbox.pushesAtEngine == 0)
@@ -76,7 +76,7 @@ struct EngineOutboxTests {
             while mailbox.take(into: &batch, waitingAtMost: 600_000) { batch.removeAll() }
             mailbox.lend(nil)
         }
-        let outbox = EngineOutbox(mailbox)
+        let outbox = EngineOutbox(mailbox, room: PushRoom(most: 512))
         var count = 0
         func isStepped(_ pushes: Int, with commands: EngineCommand...) -> Bool {
             let before = steps.withLock { $0.count }

@@ -38,6 +38,27 @@ struct LoopHandlerTests {
         }
     }
 
+    @Test("Beside pushes of a quiet topic the engine has fewer of a busy one's at a time")
+    func quietTopic() throws {
+        let loop = try ServedLoop()
+        let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 1000))"}"#
+        let other = (name: "apns-topic", value: "com.example.other")
+        _ = try loop.push([other])
+        for _ in 0..<4000 where loop.busyConnectionCount == 0 { _ = try loop.push(body: body) }
+        #expect(loop.busyConnectionCount > 0 && loop.shared.tally.times(.requestsAtEngineMax) == 0)
+        // Fewer than the 512 that may be there at other times.
+        for _ in 0..<200 { _ = try loop.beginPush(body: body) }
+        let limit = SystemClock.monotonic + 60_000
+        var turn = 0
+        while loop.shared.tally.times(.requestsAtEngineMax) == 0 {
+            try #require(SystemClock.monotonic < limit && turn < 30_000, "the loop went on reading")
+            // At least one of these in the second that it counts, and three hundred in all at most.
+            if turn.isMultiple(of: 100) { _ = try loop.beginPush([other], host: "localhost") }
+            loop.exchange()
+            turn += 1
+        }
+    }
+
     @Test("A push that is good is answered with its id, and one that is not with APNs' reason")
     func pushes() throws {
         let loop = try ServedLoop()

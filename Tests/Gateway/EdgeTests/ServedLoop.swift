@@ -59,6 +59,8 @@ final class ServedLoop {
 
     static let topic = "com.example.mine"
     static let device = String(repeating: "ab", count: 32)
+    /// Of a background push.
+    static let body = #"{"aps":{"content-available":1}}"#
 
     let shared: SharedParts
     private let server: HTTPServer
@@ -125,9 +127,12 @@ final class ServedLoop {
     // MARK: Requests
 
     /// Begins a request; `run` sends it.
+    ///
+    /// - Parameter host: what the machine is called; by another name it is asked on another connection.
     func begin(
         _ request: String,
         at door: Door = .plain,
+        host: String = "127.0.0.1",
         headers: [(name: String, value: String)] = [],
         body: [UInt8]? = nil,
         isStreaming: Bool = false
@@ -135,7 +140,7 @@ final class ServedLoop {
         let words = request.split(separator: " ")
         let request = HTTPRequest(
             String(words[0]),
-            "http://\(self.server.boundAddresses[door.rawValue])\(words[1])",
+            "http://\(host):\(self.server.boundAddresses[door.rawValue].split(separator: ":").last ?? "")\(words[1])",
             headers: headers,
             body: body,
             timeoutMilliseconds: nil,
@@ -153,7 +158,10 @@ final class ServedLoop {
         headers: [(name: String, value: String)] = [],
         body: String? = nil
     ) throws -> HTTPResponse {
-        let id = try self.begin(request, at: door, headers: headers, body: body.map { Array($0.utf8) })
+        try self.answer(self.begin(request, at: door, headers: headers, body: body.map { Array($0.utf8) }), to: request)
+    }
+
+    private func answer(_ id: HTTPRequestID, to request: String) throws -> HTTPResponse {
         try self.run("an answer to \(request)") { self.answers[id]?.end != nil }
         return try #require(self.answers[id]?.end).get()
     }
@@ -168,15 +176,24 @@ final class ServedLoop {
     /// A background push, answered.
     func push(
         _ headers: [(name: String, value: String)] = [],
-        body: String = #"{"aps":{"content-available":1}}"#
+        body: String = ServedLoop.body
     ) throws -> HTTPResponse {
+        try self.answer(self.beginPush(headers, body: body), to: "a push")
+    }
+
+    /// Begins a background push; `run` sends it.
+    func beginPush(
+        _ headers: [(name: String, value: String)] = [],
+        host: String = "127.0.0.1",
+        body: String = ServedLoop.body
+    ) throws -> HTTPRequestID {
         let own = [
             (name: "apns-topic", value: Self.topic), (name: "apns-push-type", value: "background"),
             (name: "apns-priority", value: "10"),
         ]
         let names = Set(headers.map(\.name))
         let all = own.filter { !names.contains($0.name) } + headers
-        return try self.ask("POST /3/device/\(Self.device)", headers: all, body: body)
+        return try self.begin("POST /3/device/\(Self.device)", host: host, headers: all, body: Array(body.utf8))
     }
 
     func cancel(_ id: HTTPRequestID) { self.client.cancel(id) }
@@ -186,15 +203,24 @@ final class ServedLoop {
     /// Has client and engine do what there is to do until `isDone`.
     ///
     /// - Throws: when it is not within a minute.
-    func run(_ what: String, until isDone: () -> Bool) throws {
+    func run(_ what: String, until isDone: () throws -> Bool) throws {
         let limit = SystemClock.monotonic + 60_000
-        while !isDone() {
+        while try !isDone() {
             try #require(SystemClock.monotonic < limit, "not within a minute: \(what); there are \(self.answers)")
             self.turn()
         }
     }
 
     private func turn() {
+        self.exchange()
+        _ = self.shared.engine.take(into: &self.batch, waitingAtMost: 0)
+        guard !self.batch.isEmpty else { return }
+        _ = self.engine.step(self.batch)
+        self.batch.removeAll()
+    }
+
+    /// Has the client do what there is to do, and the engine nothing.
+    func exchange() {
         for event in self.client.poll(timeoutMilliseconds: 5) {
             switch event {
             case .head(let id, let head): self.answers[id]?.head = head
@@ -202,9 +228,5 @@ final class ServedLoop {
             case .ended(let id, let result): self.answers[id]?.end = result
             }
         }
-        _ = self.shared.engine.take(into: &self.batch, waitingAtMost: 0)
-        guard !self.batch.isEmpty else { return }
-        _ = self.engine.step(self.batch)
-        self.batch.removeAll()
     }
 }

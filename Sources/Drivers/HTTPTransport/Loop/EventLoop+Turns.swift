@@ -2,9 +2,9 @@ internal import Platform
 
 /// Whose turn it is at the sockets of a loop with busy connections.
 struct TurnOrder {
-    /// The bytes after which a turn of busy connections ends; 64 KiB, as much as one of them may have sent, and some
-    /// two hundred pushes.
-    static let busyBytesPerTurnMax = 65_536
+    /// The bytes after which a turn of busy connections ends; 16 KiB, some sixty pushes, though the last of these
+    /// connections may have sent 64 KiB.
+    static let busyBytesPerTurnMax = 16_384
     /// The bytes that connections which are not busy may send while the handler has all it can take; 64 KiB, some two
     /// hundred pushes.
     static let bytesPerPauseMax = 65_536
@@ -21,7 +21,7 @@ struct TurnOrder {
 ///
 /// Whoever sends little does not wait for those who send much. A connection is busy while its flow has sent a large
 /// part of all that came; then `busyPoll` watches it and not `poll`. While both have something, turns alternate: that
-/// of the others reads all of them that are ready, and that of the busy ones reads 64 KiB. What `busyPoll` has reported
+/// of the others reads all of them that are ready, and that of the busy ones reads 16 KiB. What `busyPoll` has reported
 /// by then is left to the next such turn.
 ///
 /// Where nobody is busy, all connections are served as they come, and `busyPoll` costs nothing.
@@ -33,6 +33,11 @@ extension EventLoop {
 
     /// How many connections are busy: their flow sends a large part of all that comes, and they wait for the others.
     package var busyConnectionCount: Int { self.busyConnections.value }
+
+    /// Whether a connection is not busy, while others are. On the loop's thread.
+    package func isQuiet(_ connection: ConnectionID) -> Bool {
+        self.busyConnectionCount > 0 && self.connection(connection)?.isBusy == false
+    }
 
     /// Waits until there is something to do, and reads.
     func serveSockets() {

@@ -29,7 +29,6 @@ package final class LoopHandler: RequestHandler {
     private let callerNetworks: [CallerNetwork]
     private var effects = EffectBatch()
     private var goodbyes = Goodbyes()
-    private var pushesAtEngineMax: Int
     private var countedConnections = 0
 
     package init(loop: EventLoop, shared: SharedParts) {
@@ -38,13 +37,13 @@ package final class LoopHandler: RequestHandler {
         self.loop = loop
         self.shared = shared
         self.pulse = shared.loopPulses[loop.index]
-        self.pushesAtEngineMax = shared.settings.requestsAtEngineMax
         self.callers = CallerCheck(
             addresses: configuration.admin.addresses + configuration.plain.addresses,
             takesNetworkNames: !configuration.callerNetworks.isEmpty
         )
         self.callerNetworks = configuration.callerNetworks
-        let outbox = EngineOutbox(shared.engine, events: shared.services.events)
+        let room = PushRoom(most: shared.settings.requestsAtEngineMax)
+        let outbox = EngineOutbox(shared.engine, room: room, events: shared.services.events)
         let answers = AnswerWriter(loop)
         let counts = CredentialCounts(
             connections: shared.credentials,
@@ -180,13 +179,22 @@ package final class LoopHandler: RequestHandler {
         self.outbox.handOver { self.loop.takingWakes($0) }
         // What the answers brought, where the engine gave them at once.
         self.outbox.handOver()
-        let isFull = self.outbox.pushesAtEngine >= self.pushesAtEngineMax
-        if isFull, !self.loop.isReadingPaused { self.shared.tally.met(.requestsAtEngineMax) }
-        self.loop.isReadingPaused = isFull
+        self.pauseOrResume()
         let change = self.loop.connectionCount - self.countedConnections
         guard change != 0 || self.goodbyes.isDraining else { return }
         self.countedConnections += change
         self.shared.connectionsChanged(by: change)
+    }
+
+    /// Has no socket read while there are as many pushes at the engine as may be.
+    private func pauseOrResume() {
+        let isFull = self.outbox.pushesAtEngine >= self.outbox.room.count(now: self.loop.now)
+        guard isFull != self.loop.isReadingPaused else { return }
+        self.loop.isReadingPaused = isFull
+        let now = SystemClock.monotonicNanoseconds
+        guard isFull else { return self.outbox.room.resumed(now: now) }
+        self.outbox.room.paused(now: now)
+        self.shared.tally.met(.requestsAtEngineMax)
     }
 
     package func woken() {
@@ -200,7 +208,7 @@ package final class LoopHandler: RequestHandler {
     /// Another configuration is in force.
     private func set(_ settings: LoopSettings) {
         self.loop.setLimits(settings.transport)
-        self.pushesAtEngineMax = settings.requestsAtEngineMax
+        self.outbox.room.most = settings.requestsAtEngineMax
         self.pushes.setRules(settings.rules)
         self.limits.setUsual(settings.transport.streamsPerConnectionMax)
         self.workers.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)

@@ -109,4 +109,20 @@ MUTATIONS = [
         "        _ = topic\n",
         r"EdgeTests\.LoopHandlerTests",
     ),
+    Mutation(
+        "edge.quiet-push",
+        "beside pushes of a quiet topic the engine has fewer of a busy one's at a time",
+        "Sources/Gateway/Edge/Handler/PushIntake.swift",
+        "            if self.loop.isQuiet(request.stream.connection) {",
+        "            if self.loop.isQuiet(request.stream.connection), self.loop.now < 0 {",
+        r"EdgeTests\.LoopHandlerTests",
+    ),
+    Mutation(
+        "edge.room-of-slow-commits",
+        "where a commit takes its time whatever is in it, more pushes may be at the engine",
+        "Sources/Gateway/Edge/Handler/PushRoom.swift",
+        "            self.set(min(2 * self.shared, max(self.most, Self.sharedMin)))",
+        "            self.set(self.shared)",
+        r"EdgeTests\.PushRoomTests",
+    ),
 ]
