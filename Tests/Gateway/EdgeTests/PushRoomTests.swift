@@ -3,18 +3,20 @@ import Testing
 
 @Suite("How many pushes of a loop may be at the engine", .timeLimit(.minutes(15)))
 struct PushRoomTests {
-    private static let long = PushRoom.pauseNanosecondsMax + 1
+    static let short = PushRoom.shortPauseNanosecondsMax
+    static let long = PushRoom.shortPauseNanosecondsMax + 1
 
     /// A room beside a quiet topic's push that came at 0.
-    private static func shared(most: Int) -> PushRoom {
+    private static func besideQuiet(most: Int) -> PushRoom {
         var room = PushRoom(most: most)
         room.quietPushCame(now: 0)
         return room
     }
 
-    private func pause(_ room: inout PushRoom, nanoseconds: Int64, times: Int = 1) {
+    /// Has the room filled, at 0 unless it is another moment, and pauses follow.
+    private func pause(_ room: inout PushRoom, _ nanoseconds: Int64, times: Int = 1, at now: Int64 = 0) {
         for number in 0..<Int64(times) {
-            room.paused(now: number * 1_000_000_000)
+            room.paused(withRoomFor: room.count(now: now), now: number * 1_000_000_000)
             room.resumed(now: number * 1_000_000_000 + nanoseconds)
         }
     }
@@ -29,47 +31,67 @@ struct PushRoomTests {
         #expect(room.count(now: 6000) == 128)
     }
 
-    @Test("There is never more than may be, which can be set anew")
-    func most() {
-        var room = Self.shared(most: 16)
-        #expect(room.count(now: 0) == 16 && room.count(now: 1000) == 16)
-        self.pause(&room, nanoseconds: Self.long, times: 100)
-        #expect(room.count(now: 0) == 16)
-        room.most = 100_000
-        #expect(room.count(now: 0) == 128 && room.count(now: 1000) == 100_000)
-    }
-
     @Test("Where eight more pauses are long than are not there is twice the room, up to all of it")
     func longPauses() {
-        var room = Self.shared(most: 512)
-        self.pause(&room, nanoseconds: Self.long, times: 7)
-        self.pause(&room, nanoseconds: PushRoom.pauseNanosecondsMax)
-        self.pause(&room, nanoseconds: Self.long)
+        var room = Self.besideQuiet(most: 500)
+        self.pause(&room, Self.long, times: 7)
+        self.pause(&room, Self.short)
+        self.pause(&room, Self.long)
         #expect(room.count(now: 0) == 128)
-        self.pause(&room, nanoseconds: Self.long)
+        self.pause(&room, Self.long)
         #expect(room.count(now: 0) == 256)
-        self.pause(&room, nanoseconds: Self.long, times: 8)
-        #expect(room.count(now: 0) == 512)
-        self.pause(&room, nanoseconds: Self.long, times: 100)
-        #expect(room.count(now: 0) == 512)
+        self.pause(&room, Self.long, times: 8)
+        #expect(room.count(now: 0) == 500)
+        self.pause(&room, Self.long, times: 255)
+        #expect(room.count(now: 0) == 500)
     }
 
-    @Test("Where 64 more pauses are not long than are, half the room is tried, down to the least")
-    func shortPauses() {
-        var room = Self.shared(most: 512)
-        self.pause(&room, nanoseconds: Self.long, times: 16)
+    @Test(
+        "After 256 pauses with more room the least is tried again, however long they were",
+        arguments: [PushRoomTests.short, PushRoomTests.long]
+    )
+    func leastAgain(length: Int64) {
+        var room = Self.besideQuiet(most: 512)
+        self.pause(&room, Self.long, times: 16)
+        self.pause(&room, length, times: 255)
         #expect(room.count(now: 0) == 512)
-        self.pause(&room, nanoseconds: 1, times: 63)
-        #expect(room.count(now: 0) == 512)
-        self.pause(&room, nanoseconds: 1)
-        #expect(room.count(now: 0) == 256)
-        self.pause(&room, nanoseconds: 1, times: 640)
+        self.pause(&room, length)
         #expect(room.count(now: 0) == 128)
+    }
+
+    @Test("Pauses with all the room do not count where there is less beside a quiet topic's pushes")
+    func noisyAlone() {
+        var room = Self.besideQuiet(most: 512)
+        self.pause(&room, Self.long, times: 100, at: 1000)
+        #expect(room.count(now: 0) == 128)
+    }
+
+    @Test("There is never more than may be, which can be set anew")
+    func most() {
+        var room = Self.besideQuiet(most: 16)
+        self.pause(&room, Self.long, times: 100)
+        #expect(room.count(now: 0) == 16 && room.count(now: 1000) == 16)
+        room.most = 1000
+        #expect(room.count(now: 0) == 128 && room.count(now: 1000) == 1000)
+        self.pause(&room, Self.long, times: 24)
+        #expect(room.count(now: 0) == 1000)
+        room.most = 512
+        #expect(room.count(now: 0) == 512)
+        self.pause(&room, Self.long, times: 256)
+        #expect(room.count(now: 0) == 128)
+    }
+
+    @Test("Beside a quiet topic's pushes there is all the room where none is to be less")
+    func all() {
+        var room = PushRoom(most: 512, least: .max)
+        room.quietPushCame(now: 0)
+        self.pause(&room, Self.long, times: 1000)
+        #expect(room.count(now: 0) == 512)
     }
 
     @Test("A pause that did not begin does not end")
     func unbegun() {
-        var room = Self.shared(most: 512)
+        var room = Self.besideQuiet(most: 512)
         for _ in 0..<100 { room.resumed(now: .max) }
         #expect(room.count(now: 0) == 128)
     }

@@ -176,9 +176,10 @@ final class ServedLoop {
     /// A background push, answered.
     func push(
         _ headers: [(name: String, value: String)] = [],
+        host: String = "127.0.0.1",
         body: String = ServedLoop.body
     ) throws -> HTTPResponse {
-        try self.answer(self.beginPush(headers, body: body), to: "a push")
+        try self.answer(self.beginPush(headers, host: host, body: body), to: "a push")
     }
 
     /// Begins a background push; `run` sends it.

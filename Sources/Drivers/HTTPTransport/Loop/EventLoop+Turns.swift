@@ -34,9 +34,11 @@ extension EventLoop {
     /// How many connections are busy: their flow sends a large part of all that comes, and they wait for the others.
     package var busyConnectionCount: Int { self.busyConnections.value }
 
-    /// Whether a connection is not busy, while others are. On the loop's thread.
+    /// Whether a connection's flow sends little, while others are busy. On the loop's thread.
     package func isQuiet(_ connection: ConnectionID) -> Bool {
-        self.busyConnectionCount > 0 && self.connection(connection)?.isBusy == false
+        guard self.busyConnectionCount > 0, let connection = self.connection(connection) else { return false }
+        // A connection that is new is busy only once what it has sent has been weighed.
+        return !connection.isBusy && !self.shares.isLarge(connection.flow, wasLarge: true)
     }
 
     /// Waits until there is something to do, and reads.

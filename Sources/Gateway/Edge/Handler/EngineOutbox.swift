@@ -11,14 +11,14 @@ package final class EngineOutbox {
     private var batch = CommandBatch()
     /// The pushes that were handed over and are not answered.
     package private(set) var pushesAtEngine = 0
-    /// How many of those there may be.
+    /// How many such pushes there may be.
     package var room: PushRoom
 
     private let events: EventDesk
 
     /// - Parameters:
     ///   - engine: where batches go.
-    ///   - room: how many pushes may be there.
+    ///   - room: how many pushes may be at the engine.
     ///   - events: where those are who follow what happens.
     package init(_ engine: Mailbox<CommandBatch>, room: PushRoom, events: EventDesk = EventDesk()) {
         self.engine = engine

@@ -42,7 +42,9 @@ package final class LoopHandler: RequestHandler {
             takesNetworkNames: !configuration.callerNetworks.isEmpty
         )
         self.callerNetworks = configuration.callerNetworks
-        let room = PushRoom(most: shared.settings.requestsAtEngineMax)
+        let most = shared.settings.requestsAtEngineMax
+        // A database commits many lots at once: less room would only keep it waiting.
+        let room = configuration.database != nil ? PushRoom(most: most, least: .max) : PushRoom(most: most)
         let outbox = EngineOutbox(shared.engine, room: room, events: shared.services.events)
         let answers = AnswerWriter(loop)
         let counts = CredentialCounts(
@@ -186,14 +188,15 @@ package final class LoopHandler: RequestHandler {
         self.shared.connectionsChanged(by: change)
     }
 
-    /// Has no socket read while there are as many pushes at the engine as may be.
+    /// Has the loop read next to nothing while there are as many pushes at the engine as may be.
     private func pauseOrResume() {
-        let isFull = self.outbox.pushesAtEngine >= self.outbox.room.count(now: self.loop.now)
+        let count = self.outbox.room.count(now: self.loop.now)
+        let isFull = self.outbox.pushesAtEngine >= count
         guard isFull != self.loop.isReadingPaused else { return }
         self.loop.isReadingPaused = isFull
         let now = SystemClock.monotonicNanoseconds
         guard isFull else { return self.outbox.room.resumed(now: now) }
-        self.outbox.room.paused(now: now)
+        self.outbox.room.paused(withRoomFor: count, now: now)
         self.shared.tally.met(.requestsAtEngineMax)
     }
 

@@ -123,7 +123,7 @@ final class PushIntake {
             }
             let trace = headers.hasTraceParent ? self.traces.read(request) : ByteView()
             self.tellFlow(of: request.stream, checked.head.topic)
-            if self.loop.isQuiet(request.stream.connection) {
+            if !checked.head.isDryRun, self.loop.isQuiet(request.stream.connection) {
                 self.outbox.room.quietPushCame(now: self.loop.now)
             }
             let command = self.command(checked, token, request, traceCount: trace.count)
