@@ -54,8 +54,9 @@ extension EventLoop {
 
     /// Leaves a listener's new connections to other loops, or waiting, until the next second.
     private func pauseAccepting(listener index: Int, _ limit: TransportLimit) {
-        self.memory.tally.met(limit)
         self.unwatchListener(index)
+        // Counted when it is so: whoever sees the count may go by it.
+        self.memory.tally.met(limit)
     }
 
     private func adopt(_ descriptor: Int32, listener: Int, _ network: ClientNetwork?, tls: TLSContext?) {
