@@ -41,7 +41,8 @@ def loads(gateway: processes.Gateway, folder: str) -> tuple[steady_load.Load, st
     )  # fmt: skip
     noisy = steady_load.Load(
         base, os.path.join(folder, "gateway"), body, headers(NOISY_TOPIC), NOISY_CONNECTIONS, NOISY_STREAMS,
-        seconds=NOISE_SECONDS, warm_up_seconds=NOISE_WARM_UP_SECONDS, prefix=["chrt", "--idle", "0"], takes_refusals=True,
+        seconds=NOISE_SECONDS, warm_up_seconds=NOISE_WARM_UP_SECONDS, prefix=["chrt", "--idle", "0"],
+        takes_refusals=True,
     )  # fmt: skip
     return quiet, noisy
 
