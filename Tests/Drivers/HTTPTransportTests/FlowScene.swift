@@ -58,6 +58,7 @@ final class FlowHandler: RequestHandler {
         switch parts.last {
         case "hold": self.held.wait()
         case "pause": self.loop.isReadingPaused = true
+        case "judge": self.log.append(self.loop.isQuiet(request.stream.connection) ? "quiet" : "not quiet")
         case "close": for connection in self.connections[FlowScene.noisyFlow] ?? [] { self.loop.close(connection) }
         case _: ()
         }

@@ -26,6 +26,23 @@ struct TurnOrderTests {
         #expect(scene.heard(before: "").count == FlowScene.noisyCount)
     }
 
+    @Test("Who sends little is quiet while others are busy; a busy flow's new connection is not")
+    func quietOnes() throws {
+        let scene = try FlowScene()
+        let quiet = try scene.peer(flow: 3)
+        let judge = { (peer: FlowPeer) in
+            scene.log.removeAll()
+            peer.ask("judge")
+            #expect(peer.isServed())
+            return scene.log.all.last
+        }
+        #expect(judge(quiet) == "not quiet")
+        scene.makeNoise()
+        #expect(judge(quiet) == "quiet")
+        #expect(judge(scene.noisy[0]) == "not quiet")
+        #expect(judge(try scene.peer(flow: FlowScene.noisyFlow)) == "not quiet")
+    }
+
     @Test("Busy connections go on while others always have something, and wait for sixteen of them at most")
     func busyGoOn() throws {
         let scene = try FlowScene()
