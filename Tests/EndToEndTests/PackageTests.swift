@@ -29,11 +29,16 @@ struct PackageTests {
         #expect(first.hasPrefix("wakegate (\(version)) "))
     }
 
-    @Test("The package's program and the image's are linked without names that keep in what nobody uses")
-    func linking() throws {
-        for file in ["deploy/package", "deploy/Containerfile"] {
-            #expect(try self.text(file).contains("--static-swift-stdlib"), "\(file)")
-            #expect(try self.text(file).contains("-Xlinker --no-export-dynamic"), "\(file)")
+    @Test(
+        "The package's program and the image's are those that are measured, with Swift's libraries in them",
+        arguments: ["deploy/package", "deploy/Containerfile", "deploy/bench"]
+    )
+    func linking(_ file: String) throws {
+        #expect(try self.text(file).contains("deploy/build --shipped --product"))
+        #expect(try !self.text(file).contains("swift build"))
+        let options = try #require(try self.text("deploy/build").components(separatedBy: "== --shipped").dropFirst().first)
+        for option in ["--static-swift-stdlib", "--experimental-lto-mode full", "-Xlinker --no-export-dynamic"] {
+            #expect(options.contains(option))
         }
     }
 

@@ -1,1 +1,1 @@
-"""Measurements of a release build, each beside its anchor; deploy/bench runs them."""
+"""Measurements of the build that is shipped, each beside its anchor; deploy/bench runs them."""

@@ -215,7 +215,7 @@ def parsed() -> argparse.Namespace:
     parts = "\n".join(f"  {'*' if part.in_record else ' '} {name:14}{part.help}" for name, part in PARTS.items())
     parser = argparse.ArgumentParser(
         prog="deploy/bench", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Measures a release build. Without --only and --all it makes the record, in about ten minutes.",
+        description="Measures the build that is shipped. Without --only and --all it makes the record, in about ten minutes.",
         epilog=f"parts, of which those with * are the record:\n{parts}",
     )  # fmt: skip
     parser.add_argument("--products", help=argparse.SUPPRESS)
