@@ -30,16 +30,33 @@ struct PackageTests {
     }
 
     @Test(
-        "The package's program and the image's are those that are measured, with Swift's libraries in them",
-        arguments: ["deploy/package", "deploy/Containerfile", "deploy/bench"]
+        "The package's program and the image's are made as the one that is measured",
+        arguments: ["deploy/package", "deploy/Containerfile", "deploy/bench", "deploy/soak"]
     )
     func linking(_ file: String) throws {
-        #expect(try self.text(file).contains("deploy/build --shipped --product"))
-        #expect(try !self.text(file).contains("swift build"))
-        let options = try #require(try self.text("deploy/build").components(separatedBy: "== --shipped").dropFirst().first)
-        for option in ["--static-swift-stdlib", "--experimental-lto-mode full", "-Xlinker --no-export-dynamic"] {
-            #expect(options.contains(option))
+        let text = try self.text(file)
+        #expect(text.contains("deploy/build --shipped --product"))
+        #expect(text.contains("deploy/build --shipped --show-bin-path"))
+        #expect(!text.contains("swift build"))
+    }
+
+    @Test("What is shipped is optimized as a whole, needs no library of Swift's, and lies in a folder of its own")
+    func shipped() throws {
+        let folder = try RestartFolder()
+        // The options with which the compiler would be called are printed.
+        let compiler = folder.folder.appendingPathComponent("swift").path
+        try FileManager.default.createSymbolicLink(atPath: compiler, withDestinationPath: "/bin/echo")
+        func words(_ options: [String]) throws -> String {
+            let path = "PATH=\(folder.folder.path):/usr/bin:/bin"
+            return try ChildProcess.run("env", [path, "\(RunningGateway.root.path)/deploy/build"] + options).output
         }
+        let shipped =
+            "build --configuration release --static-swift-stdlib --experimental-lto-mode full"
+            + " -Xlinker --no-export-dynamic --scratch-path .build/shipped"
+        #expect(try words(["--shipped"]) == "\(shipped) --product wakegate\n")
+        #expect(try words(["--shipped", "--show-bin-path"]) == "\(shipped) --show-bin-path\n")
+        #expect(try words([]) == "build --configuration release --product wakegate\n")
+        #expect(try words(["--build-tests"]) == "build --build-tests\n")
     }
 
     @Test("The program names its version and its commit, as /version and `deploy/build` do")

@@ -215,7 +215,8 @@ def parsed() -> argparse.Namespace:
     parts = "\n".join(f"  {'*' if part.in_record else ' '} {name:14}{part.help}" for name, part in PARTS.items())
     parser = argparse.ArgumentParser(
         prog="deploy/bench", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Measures the build that is shipped. Without --only and --all it makes the record, in about ten minutes.",
+        description="Measures the build that is shipped. Without --only and --all it makes the record, ten minutes after"
+        " the build.",
         epilog=f"parts, of which those with * are the record:\n{parts}",
     )  # fmt: skip
     parser.add_argument("--products", help=argparse.SUPPRESS)
@@ -225,7 +226,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--streams", type=int, default=streams.STREAMS, help="idle workers")
     parser.add_argument("--devices", type=int, default=100_000, help="devices of the cluster")
     parser.add_argument("--minutes", type=float, default=1, help="how long the cluster's devices are pushed to")
-    parser.add_argument("--beside", metavar="DIR", help="a folder with another build's wakegate, for the part beside")
+    parser.add_argument("--beside", metavar="DIR", help="a folder with another shipped wakegate, for the part beside")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--only", choices=list(PARTS), metavar="PART", help="measure this part alone")
     choice.add_argument("--all", action="store_true", help="measure all parts, in about forty minutes")

@@ -1,5 +1,6 @@
 """A durable push beside the same of another build: instructions, counted by callgrind, and how long one alone takes.
 
+Both are made by `deploy/build --shipped`: a plain release build takes an eighth more instructions of the same code.
 A provider that waits for each answer has each of its pushes in a commit of its own, so its p99 is that of a commit.
 What the disk and the machine do meanwhile moves a run's p99 by more than what is looked for, so many short runs in turns
 count as one. The other build runs twice, as two gateways: how far these two are apart is what the figure cannot tell.

@@ -1,9 +1,9 @@
 """Holds what a push takes against its budgets in git, `budgets.json`: heap allocations, and instructions; and bytes of
 the heap what a worker's idle connection takes.
 
-python -m bench.budgets debug|release PRODUCTS, the folder of such a build. All figures hang on the program, and hardly
-on what else the machine does, but for the instructions of a debug build, which have no budget. Whoever makes a push or
-a connection cheaper lowers the budgets.
+python -m bench.budgets debug|shipped PRODUCTS, the folder of such a build, of which the second is what `deploy/build
+--shipped` makes. All figures hang on the program, and hardly on what else the machine does, but for the instructions of
+a debug build, which have no budget. Whoever makes a push or a connection cheaper lowers the budgets.
 """
 
 import json
@@ -16,8 +16,8 @@ from bench import allocations, instructions, push_load, streams
 BUDGETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "budgets.json")
 # Enough that the batches are those of a gateway at work, and few enough for a debug build under callgrind.
 CONNECTIONS = 10
-COUNTED = {"debug": (1_000, 1_000, 4_000), "release": (10_000, 10_000, 40_000)}
-ALLOCATED = {"debug": (2_000, 10_000), "release": (50_000, 200_000)}
+COUNTED = {"debug": (1_000, 1_000, 4_000), "shipped": (10_000, 10_000, 40_000)}
+ALLOCATED = {"debug": (2_000, 10_000), "shipped": (50_000, 200_000)}
 # Enough that what is taken for many connections at a time hardly counts.
 WORKERS = 1_000
 

@@ -43,7 +43,10 @@ class Count:
         files = glob.glob(os.path.join(self.folder, f"callgrind.{self.dumps}{threads}"))
         if not files:
             raise SystemExit(f"callgrind left no count of {server.pid} in {self.folder}")
-        return sum(map(self.total, files))
+        total = sum(map(self.total, files))
+        if self.leaving_out is not None and not self.left_out:
+            raise SystemExit(f"no thread of {server.pid} calls {self.leaving_out}, whose thread was to be left out")
+        return total
 
     def total(self, path: str) -> int:
         thread = os.path.basename(path).partition("-")[2]
