@@ -79,7 +79,7 @@ extension Dispatcher {
         guard let subscription = self.streams[address] else { return [] }
         self.streams.remove(subscription)
         self.streams.forgetWakes(subscription)
-        return subscription.wakes.keys.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
+        return subscription.wakes.sortedWakes
     }
 
     /// The stream that held these wakes has ended, and they are lost, in a step that has their devices: all of them
@@ -113,7 +113,7 @@ extension Dispatcher {
     /// This gateway was taken for dead: every wake that a stream holds is lost, of which its worker is told.
     package func expireEveryWake() {
         self.streams.shared?.isSilent = true
-        let held = self.streams.all.flatMap { stream in stream.wakes.keys.map { (wake: $0, stream: stream) } }
+        let held = self.streams.all.flatMap { stream in stream.wakes.all.map { (wake: $0.wake, stream: stream) } }
         for (wake, stream) in held.sorted(by: { ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second) }) {
             self.output.expire(wake, on: stream.address, reason: .lost)
             _ = self.release(wake, stream)

@@ -21,8 +21,8 @@ package struct EndedStreams: ~Copyable {
     /// Takes the next wake that is to be lost.
     package mutating func popWake() -> WakeID? {
         while self.wakes.isEmpty, let stream = self.streams.popFirst() {
-            // In an order that does not hang on the process: a simulation replays the same from the same seed.
-            self.wakes = stream.wakes.keys.sorted { ($0.first, $0.second) > ($1.first, $1.second) }
+            // In the order of their ids, whatever came and went before.
+            self.wakes = stream.wakes.sortedWakes.reversed()
         }
         return self.wakes.popLast()
     }

@@ -138,7 +138,7 @@ extension StreamTable {
 
     /// A stream has ended, and each of its wakes becomes somebody else's business.
     mutating func forgetWakes(_ stream: Subscription) {
-        for wake in stream.wakes.keys { self.holders[wake] = nil }
+        for (wake, _) in stream.wakes.all { self.holders[wake] = nil }
     }
 
     /// Forgets the devices of a step.

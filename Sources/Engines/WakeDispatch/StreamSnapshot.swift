@@ -42,11 +42,11 @@ package struct StreamSnapshot: Sendable {
         self.slots = subscription.slots
         self.busy = subscription.wakes.count
         self.wakesGiven = subscription.wakesGiven
-        let oldest = subscription.wakes.min { left, right in
-            (left.value.givenAt, left.key.first) < (right.value.givenAt, right.key.first)
+        let oldest = subscription.wakes.all.min { left, right in
+            (left.value.givenAt, left.wake.first) < (right.value.givenAt, right.wake.first)
         }
         self.oldestGivenAt = oldest?.value.givenAt
-        self.oldestWake = oldest?.key
+        self.oldestWake = oldest?.wake
         self.state =
             if subscription.isDraining {
                 .draining

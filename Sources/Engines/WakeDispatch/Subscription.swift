@@ -99,7 +99,7 @@ package final class Subscription {
     /// How many unanswered wakes it may hold now.
     package internal(set) var slots: Int
     /// The wakes it holds.
-    package private(set) var wakes: [WakeID: HeldWake] = [:]
+    package private(set) var wakes = WakeMap<HeldWake>()
     /// How many it was given since it was opened.
     package private(set) var wakesGiven: Int64 = 0
     /// The bytes of all of them: no more can wait for a worker that does not read.
@@ -197,30 +197,33 @@ package final class Subscription {
 
     /// A continued task lasts until then by its progress: when that is later than before, it has advanced.
     func progressed(_ wake: WakeID, deadline: Instant, at now: Instant) {
-        guard let place = self.wakes.index(forKey: wake), deadline > self.wakes.values[place].deadline else { return }
-        self.wakes.values[place].deadline = deadline
-        self.wakes.values[place].advancedAt = now
+        guard var held = self.wakes[wake], deadline > held.deadline else { return }
+        held.deadline = deadline
+        held.advancedAt = now
+        self.wakes[wake] = held
     }
 
     /// How many of its continued tasks have not advanced for so many milliseconds.
     func stalledCount(at now: Instant, after span: Int64) -> Int {
         guard self.request.takesTasks else { return 0 }
-        return self.wakes.values.count {
-            $0.kind == .continued && now.milliseconds - $0.advancedAt.milliseconds >= span
+        return self.wakes.all.count {
+            $0.value.kind == .continued && now.milliseconds - $0.value.advancedAt.milliseconds >= span
         }
     }
 
     /// What was seen of a continued task's progress was not so: it is as it was before.
     func restore(_ wake: WakeID, _ before: HeldWake) {
-        self.wakes[wake]?.deadline = before.deadline
-        self.wakes[wake]?.advancedAt = before.advancedAt
+        guard var held = self.wakes[wake] else { return }
+        held.deadline = before.deadline
+        held.advancedAt = before.advancedAt
+        self.wakes[wake] = held
     }
 
     /// A wake has ended.
     ///
     /// - Returns: whether the stream held it.
     func remove(_ wake: WakeID) -> Bool {
-        guard let held = self.wakes.removeValue(forKey: wake) else { return false }
+        guard let held = self.wakes.remove(wake) else { return false }
         self.bytes -= Int(held.bytes)
         return true
     }

@@ -210,4 +210,20 @@ MUTATIONS = [
         "            guard let device = self.schedule.popDue",
         r"(WakeDispatchTests\.StepBoundTests|DeviceEngineTests)",
     ),
+    Mutation(
+        "engine.wakes-move-up",
+        "a wake is found though one before it in the table was taken out",
+        "Sources/Engines/DeviceEngine/WakeMap.swift",
+        "            if distance >= (place - gap) & mask {\n",
+        "            if distance > (place - gap) & mask {\n",
+        r"DeviceEngineTests\.WakeMapTests",
+    ),
+    Mutation(
+        "engine.wakes-stay",
+        "a wake is moved up no farther than where the search for it begins",
+        "Sources/Engines/DeviceEngine/WakeMap.swift",
+        "            if distance >= (place - gap) & mask {\n",
+        "            if distance >= 0 {\n",
+        r"DeviceEngineTests\.WakeMapTests",
+    ),
 ]
