@@ -310,7 +310,7 @@ let package = Package(
             dependencies: [
                 "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "Edge", "EngineRoom", "EventLog",
                 "FaultInjection", "HTTPClient", "HTTPTransport", "History", "Platform", "Settings", "Text",
-                "WakeDispatch",
+                "WakeDispatch", "WakeGateTestKit",
             ]
         ),
         .testTarget(name: "FaultInjectionTests", dependencies: ["APNSProtocol", "Bytes", "FaultInjection"]),

@@ -3,6 +3,7 @@ import Edge
 import HTTPTransport
 import Settings
 import Testing
+import WakeGateTestKit
 
 @Suite("The workers' streams of a loop", .timeLimit(.minutes(15)))
 struct WorkerStreamsTests {
@@ -125,7 +126,7 @@ struct WorkerStreamsTests {
     @Test("A connection is forgotten with its streams, and no other")
     func forgotten() {
         var streams = WorkerStreams()
-        let other = StreamID(connection: ConnectionID(index: 1, generation: 2), number: 1)
+        let other = StreamID(connection: ConnectionID(index: 2, generation: 1), number: 1)
         for stream in [Self.stream(1), Self.stream(3), other] { streams.begin(stream, nil, now: 0) }
         let forgotten = [streams.removeAll(of: Self.connection), streams.removeAll(of: Self.connection)]
         #expect(forgotten == [[Self.stream(1), Self.stream(3)], []])
@@ -143,6 +144,83 @@ struct WorkerStreamsTests {
         #expect(streams.remove(Self.stream(1)) == false)
         #expect(streams.give(to: former) == true)
         #expect(streams.load(of: former.connection)?.wakes == 1)
+        // Whoever has the place now has nothing of the former's.
+        streams.begin(Self.stream(3), nil, now: 0)
+        #expect(streams.load(of: Self.connection)?.wakes == 0)
+        #expect(!streams.isOpen(former) && streams.load(of: former.connection) == nil)
+        #expect(streams.removeAll(of: former.connection).isEmpty && !streams.isEmpty)
+        #expect(streams.removeAll(of: Self.connection) == [Self.stream(3)] && streams.isEmpty)
+    }
+
+    /// What a stream holds, and whether it is paused.
+    private struct Model {
+        var wakes = 0
+        var isPaused = false
+    }
+
+    /// - `numbers`: how many streams a connection may have: so few that all end now and then, or many.
+    @Test(
+        "Streams are found among others, whoever had their connection's place before",
+        arguments: UInt64(1)...4,
+        [5, 100]
+    )
+    func model(seed: UInt64, numbers: Int) {
+        var generator = SeededGenerator(seed: seed)
+        var streams = WorkerStreams()
+        var models: [StreamID: Model] = [:]
+        var timesEmpty = 0
+        for step in 0..<4000 {
+            // Now more begin than end, and now fewer.
+            let begins = step / 500 % 2 == 0 ? 6 : 0
+            let connection = ConnectionID(
+                index: UInt32(generator.number(below: 3)),
+                generation: UInt32(1 + generator.number(below: 40) / 39)
+            )
+            let stream = StreamID(connection: connection, number: Int32(1 + 2 * generator.number(below: numbers)))
+            let held = models.filter { $0.key.connection == connection }.values.reduce(0) { $0 + $1.wakes }
+            switch generator.number(below: 20) {
+            case 0..<begins:
+                streams.begin(stream, nil, now: 0)
+                models = models.filter { (open, _) in
+                    open.connection.index != connection.index || open.connection == connection
+                }
+                models[stream] = models[stream] ?? Model()
+            case 6..<9:
+                let isFirst = streams.give(to: stream)
+                #expect(isFirst == models[stream].map { _ in held == 0 })
+                models[stream]?.wakes += 1
+            case 9..<12 where models[stream]?.wakes != 0:
+                let isLast = streams.release(from: stream)
+                #expect(isLast == models[stream].map { _ in held == 1 })
+                models[stream]?.wakes -= 1
+            case 12..<14:
+                let isPaused = streams.wrote(to: stream, queued: 11, bytesMax: 10, now: 0)
+                #expect(isPaused == (models[stream]?.isPaused == false))
+                models[stream]?.isPaused = true
+            case 14:
+                let goesOn = streams.drained(stream)
+                #expect(goesOn == (models[stream]?.isPaused == true))
+                models[stream]?.isPaused = false
+            case 15..<19:
+                let wasOpen = streams.remove(stream)
+                #expect(wasOpen == (models.removeValue(forKey: stream) != nil))
+            case 19 where generator.once(in: 10):
+                let ended = streams.removeAll(of: connection)
+                let expected = models.keys.filter { $0.connection == connection }
+                #expect(ended == expected.sorted { $0.number < $1.number })
+                models = models.filter { $0.key.connection != connection }
+            default: ()
+            }
+            #expect(streams.isOpen(stream) == (models[stream] != nil) && streams.isEmpty == models.isEmpty)
+            timesEmpty += models.isEmpty ? 1 : 0
+        }
+        #expect((timesEmpty > 100) == (numbers == 5))
+        for connection in Set(models.keys.map(\.connection)) {
+            let open = models.filter { $0.key.connection == connection }
+            #expect(streams.load(of: connection)?.wakes == open.values.reduce(0) { $0 + $1.wakes })
+            #expect(streams.removeAll(of: connection) == open.keys.sorted { $0.number < $1.number })
+        }
+        #expect(streams.isEmpty && streams.silent(now: .max).isEmpty)
     }
 
     // MARK: Time and proofs

@@ -125,4 +125,12 @@ MUTATIONS = [
         "            self.setBesideQuiet(self.besideQuiet)",
         r"EdgeTests\.PushRoomTests",
     ),
+    Mutation(
+        "edge.former-connection",
+        "a stream of whoever had a connection's place before is not taken for the one that has it",
+        "Sources/Gateway/Edge/Handler/WorkerStreams.swift",
+        "let load = self.loads[place], load.connection == connection else { return nil }",
+        "let load = self.loads[place] else { return nil }",
+        r"EdgeTests\.WorkerStreamsTests",
+    ),
 ]
