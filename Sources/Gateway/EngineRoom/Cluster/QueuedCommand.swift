@@ -7,7 +7,7 @@ import WakeDispatch
 struct QueuedCommand {
     enum Work {
         case push(QueuedPush)
-        indirect case request(EngineRequest)
+        case request(EngineRequest)
         /// A wake is lost, as the stream that held it has ended.
         case lose(WakeID)
         /// A wake is lost, while the stream that holds it goes on.

@@ -39,7 +39,9 @@ package enum EngineCommand: Sendable {
 }
 
 /// What a caller asks of the engine, and who waits for the answer.
-package struct EngineRequest: Sendable {
+///
+/// Immutable, and a reference: it is large, and handed on several times on its way.
+package final class EngineRequest: Sendable {
     package let reply: StreamAddress
     /// Whose topics alone it reaches.
     package let caller: Caller
