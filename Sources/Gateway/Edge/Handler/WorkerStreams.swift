@@ -9,10 +9,11 @@ package struct WorkerStreams {
     /// What a connection carries.
     package final class Load {
         fileprivate let connection: ConnectionID
-        /// The connection's streams, the lowest number first. One that has ended stays until half of them have: taken
-        /// out by itself, each would move all behind it, of which there may be thousands.
-        fileprivate var opened: [WorkerStream] = []
-        private var endedCount = 0
+        /// The connection's streams, the lowest number first, and the place of each among those of the loop; nil of one
+        /// that has ended, which stays until half of them have: taken out by itself, each would move all behind it, of
+        /// which there may be thousands.
+        private var opened: [(number: Int32, place: Int?)] = []
+        fileprivate private(set) var openCount = 0
         /// The wakes its streams hold.
         package fileprivate(set) var wakes = 0
 
@@ -20,10 +21,12 @@ package struct WorkerStreams {
             self.connection = connection
         }
 
-        package var streams: [StreamID] { self.streams { _ in true } }
-
-        /// How many streams are open.
-        fileprivate var openCount: Int { self.opened.count - self.endedCount }
+        /// The open streams, the lowest number first.
+        package var streams: [StreamID] {
+            self.opened.compactMap { stream in
+                stream.place.map { _ in StreamID(connection: self.connection, number: stream.number) }
+            }
+        }
 
         /// Seconds between PINGs: fewer where a wake is in flight; nil for none.
         package var pingSeconds: Int? {
@@ -31,17 +34,14 @@ package struct WorkerStreams {
             return self.openCount == 0 ? nil : 30
         }
 
-        /// The place of an open stream.
+        /// The place of an open stream among those of the loop.
         fileprivate func place(of number: Int32) -> Int? {
-            let place = self.firstPlace(from: number)
-            guard place < self.opened.count, self.opened[place].number == number, !self.opened[place].hasEnded else {
-                return nil
-            }
-            return place
+            let index = self.firstIndex(from: number)
+            return index < self.opened.count && self.opened[index].number == number ? self.opened[index].place : nil
         }
 
-        /// The place of the stream with this number, or of the first one behind it.
-        private func firstPlace(from number: Int32) -> Int {
+        /// The index of the stream with this number, or of the first one behind it.
+        private func firstIndex(from number: Int32) -> Int {
             var (low, high) = (0, self.opened.count)
             while low < high {
                 let middle = (low + high) / 2
@@ -50,38 +50,27 @@ package struct WorkerStreams {
             return low
         }
 
-        /// The open streams that are meant.
-        fileprivate func streams(where isMeant: (WorkerStream) -> Bool) -> [StreamID] {
-            self.opened.compactMap { stream in
-                guard !stream.hasEnded, isMeant(stream) else { return nil }
-                return StreamID(connection: self.connection, number: stream.number)
-            }
-        }
-
         /// A stream begins that is not open.
-        fileprivate func begin(_ stream: WorkerStream) {
-            let place = self.firstPlace(from: stream.number)
-            if place < self.opened.count, self.opened[place].number == stream.number {
-                self.endedCount -= 1
-                self.opened[place] = stream
+        fileprivate func begin(_ number: Int32, at place: Int) {
+            let index = self.firstIndex(from: number)
+            if index < self.opened.count, self.opened[index].number == number {
+                self.opened[index].place = place
             } else {
-                self.opened.insert(stream, at: place)
+                self.opened.insert((number, place), at: index)
             }
+            self.openCount += 1
         }
 
-        /// The open stream at a place has ended.
-        fileprivate func end(_ place: Int) {
-            self.wakes -= self.opened[place].wakes
-            self.opened[place].hasEnded = true
-            self.endedCount += 1
-            guard self.endedCount * 2 > self.opened.count else { return }
-            self.opened.removeAll { $0.hasEnded }
-            self.endedCount = 0
+        /// An open stream has ended.
+        fileprivate func end(_ number: Int32) {
+            self.opened[self.firstIndex(from: number)].place = nil
+            self.openCount -= 1
+            if self.openCount * 2 < self.opened.count { self.opened.removeAll { $0.place == nil } }
         }
     }
 
-    fileprivate struct WorkerStream {
-        let number: Int32
+    private struct OpenStream {
+        let id: StreamID
         /// What its worker showed; nil when nobody asked.
         let proof: ShownProof?
         /// When something was last written to it, by the monotonic clock in milliseconds.
@@ -89,22 +78,23 @@ package struct WorkerStreams {
         /// The wakes it holds.
         var wakes = 0
         var isPaused = false
-        var hasEnded = false
     }
 
     /// What workers showed whose subscriptions are at the engine; nil of those whom nobody asked.
     private var asked: [StreamID: ShownProof?] = [:]
+    /// Every open stream, side by side, as each second looks at them all; nil where a place is free.
+    private var open: [OpenStream?] = []
+    private var freePlaces: [Int] = []
     /// By the places of their connections.
     private var loads: [Load?] = []
-    private var openCount = 0
 
     package init() {}
 
-    package var isEmpty: Bool { self.openCount == 0 }
+    package var isEmpty: Bool { self.freePlaces.count == self.open.count }
 
     package func isOpen(_ stream: StreamID) -> Bool { self.find(stream) != nil }
 
-    /// What carries an open stream, and its place there.
+    /// What carries an open stream, and its place in `open`.
     @inline(__always)
     private func find(_ stream: StreamID) -> (load: Load, place: Int)? {
         guard let load = self.load(of: stream.connection), let place = load.place(of: stream.number) else { return nil }
@@ -144,8 +134,14 @@ package struct WorkerStreams {
     package mutating func begin(_ stream: StreamID, _ proof: ShownProof?, now: Int64) {
         let load = self.load(of: stream.connection) ?? self.beginLoad(of: stream.connection)
         guard load.place(of: stream.number) == nil else { return }
-        load.begin(WorkerStream(number: stream.number, proof: proof, lastWrite: now))
-        self.openCount += 1
+        let opened = OpenStream(id: stream, proof: proof, lastWrite: now)
+        if let place = self.freePlaces.popLast() {
+            self.open[place] = opened
+            load.begin(stream.number, at: place)
+        } else {
+            self.open.append(opened)
+            load.begin(stream.number, at: self.open.count - 1)
+        }
     }
 
     private mutating func beginLoad(of connection: ConnectionID) -> Load {
@@ -154,7 +150,7 @@ package struct WorkerStreams {
             self.loads += Array(repeating: nil, count: place + 1 - self.loads.count)
         }
         // Whoever had the place before is gone, and its streams with it.
-        self.openCount -= self.loads[place]?.openCount ?? 0
+        if let former = self.loads[place] { _ = self.removeAll(of: former.connection) }
         self.loads[place] = load
         return load
     }
@@ -164,8 +160,9 @@ package struct WorkerStreams {
     /// - Returns: whether it was open.
     package mutating func remove(_ stream: StreamID) -> Bool {
         guard let (load, place) = self.find(stream) else { return false }
-        load.end(place)
-        self.openCount -= 1
+        load.end(stream.number)
+        load.wakes -= self.open[place]?.wakes ?? 0
+        self.free(place)
         return true
     }
 
@@ -174,9 +171,17 @@ package struct WorkerStreams {
     /// - Returns: those streams.
     package mutating func removeAll(of connection: ConnectionID) -> [StreamID] {
         guard let load = self.load(of: connection) else { return [] }
+        let streams = load.streams
+        for stream in streams {
+            if let place = load.place(of: stream.number) { self.free(place) }
+        }
         self.loads[Int(connection.index)] = nil
-        self.openCount -= load.openCount
-        return load.streams
+        return streams
+    }
+
+    private mutating func free(_ place: Int) {
+        self.open[place] = nil
+        self.freePlaces.append(place)
     }
 
     // MARK: Wakes
@@ -194,7 +199,7 @@ package struct WorkerStreams {
     /// - Returns: how many the connection holds then.
     private mutating func change(_ stream: StreamID, by change: Int) -> Int? {
         guard let (load, place) = self.find(stream) else { return nil }
-        load.opened[place].wakes += change
+        self.open[place]?.wakes += change
         load.wakes += change
         return load.wakes
     }
@@ -207,10 +212,10 @@ package struct WorkerStreams {
     /// - `bytesMax`: how many may.
     /// - Returns: whether it is to get no new wakes from now on.
     package mutating func wrote(to stream: StreamID, queued: Int, bytesMax: Int, now: Int64) -> Bool {
-        guard let (load, place) = self.find(stream) else { return false }
-        load.opened[place].lastWrite = now
-        guard queued > bytesMax, !load.opened[place].isPaused else { return false }
-        load.opened[place].isPaused = true
+        guard let place = self.find(stream)?.place else { return false }
+        self.open[place]?.lastWrite = now
+        guard queued > bytesMax, self.open[place]?.isPaused == false else { return false }
+        self.open[place]?.isPaused = true
         return true
     }
 
@@ -218,8 +223,8 @@ package struct WorkerStreams {
     ///
     /// - Returns: whether it may get new wakes again.
     package mutating func drained(_ stream: StreamID) -> Bool {
-        guard let (load, place) = self.find(stream), load.opened[place].isPaused else { return false }
-        load.opened[place].isPaused = false
+        guard let place = self.find(stream)?.place, self.open[place]?.isPaused == true else { return false }
+        self.open[place]?.isPaused = false
         return true
     }
 
@@ -235,7 +240,10 @@ package struct WorkerStreams {
         self.streams { !isGood($0.proof) }
     }
 
-    private func streams(where isMeant: (WorkerStream) -> Bool) -> [StreamID] {
-        self.loads.flatMap { $0?.streams(where: isMeant) ?? [] }
+    private func streams(where isMeant: (OpenStream) -> Bool) -> [StreamID] {
+        self.open.compactMap { stream in
+            guard let stream, isMeant(stream) else { return nil }
+            return stream.id
+        }
     }
 }
