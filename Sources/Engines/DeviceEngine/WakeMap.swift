@@ -104,7 +104,7 @@ package struct WakeMap<Value> {
             place = (place + 1) & mask
         }
         self.places[gap].value = nil
-        // What thousands have left would be looked through whenever `all` is.
+        // What thousands have left would be kept, and looked through whenever `all` is.
         if self.wakeCount == 0, self.places.count > Self.placesKeptMax { self.places = [] }
         return value
     }

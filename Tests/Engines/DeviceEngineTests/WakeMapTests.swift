@@ -74,7 +74,9 @@ struct WakeMapTests {
             let capacity = map.capacity
             map[Self.wake(beginning: number, number)] = 0
             #expect(map.capacity == (number < capacity ? capacity : max(3, 2 * capacity)))
+            let grown = map.capacity
             for changed in 0...number { map[Self.wake(beginning: changed, changed)]? += 1 }
+            #expect(map.capacity == grown)
         }
         #expect(map.capacity == 48 && map.all.map(\.value).sorted() == Array(1...48))
         // A map keeps the room of few wakes, and no more when it is empty.

@@ -168,18 +168,19 @@ struct WorkerStreamsTests {
         var generator = SeededGenerator(seed: seed)
         var streams = WorkerStreams()
         var models: [StreamID: Model] = [:]
-        var timesEmpty = 0
+        var (timesEmpty, mostOpen) = (0, 0)
         for step in 0..<4000 {
             // Now more begin than end, and now fewer.
-            let begins = step / 500 % 2 == 0 ? 6 : 0
+            let isGrowing = step / 500 % 2 == 0
             let connection = ConnectionID(
                 index: UInt32(generator.number(below: 3)),
                 generation: UInt32(1 + generator.number(below: 40) / 39)
             )
             let stream = StreamID(connection: connection, number: Int32(1 + 2 * generator.number(below: numbers)))
             let held = models.filter { $0.key.connection == connection }.values.reduce(0) { $0 + $1.wakes }
-            switch generator.number(below: 20) {
-            case 0..<begins:
+            let deed = generator.number(below: 20)
+            switch deed < 6 && !isGrowing ? 15 : deed {
+            case 0..<6:
                 streams.begin(stream, nil, now: 0)
                 models = models.filter { (open, _) in
                     open.connection.index != connection.index || open.connection == connection
@@ -213,6 +214,12 @@ struct WorkerStreamsTests {
             }
             #expect(streams.isOpen(stream) == (models[stream] != nil) && streams.isEmpty == models.isEmpty)
             timesEmpty += models.isEmpty ? 1 : 0
+            mostOpen = max(mostOpen, models.count)
+            #expect(streams.placeCount <= mostOpen)
+            let open = models.filter { $0.key.connection == connection }
+            let pingSeconds = open.isEmpty ? nil : open.values.contains { $0.wakes > 0 } ? 5 : 30
+            #expect(streams.load(of: connection)?.pingSeconds == pingSeconds)
+            #expect(streams.load(of: connection)?.keptCount ?? 0 <= 2 * open.count)
         }
         #expect((timesEmpty > 100) == (numbers == 5))
         for connection in Set(models.keys.map(\.connection)) {
@@ -221,6 +228,21 @@ struct WorkerStreamsTests {
             #expect(streams.removeAll(of: connection) == open.keys.sorted { $0.number < $1.number })
         }
         #expect(streams.isEmpty && streams.silent(now: .max).isEmpty)
+    }
+
+    @Test("The room of thousands of streams is given back when the last of them has ended, and that of few is kept")
+    func room() {
+        for count in [Int32(WorkerStreams.placesKeptMax), 3000] {
+            var streams = WorkerStreams()
+            for number in 1...count { streams.begin(Self.stream(number), nil, now: 0) }
+            #expect(streams.placeCount == Int(count))
+            for number in 2...count { _ = streams.remove(Self.stream(number)) }
+            #expect(streams.placeCount == Int(count) && streams.load(of: Self.connection)?.keptCount ?? 0 <= 2)
+            _ = streams.removeAll(of: Self.connection)
+            #expect(streams.isEmpty && streams.placeCount == (count == 3000 ? 0 : Int(count)))
+            streams.begin(Self.stream(7), nil, now: 0)
+            #expect(streams.isOpen(Self.stream(7)) && !streams.isOpen(Self.stream(1)))
+        }
     }
 
     // MARK: Time and proofs

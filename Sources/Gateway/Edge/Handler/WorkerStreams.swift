@@ -6,20 +6,26 @@ package struct WorkerStreams {
     /// Silence on a stream, in milliseconds, after which a comment is sent.
     package static let keepAliveInterval: Int64 = 15_000
 
+    /// The most places that are kept when the last stream has ended.
+    package static let placesKeptMax = 64
+
     /// What a connection carries.
     package final class Load {
         fileprivate let connection: ConnectionID
         /// The connection's streams, the lowest number first, and the place of each among those of the loop; nil of one
-        /// that has ended, which stays until half of them have: taken out by itself, each would move all behind it, of
-        /// which there may be thousands.
+        /// that has ended, which stays until more than half of them have: taken out by itself, each would move all
+        /// behind it, of which there may be thousands.
         private var opened: [(number: Int32, place: Int?)] = []
-        fileprivate private(set) var openCount = 0
+        private var openCount = 0
         /// The wakes its streams hold.
         package fileprivate(set) var wakes = 0
 
         fileprivate init(_ connection: ConnectionID) {
             self.connection = connection
         }
+
+        /// How many streams are kept, those included that have ended.
+        package var keptCount: Int { self.opened.count }
 
         /// The open streams, the lowest number first.
         package var streams: [StreamID] {
@@ -91,6 +97,9 @@ package struct WorkerStreams {
     package init() {}
 
     package var isEmpty: Bool { self.freePlaces.count == self.open.count }
+
+    /// For how many streams there is a place.
+    package var placeCount: Int { self.open.count }
 
     package func isOpen(_ stream: StreamID) -> Bool { self.find(stream) != nil }
 
@@ -182,6 +191,8 @@ package struct WorkerStreams {
     private mutating func free(_ place: Int) {
         self.open[place] = nil
         self.freePlaces.append(place)
+        // What thousands have left would be looked through each second.
+        if self.isEmpty, self.placeCount > Self.placesKeptMax { (self.open, self.freePlaces) = ([], []) }
     }
 
     // MARK: Wakes

@@ -133,4 +133,20 @@ MUTATIONS = [
         "let load = self.loads[place] else { return nil }",
         r"EdgeTests\.WorkerStreamsTests",
     ),
+    Mutation(
+        "edge.stream-begins-again",
+        "a connection whose stream has begun again is told that it carries one",
+        "Sources/Gateway/Edge/Handler/WorkerStreams.swift",
+        "self.opened.insert((number, place), at: index)\n            }\n            self.openCount += 1\n",
+        "self.opened.insert((number, place), at: index)\n                self.openCount += 1\n            }\n",
+        r"EdgeTests\.WorkerStreamsTests",
+    ),
+    Mutation(
+        "edge.places-of-streams",
+        "the place of a stream that has ended is the next one's",
+        "Sources/Gateway/Edge/Handler/WorkerStreams.swift",
+        "if let place = self.freePlaces.popLast() {",
+        "if self.open.isEmpty, let place = self.freePlaces.popLast() {",
+        r"EdgeTests\.WorkerStreamsTests",
+    ),
 ]
