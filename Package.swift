@@ -16,7 +16,8 @@ let swiftSettings: [SwiftSetting] = [
 /// The targets of each layer, which lie in `Sources/LAYER/TARGET`.
 let layers: [String: [String]] = [
     "Libraries": [
-        "CCommit", "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CPostgreSQL", "CProcess", "CSQLite",
+        "CCommit", "CEmbeddedFiles", "CLibcurl", "CLinux", "CNetlink", "CNghttp2", "COpenSSL", "CPostgreSQL",
+        "CProcess", "CSQLite",
         "CSystemBus",
         "CSystemd", "CThreads", "CXXHash",
     ],
@@ -29,7 +30,7 @@ let layers: [String: [String]] = [
         "DeviceJournal", "HTTPClient", "HTTPTransport", "History", "LinuxConditions", "Platform", "PostgreSQL",
         "PostgresStore", "SQLite", "ServiceManager",
     ],
-    "Gateway": ["Access", "Answers", "Dashboard", "Edge", "EngineRoom", "EventLog", "Gateway", "Settings", "Webhooks"],
+    "Gateway": ["Access", "Answers", "Edge", "EngineRoom", "EventLog", "Gateway", "Settings", "Webhooks"],
     "Agent": ["TransferAgent"],
     "SDK": ["BackgroundTransfers", "WakeWorker"],
     "Tools": ["CommandLineTool", "wakegate"],
@@ -109,6 +110,7 @@ let package = Package(
         .systemLibrary(name: "CNetlink"),
         .systemLibrary(name: "CThreads"),
         .target(name: "CProcess"),
+        .target(name: "CEmbeddedFiles"),
         // `deploy/build` sets the variable: git itself cannot be asked here, as the manifest is not read again for each
         // commit.
         .target(
@@ -171,9 +173,6 @@ let package = Package(
         ),
         .target(name: "BackgroundTransfers", dependencies: ["HTTPClient", "Platform", "Text"]),
 
-        // MARK: The dashboard's page, which the program carries within itself
-        .target(name: "Dashboard", resources: [.embedInCode("Page")]),
-
         // MARK: What the gateway knows: its log, its answers, who may do what, what is set
         .target(name: "EventLog", dependencies: ["Bytes", "Platform", "ServiceManager"]),
         .target(name: "Answers", dependencies: ["Bytes", "DeviceEngine", "FaultInjection", "Text"]),
@@ -211,21 +210,22 @@ let package = Package(
         .target(
             name: "Edge",
             dependencies: [
-                "APNSProtocol", "Access", "Answers", "Bytes", "Dashboard", "DeviceEngine", "EngineRoom", "EventLog",
+                "APNSProtocol", "Access", "Answers", "Bytes", "CEmbeddedFiles", "DeviceEngine", "EngineRoom",
+                "EventLog",
                 "FaultInjection", "HTTPTransport", "LaunchPolicy", "Platform", "Settings", "Text", "WakeDispatch",
                 "WakeFormat",
             ],
-            resources: [.embedInCode("OpenAPI/openapi.json")]
+            exclude: ["Dashboard", "OpenAPI"]
         ),
 
         // MARK: The agent that goes on with transfers while the worker does not
         .target(
             name: "TransferAgent",
             dependencies: [
-                "Bytes", "DeviceEngine", "EventLog", "HTTPClient", "HTTPTransport", "LaunchPolicy", "LinuxConditions",
-                "Platform", "SQLite", "ServiceManager", "Text", "TransferPolicy",
+                "Bytes", "CEmbeddedFiles", "DeviceEngine", "EventLog", "HTTPClient", "HTTPTransport", "LaunchPolicy",
+                "LinuxConditions", "Platform", "SQLite", "ServiceManager", "Text", "TransferPolicy",
             ],
-            resources: [.embedInCode("OpenAPI/openapi.json")]
+            exclude: ["OpenAPI"]
         ),
 
         // MARK: Composition

@@ -8,20 +8,20 @@ enum FolderLayers {
     /// the module's root. `ModuleImports.allowed` names the modules.
     static let order: [String: [String]] = [
         "CCommit": ["include", "."],
+        "CEmbeddedFiles": ["include", "."],
         "CProcess": ["include", "."],
         "CSimulatedDisk": ["include", "."],
         "CSystemFaults": ["include", "."],
         "HTTPTransport": [
             "Basics", "Address", "System", "TLS", "HPACK", "Message", "HTTP1", "HTTP2", "Loop", "Server",
         ],
-        "Dashboard": ["Page", "."],
         "Access": [".", "Credentials", "Certificates", "Callers", "Providers"],
         "Settings": ["Database", ".", "FaultRules"],
         "EngineRoom": [
             "Members", "Answers", "Live", "WhatIf", "Exchange", "History", "Metrics", "Store", "World", "Commits",
             "Desks", "Engine", "Cluster", "Import",
         ],
-        "Edge": ["OpenAPI", "Faults", "Routes", "Operations", "Handler"],
+        "Edge": ["Dashboard", "OpenAPI", "Faults", "Routes", "Operations", "Handler"],
         "Gateway": ["Reload", "Process"],
         "TransferAgent": ["OpenAPI", "Settings", "Store", "Files", "Network", "Room", "API", "Process"],
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],

@@ -4,7 +4,6 @@ enum ModuleImports {
     static let allowed: [String: Set<String>] = [
         "Bytes": [],
         "Text": [],
-        "Dashboard": [],
         "LaunchPolicy": [],
         "TransferPolicy": [],
         "APNSProtocol": ["Bytes", "Text"],
@@ -57,7 +56,7 @@ enum ModuleImports {
             "LaunchPolicy", "Platform", "Settings", "Synchronization", "Text", "WakeDispatch", "WakeFormat",
         ],
         "Edge": [
-            "APNSProtocol", "Access", "Answers", "Bytes", "Dashboard", "DeviceEngine", "EngineRoom", "EventLog",
+            "APNSProtocol", "Access", "Answers", "Bytes", "CEmbeddedFiles", "DeviceEngine", "EngineRoom", "EventLog",
             "FaultInjection", "FoundationEssentials", "HTTPTransport", "LaunchPolicy", "Platform", "Settings",
             "Synchronization",
             "Text", "WakeDispatch", "WakeFormat",
@@ -69,7 +68,8 @@ enum ModuleImports {
             "PostgresStore", "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
         ],
         "TransferAgent": [
-            "Bytes", "DeviceEngine", "EventLog", "Glibc", "HTTPClient", "HTTPTransport", "LaunchPolicy",
+            "Bytes", "CEmbeddedFiles", "DeviceEngine", "EventLog", "Glibc", "HTTPClient", "HTTPTransport",
+            "LaunchPolicy",
             "LinuxConditions", "Platform", "SQLite", "ServiceManager", "Synchronization", "Text", "TransferPolicy",
         ],
         "CommandLineTool": [

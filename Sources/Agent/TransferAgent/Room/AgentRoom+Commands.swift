@@ -1,4 +1,5 @@
 import Bytes
+import CEmbeddedFiles
 import EventLog
 import HTTPTransport
 import SQLite
@@ -55,7 +56,12 @@ extension AgentRoom {
             var answer = AgentAnswer(200, self.metrics())
             answer.isJSON = false
             self.answer(stream, answer)
-        case .openAPI: self.answer(stream, AgentAnswer(200, PackageResources.openapi_json))
+        case .openAPI:
+            let document = unsafe wakegate_transfers_openapi
+            self.answer(
+                stream,
+                AgentAnswer(200, unsafe Array(UnsafeBufferPointer(start: document.bytes, count: document.count)))
+            )
         case .health:
             guard let fault = self.storeFault else { return self.answer(stream, AgentAnswer(200, Array("{}".utf8))) }
             throw AgentFault(503, "StoreFailed", "Nothing can be stored (\(fault)); see to the state folder.")
