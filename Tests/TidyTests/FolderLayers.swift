@@ -5,7 +5,7 @@
 /// an extension in another folder adds to a type is not seen.
 enum FolderLayers {
     /// The folders of each module that has any, from what needs no other one to what needs most; "." is the files at
-    /// the module's root. `ModuleImports.allowed` names the modules.
+    /// the module's root.
     static let order: [String: [String]] = [
         "CCommit": ["include", "."],
         "CEmbeddedFiles": ["include", "."],

@@ -1,128 +1,49 @@
-/// Who may import what: the module graph of the architecture, as a table.
+/// The modules of the toolchain that each module may import, and one importing file for each C module.
+///
+/// SwiftPM checks the imports of the package's own modules against the manifest.
 enum ModuleImports {
-    /// What each module may import, from what imports nothing to what imports most. Every module is named.
-    static let allowed: [String: Set<String>] = [
-        "Bytes": [],
-        "Text": [],
-        "LaunchPolicy": [],
-        "TransferPolicy": [],
-        "APNSProtocol": ["Bytes", "Text"],
-        "FaultInjection": ["APNSProtocol", "Bytes"],
-        "WakeFormat": ["Bytes", "Text"],
-        "Simulation": ["Bytes", "LaunchPolicy", "Text"],
-        "DeviceEngine": ["Bytes", "LaunchPolicy"],
-        "WakeDispatch": ["Bytes", "DeviceEngine", "LaunchPolicy"],
-        "Platform": ["Bytes", "CThreads", "FoundationEssentials", "Glibc", "Synchronization"],
-        "SQLite": ["Bytes", "CSQLite", "Glibc"],
-        "ClusterStore": ["Bytes", "DeviceEngine", "LaunchPolicy"],
-        "PostgreSQL": ["Bytes", "CPostgreSQL", "Glibc", "Platform"],
-        "DeviceJournal": [
-            "Bytes", "CXXHash", "DeviceEngine", "Foundation", "Glibc", "Platform", "SQLite", "Synchronization",
+    /// The modules that may import each module of the toolchain.
+    static let importers: [String: Set<String>] = [
+        "Foundation": [
+            "DeviceJournal", "WakeGateTestKit", "wakegate-journal", "wakegate-workers",
         ],
-        "History": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "Platform", "SQLite"],
-        "PostgresStore": [
-            "Bytes", "ClusterStore", "DeviceEngine", "Glibc", "History", "LaunchPolicy", "Platform", "PostgreSQL",
+        "FoundationEssentials": [
+            "Access", "BackgroundTransfers", "CommandLineTool", "Edge", "EngineRoom", "EventLog", "Gateway",
+            "Platform", "Settings", "WakeWorker",
         ],
-        "HTTPTransport": ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Glibc", "Platform", "Synchronization"],
-        "LinuxConditions": ["CNetlink", "CSystemBus", "Glibc", "Platform"],
-        "ServiceManager": ["CSystemd", "Glibc"],
-        "HTTPClient": ["Bytes", "CLibcurl", "Glibc", "Platform", "Synchronization"],
-        "WakeWorker": [
-            "FoundationEssentials", "Glibc", "HTTPClient", "LinuxConditions", "Platform", "Synchronization", "Text",
-            "WakeFormat",
+        "Glibc": [
+            "Access", "CommandLineTool", "DeviceJournal", "EngineRoom", "EventLog", "Gateway", "HTTPClient",
+            "HTTPTransport", "History", "LinuxConditions", "Platform", "PostgreSQL", "PostgresStore", "SQLite",
+            "ServiceManager", "Settings", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate",
+            "wakegate-history", "wakegate-journal", "wakegate-memory",
         ],
-        "BackgroundTransfers": ["FoundationEssentials", "HTTPClient", "Platform", "Synchronization", "Text"],
-        "EventLog": ["Bytes", "FoundationEssentials", "Glibc", "Platform", "ServiceManager", "Synchronization"],
-        "Answers": ["Bytes", "DeviceEngine", "FaultInjection", "Text"],
-        "Access": [
-            "APNSProtocol", "Answers", "Bytes", "DeviceEngine", "Dispatch", "FoundationEssentials", "Glibc",
-            "HTTPTransport",
-            "Platform", "Synchronization", "Text",
+        "Dispatch": [
+            "Access", "EngineRoom", "Gateway", "wakegate-workers",
         ],
-        "Settings": [
-            "APNSProtocol", "Access", "Answers", "Bytes", "CCommit", "DeviceEngine", "EventLog", "FaultInjection",
-            "FoundationEssentials", "Glibc", "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "Platform",
-            "ServiceManager", "Text",
-            "WakeDispatch",
-        ],
-        "EngineRoom": [
-            "APNSProtocol", "Access", "Answers", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal", "Dispatch",
-            "EventLog", "FoundationEssentials", "Glibc", "HTTPTransport", "History", "LaunchPolicy", "Platform",
-            "Settings",
-            "Simulation", "Synchronization", "Text", "WakeDispatch", "WakeFormat",
-        ],
-        "Webhooks": [
-            "Access", "Bytes", "DeviceEngine", "EngineRoom", "EventLog", "HTTPClient", "HTTPTransport",
-            "LaunchPolicy", "Platform", "Settings", "Synchronization", "Text", "WakeDispatch", "WakeFormat",
-        ],
-        "Edge": [
-            "APNSProtocol", "Access", "Answers", "Bytes", "CEmbeddedFiles", "DeviceEngine", "EngineRoom", "EventLog",
-            "FaultInjection", "FoundationEssentials", "HTTPTransport", "LaunchPolicy", "Platform", "Settings",
-            "Synchronization",
-            "Text", "WakeDispatch", "WakeFormat",
-        ],
-        "Gateway": [
-            "APNSProtocol", "Access", "Answers", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal", "Dispatch",
-            "Edge", "EngineRoom", "EventLog", "FoundationEssentials", "Glibc", "HTTPClient", "HTTPTransport", "History",
-            "Platform",
-            "PostgresStore", "ServiceManager", "Settings", "Synchronization", "Text", "WakeDispatch", "Webhooks",
-        ],
-        "TransferAgent": [
-            "Bytes", "CEmbeddedFiles", "DeviceEngine", "EventLog", "Glibc", "HTTPClient", "HTTPTransport",
-            "LaunchPolicy",
-            "LinuxConditions", "Platform", "SQLite", "ServiceManager", "Synchronization", "Text", "TransferPolicy",
-        ],
-        "CommandLineTool": [
-            "APNSProtocol", "Access", "Answers", "BackgroundTransfers", "Bytes", "CProcess", "EngineRoom",
-            "FaultInjection", "FoundationEssentials",
-            "Gateway", "Glibc", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager", "Settings",
-            "Simulation", "Synchronization", "Text", "TransferAgent", "WakeFormat", "WakeWorker",
-        ],
-        "wakegate": ["CommandLineTool", "Gateway", "Glibc", "HTTPTransport"],
-        "wakegate-history": ["Bytes", "DeviceEngine", "Glibc", "History", "LaunchPolicy", "Platform", "SQLite"],
-        "wakegate-journal": [
-            "Bytes", "DeviceEngine", "DeviceJournal", "Foundation", "Glibc", "LaunchPolicy", "Platform",
-        ],
-        "wakegate-memory": ["Bytes", "DeviceEngine", "Glibc", "LaunchPolicy", "Platform"],
-        "wakegate-workers": ["Dispatch", "Foundation", "HTTPClient", "Platform", "Synchronization", "WakeWorker"],
-        "WakeGateTestKit": [
-            "Bytes", "CSimulatedDisk", "CSystemFaults", "ClusterStore", "DeviceEngine", "DeviceJournal", "Foundation",
-            "Glibc", "History", "LaunchPolicy", "Platform", "SQLite", "Synchronization", "WakeDispatch",
+        "Synchronization": [
+            "Access", "BackgroundTransfers", "CommandLineTool", "DeviceJournal", "Edge", "EngineRoom", "EventLog",
+            "Gateway", "HTTPClient", "HTTPTransport", "Platform", "TransferAgent", "WakeGateTestKit", "WakeWorker",
+            "Webhooks", "wakegate-workers",
         ],
     ]
 
     static func violations(in files: [SourceText]) -> [Violation] {
-        var importers: [String: [Violation]] = [:]
-        var unnamed: Set<String> = []
+        var importsOfC: [String: [Violation]] = [:]
         var violations: [Violation] = []
+        let modules = Set(files.map(\.module))
         for file in files where file.isSource {
-            if self.allowed[file.module] == nil, unnamed.insert(file.module).inserted {
-                let message = "\(file.module) has no line in the table of imports: say what it may import"
-                violations.append(Violation(path: file.path, line: 1, message: message))
-            }
             for (number, line) in zip(1..., file.code) {
                 guard let module = self.importedModule(line) else { continue }
-                if let allowed = self.allowed[file.module], !allowed.contains(module) {
-                    violations.append(
-                        Violation(
-                            path: file.path,
-                            line: number,
-                            message: "\(file.module) may not import \(module): arrows never go up"
-                        )
-                    )
-                }
                 if self.isCModule(module) {
-                    importers[module, default: []].append(
-                        Violation(
-                            path: file.path,
-                            line: number,
-                            message: "\(module) already has its one importing file"
-                        )
-                    )
+                    let message = "\(module) already has its one importing file"
+                    importsOfC[module, default: []].append(Violation(path: file.path, line: number, message: message))
+                } else if !modules.contains(module), self.importers[module]?.contains(file.module) != true {
+                    let message = "\(file.module) may not import \(module); see `importers`"
+                    violations.append(Violation(path: file.path, line: number, message: message))
                 }
             }
         }
-        for (_, found) in importers.sorted(by: { $0.key < $1.key }) where found.count > 1 {
+        for (_, found) in importsOfC.sorted(by: { $0.key < $1.key }) where found.count > 1 {
             violations += found.dropFirst()
         }
         return violations
