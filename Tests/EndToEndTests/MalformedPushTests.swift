@@ -160,6 +160,29 @@ struct MalformedPushTests {
         #expect(try gateway.stats().integer("pushes", "accepted") == 0)
     }
 
+    @Test("A wrong content-available and priority 10 for a background push are named in the answer and in dev's log")
+    func warnings() throws {
+        let gateway = try RunningGateway()
+        let payload = #"{"aps":{"content-available":true}}"#
+        let answer = try gateway.push(Case.token, topic: "com.example.bad", payload: payload)
+        #expect(answer.status == 200)
+        #expect(answer.headers["wakegate-disposition"] == "no-wake")
+        #expect(answer.headers["wakegate-warning"]?.hasPrefix("content-available;") == true, "\(answer.headers)")
+        let push = ["push", Case.token, "--topic", "com.example.bad", "--push-type", "background", "--priority", "10"]
+        let told = try ChildProcess.run(RunningGateway.program, push, folder: gateway.folder)
+        #expect(told.status == 0)
+        #expect(told.errors.contains("warning: background-priority;"), "\(told.errors)")
+        try gateway.eventually("two lines of the log") {
+            let log = gateway.process.errors
+            return log.contains("warning pushWarning ") && log.contains("warning=content-available")
+                && log.contains("warning=background-priority")
+        }
+        // The answer to an operator's push has the same.
+        let body = #"{"payload":{"aps":{"content-available":"1"}}}"#
+        let test = try gateway.admin("/v1/devices/\(Case.token)/push", "--data", body)
+        #expect(test.body.contains(#""warnings":["content-available;"#), "\(test.body)")
+    }
+
     @Test("A body far past the limit is answered at once, and then stopped without an error")
     func megabyte() throws {
         let gateway = try RunningGateway()

@@ -3,6 +3,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case ready, draining, drainTimedOut, stopped
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
     case providerKeys, providerTokenRefused, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
+    case pushWarning
     case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, journalTakenOver, history
     case historyEventsDropped
     case limitMet, routineLimitMet
@@ -19,10 +20,9 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
             .storeAttached, .configurationsAgree, .transferStoreRecovered:
             .info
         case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .providerTokenRefused, .clientTrust,
-            .clientCertificate, .clockJumped, .journalLossAccepted, .history, .historyEventsDropped, .limitMet,
-            .webhookResting, .webhookRefused,
-            .configurationsDiffer, .transferFailed, .transferExpired, .transferStoreDamaged, .callerRefused,
-            .wakeDelayed, .wakeRefused, .logLinesLost:
+            .clientCertificate, .pushWarning, .clockJumped, .journalLossAccepted, .history, .historyEventsDropped,
+            .limitMet, .webhookResting, .webhookRefused, .configurationsDiffer, .transferFailed, .transferExpired,
+            .transferStoreDamaged, .callerRefused, .wakeDelayed, .wakeRefused, .logLinesLost:
             .warning
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached,
             .transferStoreFailed:
@@ -39,11 +39,10 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
             .journalTakenOver, .transferStoreDamaged:
             false
         case .providerKeys, .providerTokenRefused, .tokensUnreadable, .clientTrust, .clientCertificate,
-            .handshakeFailed, .storeFailed, .checkpointFailed, .history, .historyEventsDropped, .limitMet,
-            .routineLimitMet, .webhookResting,
-            .webhookRecovered, .webhookRefused, .storeAttached, .storeDetached, .configurationsDiffer,
-            .configurationsAgree, .transferFailed, .transferExpired, .transferStoreFailed, .transferStoreRecovered,
-            .callerRefused, .wakeDelayed, .wakeRefused, .logLinesLost:
+            .handshakeFailed, .pushWarning, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
+            .limitMet, .routineLimitMet, .webhookResting, .webhookRecovered, .webhookRefused, .storeAttached,
+            .storeDetached, .configurationsDiffer, .configurationsAgree, .transferFailed, .transferExpired,
+            .transferStoreFailed, .transferStoreRecovered, .callerRefused, .wakeDelayed, .wakeRefused, .logLinesLost:
             true
         }
     }
@@ -56,6 +55,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         case .clientCertificate, .transferFailed: "reason"
         case .transferExpired, .wakeDelayed, .wakeRefused: "session"
         case .callerRefused: "user"
+        case .pushWarning: "warning"
         case .providerKeys, .providerTokenRefused: "cause"
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,

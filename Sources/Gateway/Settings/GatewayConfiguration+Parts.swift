@@ -62,6 +62,17 @@ extension GatewayConfiguration {
     }
 }
 
+extension GatewayConfiguration {
+    /// The operator's choices about the checks of pushes.
+    package var pushRules: PushRules {
+        // `wakegate dev` alone takes fault rules.
+        PushRules(
+            strictBackgroundPriority: self.strictBackgroundPriority,
+            isForDevelopment: self.faultRules != nil
+        )
+    }
+}
+
 /// What each loop goes on with after a reload, and begins with.
 ///
 /// A class, so that a mailbox without one hands over no more than nothing.
@@ -71,7 +82,7 @@ package final class LoopSettings: Sendable {
     package let requestsAtEngineMax: Int
 
     package init(_ configuration: GatewayConfiguration) {
-        self.rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
+        self.rules = configuration.pushRules
         self.transport = configuration.limits.transport
         self.requestsAtEngineMax = configuration.limits.requestsAtEngineMax
     }

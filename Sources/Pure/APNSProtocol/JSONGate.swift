@@ -7,8 +7,9 @@ package import Bytes
 /// nested up to 512 deep; the gate does not recurse, so it needs the same stack for every document.
 ///
 /// A document wakes when the member `content-available` of the member `aps` is the integer 1, written `1`: neither
-/// `1.0` nor `1e0`, nor `true`, nor `"1"`. Of several members of one name the first counts, whatever it is. Names are
-/// compared as they read without escapes.
+/// `1.0` nor `1e0`, nor `true`, nor `"1"`. `0`, `false` and `null` ask for no wake; any other value is a mistake of its
+/// sender, which the verdict tells. Of several members of one name the first counts, whatever it is. Names are compared
+/// as they read without escapes.
 package struct JSONGate {
     /// How deep objects and arrays may be nested, the outermost counted.
     package static let depthMax = 512
@@ -38,6 +39,8 @@ package struct JSONGate {
     private var isInsideAPS = false
     private var hasSeenContentAvailable = false
     private var wakes = false
+    /// True if `content-available` is one of the values that ask for no wake.
+    private var asksForNoWake = false
 
     private init(_ document: ByteView) {
         self.scanner = JSONScanner(document)
@@ -50,7 +53,8 @@ package struct JSONGate {
         let startsAsObject = gate.scanner.current == UInt8(ascii: "{")
         guard gate.isJSON() else { return .notJSON }
         guard startsAsObject else { return .notAnObject }
-        return gate.wakes ? .wakes : .doesNotWake
+        if gate.wakes { return .wakes }
+        return gate.hasSeenContentAvailable && !gate.asksForNoWake ? .wrongContentAvailable : .doesNotWake
     }
 
     private mutating func isJSON() -> Bool {
@@ -82,11 +86,18 @@ package struct JSONGate {
             return self.closesAtOnce(UInt8(ascii: "]")) ? .endOfValue : .value
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
             guard let number = self.scanner.number() else { return .nothing }
-            if member == .contentAvailable, number == "1" { self.wakes = true }
+            if member == .contentAvailable {
+                self.wakes = number == "1"
+                self.asksForNoWake = number == "0"
+            }
             return .endOfValue
         case UInt8(ascii: "t"): return self.scanner.skip("true") ? .endOfValue : .nothing
-        case UInt8(ascii: "f"): return self.scanner.skip("false") ? .endOfValue : .nothing
-        case UInt8(ascii: "n"): return self.scanner.skip("null") ? .endOfValue : .nothing
+        case UInt8(ascii: "f"):
+            if member == .contentAvailable { self.asksForNoWake = true }
+            return self.scanner.skip("false") ? .endOfValue : .nothing
+        case UInt8(ascii: "n"):
+            if member == .contentAvailable { self.asksForNoWake = true }
+            return self.scanner.skip("null") ? .endOfValue : .nothing
         default: return .nothing
         }
     }
@@ -159,6 +170,8 @@ package enum JSONVerdict: Hashable, Sendable {
     case notAnObject
     /// An object that asks for the device to be woken.
     case wakes
+    /// An object whose `content-available` is neither 1 nor a value that asks for no wake; it does not wake.
+    case wrongContentAvailable
     /// Any other object.
     case doesNotWake
 }

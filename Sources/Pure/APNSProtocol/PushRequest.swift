@@ -35,9 +35,18 @@ package struct PushRequest {
         try authenticate(self.headers)
         let head = try self.headers.validated(rules: rules)
         try authorize(head.topic)
-        let wakes = try PushPayload.wakes(self.body, isCutShort: self.isBodyCutShort, type: head.type)
+        var warnings: PushWarnings = []
+        let wakes = try PushPayload.wakes(
+            self.body,
+            isCutShort: self.isBodyCutShort,
+            type: head.type,
+            warnings: &warnings
+        )
         guard isToken else { throw .badDeviceToken }
-        return CheckedPush(head: head, wakes: wakes)
+        if rules.isForDevelopment, head.priority == .immediate, head.type == .background {
+            warnings.insert(.backgroundPriority)
+        }
+        return CheckedPush(head: head, wakes: wakes, warnings: warnings)
     }
 }
 
@@ -46,6 +55,8 @@ package struct CheckedPush {
     package let head: PushHead
     /// Whether the payload asks for the device to be woken.
     package let wakes: Bool
+    /// What is likely a mistake of its provider's.
+    package let warnings: PushWarnings
 }
 
 /// What an operator may choose about the checks of a push.
@@ -55,7 +66,11 @@ package struct PushRules: Hashable, Sendable {
     /// Apple's documentation calls it an error; APNs accepts it.
     package var strictBackgroundPriority: Bool
 
-    package init(strictBackgroundPriority: Bool = false) {
+    /// True in `wakegate dev`, which warns of such a push, and writes every warning to its log.
+    package var isForDevelopment: Bool
+
+    package init(strictBackgroundPriority: Bool = false, isForDevelopment: Bool = false) {
         self.strictBackgroundPriority = strictBackgroundPriority
+        self.isForDevelopment = isForDevelopment
     }
 }

@@ -41,9 +41,14 @@ enum JSONGateTarget {
     private static func verdict(_ value: JSONValue) -> JSONVerdict {
         guard case .object(let members) = value else { return .notAnObject }
         guard case .object(let aps)? = members.first(where: { $0.name == "aps" })?.value,
-            case .number(let number)? = aps.first(where: { $0.name == "content-available" })?.value
+            let value = aps.first(where: { $0.name == "content-available" })?.value
         else { return .doesNotWake }
-        return number.text == "1" ? .wakes : .doesNotWake
+        switch value {
+        case .number(let number) where number.text == "1": return .wakes
+        case .number(let number) where number.text == "0": return .doesNotWake
+        case .null, .bool(false): return .doesNotWake
+        case .bool, .number, .string, .array, .object: return .wrongContentAvailable
+        }
     }
 
     private static func write(_ value: JSONValue, to writer: inout JSONWriter) {

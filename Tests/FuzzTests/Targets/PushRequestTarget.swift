@@ -119,7 +119,7 @@ private struct ExpectedPush {
         guard body.count <= bytesMax else { return .payloadTooLarge }
         switch JSONGate.judge(body) {
         case .notJSON, .notAnObject: return .payloadEmpty
-        case .wakes, .doesNotWake: break
+        case .wakes, .wrongContentAvailable, .doesNotWake: break
         }
         let isToken =
             (32...200).contains(digits.count) && digits.count % 2 == 0 && digits.allSatisfy { $0.hexDigitValue != nil }

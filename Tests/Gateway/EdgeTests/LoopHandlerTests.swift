@@ -76,6 +76,28 @@ struct LoopHandlerTests {
         #expect(badMethod.status == 405 && badMethod.header("allow") == "POST")
     }
 
+    @Test("A likely mistake in an accepted push is named in its answer, and an ordinary push costs no header")
+    func warnings() throws {
+        func warnings(_ loop: ServedLoop, _ body: String, _ fields: [(name: String, value: String)]) throws -> [String]
+        {
+            let answer = try loop.push(fields, body: body)
+            #expect(answer.status == 200)
+            return answer.headers.filter { $0.name == "wakegate-warning" }.map { String($0.value.prefix { $0 != ";" }) }
+        }
+        let background = [(name: "apns-push-type", value: "background")]
+        let wrong = #"{"aps":{"content-available":true}}"#
+        let loop = try ServedLoop()
+        #expect(try warnings(loop, ServedLoop.body, background) == [])
+        #expect(try warnings(loop, wrong, background) == ["content-available"])
+        let dryRun = [(name: "wakegate-dry-run", value: "1")]
+        #expect(try warnings(loop, wrong, dryRun) == ["content-available"])
+        let development = try ServedLoop { $0.faultRules = [] }
+        #expect(try warnings(development, ServedLoop.body, background) == ["background-priority"])
+        #expect(try warnings(development, wrong, background) == ["content-available", "background-priority"])
+        let considerate = background + [(name: "apns-priority", value: "5")]
+        #expect(try warnings(development, ServedLoop.body, considerate) == [])
+    }
+
     @Test("A push may be as long as its type allows")
     func pushBodies() throws {
         let loop = try ServedLoop()

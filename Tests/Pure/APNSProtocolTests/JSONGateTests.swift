@@ -115,15 +115,20 @@ struct JSONGateTests {
     }
 
     @Test(
-        "Only the integer 1, written 1, wakes",
+        "Only the integer 1, written 1, wakes; 0, false and null ask for no wake, and all else is a mistake",
         arguments: [
-            ("1", true), (" 1 ", true), ("0", false), ("1.0", false), ("1e0", false), ("10", false), ("-1", false),
-            ("11", false), ("true", false), ("\"1\"", false), ("null", false), ("[1]", false), ("{\"a\":1}", false),
-            ("{\"content-available\":1}", false), ("10e-1", false), ("2", false),
-        ]
+            ("1", .wakes), (" 1 ", .wakes), ("0", .doesNotWake), ("null", .doesNotWake), ("false", .doesNotWake),
+            ("1.0", .wrongContentAvailable), ("1e0", .wrongContentAvailable), ("10", .wrongContentAvailable),
+            ("-1", .wrongContentAvailable), ("11", .wrongContentAvailable), ("true", .wrongContentAvailable),
+            ("\"1\"", .wrongContentAvailable), ("\"0\"", .wrongContentAvailable), ("[1]", .wrongContentAvailable),
+            ("{\"a\":1}", .wrongContentAvailable), ("{\"content-available\":1}", .wrongContentAvailable),
+            ("10e-1", .wrongContentAvailable), ("2", .wrongContentAvailable), ("0.0", .wrongContentAvailable),
+        ] as [(String, JSONVerdict)]
     )
-    func values(value: String, wakes: Bool) {
-        #expect(Self.judge("{\"aps\":{\"content-available\":\(value)}}") == (wakes ? .wakes : .doesNotWake))
+    func values(value: String, verdict: JSONVerdict) {
+        #expect(Self.judge("{\"aps\":{\"content-available\":\(value)}}") == verdict)
+        #expect(Self.judge("{\"aps\":{\"content-available\":\(value),\"content-available\":1}}") == verdict)
+        #expect(Self.judge("{\"aps\":{\"alert\":\(value)},\"content-available\":\(value)}") == .doesNotWake)
     }
 
     @Test(

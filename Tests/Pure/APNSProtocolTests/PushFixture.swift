@@ -28,6 +28,7 @@ struct PushFixture {
         var topic: String
         var isDryRun: Bool
         var wakes: Bool
+        var warnings: PushWarnings
         var token: DeviceToken
     }
 
@@ -99,6 +100,7 @@ struct PushFixture {
                     topic: push.head.topic.string,
                     isDryRun: push.head.isDryRun,
                     wakes: push.wakes,
+                    warnings: push.warnings,
                     token: token
                 )
             )

@@ -48,7 +48,31 @@ struct PushPayloadTests {
         ] {
             var push = PushFixture()
             push.body = [UInt8](text.utf8)
-            #expect(try push.check().get().wakes == wakes, "\(text)")
+            let checked = try push.check().get()
+            #expect(checked.wakes == wakes && checked.warnings.isEmpty, "\(text)")
         }
+    }
+
+    @Test("A wrong content-available is warned of, and in development priority 10 of a background push")
+    func warnings() throws {
+        var push = PushFixture()
+        push.set("apns-push-type", "background")
+        push.set("apns-priority", "10")
+        for (value, wrong) in [("1", false), ("0", false), ("true", true), ("1.0", true), ("\"1\"", true)] {
+            push.body = [UInt8]("{\"aps\":{\"content-available\":\(value)}}".utf8)
+            let expected: PushWarnings = wrong ? .contentAvailable : []
+            push.rules.isForDevelopment = false
+            #expect(try push.check().get().warnings == expected, "\(value)")
+            push.rules.isForDevelopment = true
+            let warnings = try push.check().get().warnings
+            #expect(warnings == expected.union(.backgroundPriority), "\(value)")
+            #expect(warnings.texts.count == (wrong ? 2 : 1))
+        }
+        push.set("apns-priority", "5")
+        push.body = [UInt8]("{\"aps\":{\"content-available\":1}}".utf8)
+        #expect(try push.check().get().warnings.isEmpty)
+        push.set("apns-push-type", "alert")
+        push.set("apns-priority", "10")
+        #expect(try push.check().get().warnings.isEmpty)
     }
 }

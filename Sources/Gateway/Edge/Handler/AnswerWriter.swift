@@ -101,6 +101,9 @@ final class AnswerWriter {
             self.response.add("wakegate-eligible-at", reply.eligibleAt)
         }
         if let held = HoldCode(rawValue: reply.held) { self.response.add("wakegate-held", held.name) }
+        if !reply.warnings.isEmpty {
+            for text in reply.warnings.texts { self.response.add("wakegate-warning", text) }
+        }
         _ = self.loop.respond(stream, self.response, body: nil)
     }
 

@@ -19,6 +19,7 @@ final class PushIntake {
     private let admission: Admission
     private let counts: CredentialCounts
     private let limits: StreamLimits
+    private let log: GatewayLog
     /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
     private let faults: FaultPerformer?
     /// Nil when providers are not asked for proof.
@@ -49,6 +50,7 @@ final class PushIntake {
         self.admission = admission
         self.counts = counts
         self.limits = limits
+        self.log = shared.log
         self.faults = faults
         self.providers = shared.providerKeys.map { [environment = shared.configuration.environment] keys in
             ProviderGate(keys, environment: environment, credentials: shared.credentials) { [log = shared.log] fault in
@@ -123,6 +125,7 @@ final class PushIntake {
             }
             let trace = headers.hasTraceParent ? self.traces.read(request) : ByteView()
             self.tellFlow(of: request.stream, checked.head.topic)
+            if !checked.warnings.isEmpty, self.rules.isForDevelopment { self.logWarnings(checked) }
             if !checked.head.isDryRun, self.loop.isQuiet(request.stream.connection) {
                 self.outbox.room.quietPushCame(now: self.loop.now)
             }
@@ -153,6 +156,18 @@ final class PushIntake {
             }
             // No other check comes to that.
             if error == .tooManyRequests { self.counts.exceeded(request.stream.connection) }
+        }
+    }
+
+    /// Writes what the answer warns of to the log.
+    private func logWarnings(_ push: CheckedPush) {
+        for text in push.warnings.texts {
+            let parts = text.description.split(separator: "; ").map(String.init)
+            let topic = push.head.topic.string
+            self.log.write(
+                .pushWarning,
+                ["warning": parts[0], "problem": parts[1], "remedy": parts[2], "topic": topic]
+            )
         }
     }
 
@@ -206,6 +221,7 @@ final class PushIntake {
             priority: push.head.priority.rawValue,
             wakes: push.wakes,
             isDryRun: push.head.isDryRun,
+            warnings: push.warnings,
             topicCount: UInt8(push.head.topic.count),
             collapseIDCount: UInt8(push.head.collapseID.count),
             payloadCount: UInt16(request.body.count),

@@ -75,8 +75,7 @@ package final class TestPushRules: Sendable {
     var rules: PushRules? { self.current.withLock { $0.isPermitted ? $0.rules : nil } }
 
     private static func rules(_ configuration: GatewayConfiguration) -> (isPermitted: Bool, rules: PushRules) {
-        let rules = PushRules(strictBackgroundPriority: configuration.strictBackgroundPriority)
-        return (configuration.permitsTestPushes, rules)
+        (configuration.permitsTestPushes, configuration.pushRules)
     }
 }
 

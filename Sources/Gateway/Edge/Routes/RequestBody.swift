@@ -19,7 +19,7 @@ package enum RequestBody {
         switch JSONGate.judge(body) {
         case .notJSON, .notAnObject:
             throw APIError(400, reason, "The body is not a JSON object (RFC 8259); send one, as {\"key\": \"value\"}.")
-        case .wakes, .doesNotWake: break
+        case .wakes, .wrongContentAvailable, .doesNotWake: break
         }
         do throws(JSONFault) {
             return try JSONReader.read(body.string)

@@ -11,8 +11,9 @@ package struct PushedAnswer: Sendable {
     var held: HoldCode?
     /// When it may launch, in seconds since 1970.
     var eligibleAt: Int64?
+    var warnings: PushWarnings = []
 
-    /// Appends status, apns-id, and how the push was taken or why it was not.
+    /// Appends status, apns-id, how the push was taken or why it was not, and the warnings, if there are any.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("status")
@@ -34,6 +35,12 @@ package struct PushedAnswer: Sendable {
         if let held = self.held {
             writer.key("held")
             writer.string(held.name)
+        }
+        if !self.warnings.isEmpty {
+            writer.key("warnings")
+            writer.beginArray()
+            for text in self.warnings.texts { writer.string(text) }
+            writer.endArray()
         }
         writer.endObject()
     }

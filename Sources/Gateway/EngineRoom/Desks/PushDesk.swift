@@ -50,6 +50,7 @@ package final class PushDesk {
                 reason: PushReply.accepted,
                 disposition: answer.disposition.rawValue,
                 held: answer.held?.rawValue ?? PushReply.none,
+                warnings: push.warnings,
                 eligibleAt: answer.eligibleAt.map { workspace.offset.wallSecondsRoundedUp($0) } ?? PushReply.noMoment,
                 timestamp: PushReply.noMoment
             )
@@ -159,7 +160,8 @@ extension PushedAnswer {
             apnsID: reply.apnsID,
             disposition: Disposition(rawValue: reply.disposition),
             held: HoldCode(rawValue: reply.held),
-            eligibleAt: reply.eligibleAt == PushReply.noMoment ? nil : reply.eligibleAt
+            eligibleAt: reply.eligibleAt == PushReply.noMoment ? nil : reply.eligibleAt,
+            warnings: reply.warnings
         )
     }
 }

@@ -1,3 +1,4 @@
+package import APNSProtocol
 package import Bytes
 package import WakeDispatch
 
@@ -15,6 +16,8 @@ package struct PushCommand: BitwiseCopyable {
     package let priority: UInt8
     package let wakes: Bool
     package let isDryRun: Bool
+    /// The warnings in the answer if the push is accepted.
+    package let warnings: PushWarnings
     package let topicCount: UInt8
     package let collapseIDCount: UInt8
     package let payloadCount: UInt16
@@ -30,6 +33,7 @@ package struct PushCommand: BitwiseCopyable {
         priority: UInt8,
         wakes: Bool,
         isDryRun: Bool,
+        warnings: PushWarnings = [],
         topicCount: UInt8,
         collapseIDCount: UInt8,
         payloadCount: UInt16,
@@ -43,6 +47,7 @@ package struct PushCommand: BitwiseCopyable {
         self.priority = priority
         self.wakes = wakes
         self.isDryRun = isDryRun
+        self.warnings = warnings
         self.topicCount = topicCount
         self.collapseIDCount = collapseIDCount
         self.payloadCount = payloadCount
@@ -67,6 +72,8 @@ package struct PushReply: BitwiseCopyable {
     package let disposition: UInt8
     /// The raw value of the hold that applies, or `none`.
     package let held: UInt8
+    /// The warnings about an accepted push.
+    package var warnings: PushWarnings = []
     /// After how many seconds a refused push may be sent again; 0 when that is not known.
     package var retryAfterSeconds: UInt32 = 0
     /// When it will be eligible, in seconds since 1970, or `noMoment`.

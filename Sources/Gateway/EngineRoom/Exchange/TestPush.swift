@@ -16,6 +16,7 @@ package struct TestPush: Sendable {
     package var collapseID: [UInt8] = []
     package var payload: [UInt8] = []
     package var wakes = false
+    package var warnings: PushWarnings = []
 
     /// A push that is good as far as can be told.
     package init(
@@ -35,6 +36,7 @@ package struct TestPush: Sendable {
         self.collapseID = push.head.collapseID.array
         self.payload = payload
         self.wakes = push.wakes
+        self.warnings = push.warnings
     }
 
     /// A push that is refused for this.
@@ -56,6 +58,7 @@ package struct TestPush: Sendable {
             priority: self.priority,
             wakes: self.wakes,
             isDryRun: false,
+            warnings: self.warnings,
             topicCount: UInt8(topic.count),
             collapseIDCount: UInt8(self.collapseID.count),
             payloadCount: UInt16(self.payload.count)

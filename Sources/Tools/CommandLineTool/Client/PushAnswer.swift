@@ -21,6 +21,11 @@ package struct PushAnswer: Sendable {
     /// The reason of a refused push; nil of one that APNs has not.
     package var reason: APNSReason? { self.isAccepted ? nil : APNSReason(rawValue: self.outcome) }
 
+    /// The likely mistakes in an accepted push, as the gateway names them.
+    package var warnings: [String] {
+        self.response.headers.filter { $0.name == "wakegate-warning" }.map { TerminalText.harmless($0.value) }
+    }
+
     /// The name the push has at the gateway.
     package var apnsID: String? { self.response.header("apns-id") }
 

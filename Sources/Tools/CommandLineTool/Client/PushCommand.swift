@@ -105,6 +105,9 @@ package enum PushCommand {
                     if count <= self.linesMax || (!answer.isAccepted && tally.refused <= self.linesMax) {
                         Console.out("\(parsed.isSet("--dry-run") ? self.dryRun : "")\(answer.text)\n")
                     }
+                    for warning in answer.warnings where told.insert(warning).inserted {
+                        Console.error("wakegate: warning: \(warning)")
+                    }
                     if told.insert(answer.outcome).inserted, let text = advice.text(answer) {
                         Console.error("wakegate: \(text)")
                     }
