@@ -161,7 +161,7 @@ let sdk: [Target] = [
 
 /// The server, the agent for background transfers, and the program.
 let server: [Target] = [
-    module("EventLog", in: "Gateway", ["Bytes", "Platform", "ServiceManager"]),
+    module("EventLog", in: "Gateway", ["Bytes", "Platform", "ServiceManager", "Text"]),
     module("Answers", in: "Gateway", ["Bytes", "DeviceEngine", "FaultInjection", "Text"]),
     module(
         "Access",

@@ -65,6 +65,15 @@ enum OneWay {
             remedy: "write and read it with `Base64` of Bytes"
         ),
         Way(
+            name: "terminal controls",
+            words: ["Console.draw(", "Console.drawError("],
+            homes: [
+                "CommandLineTool/Terminal.swift", "CommandLineTool/TaskWaitSession.swift",
+                "CommandLineTool/TransferWaiting.swift",
+            ],
+            remedy: "write text with `Console.out` or `Console.error`, which filter what a terminal would obey"
+        ),
+        Way(
             name: "secret hashes",
             words: ["Hasher()", ".hashValue"],
             homes: [],

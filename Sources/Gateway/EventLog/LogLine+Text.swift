@@ -1,5 +1,6 @@
 import Bytes
 import Platform
+import Text
 
 extension LogLine {
     /// The line for people: time, level, event, and the fields in the order of their names, a value in quotation marks
@@ -28,7 +29,7 @@ extension LogLine {
             writer.string(value)
         }
         writer.endObject()
-        return writer.buffer.view.string
+        return TerminalText.json(writer.buffer.view.string)
     }
 
     /// What may stand without quotation marks, besides letters and digits of ASCII.
@@ -51,23 +52,9 @@ extension LogLine {
             case "\n": text += "\\n"
             case "\r": text += "\\r"
             case "\t": text += "\\t"
-            default: text += self.isShown(scalar) ? String(scalar) : self.escaped(scalar)
+            default: text += TerminalText.isShown(scalar) ? String(scalar) : TerminalText.escaped(scalar)
             }
         }
         return text + "\""
-    }
-
-    private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: false
-        default: true
-        }
-    }
-
-    private static func escaped(_ scalar: Unicode.Scalar) -> String {
-        String(scalar).utf16.map { unit in
-            let digits = String(unit, radix: 16)
-            return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-        }.joined()
     }
 }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Platform
+import Text
 
 extension CommandDefinition {
     private static let name = ArgumentDefinition("NAME", "the context's name")
@@ -125,7 +126,7 @@ enum ContextCommands {
         if file.contexts.isEmpty { Console.error("wakegate: there is no context; see `wakegate context add --help`") }
         for (name, context) in file.contexts.sorted(by: { $0.key < $1.key }) {
             let urls = [context.gateway, context.admin.map { "admin \($0)" }].compactMap { $0 }.joined(separator: "  ")
-            Console.out("\(name == file.current ? "*" : " ") \(name)  \(urls)\n")
+            Console.out(TerminalText.harmless("\(name == file.current ? "*" : " ") \(name)  \(urls)") + "\n")
         }
         return 0
     }
@@ -144,8 +145,8 @@ enum ContextCommands {
             ("token", context.token.map { _ in "kept here, not shown" }), ("token-file", context.tokenFile),
             ("cert", context.cert), ("key", context.key),
         ]
-        Console.out("\(name)\(name == file.current ? " (in use)" : "")\n")
-        for case (let label, let value?) in rows { Console.out("  \(label)  \(value)\n") }
+        Console.out(TerminalText.harmless("\(name)\(name == file.current ? " (in use)" : "")") + "\n")
+        for case (let label, let value?) in rows { Console.out(TerminalText.harmless("  \(label)  \(value)") + "\n") }
         return 0
     }
 

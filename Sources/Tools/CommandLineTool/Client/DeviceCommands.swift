@@ -103,7 +103,9 @@ package enum DeviceCommands {
         let path = "/v1/devices/\(URLPath.component(parsed.arguments[0]))/conditions"
         let request = location.request("PATCH", path, body: Array(report.utf8))
         let answer = try GatewayAnswer.object(try location.answer(request, with: try location.client()))
-        Console.out(answer.members.map { "\($0.name)=\($0.value.text ?? $0.value.described)\n" }.joined())
+        for member in answer.members {
+            Console.out(TerminalText.harmless("\(member.name)=\(member.value.text ?? member.value.described)") + "\n")
+        }
         return 0
     }
 

@@ -88,6 +88,6 @@ package enum DeviceListCommand {
         let padded = columns.map { text, width in
             text + String(repeating: " ", count: max(0, width - text.count))
         }
-        return (padded + [token]).joined(separator: "  ") + "\n"
+        return TerminalText.harmless((padded + [token]).joined(separator: "  ")) + "\n"
     }
 }

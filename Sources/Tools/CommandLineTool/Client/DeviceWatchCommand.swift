@@ -26,7 +26,8 @@ extension CommandDefinition {
 package enum DeviceWatchCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let path = try self.path(parsed)
-        var watch = StreamWatch(path: path, words: ("subscribed", "subscribing")) { () throws(CommandFailure) in
+        var watch = StreamWatch(path: path, words: ("subscribed", "subscribing"), isJSON: true) {
+            () throws(CommandFailure) in
             try GatewayLocation(parsed, side: .edge)
         } line: { event in
             guard case .conditions = StreamEvent(name: event.name, data: event.data) else { return nil }

@@ -31,7 +31,7 @@ extension CommandDefinition {
 package enum EventsCommand {
     static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
         let isJSON = parsed.isSet("--json")
-        var watch = StreamWatch(path: self.path(parsed), words: ("following", "following")) {
+        var watch = StreamWatch(path: self.path(parsed), words: ("following", "following"), isJSON: isJSON) {
             () throws(CommandFailure) in
             try GatewayLocation(parsed, side: .admin)
         } line: { event in

@@ -42,7 +42,7 @@ package enum GatewayAnswer {
             return "the gateway answered \(response.status)"
         }
         let message = value["message"]?.text.map { ": \($0)" } ?? ""
-        return "the gateway answered \(response.status) \(reason)\(message)"
+        return TerminalText.harmless("the gateway answered \(response.status) \(reason)\(message)")
     }
 }
 

@@ -1,4 +1,5 @@
 import HTTPClient
+import Text
 
 extension CommandDefinition {
     package static let health = CommandDefinition(

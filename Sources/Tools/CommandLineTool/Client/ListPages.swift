@@ -29,7 +29,7 @@ struct ListPages {
             let answer = try GatewayAnswer.object(response)
             let rows = answer[self.member]?.elements ?? []
             if isJSON {
-                Console.out(response.text.hasSuffix("\n") ? response.text : response.text + "\n")
+                Console.out(json: response.text)
             } else {
                 Console.out(self.text(rows, isEmpty))
             }

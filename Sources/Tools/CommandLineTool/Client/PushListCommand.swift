@@ -104,6 +104,6 @@ package enum PushListCommand {
         let padded = columns.map { text, width in
             text + String(repeating: " ", count: max(0, width - text.count))
         }
-        return (padded + [device]).joined(separator: "  ") + "\n"
+        return TerminalText.harmless((padded + [device]).joined(separator: "  ")) + "\n"
     }
 }

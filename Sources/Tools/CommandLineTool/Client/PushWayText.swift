@@ -28,6 +28,6 @@ package struct PushWayText {
             parts[1] += name == "result" ? "" : ","
             parts.append(detail)
         }
-        return parts.joined(separator: " ")
+        return TerminalText.harmless(parts.joined(separator: " "))
     }
 }

@@ -28,7 +28,7 @@ package enum ReloadCommand {
         let response = try location.answer(location.request("POST", "/v1/reload"), with: try location.client())
         guard let faults = self.faults(response) else {
             let answer = try GatewayAnswer.object(response)
-            Console.out(parsed.isSet("--json") ? response.text + "\n" : self.text(answer))
+            if parsed.isSet("--json") { Console.out(json: response.text) } else { Console.out(self.text(answer)) }
             return 0
         }
         throw CommandFailure(.failed, "the old configuration is in force, as the new one has \(faults)")
@@ -46,7 +46,7 @@ package enum ReloadCommand {
     private static func lines(_ changes: JSONValue?, _ what: String) -> [String] {
         (changes?.elements ?? []).map { change in
             let (old, new) = (change["old"]?.described ?? "", change["new"]?.described ?? "")
-            return "\(what): \(change["key"]?.text ?? ""): \(old) -> \(new)"
+            return TerminalText.harmless("\(what): \(change["key"]?.text ?? ""): \(old) -> \(new)")
         }
     }
 
@@ -57,7 +57,7 @@ package enum ReloadCommand {
         else { return nil }
         let lines = faults.map { fault in
             let parts = ["problem", "remedy"].map { fault[$0]?.text ?? "" }
-            return "  \(fault["key"]?.text ?? ""): \(parts.joined(separator: "; "))"
+            return TerminalText.harmless("  \(fault["key"]?.text ?? ""): \(parts.joined(separator: "; "))")
         }
         let count = faults.count == 1 ? "a fault" : "\(faults.count) faults"
         return "\(count):\n" + lines.joined(separator: "\n")

@@ -23,6 +23,8 @@ struct StreamWatch {
     let path: String
     /// What it says it does: that it has opened the stream, and that it will do so again.
     let words: (opened: String, opening: String)
+    /// True if the lines are JSON.
+    let isJSON: Bool
     /// The line that an event is shown as, without a line feed; nil for one that is not shown.
     let line: (ServerSentEvent) -> String?
     /// How many streams the gateway has opened.
@@ -31,11 +33,13 @@ struct StreamWatch {
     init(
         path: String,
         words: (opened: String, opening: String),
+        isJSON: Bool,
         location: @escaping @Sendable () throws(CommandFailure) -> GatewayLocation,
         line: @escaping (ServerSentEvent) -> String?
     ) {
         self.path = path
         self.words = words
+        self.isJSON = isJSON
         self.location = location
         self.line = line
     }
@@ -129,7 +133,8 @@ struct StreamWatch {
         }
         for event in events {
             guard let line = self.line(event) else { continue }
-            guard Console.out("\(line)\n", watching: signals, until: Self.ends) else { return .stopped }
+            let isWritten = Console.out("\(line)\n", isJSON: self.isJSON, watching: signals, until: Self.ends)
+            guard isWritten else { return .stopped }
         }
         return nil
     }

@@ -2,8 +2,10 @@ import Bytes
 import Glibc
 package import Platform
 import Synchronization
+import Text
 
-/// The program's standard output and standard error.
+/// The program's standard output and standard error. Everything that is written passes the filter of `TerminalText`,
+/// but for what views draw with the controls of a terminal.
 package enum Console {
     /// The number of the error that standard output failed with; 0 as long as it takes everything.
     private static let failure = Atomic<Int32>(0)
@@ -14,18 +16,34 @@ package enum Console {
         return number == 0 ? nil : SystemError(number)
     }
 
-    /// Writes `text` to standard output, whole; `outputError` tells when that failed.
-    package static func out(_ text: String) {
+    /// Writes lines of text to standard output; `outputError` tells when that failed.
+    package static func out(_ text: String) { self.draw(TerminalText.lines(text)) }
+
+    /// Writes JSON to standard output, and a line feed if it does not end with one.
+    package static func out(json text: String) { self.draw(self.line(json: text)) }
+
+    private static func line(json text: String) -> String {
+        TerminalText.json(text.hasSuffix("\n") ? text : text + "\n")
+    }
+
+    /// Writes what a view draws to standard output as it is. Its text must have passed `TerminalText` before.
+    static func draw(_ text: String) {
         guard let error = self.write(text, to: STDOUT_FILENO), error.number != EPIPE else { return }
         self.failure.store(error.number, ordering: .relaxed)
     }
 
-    /// Writes `text` to standard output, whole, unless a byte that `isEnd` holds for comes on the pipe `signals` while
-    /// nobody reads.
+    /// Writes lines of text, or JSON, to standard output, unless a byte that `isEnd` holds for comes on the pipe
+    /// `signals` while the reader takes nothing.
     ///
     /// - Returns: false when one came, and the rest of the text was not written.
-    package static func out(_ text: String, watching signals: Int32, until isEnd: (Int32) -> Bool) -> Bool {
-        text.withByteView { bytes in
+    package static func out(
+        _ text: String,
+        isJSON: Bool,
+        watching signals: Int32,
+        until isEnd: (Int32) -> Bool
+    ) -> Bool {
+        let shown = isJSON ? self.line(json: text) : TerminalText.lines(text)
+        return shown.withByteView { bytes in
             var rest = bytes
             while !rest.isEmpty {
                 var waits = [Descriptor.Wait(STDOUT_FILENO, .writable), Descriptor.Wait(signals, .readable)]
@@ -46,10 +64,10 @@ package enum Console {
     }
 
     /// Writes `line` and a line feed to standard error.
-    package static func error(_ line: String) { _ = self.write(line + "\n", to: STDERR_FILENO) }
+    package static func error(_ line: String) { self.drawError(TerminalText.lines(line) + "\n") }
 
-    /// Writes `text` to standard error as it is.
-    package static func errorWithoutLineFeed(_ text: String) { _ = self.write(text, to: STDERR_FILENO) }
+    /// Writes what a view draws to standard error as it is. Its text must have passed `TerminalText` before.
+    static func drawError(_ text: String) { _ = self.write(text, to: STDERR_FILENO) }
 
     /// Writes `line` and a line feed to standard error, unless that takes nothing for so many milliseconds.
     ///

@@ -64,18 +64,3 @@ package enum ShellText {
         return "'\(parts.joined(separator: "'\\''"))'"
     }
 }
-
-/// Text of others that is shown on a terminal.
-package enum TerminalText {
-    /// The text with a question mark for each character that a terminal would obey: workers choose their names, and
-    /// one must not clear the screen, or worse.
-    package static func harmless(_ text: String) -> String {
-        String(
-            String.UnicodeScalarView(
-                text.unicodeScalars.map { scalar in
-                    scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) ? "?" : scalar
-                }
-            )
-        )
-    }
-}

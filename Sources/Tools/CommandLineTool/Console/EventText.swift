@@ -1,3 +1,4 @@
+import Text
 package import WakeFormat
 
 /// What happens at a gateway, for people: a line for each thing.

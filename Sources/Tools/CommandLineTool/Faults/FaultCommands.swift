@@ -45,7 +45,7 @@ package enum FaultCommands {
         let location = try GatewayLocation(parsed, side: .admin)
         let response = try location.answer(location.request("GET", self.path), with: try location.client())
         let answer = try GatewayAnswer.object(response)
-        Console.out(parsed.isSet("--json") ? response.text + "\n" : self.table(answer))
+        if parsed.isSet("--json") { Console.out(json: response.text) } else { Console.out(self.table(answer)) }
         return 0
     }
 
@@ -56,7 +56,9 @@ package enum FaultCommands {
         let location = try GatewayLocation(parsed, side: .admin)
         let request = location.request("PUT", self.path, body: try self.contents(of: parsed.arguments[0]))
         let answer = try GatewayAnswer.object(try location.answer(request, with: try location.client()))
-        for warning in answer["warnings"]?.elements ?? [] { Console.error("wakegate: warning: \(warning.text ?? "")") }
+        for warning in answer["warnings"]?.elements ?? [] {
+            Console.error("wakegate: warning: \(TerminalText.harmless(warning.text ?? ""))")
+        }
         Console.out(self.table(answer))
         return 0
     }
@@ -85,12 +87,7 @@ package enum FaultCommands {
             ]
         }
         guard !rows.isEmpty else { return "no fault rules\n" }
-        let table = [["id", "matched", "fired", "rule"]] + rows
-        let widths = (0..<3).map { column in table.map { $0[column].count }.max() ?? 0 }
-        return table.map { row in
-            let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
-            return (cells + [row[3]]).joined(separator: "  ") + "\n"
-        }.joined()
+        return TaskText.table([["id", "matched", "fired", "rule"]] + rows)
     }
 
     private static func count(_ value: JSONValue?) -> String { JSONNumber.text(of: value?.number ?? 0) }

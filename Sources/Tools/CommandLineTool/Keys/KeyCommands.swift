@@ -1,5 +1,6 @@
 import Access
 import Settings
+import Text
 
 extension CommandDefinition {
     private static let folderOptions = [
@@ -115,7 +116,7 @@ package enum KeyCommands {
     private static func line(_ key: ProviderKeyFile) -> String {
         let topics = key.topics.isEmpty ? "all topics" : key.topics.joined(separator: ", ")
         let environment = key.environment.map { "  \($0.rawValue)" } ?? ""
-        return "\(key.keyID)  team \(key.team)  \(topics)\(environment)\n"
+        return TerminalText.harmless("\(key.keyID)  team \(key.team)  \(topics)\(environment)") + "\n"
     }
 
     private static func environment(_ parsed: ParsedCommand) throws(CommandFailure) -> APNSEnvironment? {

@@ -125,7 +125,7 @@ package enum DevCommand {
             } catch {
                 Console.error("wakegate: \(folder.path)/\(GatewayFile.name) cannot be written: \(error)")
             }
-            Console.out(ReadyLine.text(addresses))
+            Console.out(json: ReadyLine.text(addresses))
             let commands = ReadyCommands(
                 file: file,
                 program: name,

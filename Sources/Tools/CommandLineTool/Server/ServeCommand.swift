@@ -68,7 +68,7 @@ package enum ServeCommand {
             if self.needsStateFolder(read) { read.stateFolder = StateFolder.absolute(read.stateFolder) }
             return read
         }
-        return try await self.run(configuration, source, environment) { Console.out(ReadyLine.text($0)) }
+        return try await self.run(configuration, source, environment) { Console.out(json: ReadyLine.text($0)) }
     }
 
     /// Before anything is opened: much of what opens files traps where it cannot.

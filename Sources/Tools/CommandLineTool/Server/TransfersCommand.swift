@@ -82,7 +82,7 @@ package enum TransfersCommand {
         do {
             let listen = settings.listen
             try AgentProcess.run(settings, socket: socket) {
-                Console.out("{\"ready\": true, \"listen\": \(JSONText.quoted(listen))}\n")
+                Console.out(json: "{\"ready\": true, \"listen\": \(JSONText.quoted(listen))}")
             }
             return 0
         } catch {

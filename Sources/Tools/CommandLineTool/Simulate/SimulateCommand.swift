@@ -43,19 +43,19 @@ package enum SimulateCommand {
             try Simulator.run(trace: lines, overrides: overrides) { line in
                 output += line + "\n"
                 if output.utf8.count >= 1 << 16 {
-                    Console.out(output)
+                    Console.out(json: output)
                     output = ""
                 }
             }
         } catch {
-            Console.out(output)
+            if !output.isEmpty { Console.out(json: output) }
             // Half a line is no fault of the trace's.
             if let failure = lines.failure { throw self.unreadable(path, failure) }
             guard error.line != nil else { throw .usage(error.description) }
             throw CommandFailure(.failed, "\(path == "-" ? "standard input" : path): \(error)")
         }
         if let failure = lines.failure { throw self.unreadable(path, failure) }
-        Console.out(output)
+        if !output.isEmpty { Console.out(json: output) }
         return 0
     }
 

@@ -25,7 +25,7 @@ package enum ExplainText {
         lines += TaskText.explanation(device)
         let recent = device["recent"]?.elements ?? []
         if !recent.isEmpty { lines += ["", "recent, newest first:"] + recent.map { self.event($0) } }
-        return lines.joined(separator: "\n") + "\n"
+        return lines.map { TerminalText.harmless($0) + "\n" }.joined()
     }
 
     private static func instant(_ value: JSONValue?) -> String? {

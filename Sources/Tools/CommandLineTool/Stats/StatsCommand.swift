@@ -29,8 +29,7 @@ package enum StatsCommand {
         }
         let location = try GatewayLocation(parsed, side: .admin)
         guard parsed.isSet("--watch") else {
-            Console.out(try self.text(parsed, location, try location.client()))
-            return 0
+            return try self.showOnce(parsed, location, try location.client())
         }
         let topic = parsed.text("--topic").map { WatchSubject.topic($0) }
         let subject = parsed.text("--device").map { WatchSubject.device($0) } ?? topic ?? .gateway
@@ -43,23 +42,30 @@ package enum StatsCommand {
         return try session.run()
     }
 
-    private static func text(
+    private static func showOnce(
         _ parsed: ParsedCommand,
         _ location: GatewayLocation,
         _ client: HTTPClient
-    ) throws(CommandFailure) -> String {
+    ) throws(CommandFailure) -> Int32 {
         var path = "/v1/stats"
         if let topic = parsed.text("--topic") { path += "/topics/\(URLPath.component(topic))" }
         if let device = parsed.text("--device") { path = "/v1/devices/\(URLPath.component(device))" }
         let response = try location.answer(location.request("GET", path), with: client)
         let value = try GatewayAnswer.object(response)
-        if parsed.isSet("--json") { return response.text.hasSuffix("\n") ? response.text : response.text + "\n" }
-        if parsed.isSet("--device") { return ExplainText.text(value) }
+        guard !parsed.isSet("--json") else {
+            Console.out(json: response.text)
+            return 0
+        }
+        guard !parsed.isSet("--device") else {
+            Console.out(ExplainText.text(value))
+            return 0
+        }
         var text = StatsText.totals(value)
         if !parsed.isSet("--topic") {
             let topics = try location.answer(location.request("GET", "/v1/topics"), with: client)
             text += StatsText.topics(try GatewayAnswer.object(topics))
         }
-        return text
+        Console.out(text)
+        return 0
     }
 }

@@ -34,7 +34,7 @@ package enum StatsText {
             rows.append(("started without", "\(loss["file"]?.text ?? "-"): \(loss["cause"]?.text ?? "-")"))
         }
         rows += self.gateways(stats)
-        return rows.map { "\(self.padded($0.0, to: 26))\($0.1)\n" }.joined()
+        return rows.map { TerminalText.harmless("\(self.padded($0.0, to: 26))\($0.1)") + "\n" }.joined()
     }
 
     /// The gateways on the same database; nothing where there is none.
@@ -105,9 +105,9 @@ package enum StatsText {
         var text = "\n\(self.padded("topic", to: max(width, 7)))"
         text += columns.map { self.padded($0, to: 10) }.joined() + "\n"
         for topic in topics {
-            text += self.padded(topic["topic"]?.text ?? "", to: max(width, 7))
+            text += self.padded(TerminalText.harmless(topic["topic"]?.text ?? ""), to: max(width, 7))
             text += columns.map { self.padded(self.number(topic[$0]), to: 10) }.joined() + "\n"
-            if let webhook = topic["webhook"] { text += "  webhook \(self.webhook(webhook))\n" }
+            if let webhook = topic["webhook"] { text += "  webhook \(TerminalText.harmless(self.webhook(webhook)))\n" }
         }
         return text
     }

@@ -17,13 +17,18 @@ package enum TaskCommands {
         var wait = parsed.isSet("--wait") ? try self.waitSession(parsed) : nil
         let response = try self.answer(parsed, "POST", self.tasksPath(parsed), Array(body.utf8))
         let answer = try GatewayAnswer.object(response)
-        Console.out(parsed.isSet("--json") ? self.line(response) : TaskText.submitted(answer, now: SystemClock.wall))
+        let isJSON = parsed.isSet("--json")
+        if isJSON {
+            Console.out(json: response.text)
+        } else {
+            Console.out(TaskText.submitted(answer, now: SystemClock.wall))
+        }
         guard wait != nil else { return 0 }
         guard let ending = try wait?.run() else { return TaskEnding.abandonedStatus }
         let name = JSONText.quoted(ending.name)
         let identifier = JSONText.quoted(parsed.arguments[1])
         let object = "{\"identifier\":\(identifier),\"ending\":\(name)}"
-        Console.out(parsed.isSet("--json") ? "\(object)\n" : "\(ending.name)\n")
+        if isJSON { Console.out(json: object) } else { Console.out("\(ending.name)\n") }
         return ending.exitStatus
     }
 
@@ -55,7 +60,7 @@ package enum TaskCommands {
         let response = try self.answer(parsed, "GET", path, nil)
         let answer = try GatewayAnswer.object(response)
         guard !parsed.isSet("--json") else {
-            Console.out(self.line(response))
+            Console.out(json: response.text)
             return 0
         }
         guard !parsed.arguments.isEmpty else {
@@ -162,9 +167,5 @@ package enum TaskCommands {
         let identifier = parsed.arguments.count > 1 ? parsed.arguments[1] : nil
         try TaskRefusal.check(response, device: parsed.arguments.first, identifier: identifier)
         return response
-    }
-
-    private static func line(_ response: HTTPResponse) -> String {
-        response.text.hasSuffix("\n") ? response.text : response.text + "\n"
     }
 }

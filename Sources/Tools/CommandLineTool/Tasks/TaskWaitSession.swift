@@ -190,7 +190,7 @@ struct TaskWaitSession {
     private mutating func draw(_ line: StyledLine) {
         let width = max(1, Terminal.currentSize.width - 1)
         let text = line.text(width: width, isColoured: Console.isColoured)
-        Console.out("\(self.isDrawn ? "" : "\u{1B}[?7l")\r\(text)\u{1B}[K")
+        Console.draw("\(self.isDrawn ? "" : "\u{1B}[?7l")\r\(text)\u{1B}[K")
         self.isDrawn = true
     }
 
@@ -198,7 +198,7 @@ struct TaskWaitSession {
     private mutating func finishLine() {
         guard self.isDrawn else { return }
         self.isDrawn = false
-        Console.out("\u{1B}[?7h\r\n")
+        Console.draw("\u{1B}[?7h\r\n")
     }
 
     private mutating func tell(_ message: String) {

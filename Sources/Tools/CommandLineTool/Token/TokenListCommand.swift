@@ -1,5 +1,6 @@
 import Access
 import Platform
+import Text
 
 /// `wakegate token list`.
 enum TokenListCommand {
@@ -33,7 +34,11 @@ enum TokenListCommand {
             throw CommandFailure(.failed, error.message)
         }
         let now = SystemClock.wall / 1000
-        Console.out(parsed.isSet("--json") ? self.json(rows, now) : self.table(rows, now))
+        if parsed.isSet("--json") {
+            Console.out(json: self.json(rows, now))
+        } else {
+            Console.out(self.table(rows, now))
+        }
         return 0
     }
 
@@ -64,7 +69,7 @@ enum TokenListCommand {
         let widths = (0..<5).map { column in table.map { $0[column].count }.max() ?? 0 }
         return table.map { row in
             let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
-            return (cells + [row[5]]).joined(separator: "  ") + "\n"
+            return TerminalText.harmless((cells + [row[5]]).joined(separator: "  ")) + "\n"
         }.joined()
     }
 

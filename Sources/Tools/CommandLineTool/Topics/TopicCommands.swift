@@ -42,7 +42,7 @@ package enum TopicCommands {
         let response = try location.answer(location.request("GET", "/v1/topics"), with: try location.client())
         let answer = try GatewayAnswer.object(response)
         guard !parsed.isSet("--json") else {
-            Console.out(response.text.hasSuffix("\n") ? response.text : response.text + "\n")
+            Console.out(json: response.text)
             return 0
         }
         Console.out(self.text(answer))

@@ -15,7 +15,7 @@ package enum TransferCommands {
         let id = try await TransferClient.call { () throws(BackgroundTransferError) in
             try await agent.session.add(request)
         }
-        Console.out(parsed.isSet("--json") ? "{\"transfer\":\"\(id)\"}\n" : "\(id)\n")
+        if parsed.isSet("--json") { Console.out(json: "{\"transfer\":\"\(id)\"}") } else { Console.out("\(id)\n") }
         guard parsed.isSet("--wait") || parsed.isSet("--to") else { return 0 }
         let status = try await self.wait(parsed, agent, [id])
         guard status == 0, let path = parsed.text("--to") else { return status }
@@ -91,7 +91,7 @@ package enum TransferCommands {
         let agent = try TransferClient(parsed)
         let isJSON = parsed.isSet("--json")
         let transfers = try await TransferClient.call { () throws(BackgroundTransferError) in
-            try await agent.session.transfers(in: state) { page in if isJSON { Console.out("\(page)\n") } }
+            try await agent.session.transfers(in: state) { page in if isJSON { Console.out(json: page) } }
         }
         if !isJSON { Console.out(TransferText.list(transfers)) }
         return 0

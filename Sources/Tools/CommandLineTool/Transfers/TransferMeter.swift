@@ -1,3 +1,5 @@
+import Text
+
 /// How fast transfers are, and what is left of them.
 ///
 /// Pure: moments are milliseconds on the caller's clock.

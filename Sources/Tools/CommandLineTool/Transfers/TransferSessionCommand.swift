@@ -23,7 +23,11 @@ package enum TransferSessionCommand {
         let answer = try await TransferClient.call { () throws(BackgroundTransferError) in
             try await agent.session.calls.text("GET", "")
         }
-        Console.out(parsed.isSet("--json") ? "\(answer)\n" : TransferText.session(self.object(answer)))
+        guard !parsed.isSet("--json") else {
+            Console.out(json: answer)
+            return 0
+        }
+        Console.out(TransferText.session(self.object(answer)))
         return 0
     }
 
@@ -32,8 +36,11 @@ package enum TransferSessionCommand {
         let answer = try await TransferClient.call { () throws(BackgroundTransferError) in
             try await AgentCaller(AgentLocation(address), triesMax: 1).text("GET", "/v1/sessions")
         }
-        let sessions = self.object(answer)["sessions"]?.elements ?? []
-        Console.out(parsed.isSet("--json") ? "\(answer)\n" : TransferText.sessions(sessions))
+        guard !parsed.isSet("--json") else {
+            Console.out(json: answer)
+            return 0
+        }
+        Console.out(TransferText.sessions(self.object(answer)["sessions"]?.elements ?? []))
         return 0
     }
 

@@ -74,7 +74,7 @@ final class TransferWaiting: @unchecked Sendable {
     private func tellWhatIsThere(_ listed: [BackgroundTransfer]) {
         for transfer in listed where self.wanted?.contains(transfer.id) ?? !transfer.state.isEnd {
             let line = transfer.state.isEnd ? TransferJSON.ended(transfer) : TransferJSON.progress(transfer.progress)
-            Console.out(line)
+            Console.out(json: line)
         }
     }
 
@@ -91,7 +91,7 @@ final class TransferWaiting: @unchecked Sendable {
                     state.bytes[progress.transfer] = progress
                     return true
                 }
-                if isWanted, self.display == .json { Console.out(TransferJSON.progress(progress)) }
+                if isWanted, self.display == .json { Console.out(json: TransferJSON.progress(progress)) }
             case .finished(let transfer), .failed(let transfer), .cancelled(let transfer): self.ended(transfer)
             case .idle: ()
             }
@@ -107,7 +107,7 @@ final class TransferWaiting: @unchecked Sendable {
             return true
         }
         guard isNew, self.display == .json else { return }
-        Console.out(TransferJSON.ended(transfer))
+        Console.out(json: TransferJSON.ended(transfer))
     }
 
     // MARK: Showing
@@ -127,7 +127,7 @@ final class TransferWaiting: @unchecked Sendable {
         case .lines: if !isLast || line.count == 1 { Console.error(line.text) }
         case .bar:
             let text = "\r\(line.bar(width: Terminal.size(of: STDERR_FILENO).width))\u{1B}[K"
-            if isLast { Console.error(text) } else { Console.errorWithoutLineFeed(text) }
+            Console.drawError(isLast ? text + "\n" : text)
         }
     }
 

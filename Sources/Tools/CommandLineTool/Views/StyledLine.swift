@@ -1,3 +1,5 @@
+import Text
+
 /// One line of a terminal view, in parts of different looks.
 package struct StyledLine: Sendable {
     /// How a part looks.

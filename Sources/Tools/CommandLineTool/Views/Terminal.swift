@@ -47,7 +47,7 @@ package struct Terminal: ~Copyable {
     package func show(_ lines: [String]) {
         // In place and in one write: a screen that is cleared first flickers.
         let rows = lines.map { "\($0)\u{1B}[K" }.joined(separator: "\r\n")
-        Console.out("\u{1B}[H\(rows)\u{1B}[J")
+        Console.draw("\u{1B}[H\(rows)\u{1B}[J")
     }
 
     /// Gives the terminal back and stops the program, as Control-Z does; goes on when the shell says so.
@@ -77,11 +77,11 @@ package struct Terminal: ~Copyable {
             unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
         }
         // The alternate screen, without a cursor and without wrapping lines.
-        Console.out("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
+        Console.draw("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
     }
 
     private func leave() {
-        Console.out("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l")
+        Console.draw("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l")
         if var before = self.before { unsafe tcsetattr(STDIN_FILENO, TCSANOW, &before) }
     }
 }

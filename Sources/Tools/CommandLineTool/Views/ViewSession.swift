@@ -79,8 +79,8 @@ struct ViewSession<View: WatchedView> {
                 switch news {
                 case .past: break
                 case .event(_, let text):
-                    let lines = self.isJSON ? (text.hasSuffix("\n") ? text : "\(text)\n") : self.view.text()
-                    guard Console.out(lines, watching: signals, until: endsLines) else { return 0 }
+                    let lines = self.isJSON ? text : self.view.text()
+                    guard Console.out(lines, isJSON: self.isJSON, watching: signals, until: endsLines) else { return 0 }
                     self.wasLost = false
                 case .lost(let cause):
                     if !self.wasLost { Console.error("the gateway does not answer, and is asked again: \(cause)") }

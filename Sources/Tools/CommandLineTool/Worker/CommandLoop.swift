@@ -1,5 +1,6 @@
 import Glibc
 import Platform
+import Text
 
 /// The commands of a worker: one for each wake that it handles. Starts, feeds, reads, stops and reaps them.
 ///

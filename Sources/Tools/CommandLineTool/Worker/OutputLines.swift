@@ -1,3 +1,5 @@
+import Text
+
 /// Turns what a command writes into lines that begin with the id of its wake; a pure machine.
 ///
 /// A line longer than `lineBytesMax` is broken into several, so that memory stays bounded and no reader chokes.
@@ -9,7 +11,7 @@ package struct OutputLines: Hashable, Sendable {
     private var isContinued = false
 
     package init(prefix: String) {
-        self.prefix = Array("\(prefix) ".utf8)
+        self.prefix = Array("\(TerminalText.harmless(prefix)) ".utf8)
     }
 
     /// The lines that are complete now, each with its prefix and a line feed.
@@ -79,7 +81,7 @@ package struct OutputQueue: Hashable, Sendable {
 
     /// Takes a line of our own, which counts against the room alone.
     package mutating func appendOwn(_ line: String) {
-        let bytes = Array("\(line)\n".utf8)
+        let bytes = Array("\(TerminalText.harmless(line))\n".utf8)
         if self.hasRoom(for: bytes) { self.waiting += bytes }
     }
 
