@@ -4,18 +4,25 @@ package struct JSONReader {
     static let depthMax = 16
 
     private let bytes: [UInt8]
+    private let refusesRepeatedNames: Bool
     private var index = 0
 
     /// The value that `text` is, white space around it allowed.
-    package static func read(_ text: String) throws(JSONFault) -> JSONValue {
-        var reader = JSONReader(bytes: Array(text.utf8))
+    ///
+    /// - `refusingRepeatedNames`: throws if a name appears twice in an object; otherwise the last of them counts.
+    package static func read(
+        _ text: String,
+        refusingRepeatedNames refusesRepeatedNames: Bool = false
+    ) throws(JSONFault) -> JSONValue {
+        var reader = JSONReader(bytes: Array(text.utf8), refusesRepeatedNames: refusesRepeatedNames)
         let value = try reader.value(depth: 0)
         guard reader.next() == nil else { throw reader.fault("there is more after the end of the value") }
         return value
     }
 
-    private init(bytes: [UInt8]) {
+    private init(bytes: [UInt8], refusesRepeatedNames: Bool) {
         self.bytes = bytes
+        self.refusesRepeatedNames = refusesRepeatedNames
     }
 
     private func fault(_ what: String) -> JSONFault {
@@ -61,11 +68,13 @@ package struct JSONReader {
 
     private mutating func object(depth: Int) throws(JSONFault) -> JSONValue {
         var members: [JSONMember] = []
+        var names = Set<String>()
         self.index += 1
         if self.consume(UInt8(ascii: "}")) { return .object(members) }
         repeat {
             guard self.next() == UInt8(ascii: "\"") else { throw self.fault("a name in quotes should be here") }
             let name = try self.string()
+            if self.refusesRepeatedNames, !names.insert(name).inserted { throw self.repeated(name, depth: depth) }
             guard self.consume(UInt8(ascii: ":")) else { throw self.fault("a colon should be here") }
             members.append(JSONMember(name: name, value: try self.value(of: name, depth: depth + 1)))
         } while self.consume(UInt8(ascii: ","))
@@ -73,12 +82,23 @@ package struct JSONReader {
         return .object(members)
     }
 
+    /// The fault of a name that appears twice in an object.
+    private func repeated(_ name: String, depth: Int) -> JSONFault {
+        let what = depth == 0 ? "it appears twice" : "\"\(name.prefix(64))\" appears twice in an object"
+        return JSONFault(
+            column: self.index + 1,
+            what: what,
+            kind: .repeatedName,
+            member: depth == 0 ? String(name.prefix(64)) : nil
+        )
+    }
+
     /// Reads the value of a member, whose name a fault in it tells.
     private mutating func value(of name: String, depth: Int) throws(JSONFault) -> JSONValue {
         do throws(JSONFault) {
             return try self.value(depth: depth)
         } catch {
-            throw JSONFault(column: error.column, what: error.what, member: name)
+            throw JSONFault(column: error.column, what: error.what, kind: error.kind, member: name)
         }
     }
 
@@ -193,9 +213,17 @@ extension JSONReader {
 
 /// Why a text is not JSON.
 package struct JSONFault: Error, Hashable {
+    package enum Kind: Hashable, Sendable {
+        /// The text is not JSON, or more than the reader takes.
+        case unreadable
+        /// A name appears twice in an object.
+        case repeatedName
+    }
+
     /// The byte at which reading stopped, from 1.
     package let column: Int
     package let what: String
+    package var kind = Kind.unreadable
     /// The member of the outermost object whose value could not be read; nil when the fault is in none.
     package var member: String?
 }

@@ -25,6 +25,49 @@ struct OpenAPIDocumentTests {
         #expect(policy["additionalProperties"] == .bool(false))
     }
 
+    @Test("The outcome of a wake that has ended is one of those that the document names")
+    func outcomes() throws {
+        let schemas = try self.document()["components"]?["schemas"]
+        func words(_ schema: String) -> Set<String> {
+            guard case .array(let values)? = schemas?[schema]?["enum"] else { return [] }
+            return Set(values.compactMap { value in if case .string(let text) = value { text } else { nil } })
+        }
+        #expect(words("Outcome") == Set(WakeOutcome.allCases.map(\.rawValue)))
+        #expect(words("TaskOutcome") == Set(TaskOutcome.allCases.map(\.rawValue)))
+        guard case .array(let schemasOfOutcome)? = schemas?["Error"]?["properties"]?["outcome"]?["anyOf"] else {
+            Issue.record("the outcome is not one of several")
+            return
+        }
+        let names = schemasOfOutcome.map { $0["$ref"] }
+        #expect(names == ["Outcome", "TaskOutcome"].map { .string("#/components/schemas/\($0)") })
+    }
+
+    @Test("A text that is bounded in bytes says so beside the number of its characters")
+    func byteBounds() throws {
+        func bounds(_ value: JSONValue, _ path: String) -> [String] {
+            switch value {
+            case .object(let members):
+                let own = value["maxLength"].map { length in
+                    value["x-maxBytes"] == length ? [] : ["\(path): \(length.described)"]
+                }
+                return (own ?? []) + members.flatMap { bounds($0.value, "\(path)/\($0.name)") }
+            case .array(let elements): return elements.flatMap { bounds($0, path) }
+            case .null, .bool, .number, .string: return []
+            }
+        }
+        let inCharacters = bounds(try self.document(), "")
+        // The id of finished transfers is counted in characters.
+        #expect(
+            inCharacters.count == 1 && inCharacters.first?.hasSuffix("/properties/id: 64") == true,
+            "\(inCharacters)"
+        )
+    }
+
+    private func document() throws -> JSONValue {
+        let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
+        return try JSONReader.read(try #require(served.text))
+    }
+
     @Test("An operation that is missing on either side, or is another there, is named")
     func disagreement() throws {
         let text =

@@ -64,14 +64,21 @@ final class OperationDesk {
     /// What the caller showed who was admitted last.
     private(set) var lastProof: ShownProof?
 
-    /// - Parameter asksAnybody: whether workers, and operators of other machines, need a token.
-    init(_ operations: [Edge.Operation] = Edge.Operation.all, asksAnybody: Bool = true) throws {
+    /// - Parameters:
+    ///   - asksAnybody: whether workers, and operators of other machines, need a token.
+    ///   - permitsTestPushes: whether operators may push.
+    init(
+        _ operations: [Edge.Operation] = Edge.Operation.all,
+        asksAnybody: Bool = true,
+        permitsTestPushes: Bool = false
+    ) throws {
         try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
         self.key = try TokenKey.make(in: self.folder)
         self.table = OperationTable(operations)
         var configuration = GatewayConfiguration()
         configuration.stateFolder = self.folder
         configuration.asksForTokens = asksAnybody
+        configuration.permitsTestPushes = permitsTestPushes
         self.authorization = Authorization(tokens: configuration.tokenCheck { _ in }, certificates: nil)
         self.services = GatewayServices(
             configuration,

@@ -136,6 +136,30 @@ struct TaskOperationTests {
         #expect(served.message?.contains(message) == true, "\(served.message ?? "")")
     }
 
+    @Test(
+        "A name that appears twice in an object of a body is refused, whatever the operation",
+        arguments: [
+            ("POST \(device)/tasks", #"{"identifier": "a", "kind": "b", "kind": "b"}"#, "BadTaskRequest"),
+            ("POST \(device)/sessions/a", #"{"finished": 1, "\u0066inished": 1}"#, "BadSession"),
+            ("POST \(wake)", #"{"result": "newData", "result": "newData"}"#, "BadResult"),
+            ("POST \(wake)/extend", #"{"seconds": 1, "seconds": 1}"#, "BadExtension"),
+            ("POST \(wake)/progress", #"{"completed": 1, "total": 2, "total": 2}"#, "BadProgress"),
+            ("POST \(wake)/progress", #"{"completed":1,"total":2,"title":"a","title":"a"}"#, "BadProgress"),
+            ("PATCH \(device)/conditions", #"{"network": true, "network": true}"#, "BadCondition"),
+            ("POST /v1/topics/a/devices", #"{"token": "aa", "token": "aa"}"#, "BadDeviceToken"),
+            ("POST \(device)/push", #"{"payload": {"a": {"b": 1, "b": 1}}}"#, "BadPush"),
+            ("POST \(device)/what-if", #"{"policy": {}, "policy": {}}"#, "BadPolicy"),
+            ("POST /v1/backup", #"{"name": "a", "name": "a"}"#, "BadName"),
+        ]
+    )
+    func repeatedNames(request: String, body: String, reason: String) throws {
+        let desk = try OperationDesk(asksAnybody: false, permitsTestPushes: true)
+        let isOfWorker = request.contains("/wakes/")
+        let served = desk.serve(request, on: isOfWorker ? .edge : .admin, isLocal: true, body: body)
+        #expect(served.refusal == "400 \(reason)")
+        #expect(served.message?.contains("appears twice") == true, "\(served.message ?? "")")
+    }
+
     @Test("Identifiers and sessions are taken from the path")
     func paths() throws {
         guard case .cancelTask(_, let one?)? = try self.served("DELETE \(Self.device)/tasks/a.b").asked?.verb,

@@ -40,6 +40,24 @@ struct JSONReaderTests {
         }
     }
 
+    @Test(
+        "A name that appears twice in one object is a fault where that is asked for",
+        arguments: [
+            (#"{"a": 1, "a": 1}"#, "a"), (#"{"a": 1, "\u0061": 2}"#, "a"), (#"{"b": {"a": 1, "c": 2, "a": 1}}"#, "b"),
+            (#"{"b": [{"a": 1, "a": 1}]}"#, "b"), (#"[{"a": 1, "a": 1}]"#, nil),
+        ] as [(String, String?)]
+    )
+    func repeatedNames(text: String, member: String?) throws {
+        _ = try JSONReader.read(text)
+        do throws(JSONFault) {
+            _ = try JSONReader.read(text, refusingRepeatedNames: true)
+            Issue.record("\(text) was read")
+        } catch {
+            #expect(error.kind == .repeatedName && error.member == member, "\(error)")
+        }
+        _ = try JSONReader.read(#"{"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]}"#, refusingRepeatedNames: true)
+    }
+
     @Test("Nesting is taken sixteen deep and no deeper")
     func depth() throws {
         func nested(_ depth: Int) -> String {

@@ -121,8 +121,12 @@ package final class AgentHandler: RequestHandler {
 
     private static func body(of request: Request) throws(AgentFault) -> JSONValue {
         do throws(JSONFault) {
-            return try JSONReader.read(request.body.string)
+            return try JSONReader.read(request.body.string, refusingRepeatedNames: true)
         } catch {
+            guard error.kind == .unreadable else {
+                let subject = error.member ?? "The body"
+                throw AgentFault(400, "BadJSON", "\(subject) cannot be read: \(error.what); send it once.")
+            }
             throw AgentFault(400, "BadJSON", "The body is no JSON (byte \(error.column): \(error.what)); correct it.")
         }
     }

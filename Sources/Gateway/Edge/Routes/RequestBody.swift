@@ -11,9 +11,10 @@ package enum RequestBody {
     /// The most bytes of a test push: a payload may be written with spaces and escapes.
     static let testPushBytesMax = 32_768
 
-    /// A body that must be a JSON object.
+    /// Returns the members of a body, which must be a JSON object. No name may appear twice in an object of it: readers
+    /// of JSON differ in which of the two they believe.
     ///
-    /// - Parameter reason: the code to answer with when it is none.
+    /// - Parameter reason: the code of the error if it is no such object.
     /// - Throws: `APIError` with that reason.
     static func object(_ body: ByteView, reason: String) throws(APIError) -> JSONValue {
         switch JSONGate.judge(body) {
@@ -22,9 +23,12 @@ package enum RequestBody {
         case .wakes, .wrongContentAvailable, .doesNotWake: break
         }
         do throws(JSONFault) {
-            return try JSONReader.read(body.string)
+            return try JSONReader.read(body.string, refusingRepeatedNames: true)
         } catch {
             let subject = error.member ?? "The body"
+            guard error.kind == .unreadable else {
+                throw APIError(400, reason, "\(subject) cannot be read: \(error.what); send it once.")
+            }
             throw APIError(400, reason, "\(subject) cannot be read: \(error.what); send a simpler value.")
         }
     }
