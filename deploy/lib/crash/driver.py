@@ -42,7 +42,6 @@ class Crashes:
         self.start_seconds: list[float] = []
         # A value of noWake that is more than a second old at the end must be there after it.
         self.no_wake_least = 0
-        self.prefix: list[str] = []
         self.environment: dict[str, str] = {}
 
     def load(self) -> Load:
@@ -51,14 +50,14 @@ class Crashes:
     def start(self) -> bool:
         name = "the gateway starts on what the end left"
         try:
-            self.start_seconds.append(self.gateway.start(self.prefix, self.environment))
+            self.start_seconds.append(self.gateway.start(self.environment))
             return self.verdicts.check(name, True, "")
         except StartFailed as failure:
             return self.verdicts.check(name, False, str(failure))
 
     async def begin(self) -> None:
         """The first start, and every device registered, so that both topics are there."""
-        self.start_seconds.append(self.gateway.start(self.prefix, self.environment))
+        self.start_seconds.append(self.gateway.start(self.environment))
         await self.load().register_all()
 
     # How many pushes are asked for again after each end whose way was told to its end before; none for all.
@@ -136,7 +135,7 @@ class Crashes:
         return not self.verdicts.failures.keys() - set(ways.NAMES)
 
     def kill_while_starting(self) -> None:
-        self.gateway.launch(self.prefix, self.environment)
+        self.gateway.launch(self.environment)
         typical = sum(self.start_seconds) / len(self.start_seconds)
         time.sleep(self.source.random() * typical)
         self.gateway.end(signal.SIGKILL)

@@ -61,7 +61,7 @@ class Load:
         self.no_wake_seen: list[tuple[float, int]] = []
         # Whether the disk cannot even be read any more.
         self.is_disk_gone = False
-        self.refusals = self.unanswered_polls = 0
+        self.unanswered_polls = 0
         # Held while a worker leaves, and while a wake is ended from outside: one that was sent to a stream must not
         # expire there after its worker has read for the last time.
         self.leaving = asyncio.Lock()
@@ -183,7 +183,6 @@ class Load:
         """Whether the answer is 503 and may be; waits a little then, as clients do."""
         if response.status != 503 or not (self.is_draining or self.is_failing):
             return False
-        self.refusals += 1
         if self.is_failing:
             name = "while the disk fails requests are answered 503 ServiceUnavailable"
             self.verdicts.equal(name, "reason", json.loads(response.body or b"{}").get("reason"), "ServiceUnavailable")

@@ -76,21 +76,21 @@ class ServedGateway:
         with open(self.file, "w", encoding="utf-8") as output:
             json.dump(self.configuration, output, indent=2)
 
-    def launch(self, prefix: list[str] | None = None, environment: dict[str, str] | None = None) -> None:
+    def launch(self, environment: dict[str, str] | None = None) -> None:
         """Starts a process and does not wait until it is ready."""
         with open(self.log, "wb") as errors:
             self.process = subprocess.Popen(
-                [*(prefix or []), *self.command],
+                self.command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env={**os.environ, **(environment or {})},
             )
 
-    def start(self, prefix: list[str] | None = None, environment: dict[str, str] | None = None) -> float:
+    def start(self, environment: dict[str, str] | None = None) -> float:
         """Starts a process and waits for its ready line; seconds that took."""
         started = time.monotonic()
-        self.launch(prefix, environment)
+        self.launch(environment)
         ready, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline() if ready else b""
         if not line:

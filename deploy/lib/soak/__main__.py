@@ -7,19 +7,14 @@ import sys
 import time
 
 from crash import driver
-from soak import attacks, cluster, damage, full, load, power, reload, sdk, sync, taken, transfers, workers
+from soak import attacks, cluster, damage, full, load, power, transfers
 
 KINDS = {
     "crash": driver.soak,
     "power": power.soak,
-    "sync": sync.soak,
     "full": full.soak,
     "damage": damage.soak,
-    "taken": taken.soak,
     "load": load.soak,
-    "sdk": sdk.soak,
-    "workers": workers.soak,
-    "reload": reload.soak,
     "attacks": attacks.soak,
     "cluster": cluster.soak,
     "transfers": transfers.soak,

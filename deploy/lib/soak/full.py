@@ -1,16 +1,14 @@
-"""Disks that are full, read-only or hold something else: a 64 MB tmpfs, and files damaged on purpose."""
+"""Disks that are full or read-only: a tmpfs of 64 MB under a running gateway, and at its start."""
 
 import argparse
 import asyncio
-import contextlib
+import glob
 import json
 import os
 import random
 import shutil
-import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Callable
 
 from clients import admin_reader
 from clients.h2_client import Client
@@ -19,17 +17,13 @@ from crash.ledger import Ledger
 from crash.load import Load, Sizes
 from shared.served_gateway import ServedGateway, StartFailed
 from shared.verdicts import Verdicts
-from soak import failing_gateway
 
 MEGABYTES, MEGABYTES_AFTER = 64, 256
 LANES = 32
 TOPIC = "com.example.full"
 DEVICES = 40
 # A word of the remedy, by how the case's name begins.
-REMEDIES = {
-    "full": "ree space", "read-only": "writable", "damaged": "backup", "newer": "Install", "other program": "move",
-    "in use": "stop it",
-}  # fmt: skip
+REMEDIES = {"full": "ree space", "read-only": "writable"}
 
 
 class MemoryFolder:
@@ -115,6 +109,63 @@ class Filling:
         await admin.close()
 
 
+def journal_files(state: str) -> list[str]:
+    """The journal and its log. The index of the log is rebuilt at every start, and no part of what is kept."""
+    return [path for path in sorted(glob.glob(os.path.join(state, "journal*"))) if not path.endswith("-shm")]
+
+
+def sizes_and_times(state: str) -> dict[str, tuple[int, int]]:
+    return {path: (os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in journal_files(state)}
+
+
+async def look(load: Load, state: str, others: tuple[int, int]) -> str:
+    """Compares the answers of a gateway that failed with the rules; the cause that /readyz gives.
+
+    `others` are pushes that somebody else was answered 200, and sent at most.
+    """
+    verdicts: Verdicts = load.verdicts
+    admin = await load.connect(load.addresses.admin, None)
+    edge = await load.edge()
+    name = "a gateway whose disk failed is alive, not ready, and says why"
+    verdicts.equal(name, "/healthz", (await admin.request("GET", "/healthz")).status, 200)
+    ready = await admin.request("GET", "/readyz")
+    verdicts.equal(name, "/readyz", ready.status, 503)
+    cause = ready.body.decode(errors="replace")
+    verdicts.check(name, "journal" in cause, f"/readyz says {cause!r}, which names no file")
+
+    before = sizes_and_times(state)
+    device = next(device for device in load.ledger.devices if device.registered == [True])
+    name = "once the disk has failed pushes and results are answered 503 ServiceUnavailable"
+    for _ in range(20):
+        push = load.begin_push(device)
+        body = json.dumps(device.payload(push.sequence)).encode()
+        headers = load.headers(device, push.sequence)
+        answer = await edge.request("POST", f"/3/device/{device.token}", body, headers)
+        load.leave_open(push)
+        found = (answer.status, json.loads(answer.body or b"{}").get("reason"))
+        verdicts.equal(name, "push", found, (503, "ServiceUnavailable"))
+    open_wakes = [wake for wake in load.ledger.wakes.values() if wake.outcome is None]
+    for wake in open_wakes[:3]:
+        answer = await edge.request("POST", f"/v1/wakes/{wake.id}", b'{"result":"newData"}')
+        wake.posted = wake.posted or "newData"
+        found = (answer.status, json.loads(answer.body or b"{}").get("reason"))
+        verdicts.equal(name, "result", found, (503, "ServiceUnavailable"))
+
+    name = "statistics and explain answer from the last durable state"
+    first = (await admin.request("GET", "/v1/stats")).json()
+    load.take_statistics(first)
+    known, perhaps = sum(load.ledger.accepted.values()), sum(load.ledger.perhaps.values())
+    least, most = known + others[0], known + perhaps + others[1]
+    verdicts.within(name, "accepted", first["pushes"]["accepted"], least, most)
+    explained = await admin.request("GET", f"/v1/devices/{device.token}")
+    verdicts.equal(name, "explain", (explained.status, explained.json()["token"]), (200, device.token))
+    name = "once the disk has failed the journal's files stay as they are"
+    verdicts.equal(name, "sizes and times of change", sizes_and_times(state), before)
+    await edge.close()
+    await admin.close()
+    return cause
+
+
 async def fill(gateway: ServedGateway, disk: MemoryFolder, verdicts: Verdicts, seed: int) -> None:
     """Until 503; then the rules; then more room, a restart, and everything there."""
     run = driver.Crashes(gateway, Ledger(DEVICES, DEVICES), verdicts, random.Random(seed), Sizes())
@@ -124,7 +175,7 @@ async def fill(gateway: ServedGateway, disk: MemoryFolder, verdicts: Verdicts, s
     everybody = asyncio.create_task(load.run())
     filling = Filling(load)
     await filling.run()
-    cause = await failing_gateway.look(load, gateway.state, (len(filling.answered), filling.number))
+    cause = await look(load, gateway.state, (len(filling.answered), filling.number))
     gateway.end(9)
     await everybody
     verdicts.note("a full disk is met", f"after {len(filling.answered):,} pushes of 4 KiB; /readyz: {cause}")
@@ -153,94 +204,13 @@ def start_fails(gateway: ServedGateway, verdicts: Verdicts, why: str, file: str)
 
 
 def starts(gateway: ServedGateway, verdicts: Verdicts, disk: MemoryFolder) -> None:
-    """Disks and files a gateway must not start on, and must not touch."""
-    journal = os.path.join(gateway.state, "journal.sqlite")
-    fold_log(journal)
-    with open(journal, "rb") as file:
-        whole = file.read()
+    """Disks that a gateway must not start on."""
     disk.remount("ro")
     start_fails(gateway, verdicts, "read-only", gateway.state)
     disk.remount("rw")
-
-    middle = len(whole) // 2
-    cases: dict[str, Callable[[], None]] = {
-        "damaged": lambda: write(journal, with_damaged_row(whole, inner_bytes(journal))),
-        "damaged, its first page": lambda: write(journal, whole[:100] + bytes(8000) + whole[8100:]),
-        "damaged, cut short": lambda: write(journal, whole[:middle]),
-        "damaged, without its last page": lambda: write(journal, whole[:-16384]),
-        "damaged, a row missing": lambda: without_row(journal, whole),
-        "newer": lambda: newer(journal, whole),
-        "other program": lambda: other_program(journal),
-        "other program, no database": lambda: write(journal, b"Dear diary,\n" * 1000),
-    }
-    for why, prepare in cases.items():
-        prepare()
-        with open(journal, "rb") as file:
-            before = file.read()
-        start_fails(gateway, verdicts, why, journal)
-        with open(journal, "rb") as file:
-            verdicts.check("files that are refused are left as they are", file.read() == before, f"{why}: it changed")
-    write(journal, whole)
-    gateway.start()
-    second = ServedGateway(gateway.command[0], gateway.folder, {}, state=gateway.state)
-    start_fails(second, verdicts, "in use by another process", gateway.state)
-    gateway.end(15)
-
     shutil.rmtree(gateway.state)
     disk.fill()
     start_fails(gateway, verdicts, "full from the beginning", gateway.state)
-
-
-def fold_log(path: str) -> None:
-    """Moves everything from the log into the file, so that there is one place to damage."""
-    with sqlite3.connect(path) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    database.close()
-
-
-def write(path: str, content: bytes) -> None:
-    """Replaces the file, and takes its log away."""
-    for suffix in ("-wal", "-shm"):
-        if os.path.exists(path + suffix):
-            os.unlink(path + suffix)
-    with open(path, "wb") as file:
-        file.write(content)
-
-
-def inner_bytes(path: str) -> bytes:
-    """Some bytes of the row in the middle, which lie together in the file."""
-    with contextlib.closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as database:
-        rows = database.execute("SELECT content FROM rows WHERE id = (SELECT (min(id) + max(id)) / 2 FROM rows)")
-        return rows.fetchone()[0][100:132]
-
-
-def with_damaged_row(whole: bytes, inner: bytes) -> bytes:
-    """A bit of these bytes changed wherever they lie: pages that nothing reads any more may hold them, too."""
-    return whole.replace(inner, bytes([inner[0] ^ 1]) + inner[1:])
-
-
-def without_row(path: str, whole: bytes) -> None:
-    write(path, whole)
-    with sqlite3.connect(path) as database:
-        database.execute("DELETE FROM rows WHERE id = (SELECT (min(id) + max(id)) / 2 FROM rows)")
-    database.close()
-    fold_log(path)
-
-
-def newer(path: str, whole: bytes) -> None:
-    write(path, whole)
-    with sqlite3.connect(path) as database:
-        database.execute("PRAGMA user_version = 99")
-    database.close()
-    fold_log(path)
-
-
-def other_program(path: str) -> None:
-    write(path, b"")
-    with sqlite3.connect(path) as database:
-        database.execute("PRAGMA application_id = 77")
-        database.execute("CREATE TABLE recipes(name)")
-    database.close()
 
 
 def soak(program: str, options: argparse.Namespace) -> Verdicts:
