@@ -197,7 +197,7 @@ class Page:
                 with open(os.path.join(self.folder, match[1]), "w", encoding="utf-8") as file:
                     file.write("\n".join(lines) + "\n")
         for terminal in self.terminals.values():
-            status = terminal.ended()
+            terminal.ended()
             terminal.interrupt()
             terminal.close()
 

@@ -11,40 +11,19 @@ is a command, a JSON object, which is followed by a line `done`:
 What nothing is said of is answered 200 with `{}`. A stream of events begins with `event: state`.
 """
 
-import http.server
 import json
 import os
 import socketserver
 import sys
 import threading
 
+import scripted_peer
+from scripted_peer import answers, show, streams, take_answer
+
 path = sys.argv[1]
-answers = []
-streams = []
-writing = threading.Lock()
 
 
-def show(line):
-    with writing:
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-
-
-def take_answer(method, target):
-    fitting = [answer for answer in answers if answer["method"] == method and target.endswith(answer["end"])]
-    for answer in fitting:
-        if not answer.get("lasts"):
-            answers.remove(answer)
-            return answer
-    return fitting[-1] if fitting else {"status": 200, "body": "{}"}
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *arguments):
-        pass
-
+class Handler(scripted_peer.Handler):
     def address_string(self):
         return "unix"
 
@@ -60,13 +39,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         ended.wait()
 
     def answer(self):
-        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+        body = self.body()
         if self.server.has_left:
             # A connection of before, which the end of a real agent would have ended.
             self.close_connection = True
             return None
         target = self.path.split("?")[0]
-        answer = take_answer(self.command, target)
+        answer = take_answer(self.command, target, {"status": 200, "body": "{}"})
         if target.endswith("/events") and answer.get("body") == "{}":
             return self.stream()
         show(f"{self.command} {self.path} {body}")

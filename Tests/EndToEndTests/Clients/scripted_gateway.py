@@ -17,32 +17,11 @@ import ssl
 import sys
 import threading
 
-answers = []
-streams = []
-writing = threading.Lock()
+import scripted_peer
+from scripted_peer import answers, show, streams, take_answer, writing
 
 
-def show(line):
-    with writing:
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-
-
-def take_answer(method, path):
-    fitting = [answer for answer in answers if answer["method"] == method and path.endswith(answer["end"])]
-    for answer in fitting:
-        if not answer.get("lasts"):
-            answers.remove(answer)
-            return answer
-    return fitting[-1] if fitting else {"status": 204}
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *arguments):
-        pass
-
+class Handler(scripted_peer.Handler):
     def setup(self):
         self.request.settimeout(None)
         super().setup()
@@ -67,8 +46,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.split("?")[0]
         if path.endswith("/wakes"):
             return self.stream()
-        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
-        answer = take_answer(self.command, path)
+        body = self.body()
+        answer = take_answer(self.command, path, {"status": 204})
         show(f"{self.command} {self.path} {body}")
         content = answer.get("body", "").encode()
         self.send_response(answer["status"])

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import types
 
-from terminals import ENTER, LEAVE, Terminal, say, shown
+from terminals import ENTER, LEAVE, Terminal, say
 
 settings = types.SimpleNamespace(**json.loads(sys.argv[1]))
 WRAPS, WRAPS_NOT = b"\x1b[?7h", b"\x1b[?7l"
@@ -48,12 +48,7 @@ def watch():
     terminal.expect("a half", lambda: "50 %  2 of 4" in terminal.text and "part 2" in terminal.text)
     if terminal.text.count("█") <= quarter:
         terminal.faults.append(f"the bar does not grow: {terminal.text}")
-    for width, height in ((60, 12), (34, 5), (200, 50)):
-        terminal.resize(width, height)
-        terminal.expect(f"a frame in {width} x {height}", lambda: len(shown(terminal)) > 1)
-        lines = shown(terminal)
-        if len(lines) > height or any(len(line) > width for line in lines):
-            terminal.faults.append(f"{len(lines)} lines, {max(map(len, lines))} wide, in {width} x {height}: {lines}")
+    terminal.follow_sizes()
     terminal.expect("the bar", lambda: "50 %" in terminal.text)
     print(terminal.text, file=sys.stderr)
     for number in (2, 3, 4):

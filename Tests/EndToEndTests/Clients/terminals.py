@@ -62,6 +62,16 @@ class Terminal:
         self.written = b""
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
+    def follow_sizes(self):
+        """Takes several sizes, and notes where what is shown does not fit."""
+        for width, height in ((60, 12), (34, 5), (200, 50)):
+            self.resize(width, height)
+            self.expect(f"a frame in {width} x {height}", lambda: len(shown(self)) > 1)
+            lines = shown(self)
+            if len(lines) > height or any(len(line) > width for line in lines):
+                widest = max(map(len, lines))
+                self.faults.append(f"{len(lines)} lines, {widest} wide, in {width} x {height}: {lines}")
+
     def end(self, status=0, gives_back=LEAVE):
         """Waits for the end, and for the terminal to be as it was."""
         try:

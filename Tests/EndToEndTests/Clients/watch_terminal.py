@@ -18,7 +18,7 @@ import termios
 import types
 
 import terminals
-from terminals import ENTER, LEAVE, say, shown
+from terminals import ENTER, LEAVE, say
 
 settings = types.SimpleNamespace(**json.loads(sys.argv[1]))
 COLOUR = re.compile(rb"\x1b\[3[0-7]")
@@ -59,12 +59,7 @@ def resized():
     """It follows the terminal's size, and never writes beyond it."""
     terminal = Terminal()
     terminal.shows_gateway()
-    for width, height in ((60, 12), (34, 5), (200, 50)):
-        terminal.resize(width, height)
-        terminal.expect(f"a frame in {width} x {height}", lambda: len(shown(terminal)) > 1)
-        lines = shown(terminal)
-        if len(lines) > height or any(len(line) > width for line in lines):
-            terminal.faults.append(f"{len(lines)} lines, {max(map(len, lines))} wide, in {width} x {height}: {lines}")
+    terminal.follow_sizes()
     terminal.shows_gateway()
     os.kill(terminal.pid, signal.SIGTERM)
     terminal.end()

@@ -24,9 +24,6 @@ KINDS = ("push", "appRefresh", "processing")
 class Figures:
     # By kind, the launches in each hour of the day.
     by_hour: dict[str, list[int]]
-    uses_by_hour: list[int]
-    # By kind, the most launches of one device in the day.
-    most: dict[str, int]
     # The most charged launches of one device in a budget window.
     most_charged: int
     # The shortest time between two charged launches of a device of which no priority 10 brought the second forward.
@@ -51,21 +48,13 @@ class Figures:
 
 def figures(devices: list[Device], outcome: Outcome) -> Figures:
     own = {device.name: outcome.launches.get(device.name, []) for device in devices}
-    of_day = {name: [launch for launch in launches if BEGIN <= launch.moment < END] for name, launches in own.items()}
+    of_day = [launch for launches in own.values() for launch in launches if BEGIN <= launch.moment < END]
     leads = [lead for device in devices for lead in leads_of(device, own[device.name])]
     charged = {device.name: charges(device, own[device.name]) for device in devices}
-    pushed = [launch.pushes for launches in of_day.values() for launch in launches if launch.kind == "push"]
+    pushed = [launch.pushes for launch in of_day if launch.kind == "push"]
     processing = [[launch.moment for launch in own[name] if launch.kind == "processing"] for name in own]
-    uses = [use.begin for device in devices for use in device.uses if BEGIN <= use.begin < END]
     return Figures(
-        by_hour={
-            kind: by_hour(launch.moment for launches in of_day.values() for launch in launches if launch.kind == kind)
-            for kind in KINDS
-        },
-        uses_by_hour=by_hour(uses),
-        most={
-            kind: max(sum(launch.kind == kind for launch in launches) for launches in of_day.values()) for kind in KINDS
-        },
+        by_hour={kind: by_hour(launch.moment for launch in of_day if launch.kind == kind) for kind in KINDS},
         most_charged=max(fullest_window([moment for moment, _ in moments]) for moments in charged.values()),
         shortest_interval=min(
             (

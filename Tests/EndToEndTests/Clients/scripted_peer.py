@@ -1,0 +1,35 @@
+"""What the scripted agent and the scripted gateway share: answers that were told beforehand, and lines for the test."""
+
+import http.server
+import sys
+import threading
+
+answers = []
+streams = []
+writing = threading.Lock()
+
+
+def show(line):
+    with writing:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+
+def take_answer(method, path, default):
+    """The answer to a request, or `default` if none was told for it; one that does not last is used once."""
+    fitting = [answer for answer in answers if answer["method"] == method and path.endswith(answer["end"])]
+    for answer in fitting:
+        if not answer.get("lasts"):
+            answers.remove(answer)
+            return answer
+    return fitting[-1] if fitting else default
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def body(self):
+        return self.rfile.read(int(self.headers.get("content-length", 0))).decode()
