@@ -8,18 +8,27 @@ a debug build, which have no budget. Whoever makes a push or a connection cheape
 
 import json
 import os
+import struct
+import subprocess
 import sys
 import tempfile
+import time
 
-from bench import allocations, instructions, push_load, streams
+from bench import instructions, push_load
+from clients import h2load, steady_load
+from clients.fleet_process import CONNECT_SECONDS, FleetProcess
+from shared import processes
 
-BUDGETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "budgets.json")
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUDGETS = os.path.join(HERE, "budgets.json")
 # Enough that the batches are those of a gateway at work, and few enough for a debug build under callgrind.
 CONNECTIONS = 10
 COUNTED = {"debug": (1_000, 1_000, 4_000), "shipped": (10_000, 10_000, 40_000)}
 ALLOCATED = {"debug": (2_000, 10_000), "shipped": (50_000, 200_000)}
 # Enough that what is taken for many connections at a time hardly counts.
 WORKERS = 1_000
+# The time after which a connection is idle. It is shorter than the time from one keep-alive to the next.
+QUIET_SECONDS = 3
 
 
 def counted(build: str, products: str, store: str) -> float:
@@ -33,14 +42,64 @@ def counted(build: str, products: str, store: str) -> float:
             return instructions.each(count, gateway, base, uris, body, CONNECTIONS, COUNTED[build])
 
 
+class HeapCounter:
+    """Counts a program's calls that allocate memory, and the bytes that it holds, by a library that is preloaded.
+
+    libnghttp2 takes its memory from a pool of each loop, which is not the heap. Everything else counts, on every
+    thread: TLS, checks, engine, store, history. Allocations go by the batch and not by the push, so that their number
+    depends on how many pushes go together.
+    """
+
+    def __init__(self, folder: str):
+        library, self.path = os.path.join(folder, "count_allocations.so"), os.path.join(folder, "count")
+        source = os.path.join(HERE, "count_allocations.c")
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+        with open(self.path, "wb") as file:
+            file.write(bytes(16))
+        # The words that start a program whose memory is counted.
+        self.prefix = ["env", f"LD_PRELOAD={library}", f"ALLOCATIONS={self.path}"]
+
+    def read(self) -> tuple[int, int]:
+        """The calls so far, and the bytes in use."""
+        with open(self.path, "rb") as file:
+            calls, held = struct.unpack("=qq", file.read(16))
+        if calls == 0:
+            raise SystemExit("no allocation was counted: the library was not loaded")
+        return calls, held
+
+
 def allocated(build: str, products: str, store: str) -> float:
+    """Heap allocations of a push, in the steady state."""
     with tempfile.TemporaryDirectory() as folder:
-        return allocations.each(products, folder, store, *ALLOCATED[build])
+        push_load.write_inputs(folder)
+        counter = HeapCounter(folder)
+        with processes.Gateway(products, folder, counter.prefix, [f"store={store}"]) as gateway:
+            base, uris, body = f"https://{gateway.edge}", os.path.join(folder, "gateway"), os.path.join(folder, "body")
+            taken = []
+            for pushes in ALLOCATED[build]:
+                h2load.run(
+                    base, uris, body, push_load.headers(), push_load.CONNECTIONS, instructions.STREAMS, pushes,
+                    steady_load.LOAD_CORES,
+                )  # fmt: skip
+                taken.append(counter.read()[0])
+    return (taken[1] - taken[0]) / ALLOCATED[build][1]
 
 
 def held(_: str, products: str, scheme: str) -> float:
+    """Bytes of the heap that a worker's idle connection takes, its place in the engine included."""
     with tempfile.TemporaryDirectory() as folder:
-        return streams.held_bytes(products, folder, scheme, WORKERS)
+        counter = HeapCounter(folder)
+        with processes.Gateway(products, folder, counter.prefix, []) as gateway:
+            address, ca = (gateway.edge, gateway.ca) if scheme == "TLS" else (gateway.plain, None)
+            # The first connections pay for what all share.
+            with FleetProcess(address=address, ca=ca, topic="com.example.first", connections=50) as first:
+                first.next("subscribed", CONNECT_SECONDS)
+                time.sleep(QUIET_SECONDS)
+                before = counter.read()[1]
+                with FleetProcess(address=address, ca=ca, topic="com.example.idle", connections=WORKERS) as fleet:
+                    fleet.next("subscribed", CONNECT_SECONDS)
+                    time.sleep(QUIET_SECONDS)
+                    return (counter.read()[1] - before) / WORKERS
 
 
 # How each kind is measured, and of what.

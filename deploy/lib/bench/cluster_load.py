@@ -8,15 +8,14 @@ import statistics
 import subprocess
 import tempfile
 import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-from bench import push_load
-from bench.streams import CONNECT_SECONDS, FleetProcess
+from bench import durable_load, push_load, wakes
+from bench.tables import Table, microseconds
 from clients import h2load, steady_load
+from clients.fleet_process import CONNECT_SECONDS, FleetProcess
 from cluster import http1, postgres
 from cluster.gateways import Gateways
-from peers import durable_peers
 from shared import interleaved, processes
 
 GATEWAYS = (1, 2, 3)
@@ -97,7 +96,7 @@ class Bench:
             spent, own = self.server.cpu_seconds() - before, processes.cpu_seconds(process.pid) - own
             process.stdin.close()
         return {
-            "perSecond": told["rows"] / told["seconds"], "clientMicroseconds": own / told["rows"] * 1e6,
+            "perSecond": told["rows"] / told["seconds"], "ownMicroseconds": own / told["rows"] * 1e6,
             "postgresMicroseconds": spent / told["rows"] * 1e6,
         }  # fmt: skip
 
@@ -130,37 +129,43 @@ class Bench:
             took = self.push(gateways, pushes)
             return {
                 "perSecond": pushes / took,
-                "gatewayMicroseconds": (sum(map(processes.cpu_seconds, pids)) - spent) / pushes * 1e6,
+                "ownMicroseconds": (sum(map(processes.cpu_seconds, pids)) - spent) / pushes * 1e6,
                 "postgresMicroseconds": (self.server.cpu_seconds() - before) / pushes * 1e6,
             }
 
-    def rates(self, runs: int, pushes: int) -> dict:
+    def rates(self, runs: int, pushes: int) -> Table:
         """Interleaved: the bare transaction in two shapes, and gateways. Everybody has the machine, load included."""
         sides = {f"bare, {rows} rows x {lanes}": (lambda rows=rows, lanes=lanes: self.bare(rows, lanes))
                  for rows, lanes in BARE_SHAPES}  # fmt: skip
         for count in GATEWAYS:
             name = f"{count} gateway{'s' if count > 1 else ''}"
             sides[name] = lambda count=count: self.pushed(count, pushes)
-        samples = interleaved.run(runs, sides, between=durable_peers.settle)
+        samples = interleaved.run(runs, sides, between=durable_load.settle)
         rows = {name: interleaved.medians(values, 2) for name, values in samples.items()}
         bare = max(row["perSecond"] for name, row in rows.items() if name.startswith("bare"))
-        for row in rows.values():
-            row["ofBare"] = round(row["perSecond"] / bare, 3)
-        best = max(row["ofBare"] for name, row in rows.items() if not name.startswith("bare"))
-        return {"rows": rows, "ratio": best, "target": RATIO_TARGET, "passed": best >= RATIO_TARGET}
+        best = max(row["perSecond"] / bare for name, row in rows.items() if not name.startswith("bare"))
+        table = Table(
+            f"Durable pushes on one PostgreSQL, fsync on, {self.devices:,} devices",
+            ["", "a second", "of bare", "client or gateway, CPU us", "PostgreSQL, CPU us"],
+            [
+                [
+                    name, f"{row['perSecond']:,.0f}", f"{row['perSecond'] / bare:.2f}", f"{row['ownMicroseconds']:.1f}",
+                    f"{row['postgresMicroseconds']:.1f}",
+                ]
+                for name, row in rows.items()
+            ],
+        )  # fmt: skip
+        note = f"best of the gateways: {best:.2f} of the bare transaction; target: {RATIO_TARGET:g} or more"
+        table.notes.append(f"{note}  {table.target(best >= RATIO_TARGET)}")
+        return table
 
     # MARK: Wakes
 
-    def wakes(self, samples: int) -> dict:
-        """From the 200 of a push at one gateway to its wake on an idle worker of another."""
+    def latency(self, samples: int) -> list[float]:
+        """Milliseconds from the 200 of a push at one gateway to its wake on an idle worker of another, in order."""
         with self.gateways(2, "wakes") as gateways:
             gateways.start()
-            values = sorted(asyncio.run(wake_times(gateways.edge(0), gateways.edge(1), samples)))
-        median = statistics.median(values)
-        return {
-            "samples": samples, "p50": round(median, 2), "p99": round(values[len(values) * 99 // 100], 2),
-            "target": WAKE_MILLISECONDS_AIM, "passed": median < WAKE_MILLISECONDS_AIM,
-        }  # fmt: skip
+            return sorted(asyncio.run(wake_times(gateways.edge(0), gateways.edge(1), samples)))
 
     def claims(self, pushes: int, connections: int = 8, slots: int = 256) -> dict:
         """Devices that wait for a worker, pushed to at one gateway, and a fleet that comes to another."""
@@ -178,20 +183,40 @@ class Bench:
             with FleetProcess(address=gateways.edge(1), ca=None, topic=TOPIC, connections=connections, slots=slots,
                               by_device=False, is_strict=False) as fleet:  # fmt: skip
                 fleet.next("subscribed", CONNECT_SECONDS)
-                while (done := completed(gateways.admin(1))) < pushes and time.monotonic() < deadline:
+                while (done := wakes.completed(gateways.admin(1))) < pushes and time.monotonic() < deadline:
                     time.sleep(0.02)
                 took = time.monotonic() - started
             spent = [processes.cpu_seconds(gateway.pid) - one for gateway, one in zip(gateways.all, spent)]
             return {
-                "wakes": done, "perSecond": round(done / took),
+                "perSecond": round(done / took),
                 "gatewayMicroseconds": round(sum(spent) / max(1, done) * 1e6, 1),
                 "postgresMicroseconds": round((self.server.cpu_seconds() - before) / max(1, done) * 1e6, 1),
                 "passed": done == pushes,
             }  # fmt: skip
 
+    def wakes(self, samples: int) -> Table:
+        """Latency and claims of wakes from one gateway to the workers of another."""
+        values = self.latency(samples)
+        claims = self.claims(min(CLAIMS, self.devices))
+        single = self.claims(min(CLAIMS_ONE_BY_ONE, self.devices), connections=1, slots=1)
+        median = statistics.median(values)
+        table = Table("Wakes across gateways", ["", "", ""], [])
+        table.rows = [
+            ["push at one gateway, wake at another: p50", f"{median:.2f} ms",
+             table.target(median < WAKE_MILLISECONDS_AIM)],
+            ["the same, p99", f"{values[len(values) * 99 // 100]:.2f} ms", ""],
+            ["claims of what waits, by workers of 2,048 slots", f"{claims['perSecond']:,} a second",
+             table.target(claims["passed"])],
+            ["the same, by a worker of one slot", f"{single['perSecond']:,} a second", table.target(single["passed"])],
+            ["a claim, its wake and its result, gateways", f"{claims['gatewayMicroseconds']:.1f} CPU us", ""],
+            ["the same, PostgreSQL", f"{claims['postgresMicroseconds']:.1f} CPU us", ""],
+        ]
+        table.notes.append(f"target: a p50 under {WAKE_MILLISECONDS_AIM} ms")
+        return table
+
     # MARK: Many devices
 
-    def large(self, minutes: float) -> dict:
+    def large(self, minutes: float) -> Table:
         """What the tables take once every device was pushed to, and how long a push takes then, vacuum running."""
         node = self.server.primary
         with self.gateways(3, "large") as gateways:
@@ -215,22 +240,22 @@ class Bench:
                     list(pool.map(one, range(3)))
                 took = sorted(value for place in places for log in os.scandir(place)
                               for value in steady_load.read(log.path).took)  # fmt: skip
-        return {
-            "devices": self.devices, "filledSeconds": round(filled, 1), "minutes": minutes, "rate": STEADY_RATE,
-            "p50": took[len(took) // 2], "p99": took[len(took) * 99 // 100],
-            "tables": [table(node, name) for name in TABLES],
-            "walMegabytes": round(int(node.query("SELECT sum(size)::bigint FROM pg_ls_waldir()")) / 1e6),
-        }  # fmt: skip
+        log = int(node.query("SELECT sum(size)::bigint FROM pg_ls_waldir()")) / 1e6
+        p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
+        return Table(
+            f"The database with {self.devices:,} devices",
+            ["", "MB", "indexes, MB", "rows", "dead", "vacuumed", "HOT"],
+            [cells(node, name) for name in TABLES],
+            [
+                f"{STEADY_RATE:,} pushes a second for {minutes:g} minutes: p50 {microseconds(p50)}, "
+                f"p99 {microseconds(p99)}; log: {log:,.0f} MB",
+                f"filled in {filled:.0f} s",
+            ],
+        )
 
 
-def completed(admin: str) -> int:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"http://{admin}/v1/stats") as answer:
-        return json.load(answer)["pushes"]["completed"]
-
-
-def table(node: postgres.Node, name: str) -> dict:
-    """Its size with its indexes, its rows by count of the statistics, and how often it was vacuumed."""
+def cells(node: postgres.Node, name: str) -> list[str]:
+    """Of a table: its size with its indexes, its rows by count of the statistics, and how often it was vacuumed."""
     node.query("SELECT pg_stat_clear_snapshot()", "large")
     told = node.query(
         f"SELECT pg_relation_size(relid), pg_indexes_size(relid), n_live_tup, n_dead_tup, autovacuum_count,"
@@ -238,10 +263,8 @@ def table(node: postgres.Node, name: str) -> dict:
         "large",
     )
     size, indexes, live, dead, vacuums, updates, hot = map(int, told.split("|"))
-    return {
-        "table": name, "megabytes": round(size / 1e6, 1), "indexMegabytes": round(indexes / 1e6, 1), "rows": live,
-        "dead": dead, "vacuums": vacuums, "hot": round(hot / updates, 2) if updates else None,
-    }  # fmt: skip
+    share = f"{hot / updates:.0%}" if updates else ""
+    return [name, f"{size / 1e6:,.1f}", f"{indexes / 1e6:,.1f}", f"{live:,}", f"{dead:,}", str(vacuums), share]
 
 
 async def wake_times(pushed_to: str, served_by: str, samples: int) -> list[float]:
@@ -279,10 +302,11 @@ async def wake_times(pushed_to: str, served_by: str, samples: int) -> list[float
     return values
 
 
-def measure(products: str, folder: str, runs: int, pushes: int, samples: int, devices: int, minutes: float) -> dict:
+def measure(
+    products: str, folder: str, runs: int, pushes: int, samples: int, devices: int, minutes: float
+) -> list[Table]:
     """Nobody is pinned; the load generator has its share of the machine, and libpq's program its own."""
-    if durable_peers.disk_of(folder) in ("tmpfs", "ramfs", "overlayfs"):
-        raise SystemExit(f"{folder} is on no disk of its own; set TMPDIR to a folder on a disk")
+    durable_load.require_disk(folder)
     os.chmod(os.path.dirname(folder), 0o711)
     os.chmod(folder, 0o711)
     # Whole numbers of requests for each connection, whatever the number of gateways.
@@ -291,9 +315,4 @@ def measure(products: str, folder: str, runs: int, pushes: int, samples: int, de
     with postgres.Database(os.path.join(folder, "database"), 0, SETTINGS) as server:
         bench = Bench(products, folder, server, devices)
         bench.prepare()
-        return {
-            "devices": devices, **bench.rates(runs, pushes), "wakes": bench.wakes(samples),
-            "claims": bench.claims(min(CLAIMS, devices)),
-            "oneByOne": bench.claims(min(CLAIMS_ONE_BY_ONE, devices), connections=1, slots=1),
-            "large": bench.large(minutes),
-        }  # fmt: skip
+        return [bench.rates(runs, pushes), bench.wakes(samples), bench.large(minutes)]

@@ -1,26 +1,51 @@
-"""Durable pushes: how many a second, what each costs and how long it takes, beside stores on the same disk."""
+"""Durable pushes beside upserts of Redis on the same disk: how many a second, what each costs and how long it takes.
 
+Redis syncs every answer, as the gateway does, and gets its work pipelined. It has no HTTP and no JSON to read.
+"""
+
+import csv
 import os
 import random
+import subprocess
 import tempfile
+import time
 
 from bench import push_load
+from bench.tables import Table, microseconds
 from clients import h2load, steady_load
-from peers import durable_peers, nats_peer
 from shared import interleaved, processes
 
 DEVICES = 100_000
-# Connections, and how much each has on its way; PostgreSQL gets as many rows at once, 100 a statement.
+# Connections, and the pushes that each has on its way.
 SATURATED, SINGLE = (16, 200), (64, 1)
 # Long runs when all is on its way at once; one at a time takes longer.
 REQUESTS_FACTOR = {SATURATED: 1.5, SINGLE: 0.2}
 SINGLE_TOGETHER = 8
-# Whom the gateway has to be ahead of.
-AHEAD_OF = {SATURATED: ("Redis", "PostgreSQL"), SINGLE: ("Redis",)}
+APNS_ID = "9d3220fe-444b-633e-d1f1-5d0dcb4f537a"
+EXPIRY = "1999999999"
+
+# One upsert. Counters, registration, conditions and the launch policy, which the gateway has besides, are left out.
+REDIS_UPSERT = """
+local old = redis.call('HMGET', KEYS[1], 'coalesced', 'priority', 'expiry')
+local coalesced, priority, expiry = 0, tonumber(ARGV[3]), tonumber(ARGV[4])
+if old[1] then
+  coalesced = tonumber(old[1]) + 1
+  priority = math.max(priority, tonumber(old[2]))
+  expiry = math.max(expiry, tonumber(old[3]))
+end
+redis.call('HSET', KEYS[1], 'payload', ARGV[1], 'apnsID', ARGV[2],
+  'coalesced', coalesced, 'priority', priority, 'expiry', expiry)
+return coalesced
+"""
+
+
+def latency(microseconds: list[float]) -> interleaved.Sample:
+    ordered = sorted(microseconds)
+    return {"p50": ordered[len(ordered) // 2], "p99": ordered[len(ordered) * 99 // 100]} if ordered else {}
 
 
 class DurableGateway(processes.Gateway):
-    """The gateway over its journal, pushed to over h2c: the peers have no TLS either."""
+    """The gateway over its journal, pushed to over h2c: Redis has no TLS either."""
 
     name = "gateway"
 
@@ -45,49 +70,101 @@ class DurableGateway(processes.Gateway):
                 together=together, logs=logs if streams == 1 else None,
             )  # fmt: skip
             took_each = [value for log in os.scandir(logs) for value in steady_load.read(log.path).took]
-        return {"perSecond": pushes // connections * connections / took, **durable_peers.latency(took_each)}
+        return {"perSecond": pushes // connections * connections / took, **latency(took_each)}
 
     def cpu_seconds(self) -> float:
         return processes.cpu_seconds(self.pid)
 
 
-def compare(products: str, folder: str, runs: int, pushes: int) -> list[dict]:
-    """Interleaved runs at saturation; nobody is pinned, everybody has the machine, the load generator included."""
-    if durable_peers.disk_of(folder) in ("tmpfs", "ramfs", "overlayfs"):
+class Redis(processes.Server):
+    """Redis with its append-only file synced before every answer."""
+
+    name = "Redis"
+
+    def __init__(self, folder: str, devices: int, payload: str):
+        self.port, self.devices, self.payload = processes.free_port(), devices, payload
+        # Debian keeps the server's program in redis-tools, under another name; the service that would start it is not.
+        command = [
+            "redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--dir", folder, "--save", "",
+            "--appendonly", "yes", "--appendfsync", "always",
+        ]  # fmt: skip
+        wrapped = ["bash", "-c", 'exec -a redis-server "$(command -v redis-check-rdb)" "$@"', *command]
+        super().__init__(wrapped, os.path.join(folder, "redis.log"))
+        self.wait_until("Redis", lambda: self.cli("PING") == "PONG")
+        self.script = self.cli("SCRIPT", "LOAD", REDIS_UPSERT)
+
+    def cli(self, *words: str) -> str:
+        command = ["redis-cli", "-p", str(self.port), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    def rate(self, pushes: int, connections: int, streams: int) -> interleaved.Sample:
+        """Upserts over that many connections, each with that many in the pipeline."""
+        command = [
+            "redis-benchmark", "-p", str(self.port), "-c", str(connections), "-P", str(streams), "-n", str(pushes),
+            "-r", str(self.devices), "--csv", "EVALSHA", self.script, "1", "device:__rand_int__", self.payload,
+            APNS_ID, "5", EXPIRY,
+        ]  # fmt: skip
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+        if "rror" in output:
+            raise SystemExit(f"redis-benchmark: {output}")
+        told = list(csv.DictReader(output[output.index('"test"') :].splitlines()))[-1]
+        single = {name: float(told[f"{name}_latency_ms"]) * 1000 for name in ("p50", "p99")} if streams == 1 else {}
+        return {"perSecond": float(told["rps"]), **single}
+
+    def cpu_seconds(self) -> float:
+        return processes.cpu_seconds(self.pid)
+
+
+def require_disk(folder: str) -> None:
+    """Ends the measurement if `folder` is in memory, where a sync costs nothing."""
+    command = ["stat", "-f", "-c", "%T", folder]
+    kind = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    if kind in ("tmpfs", "ramfs", "overlayfs"):
         raise SystemExit(f"{folder} is on no disk of its own; set TMPDIR to a folder on a disk")
+
+
+def settle() -> None:
+    """Lets what the run before left to write reach the disk, so that it is not counted against the next."""
+    os.sync()
+    time.sleep(0.2)
+
+
+def compare(products: str, folder: str, runs: int, pushes: int) -> list[Table]:
+    """Interleaved runs at saturation; nobody is pinned, everybody has the machine, the load generator included."""
+    require_disk(folder)
     payload = "m" * push_load.PAYLOAD_BYTES
-    places = {name: os.path.join(folder, name) for name in ("gateway", "redis", "nats", "postgres")}
-    os.chmod(os.path.dirname(folder), 0o711)
-    os.chmod(folder, 0o711)
+    places = {name: os.path.join(folder, name) for name in ("gateway", "redis")}
     for place in places.values():
         os.mkdir(place)
     with DurableGateway(products, places["gateway"]) as gateway, \
-            durable_peers.Redis(places["redis"], DEVICES, payload) as redis, \
-            nats_peer.NATS(places["nats"], DEVICES, payload) as nats, \
-            durable_peers.Postgres(places["postgres"], DEVICES, payload) as postgres:  # fmt: skip
-        servers = (gateway, redis, postgres, nats)
-        return [row(servers, shape, runs, round(pushes * factor)) for shape, factor in REQUESTS_FACTOR.items()]
+            Redis(places["redis"], DEVICES, payload) as redis:  # fmt: skip
+        servers = (gateway, redis)
+        return [table(servers, shape, runs, round(pushes * factor)) for shape, factor in REQUESTS_FACTOR.items()]
 
 
-def row(servers: tuple, shape: tuple[int, int], runs: int, pushes: int) -> dict:
+def table(servers: tuple[DurableGateway, Redis], shape: tuple[int, int], runs: int, pushes: int) -> Table:
     connections, streams = shape
 
-    def sample(server: durable_peers.Store) -> interleaved.Sample:
+    def sample(server: DurableGateway | Redis) -> interleaved.Sample:
         before = server.cpu_seconds()
         figures = server.rate(pushes, connections, streams)
         return {**figures, "cpuMicroseconds": (server.cpu_seconds() - before) / pushes * 1e6}
 
     sides = {server.name: (lambda server=server: sample(server)) for server in servers}
-    samples = interleaved.run(runs, sides, between=durable_peers.settle)
+    samples = interleaved.run(runs, sides, between=settle)
     medians = {name: interleaved.medians(values) for name, values in samples.items()}
-    rates = {name: values["perSecond"] for name, values in medians.items()}
-    factors = {name: rates["gateway"] / rate for name, rate in rates.items() if name != "gateway"}
-    return {
-        "connections": connections,
-        "streams": streams,
-        "servers": medians,
-        "factors": {name: round(value, 2) for name, value in factors.items()},
-        "samples": {name: [round(value["perSecond"]) for value in values] for name, values in samples.items()},
-        "aheadOf": AHEAD_OF[shape],
-        "passed": all(factors[name] >= 1 for name in AHEAD_OF[shape]),
-    }
+    factor = medians["gateway"]["perSecond"] / medians["Redis"]["perSecond"]
+    result = Table(
+        f"Durable upserts, {connections} connections x {streams}, nobody pinned, on one disk",
+        ["", "CPU us each", "a second", *(["p50", "p99"] if streams == 1 else []), "rate of the gateway, times"],
+        [
+            [
+                name, f"{figures['cpuMicroseconds']:.1f}", f"{figures['perSecond']:,.0f}",
+                *(microseconds(figures[key]) for key in ("p50", "p99") if streams == 1),
+                f"{factor:.2f}" if name == "Redis" else "",
+            ]
+            for name, figures in medians.items()
+        ],
+    )  # fmt: skip
+    result.notes.append(f"target: ahead of Redis  {result.target(factor >= 1)}")
+    return result

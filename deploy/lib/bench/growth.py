@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from functools import partial
 
 from bench import http2_load, push_load
+from bench.tables import Table, microseconds
 from clients import h2load, steady_load
 from shared import interleaved, processes
 
 LOOPS = (1, 2)
 DEVICES = (10_000, 1_000_000)
-MANY_DEVICES = (10_000, 5_000_000)
 CONNECTIONS = (10, 100, 1000, 10_000)
 # Devices that are pushed to while measured, drawn from all.
 ASKED = 200_000
@@ -50,18 +50,21 @@ def load(gateway: processes.Gateway, folder: str, uris: str, **settings: object)
     )
 
 
-def figures(samples: list[interleaved.Sample]) -> dict:
-    middle = interleaved.medians(samples)
-    return {
-        **{key: middle[key] for key in ("cpuMicroseconds", "busy", "p50", "p99")},
-        "perSecond": round(middle["perSecond"]),
-    }
+def cost(figures: interleaved.Sample, times: interleaved.Sample) -> list[str]:
+    """The cells of what a push costs, and of how long it takes."""
+    return [
+        f"{figures['cpuMicroseconds']:.2f}", f"{figures['perSecond']:,.0f}", microseconds(times["p50"]),
+        microseconds(times["p99"]),
+    ]  # fmt: skip
 
 
-def loops(products: str, folder: str, runs: int) -> dict:
+def cost_columns(of_times: str) -> list[str]:
+    return ["CPU us a push", "a second", f"p50{of_times}", f"p99{of_times}"]
+
+
+def loops(products: str, folder: str, runs: int) -> list[Table]:
     """One loop and two, each with all cores, which the load shares."""
     push_load.write_inputs(folder)
-    rows = []
     with ExitStack() as stack:
         counts = [count for count in LOOPS if count <= len(steady_load.ALL_CORES)]
         gateways = {count: gateway_of(stack, products, folder, f"loops{count}", count) for count in counts}
@@ -80,19 +83,19 @@ def loops(products: str, folder: str, runs: int) -> dict:
         calm = interleaved.run(
             min(runs, RUNS_MAX), {count: partial(sample, each, **paced) for count, each in gateways.items()}
         )
-        for count in counts:
-            rate = figures(calm[count])
-            rows.append({"loops": count, **figures(full[count]), "p50": rate["p50"], "p99": rate["p99"]})
-    return {"cores": len(steady_load.ALL_CORES), "rate": http2_load.RATE, "rows": rows}
+    rows = [
+        [str(count), *cost(interleaved.medians(full[count]), interleaved.medians(calm[count]))] for count in counts
+    ]
+    title = f"Loops: all on {len(steady_load.ALL_CORES)} cores, with the load generator"
+    return [Table(title, ["loops", *cost_columns(f" at {http2_load.RATE:,}/s")], rows)]
 
 
-def devices(products: str, folder: str, runs: int, counts: tuple[int, ...] = DEVICES) -> dict:
+def devices(products: str, folder: str, runs: int) -> list[Table]:
     """A push waits on each device; the pushes that are measured are for devices drawn from all of them."""
     push_load.write_inputs(folder)
-    rows = []
     with ExitStack() as stack:
         gateways, before, resident = {}, {}, {}
-        for count in counts:
+        for count in DEVICES:
             gateway = gateways[count] = gateway_of(stack, products, folder, f"devices{count}")
             before[count] = processes.resident_megabytes(gateway.pid)
             register(gateway, folder, count)
@@ -102,13 +105,12 @@ def devices(products: str, folder: str, runs: int, counts: tuple[int, ...] = DEV
             for count, gateway in gateways.items()
         }
         samples = interleaved.run(min(runs, RUNS_MAX), sides)
-        for count in counts:
-            memory = {
-                "residentMegabytes": round(resident[count]),
-                "bytesPerDevice": round((resident[count] - before[count]) * 1e6 / count),
-            }
-            rows.append({"devices": count, **figures(samples[count]), **memory})
-    return {"rows": rows}
+    rows = []
+    for count in DEVICES:
+        figures, each = interleaved.medians(samples[count]), (resident[count] - before[count]) * 1e6 / count
+        rows.append([f"{count:,}", *cost(figures, figures), f"{resident[count]:,.0f} MB", f"{each:,.0f}"])
+    columns = ["devices", *cost_columns(", saturated"), "memory", "bytes a device"]
+    return [Table("Devices: a push of 228 bytes waits on each, one core, TLS", columns, rows)]
 
 
 def register(gateway: processes.Gateway, folder: str, count: int) -> None:
@@ -125,7 +127,7 @@ def register(gateway: processes.Gateway, folder: str, count: int) -> None:
     )  # fmt: skip
 
 
-def connections(products: str, folder: str, runs: int) -> dict:
+def connections(products: str, folder: str, runs: int) -> list[Table]:
     """The same pushes on their way at a time, spread over more and more connections."""
     rows = []
     for count in CONNECTIONS:
@@ -140,10 +142,8 @@ def connections(products: str, folder: str, runs: int) -> dict:
             # Devices are registered and caches warm by the end of the warm-up, during which all connections are made.
             samples = [steady_load.observe(shape, gateway.pid) for _ in range(min(runs, RUNS_MAX))]
         peak = max(sample["residentMegabytes"] for sample in samples)
-        rows.append(
-            {
-                "connections": count, "streams": shape.streams, **figures(samples),
-                "residentMegabytes": round(peak), "bytesPerConnection": round((peak - before) * 1e6 / count),
-            }
-        )  # fmt: skip
-    return {"inFlight": IN_FLIGHT, "rows": rows}
+        figures, each = interleaved.medians(samples), (peak - before) * 1e6 / count
+        name = f"{count:,} x {shape.streams}"
+        rows.append([name, *cost(figures, figures), f"{peak:,.0f} MB", f"{each:,.0f}"])
+    columns = ["connections", *cost_columns(", saturated"), "memory", "bytes a connection"]
+    return [Table(f"Connections: {IN_FLIGHT:,} pushes on their way, one core, TLS", columns, rows)]

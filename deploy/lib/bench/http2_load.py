@@ -1,4 +1,4 @@
-"""The gateway beside other HTTP/2 servers: cost, rate and latency of a push, and of a POST answered with nothing."""
+"""The gateway beside nghttpd: cost, rate and latency of a push, and of a POST answered with nothing."""
 
 import os
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from functools import partial
 
 from bench import push_load
+from bench.tables import Table, microseconds
 from clients import steady_load
-from peers import http2_peers
 from shared import interleaved, processes
 
 STREAMS = 32
@@ -20,11 +20,12 @@ SCHEMES = {"TLS": 99, "h2c": 3}
 # The load keeps a server busy for less than this when it is the load that is at its end.
 BUSY = 0.95
 STORES = {"gateway, memory": "memory", "gateway, durable": "sqlite"}
-TARGETS = {name: push_load.RATIO_TARGETS[store] for name, store in STORES.items()}
-# Over TLS, at `RATE`: how many times as long as with nghttpd half of the pushes may take at most, and how long when they
-# are durable, in microseconds.
+# How many times the CPU of nghttpd a push may take over TLS.
+TARGETS = {"gateway, memory": 0.5, "gateway, durable": 0.65}
+# Over TLS, at `RATE`: how many times as long as with nghttpd half of the pushes may take at most, and how many
+# milliseconds when they are durable.
 MEDIAN_RATIO_TARGET = 1.2
-DURABLE_MEDIAN_TARGET = 3000.0
+DURABLE_MEDIAN_TARGET_MS = 3.0
 
 
 class Side:
@@ -48,21 +49,16 @@ class Side:
 def start(stack: ExitStack, products: str, folder: str) -> dict[str, Side]:
     """All servers, on the first core; they stay idle while one of them is measured."""
     sides = {}
-    for name, store in (("gateway, memory", "memory"), ("gateway, durable", "sqlite")):
+    for name, store in STORES.items():
         place = os.path.join(folder, store)
         os.mkdir(place)
         gateway = stack.enter_context(processes.Gateway(products, place, steady_load.SERVER_CORE, [f"store={store}"]))
         bases = {"h2c": f"http://{gateway.plain}", "TLS": f"https://{gateway.edge}"}
         sides[name] = Side(gateway, bases, "gateway")
     key, certificate = (os.path.join(gateway.state, name) for name in ("server.key", "server.pem"))
-    for scheme, files in (("h2c", None), ("TLS", (key, certificate))):
+    for scheme, head, files in (("h2c", "http", None), ("TLS", "https", (key, certificate))):
         server = stack.enter_context(processes.Nghttpd(folder, steady_load.SERVER_CORE, files))
-        sides[f"nghttpd {scheme}"] = Side(
-            server, {scheme: f"{http2_peers.HEADS[scheme]}://{server.address}"}, "nghttpd"
-        )
-    for kind in (http2_peers.Nginx, http2_peers.H2o):
-        peer = stack.enter_context(kind(folder, steady_load.SERVER_CORE, key, certificate))
-        sides[kind.name] = Side(peer, peer.bases, kind.uris)
+        sides[f"nghttpd {scheme}"] = Side(server, {scheme: f"{head}://{server.address}"}, "nghttpd")
     return sides
 
 
@@ -77,53 +73,56 @@ def asked(
     }
 
 
-def compare(products: str, folder: str, runs: int) -> dict:
+def compare(products: str, folder: str, runs: int) -> list[Table]:
     push_load.write_inputs(folder)
-    rows: list[dict] = []
     with ExitStack() as stack:
         sides = start(stack, products, folder)
-        for scheme, runs_max in SCHEMES.items():
-            full = interleaved.run(min(runs, runs_max), asked(sides, scheme, folder, None))
-            rate = RATE // push_load.CONNECTIONS
-            paced = interleaved.run(min(runs, RATE_RUNS_MAX), asked(sides, scheme, folder, rate))
-            rows += [row(scheme, name, full[name], paced[name]) for name in full]
-    ratios = [ratio(rows, name, target) for name, target in TARGETS.items()]
-    return {
-        "connections": push_load.CONNECTIONS, "streams": STREAMS, "rate": RATE, "rows": rows, "ratios": ratios,
-        "medians": medians(rows),
-    }  # fmt: skip
+        return [over(scheme, sides, folder, min(runs, runs_max), runs) for scheme, runs_max in SCHEMES.items()]
 
 
-def row(scheme: str, name: str, full: list[interleaved.Sample], paced: list[interleaved.Sample]) -> dict:
-    middle, calm = interleaved.medians(full), interleaved.medians(paced)
-    return {
-        "scheme": scheme,
-        "server": name,
-        "cpuMicroseconds": middle["cpuMicroseconds"],
-        "perSecond": round(middle["perSecond"]),
-        "busy": middle["busy"],
-        "saturated": middle["busy"] >= BUSY,
-        "p50": calm["p50"],
-        "p99": calm["p99"],
-        "samples": [round(sample["cpuMicroseconds"], 3) for sample in full],
-    }
+def over(scheme: str, sides: dict[str, Side], folder: str, full_runs: int, runs: int) -> Table:
+    """Every server over `scheme`: as fast as it can, and at a rate that is easy for all of them."""
+    full_samples = interleaved.run(full_runs, asked(sides, scheme, folder, None))
+    paced = asked(sides, scheme, folder, RATE // push_load.CONNECTIONS)
+    calm_samples = interleaved.run(min(runs, RATE_RUNS_MAX), paced)
+    full = {name: interleaved.medians(samples) for name, samples in full_samples.items()}
+    calm = {name: interleaved.medians(samples) for name, samples in calm_samples.items()}
+    is_saturated = {name: figures["busy"] >= BUSY for name, figures in full.items()}
+    table = Table(
+        f"A POST over {scheme}, one core to each server, {push_load.CONNECTIONS} connections x {STREAMS}",
+        ["", "CPU us each", "a second, saturated", f"p50 at {RATE:,}/s", f"p99 at {RATE:,}/s"],
+        [
+            [
+                name, f"{figures['cpuMicroseconds']:.2f}",
+                f"{'' if is_saturated[name] else '> '}{figures['perSecond']:,.0f}",
+                microseconds(calm[name]["p50"]), microseconds(calm[name]["p99"]),
+            ]
+            for name, figures in full.items()
+        ],
+    )  # fmt: skip
+    if not all(is_saturated.values()):
+        table.notes.append(
+            "where a rate has `>`, the load generator had no more to give: the server's core had time left"
+        )
+    if scheme == "TLS":
+        add_targets(
+            table,
+            {name: figures["cpuMicroseconds"] for name, figures in full.items()},
+            {name: figures["p50"] for name, figures in calm.items()},
+        )
+    return table
 
 
-def ratio(rows: list[dict], name: str, target: float) -> dict:
-    """What a push over TLS costs beside what nghttpd takes."""
-    cost = {row["server"]: row["cpuMicroseconds"] for row in rows if row["scheme"] == "TLS"}
-    value = cost[name] / cost["nghttpd"]
-    return {"server": name, "ratio": round(value, 3), "target": target, "passed": value <= target}
-
-
-def medians(rows: list[dict]) -> list[dict]:
-    """How long half of the pushes over TLS take at most where nobody is busy, beside their targets."""
-    took = {row["server"]: row["p50"] for row in rows if row["scheme"] == "TLS"}
-    ratio = took["gateway, memory"] / took["nghttpd"]
-    durable = took["gateway, durable"]
-    return [
-        {"figure": f"gateway, memory: a p50 of {ratio:.2f} times that of nghttpd", "target": MEDIAN_RATIO_TARGET,
-         "passed": ratio <= MEDIAN_RATIO_TARGET},
-        {"figure": f"gateway, durable: a p50 of {durable / 1000:.2f} ms", "target": DURABLE_MEDIAN_TARGET / 1000,
-         "passed": durable < DURABLE_MEDIAN_TARGET},
-    ]  # fmt: skip
+def add_targets(table: Table, cost: dict[str, float], took: dict[str, float]) -> None:
+    """What a push costs beside what nghttpd takes, and how long half of the pushes take where nobody is busy."""
+    figures = [
+        (f"{name}: {cost[name] / cost['nghttpd']:.2f} times the CPU of nghttpd", cost[name] / cost["nghttpd"], target)
+        for name, target in TARGETS.items()
+    ]
+    ratio, durable = took["gateway, memory"] / took["nghttpd"], took["gateway, durable"] / 1000
+    figures += [
+        (f"gateway, memory: a p50 of {ratio:.2f} times that of nghttpd", ratio, MEDIAN_RATIO_TARGET),
+        (f"gateway, durable: a p50 of {durable:.2f} ms", durable, DURABLE_MEDIAN_TARGET_MS),
+    ]
+    for text, value, target in figures:
+        table.notes.append(f"{text}; target: at most {target:g}  {table.target(value <= target)}")

@@ -4,57 +4,36 @@ A count hangs on the program and on how many requests go together in a batch, an
 runs differ by three in a hundred, where CPU time differs by ten. What the kernel does is not counted.
 """
 
-import glob
 import os
 import re
 import subprocess
 
 from bench import push_load
+from bench.tables import Table
 from clients import h2load
 from shared import processes
 
 STREAMS = 32
 WARM_UP, FEWER, MORE = 10_000, 10_000, 40_000
 STORES = {"memory": "gateway, memory", "sqlite": "gateway, durable"}
-# What the history's thread alone calls. Its instructions hang on how large the lots are that events come in, which
-# differ by more from run to run than what some comparisons look for.
-HISTORY = "EventChunkWriter"
 
 
 class Count:
-    """Callgrind around one server: `prefix` starts it, `taken` gives the instructions since the last call, but for
-    those of threads that call what `leaving_out` names."""
+    """Callgrind around one server: `prefix` starts it, `taken` gives the instructions since the last call."""
 
-    def __init__(self, folder: str, leaving_out: str | None = None):
+    def __init__(self, folder: str):
         self.folder = folder
         self.dumps = 0
-        self.leaving_out = leaving_out
-        self.left_out: set[str] = set()
-        threads = "no" if leaving_out is None else "yes"
-        self.prefix = [
-            "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind", f"--separate-threads={threads}"
-        ]  # fmt: skip
+        self.prefix = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind"]
 
     def taken(self, server: processes.Server) -> int:
         self.dumps += 1
         subprocess.run(["callgrind_control", "--dump", str(server.pid)], check=True, capture_output=True)
-        # A file for each thread, whose number follows that of the dump, or one for all.
-        threads = "" if self.leaving_out is None else "-*"
-        files = glob.glob(os.path.join(self.folder, f"callgrind.{self.dumps}{threads}"))
-        if not files:
+        path = os.path.join(self.folder, f"callgrind.{self.dumps}")
+        if not os.path.exists(path):
             raise SystemExit(f"callgrind left no count of {server.pid} in {self.folder}")
-        total = sum(map(self.total, files))
-        if self.leaving_out is not None and not self.left_out:
-            raise SystemExit(f"no thread of {server.pid} calls {self.leaving_out}, whose thread was to be left out")
-        return total
-
-    def total(self, path: str) -> int:
-        thread = os.path.basename(path).partition("-")[2]
         with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read()
-        if self.leaving_out is not None and self.leaving_out in text:
-            self.left_out.add(thread)
-        return 0 if thread in self.left_out else int(re.search(r"^totals: (\d+)", text, re.MULTILINE).group(1))
+            return int(re.search(r"^totals: (\d+)", file.read(), re.MULTILINE).group(1))
 
 
 def preload(folder: str) -> str:
@@ -74,12 +53,11 @@ def stripped(products: str, folder: str) -> str:
 def each(
     count: Count, server: processes.Server, base: str, uris: str, body: str,
     connections: int = push_load.CONNECTIONS, requests: tuple[int, int, int] = (WARM_UP, FEWER, MORE),
-    headers: list[str] | None = None,
 ) -> float:  # fmt: skip
     """Instructions of one more request: the difference between two runs that connect alike."""
 
     def run(number: int) -> int:
-        h2load.run(base, uris, body, headers or push_load.headers(), connections, STREAMS, number)
+        h2load.run(base, uris, body, push_load.headers(), connections, STREAMS, number)
         return count.taken(server)
 
     warm_up, fewer, more = requests
@@ -88,46 +66,36 @@ def each(
     return (run(more) - before) / (more - fewer)
 
 
-def counted(
-    products: str, folder: str, store: str, settings: list[str] | None = None, leaving_out: str | None = None
-) -> tuple[Count, processes.Gateway]:
+def counted(products: str, folder: str, store: str) -> tuple[Count, processes.Gateway]:
     """A gateway under callgrind, whose state and counts lie in a folder of their own."""
     place = os.path.join(folder, store)
     os.mkdir(place)
-    count = Count(place, leaving_out)
+    count = Count(place)
     prefix = ["env", f"LD_PRELOAD={preload(place)}", *count.prefix]
-    return count, processes.Gateway(stripped(products, place), place, prefix, [f"store={store}", *(settings or [])])
+    return count, processes.Gateway(stripped(products, place), place, prefix, [f"store={store}"])
 
 
-def durable(products: str, folder: str) -> float:
-    """Instructions of a durable push over h2c, with the inputs that `push_load` writes into `folder`."""
-    push_load.write_inputs(folder)
-    count, gateway = counted(products, folder, "sqlite")
-    with gateway:
-        uris, body = os.path.join(folder, "gateway"), os.path.join(folder, "body")
-        return round(each(count, gateway, f"http://{gateway.plain}", uris, body))
-
-
-def measure(products: str, folder: str) -> dict:
+def measure(products: str, folder: str) -> list[Table]:
     push_load.write_inputs(folder)
     body = os.path.join(folder, "body")
-    rows: list[dict] = []
+    counts: dict[tuple[str, str], float] = {}
     key_and_certificate: tuple[str, str] | None = None
     for store, name in STORES.items():
         count, gateway = counted(products, folder, store)
         with gateway:
             key_and_certificate = tuple(os.path.join(gateway.state, file) for file in ("server.key", "server.pem"))
             for scheme, base in (("h2c", f"http://{gateway.plain}"), ("TLS", f"https://{gateway.edge}")):
-                rows.append(row(scheme, name, each(count, gateway, base, os.path.join(folder, "gateway"), body)))
+                counts[scheme, name] = each(count, gateway, base, os.path.join(folder, "gateway"), body)
     for scheme, files in (("h2c", None), ("TLS", key_and_certificate)):
         place = os.path.join(folder, scheme)
         os.mkdir(place)
         count = Count(place)
         with processes.Nghttpd(place, count.prefix, files) as server:
             base = f"{'https' if files else 'http'}://{server.address}"
-            rows.append(row(scheme, "nghttpd", each(count, server, base, os.path.join(folder, "nghttpd"), body)))
-    return {"connections": push_load.CONNECTIONS, "streams": STREAMS, "rows": rows}
-
-
-def row(scheme: str, server: str, instructions: float) -> dict:
-    return {"scheme": scheme, "server": server, "instructions": round(instructions)}
+            counts[scheme, "nghttpd"] = each(count, server, base, os.path.join(folder, "nghttpd"), body)
+    rows = [
+        [f"{scheme}, {server}", f"{count:,.0f}", f"{count / counts[scheme, 'nghttpd']:.2f}"]
+        for (scheme, server), count in counts.items()
+    ]
+    title = f"Instructions of a POST, {push_load.CONNECTIONS} connections x {STREAMS} streams"
+    return [Table(title, ["", "instructions", "of nghttpd's"], rows)]

@@ -9,10 +9,7 @@ import time
 VERSIONS = {
     "Swift": ("swift", "--version"),
     "nghttpd and h2load": ("nghttpd", "--version"),
-    "nginx": ("nginx", "-v"),
-    "h2o": ("h2o", "--version"),
     "Redis": ("redis-cli", "--version"),
-    "NATS": ("nats-server", "--version"),
     "PostgreSQL": ("psql", "--version"),
     "OpenSSL": ("openssl", "version"),
 }

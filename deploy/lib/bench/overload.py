@@ -6,6 +6,7 @@ from bisect import bisect_left
 from contextlib import ExitStack
 
 from bench import push_load
+from bench.tables import Table, microseconds
 from clients import h2load, steady_load
 from shared import interleaved, processes
 
@@ -69,7 +70,7 @@ def answered_before(logs: list[steady_load.Log], other_logs: list[steady_load.Lo
     return {"othersP50": counts[len(counts) // 2], "othersP99": counts[len(counts) * 99 // 100]}
 
 
-def measure(products: str, folder: str, runs: int) -> dict:
+def measure(products: str, folder: str, runs: int) -> list[Table]:
     """Median figures of pushes in the default store, alone and beside; the gateway has one core, and so one loop."""
     write_inputs(folder)
     alone, among, noise = [], [], []
@@ -84,22 +85,22 @@ def measure(products: str, folder: str, runs: int) -> dict:
                 alone.append(calm)
                 among.append(figures)
                 noise.append(other)
-    medians = {
-        name: interleaved.medians(each) for name, each in (("alone", alone), ("beside", among), ("noise", noise))
-    }
-    ratio = medians["beside"]["p99"] / medians["alone"]["p99"]
-    return {
-        "ratio": round(ratio, 2),
-        "target": TAIL_RATIO_TARGET,
-        "passed": ratio <= TAIL_RATIO_TARGET,
-        "quietPerSecond": QUIET_CONNECTIONS * QUIET_RATE,
-        "noisyConnections": NOISY_CONNECTIONS,
-        "noisyStreams": NOISY_STREAMS,
-        "alone": {key: medians["alone"][key] for key in ("p50", "p99")},
-        "beside": {key: medians["beside"][key] for key in ("p50", "p99")},
-        "noisyPerSecond": round(medians["noise"]["perSecond"]),
-        "noisyRefused": medians["noise"]["refused"],
-        "noisyMicroseconds": medians["noise"]["cpuMicroseconds"],
-        "othersAnswered": {"p50": medians["beside"]["othersP50"], "p99": medians["beside"]["othersP99"]},
-        "samples": {"alone": [each["p99"] for each in alone], "beside": [each["p99"] for each in among]},
-    }
+    calm, busy, other = (interleaved.medians(samples) for samples in (alone, among, noise))
+    ratio = busy["p99"] / calm["p99"]
+    table = Table(
+        f"A quiet topic's pushes, {QUIET_CONNECTIONS * QUIET_RATE:,} a second, durable, one core, TLS",
+        ["", "p50", "p99"],
+        [
+            [name, microseconds(figures["p50"]), microseconds(figures["p99"])]
+            for name, figures in (("alone", calm), ("beside the other", busy))
+        ],
+        [
+            f"the other topic's provider: {NOISY_CONNECTIONS} connections x {NOISY_STREAMS}, "
+            f"{other['perSecond']:,.0f} pushes a second, {other['refused']:.1%} of them refused",
+            f"while a quiet push waited, {busy['othersP50']:,.0f} of those were answered, "
+            f"{busy['othersP99']:,.0f} at p99",
+        ],
+    )
+    told = f"a p99 of {ratio:.2f} times what it is alone; target: at most {TAIL_RATIO_TARGET:g}"
+    table.notes.append(f"{told}  {table.target(ratio <= TAIL_RATIO_TARGET)}")
+    return [table]

@@ -6,8 +6,9 @@ import time
 import urllib.request
 
 from bench import push_load
-from bench.streams import CONNECT_SECONDS, FleetProcess
+from bench.tables import Table
 from clients import h2load
+from clients.fleet_process import CONNECT_SECONDS, FleetProcess
 from shared import processes
 
 WORKERS = 50
@@ -19,14 +20,27 @@ SECONDS = 20
 LAST_SECONDS = 2.0
 
 
-def completed(gateway: processes.Gateway) -> int:
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://{gateway.admin}/v1/stats") as answer:
+def completed(admin: str) -> int:
+    """How many pushes the gateway with this admin address counts as completed."""
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://{admin}/v1/stats") as answer:
         return json.load(answer)["pushes"]["completed"]
 
 
-def measure(products: str, folder: str, store: str) -> dict:
-    """Each device is pushed to once, so that every push is a wake of its own."""
-    folder = os.path.join(folder, store)
+def measure(products: str, folder: str) -> list[Table]:
+    title = f"Push, wake and result with {WORKERS} workers; target: {WAKES_A_SECOND:,} a second"
+    table = Table(title, ["store", "a second", "gateway, CPU us", ""], [])
+    for store in ("memory", "sqlite"):
+        done, took, spent = run(products, os.path.join(folder, store), store)
+        # The load itself takes a moment to start, and the last wakes to end.
+        passed = done == WAKES_A_SECOND * SECONDS and done / took >= WAKES_A_SECOND * 0.95
+        cells = [store, f"{done / took:,.0f}", f"{spent / max(1, done) * 1e6:.1f}", table.target(passed)]
+        table.rows.append(cells)
+    return [table]
+
+
+def run(products: str, folder: str, store: str) -> tuple[int, float, float]:
+    """How many wakes came to their end, in how many seconds, and the CPU seconds of the gateway. Each device is pushed
+    to once, so that every push is a wake of its own."""
     os.mkdir(folder)
     wakes = WAKES_A_SECOND * SECONDS
     h2load.write_paths(folder, "uris", [f"/3/device/{number:064x}" for number in range(wakes)], CONNECTIONS)
@@ -43,17 +57,8 @@ def measure(products: str, folder: str, store: str) -> dict:
             rate=WAKES_A_SECOND // CONNECTIONS,
         )  # fmt: skip
         deadline = time.monotonic() + LAST_SECONDS
-        while (done := completed(gateway)) < wakes and time.monotonic() < deadline:
+        while (done := completed(gateway.admin)) < wakes and time.monotonic() < deadline:
             time.sleep(0.02)
         took = time.monotonic() - started
         spent = processes.cpu_seconds(gateway.pid) - spent
-    return {
-        "store": store,
-        "workers": WORKERS,
-        "wakes": done,
-        "wakesPerSecond": round(done / took),
-        "cpuMicrosecondsPerWake": round(spent / max(1, done) * 1e6, 1),
-        "target": WAKES_A_SECOND,
-        # The load itself takes a moment to start, and the last wakes to end.
-        "passed": done == wakes and done / took >= WAKES_A_SECOND * 0.95,
-    }
+    return done, took, spent

@@ -209,12 +209,6 @@ def observe(load: Load, pid: int) -> dict[str, float]:
     return figures(*finished(load, pid))
 
 
-def durations(load: Load, pid: int) -> list[int]:
-    """Runs the load on the server: how long each request took while all were at work, microseconds."""
-    logs, _ = finished(load, pid)
-    return [took for log in logs for took in log.took[inside(log, *window(logs))]]
-
-
 def finished(load: Load, pid: int) -> tuple[list[Log], Clock]:
     """A run of the load whose processes were at work together for long enough."""
     for _ in range(ATTEMPTS):

@@ -1,8 +1,8 @@
 """Many workers in one process: each holds a stream of wakes open, and answers what comes. Raw HTTP/2, to be light.
 
-Runs as a process of its own: python -m clients.worker_fleet '{"address": ..., "ca": ..., ...}' (see `Fleet`). It writes lines
-of JSON: `{"subscribed": n}` once all are, `{"lost": n}` for connections that ended, and with `times` a line
-`{"device": token, "at": monotonic seconds}` for each wake. It ends at the end of its standard input.
+Runs as a process of its own: python -m clients.worker_fleet '{"address": ..., "ca": ..., ...}' (see `Fleet`). It writes
+lines of JSON: `{"subscribed": n}` once all are, `{"lost": n}` for connections that ended, and its counts for each byte
+of its standard input. It ends at the end of its standard input.
 """
 
 import json
@@ -12,7 +12,6 @@ import socket
 import ssl
 import struct
 import sys
-import time
 
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 ACK = END_STREAM = 1
@@ -34,9 +33,9 @@ def literal(index: int, value: str) -> bytes:
 
 
 class Worker:
-    """One connection with one or more streams."""
+    """One connection with one stream of wakes."""
 
-    def __init__(self, fleet: "Fleet", numbers: range):
+    def __init__(self, fleet: "Fleet", number: int):
         host, port = fleet.address.rsplit(":", 1)
         plain = socket.create_connection((host, int(port)), timeout=20)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -48,8 +47,7 @@ class Worker:
         settings = struct.pack(">HIHI", 2, 0, 4, STREAM_WINDOW)
         out = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, settings)
         out += frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", STREAM_WINDOW - 65535))
-        for number in numbers:
-            out += self.subscription(number)
+        out += self.subscription(number)
         self.socket.sendall(out)
         self.socket.setblocking(False)
 
@@ -60,8 +58,7 @@ class Worker:
 
     def subscription(self, number: int) -> bytes:
         device = f"&device={number:064x}" if self.fleet.by_device else ""
-        task = f"&task={self.fleet.task}" if self.fleet.task else ""
-        path = f"/v1/topics/{self.fleet.topic}/wakes?slots={self.fleet.slots}&name=bench{device}{task}"
+        path = f"/v1/topics/{self.fleet.topic}/wakes?slots={self.fleet.slots}&name=bench{device}"
         self.texts[self.stream] = b""
         request = frame(HEADERS, END_HEADERS | END_STREAM, self.stream, self.head(2, path))
         self.stream += 2
@@ -79,7 +76,7 @@ class Worker:
         except (BlockingIOError, ssl.SSLWantReadError):
             pass
         out = b""
-        position, at = 0, time.monotonic()
+        position = 0
         while len(self.buffer) - position >= 9:
             head, flags, stream = struct.unpack_from(">IBI", self.buffer, position)
             length, kind = head >> 8, head & 0xFF
@@ -88,7 +85,7 @@ class Worker:
             payload = self.buffer[position + 9 : position + 9 + length]
             position += 9 + length
             if kind == DATA and stream in self.texts:
-                out += self.text_received(stream, payload, at)
+                out += self.text_received(stream, payload)
             elif kind == HEADERS:
                 # A connection's first head begins with the table's new size (0x20). 0x88 is :status 200; answers to
                 # results are 204 (0x89).
@@ -108,7 +105,7 @@ class Worker:
             # A worker writes little: what does not fit a socket's buffer is a fault.
             self.socket.sendall(out)
 
-    def text_received(self, stream: int, payload: bytes, at: float) -> bytes:
+    def text_received(self, stream: int, payload: bytes) -> bytes:
         text = self.texts[stream] + payload
         *events, self.texts[stream] = text.split(b"\n\n")
         out = b""
@@ -118,12 +115,8 @@ class Worker:
             start = event.index(b"id: ") + 4
             wake = event[start : event.index(b"\n", start)].decode()
             self.fleet.woken += 1
-            if self.fleet.times:
-                device = event[event.index(b'"device":"') + 10 :][:64].decode()
-                tell(device=device, at=at)
-            body = b'{"success":true}' if b'"task":"' in event else b'{"result":"newData"}'
             out += frame(HEADERS, END_HEADERS, self.stream, self.head(3, f"/v1/wakes/{wake}"))
-            out += frame(DATA, END_STREAM, self.stream, body)
+            out += frame(DATA, END_STREAM, self.stream, b'{"result":"newData"}')
             self.stream += 2
         return out
 
@@ -134,9 +127,9 @@ def tell(**fields: object) -> None:
 
 
 class Fleet:
-    """`connections` with `streams` each; `first` is the number of the first stream, which is also its device's.
+    """`connections` with a stream each, of the device with the same number if `by_device`.
 
-    A result that does not count ends a fleet that `is_strict`. `task` is an identifier that its streams take besides.
+    A result that does not count ends a fleet that `is_strict`.
     """
 
     def __init__(
@@ -145,16 +138,11 @@ class Fleet:
         ca: str | None,
         topic: str,
         connections: int,
-        streams: int = 1,
         slots: int = 1,
-        first: int = 0,
         by_device: bool = True,
-        times: bool = False,
         is_strict: bool = True,
-        task: str | None = None,
     ):
-        self.task = task
-        self.address, self.topic, self.slots, self.by_device, self.times = address, topic, slots, by_device, times
+        self.address, self.topic, self.slots, self.by_device = address, topic, slots, by_device
         self.is_strict = is_strict
         self.tls = ssl.create_default_context(cafile=ca) if ca else None
         if self.tls:
@@ -164,13 +152,12 @@ class Fleet:
         self.poll = select.epoll()
         self.poll.register(sys.stdin.fileno(), select.EPOLLIN)
         for number in range(connections):
-            start = first + number * streams
-            worker = Worker(self, range(start, start + streams))
+            worker = Worker(self, number)
             self.workers[worker.socket.fileno()] = worker
             self.poll.register(worker.socket.fileno(), select.EPOLLIN)
             if number % SWEEP_EVERY == 0:
                 self.sweep(0)
-        while self.subscribed < connections * streams:
+        while self.subscribed < connections:
             self.sweep(1)
         tell(subscribed=self.subscribed)
 

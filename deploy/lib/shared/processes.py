@@ -40,14 +40,13 @@ def resident_megabytes(pid: int) -> float:
 class Server:
     """A child process in a folder of its own; ended when the block is left."""
 
-    def __init__(self, command: list[str], log: str, reads_output: bool = False, user: str | None = None):
+    def __init__(self, command: list[str], log: str, reads_output: bool = False):
         with open(log, "wb") as errors:
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if reads_output else errors,
                 stderr=errors,
-                user=user,
             )
         self.log = log
 

@@ -1,1 +1,0 @@
-"""Other servers doing what a push does, to be measured beside the gateway."""
