@@ -107,12 +107,16 @@ class Load:
     async def provide(self) -> None:
         """One connection with several pushes on their way at once, each to a device of its own."""
         client = await self.edge()
-        lanes = await asyncio.gather(*(self.lane(client) for _ in range(self.sizes.lanes)), return_exceptions=True)
+        lanes = (self.on_each(client, self.push) for _ in range(self.sizes.lanes))
+        lanes = await asyncio.gather(*lanes, return_exceptions=True)
         for outcome in lanes:
             if isinstance(outcome, Exception) and not isinstance(outcome, ConnectionLost):
                 raise outcome
 
-    async def lane(self, client: Client) -> None:
+    async def on_each(
+        self, client: Client, act: Callable[[Client, Device], Coroutine], rest_seconds: float = 0
+    ) -> None:
+        """Does something to one device after the other, with no other task at work on that device."""
         while not client.is_lost:
             device = self.source.choice(self.ledger.devices)
             if device.is_busy:
@@ -120,9 +124,11 @@ class Load:
                 continue
             device.is_busy = True
             try:
-                await self.push(client, device)
+                await act(client, device)
             finally:
                 device.is_busy = False
+            if rest_seconds:
+                await asyncio.sleep(self.source.random() * rest_seconds)
 
     def headers(self, device: Device, sequence: int) -> list[tuple[str, str]]:
         """What a push says of itself: of a mixed device everything there is."""
@@ -350,18 +356,7 @@ class Load:
 
     async def administer(self) -> None:
         """Registers, removes, and reports conditions, of one device after the other."""
-        client = await self.edge()
-        while not client.is_lost:
-            device = self.source.choice(self.ledger.devices)
-            if device.is_busy:
-                await asyncio.sleep(0)
-                continue
-            device.is_busy = True
-            try:
-                await self.change(client, device)
-            finally:
-                device.is_busy = False
-            await asyncio.sleep(self.source.random() * 0.01)
+        await self.on_each(await self.edge(), self.change, rest_seconds=0.01)
 
     async def change(self, client: Client, device: Device) -> None:
         if True not in device.registered:

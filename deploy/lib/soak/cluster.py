@@ -13,7 +13,6 @@ import os
 import random
 import signal
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -26,6 +25,7 @@ from cluster.load import Load
 from cluster.proxy import ProxyProcess
 from shared.served_gateway import StartFailed
 from shared.verdicts import Verdicts
+from soak import disks
 
 GATEWAYS, STANDBYS = 3, 2
 LANES = 96
@@ -34,8 +34,6 @@ OUTAGE_SECONDS_MAX = 60
 PROMOTION_AIM_SECONDS = 5
 FROZEN_SECONDS, SLOW_SECONDS, HELD_SECONDS = 20, 15, 6
 COMMIT_SECONDS = 1.0
-# A disk of its own for the database that gets full.
-DISK_MEGABYTES = 400
 FULL_SECONDS, FULL_PUSHES = 10, 4000
 RETURNS = "pushes are answered 200 again after each fault"
 PLAYED = "gateways and servers come back from every fault"
@@ -164,12 +162,12 @@ class Scene:
             await self.outage("restart of the primary", since)
             await asyncio.to_thread(self.database.wait_for_standbys)
 
-    async def fill(self, disk: "Disk") -> None:
+    async def fill(self, folder: str) -> None:
         """Takes all room the database has, for a while."""
         node = self.database.primary
         await self.breathe(2, 3)
         since = time.monotonic()
-        filler = await asyncio.to_thread(disk.fill)
+        filler = await asyncio.to_thread(disks.fill, folder)
         refused = dict(self.load.ledger.refused)
         await asyncio.sleep(FULL_SECONDS)
         # What is written over again needs no room: only when more is refused than before has the disk mattered.
@@ -193,34 +191,6 @@ class Scene:
         for kind, seconds in self.outages.items():
             print(f"      {kind}: {len(seconds)} times, p50 {statistics.median(seconds):.2f} s, "
                   f"most {max(seconds):.2f} s", flush=True)  # fmt: skip
-
-
-class Disk:
-    """A file system of its own in a file; unmounted when the block is left."""
-
-    def __init__(self, folder: str):
-        self.file, self.mount_point = os.path.join(folder, "disk"), os.path.join(folder, "mount")
-
-    def __enter__(self) -> "Disk":
-        os.mkdir(self.mount_point)
-        with open(self.file, "wb") as file:
-            file.truncate(DISK_MEGABYTES << 20)
-        subprocess.run(["mkfs.ext4", "-q", "-m", "0", self.file], check=True)
-        subprocess.run(["mount", "-o", "loop", self.file, self.mount_point], check=True)
-        os.chmod(self.mount_point, 0o755)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        subprocess.run(["umount", "--lazy", self.mount_point], check=False)
-
-    def fill(self) -> str:
-        """Takes all room that is left; the file that took it."""
-        path = os.path.join(self.mount_point, "filler")
-        with open(path, "wb", buffering=0) as file:
-            with contextlib.suppress(OSError):
-                while file.write(b"\0" * 65536):
-                    pass
-        return path
 
 
 Faults = Callable[[Scene], Awaitable[None]]
@@ -307,12 +277,13 @@ def soak(program: str, options: argparse.Namespace) -> Verdicts:
         return verdicts
     with tempfile.TemporaryDirectory(prefix="wakegate-cluster.") as folder:
         os.chmod(folder, 0o711)
-        with Disk(folder) as disk:
+        with disks.LoopFolder(folder, "ext4") as disk:
+            os.chmod(disk.mount_point, 0o755)
             place = os.path.join(disk.mount_point, "database")
             sizes = {"max_wal_size": "'64MB'", "min_wal_size": "'32MB'", "wal_keep_size": 0, "shared_buffers": "'32MB'"}
             with postgres.Database(place, 0, sizes) as database:
                 asyncio.run(
-                    play(program, options, folder, database, full, lambda scene: scene.fill(disk), FULL_PUSHES)
+                    play(program, options, folder, database, full, lambda scene: scene.fill(disk.mount_point), FULL_PUSHES)
                 )
     verdicts.add(full, "full")
     return verdicts

@@ -11,6 +11,7 @@ import sqlite3
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from soak.damage_scene import Scene
 
@@ -64,12 +65,8 @@ def flip_bits(place: Place, name: str, count: int) -> str:
     return f"bits {', '.join(spots)} flipped"
 
 
-def flip_bit(place: Place, name: str) -> str:
-    return flip_bits(place, name, 1)
-
-
-def flip_four_bits(place: Place, name: str) -> str:
-    return flip_bits(place, name, 4)
+flip_bit: Damage = partial(flip_bits, count=1)
+flip_four_bits: Damage = partial(flip_bits, count=4)
 
 
 def overwrite(place: Place, name: str, size: int, is_zero: bool, offset: int | None = None) -> str:
@@ -82,32 +79,13 @@ def overwrite(place: Place, name: str, size: int, is_zero: bool, offset: int | N
     return f"bytes {offset}..<{end} {'zero' if is_zero else 'random'}"
 
 
-def zero_sector(place: Place, name: str) -> str:
-    return overwrite(place, name, SECTOR, True)
-
-
-def garble_sector(place: Place, name: str) -> str:
-    return overwrite(place, name, SECTOR, False)
-
-
-def zero_block(place: Place, name: str) -> str:
-    return overwrite(place, name, 4096, True)
-
-
-def garble_block(place: Place, name: str) -> str:
-    return overwrite(place, name, 4096, False)
-
-
-def zero_page(place: Place, name: str) -> str:
-    return overwrite(place, name, PAGE, True)
-
-
-def zero_first_sector(place: Place, name: str) -> str:
-    return overwrite(place, name, SECTOR, True, 0)
-
-
-def garble_first_sector(place: Place, name: str) -> str:
-    return overwrite(place, name, SECTOR, False, 0)
+zero_sector: Damage = partial(overwrite, size=SECTOR, is_zero=True)
+garble_sector: Damage = partial(overwrite, size=SECTOR, is_zero=False)
+zero_block: Damage = partial(overwrite, size=4096, is_zero=True)
+garble_block: Damage = partial(overwrite, size=4096, is_zero=False)
+zero_page: Damage = partial(overwrite, size=PAGE, is_zero=True)
+zero_first_sector: Damage = partial(overwrite, size=SECTOR, is_zero=True, offset=0)
+garble_first_sector: Damage = partial(overwrite, size=SECTOR, is_zero=False, offset=0)
 
 
 def cut(place: Place, name: str, count: int) -> str:
@@ -115,28 +93,20 @@ def cut(place: Place, name: str, count: int) -> str:
     return f"cut to {count} bytes"
 
 
+def cut_by_size(place: Place, name: str, kept: Callable[[int], int]) -> str:
+    """`kept` gives how many bytes are left of how many."""
+    return cut(place, name, kept(len(place.read(name))))
+
+
 def cut_anywhere(place: Place, name: str) -> str:
-    return cut(place, name, place.source.randrange(len(place.read(name))))
+    return cut_by_size(place, name, place.source.randrange)
 
 
-def cut_in_half(place: Place, name: str) -> str:
-    return cut(place, name, len(place.read(name)) // 2)
-
-
-def cut_to_nothing(place: Place, name: str) -> str:
-    return cut(place, name, 0)
-
-
-def cut_to_a_sector(place: Place, name: str) -> str:
-    return cut(place, name, min(SECTOR, len(place.read(name)) - 1))
-
-
-def cut_last_byte(place: Place, name: str) -> str:
-    return cut(place, name, len(place.read(name)) - 1)
-
-
-def cut_last_page(place: Place, name: str) -> str:
-    return cut(place, name, max(0, len(place.read(name)) - PAGE))
+cut_in_half: Damage = partial(cut_by_size, kept=lambda size: size // 2)
+cut_to_nothing: Damage = partial(cut, count=0)
+cut_to_a_sector: Damage = partial(cut_by_size, kept=lambda size: min(SECTOR, size - 1))
+cut_last_byte: Damage = partial(cut_by_size, kept=lambda size: size - 1)
+cut_last_page: Damage = partial(cut_by_size, kept=lambda size: max(0, size - PAGE))
 
 
 def zero_tail(place: Place, name: str) -> str:
@@ -144,16 +114,14 @@ def zero_tail(place: Place, name: str) -> str:
     return overwrite(place, name, count, True, place.source.randrange(count))
 
 
-def append_garbage(place: Place, name: str) -> str:
+def append(place: Place, name: str, is_zero: bool) -> str:
     count = place.source.choice([1, SECTOR, FRAME, PAGE])
-    place.write(name, place.read(name) + place.source.randbytes(count))
-    return f"{count} random bytes appended"
+    place.write(name, place.read(name) + (bytes(count) if is_zero else place.source.randbytes(count)))
+    return f"{count} {'zeros' if is_zero else 'random bytes'} appended"
 
 
-def append_zeros(place: Place, name: str) -> str:
-    count = place.source.choice([1, SECTOR, FRAME, PAGE])
-    place.write(name, place.read(name) + bytes(count))
-    return f"{count} zeros appended"
+append_garbage: Damage = partial(append, is_zero=False)
+append_zeros: Damage = partial(append, is_zero=True)
 
 
 def delete(place: Place, name: str) -> str:
@@ -233,14 +201,6 @@ def put_pipe(place: Place, name: str) -> str:
     return "a named pipe in its place"
 
 
-def swap_pages(place: Place, name: str) -> str:
-    return move_page(place, name, is_swap=True)
-
-
-def copy_page(place: Place, name: str) -> str:
-    return move_page(place, name, is_swap=False)
-
-
 def move_page(place: Place, name: str, is_swap: bool) -> str:
     content = place.read(name)
     begin, size = (LOG_HEADER, FRAME) if name.endswith("-wal") else (0, PAGE)
@@ -256,6 +216,10 @@ def move_page(place: Place, name: str, is_swap: bool) -> str:
         content[mine] = second
     place.write(name, content)
     return f"pages {one} and {other} swapped" if is_swap else f"page {one} copied over page {other}"
+
+
+swap_pages: Damage = partial(move_page, is_swap=True)
+copy_page: Damage = partial(move_page, is_swap=False)
 
 
 # Of a log

@@ -17,43 +17,15 @@ from crash.ledger import Ledger
 from crash.load import Load, Sizes
 from shared.served_gateway import ServedGateway, StartFailed
 from shared.verdicts import Verdicts
+from soak import disks
+from soak.disks import MemoryFolder
 
-MEGABYTES, MEGABYTES_AFTER = 64, 256
+MEGABYTES_AFTER = 256
 LANES = 32
 TOPIC = "com.example.full"
 DEVICES = 40
 # A word of the remedy, by how the case's name begins.
 REMEDIES = {"full": "ree space", "read-only": "writable"}
-
-
-class MemoryFolder:
-    """A tmpfs of 64 MB; unmounted when the block is left."""
-
-    def __init__(self, folder: str):
-        self.mount_point = os.path.join(folder, "mount")
-
-    def __enter__(self) -> "MemoryFolder":
-        os.mkdir(self.mount_point)
-        options = ["-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", self.mount_point]
-        subprocess.run(["mount", *options], check=True)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        subprocess.run(["umount", "--lazy", self.mount_point], check=False)
-
-    def remount(self, options: str) -> None:
-        subprocess.run(["mount", "-o", f"remount,{options}", self.mount_point], check=True)
-
-    def fill(self) -> str:
-        """Takes all room that is left; the file that took it."""
-        path = os.path.join(self.mount_point, "filler")
-        with open(path, "wb", buffering=0) as file:
-            try:
-                while file.write(b"\0" * 65536):
-                    pass
-            except OSError:
-                pass
-        return path
 
 
 class Filling:
@@ -209,7 +181,7 @@ def starts(gateway: ServedGateway, verdicts: Verdicts, disk: MemoryFolder) -> No
     start_fails(gateway, verdicts, "read-only", gateway.state)
     disk.remount("rw")
     shutil.rmtree(gateway.state)
-    disk.fill()
+    disks.fill(disk.mount_point)
     start_fails(gateway, verdicts, "full from the beginning", gateway.state)
 
 

@@ -2,8 +2,6 @@
 
 import argparse
 import asyncio
-import ctypes
-import functools
 import glob
 import os
 import random
@@ -11,94 +9,17 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
 from crash import driver, ways
 from crash.ledger import Ledger
 from crash.load import Load, Sizes
 from shared.served_gateway import ServedGateway
 from shared.verdicts import Verdicts
+from soak.disks import LoopFolder
 
-IMAGE_MEGABYTES = 512
 DEVICES = 200
 LOSSY_ROUNDS_MAX = 8
 WITHOUT_SYNC = {"LD_PRELOAD": "libeatmydata.so"}
-
-
-# How each is made, and mounted: nothing shall reach the image by its own clock within a round, only what is synced.
-FILE_SYSTEMS = {
-    "ext4": (["mkfs.ext4", "-q", "-F"], "loop,commit=300"),
-    "xfs": (["mkfs.xfs", "-q", "-f"], "loop"),
-}
-
-
-NEW_MOUNTS, PRIVATE_MOUNTS = 0x00020000, 0x4000 | 0x40000
-RELEASE_SECONDS = 30
-
-
-@functools.cache
-def hide_mounts() -> None:
-    """From now on what this process and its children mount is theirs alone.
-
-    Whoever copies the mounts of the machine, as `unshare --mount` does, would hold a file system that is shut down: it
-    is not let go of when it is unmounted here, and mounting its image again would only show it again, dead as it is.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(NEW_MOUNTS) or libc.mount(b"none", b"/", None, PRIVATE_MOUNTS, None):
-        raise OSError(ctypes.get_errno(), "a name space of mounts cannot be had")
-
-
-def is_held(image: str) -> bool:
-    """Whether a device still shows an image."""
-    for path in glob.glob("/sys/block/loop*/loop/backing_file"):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                if file.read().rstrip("\n") == os.path.realpath(image):
-                    return True
-        except OSError:
-            continue
-    return False
-
-
-class LoopFolder:
-    """A file system of its own in a file, mounted; unmounted and gone when the block is left."""
-
-    def __init__(self, folder: str, file_system: str):
-        self.image, self.mount_point = os.path.join(folder, "image"), os.path.join(folder, "mount")
-        self.make, self.options = FILE_SYSTEMS[file_system]
-        self.is_mounted = False
-
-    def __enter__(self) -> "LoopFolder":
-        subprocess.run(["truncate", f"--size={IMAGE_MEGABYTES}M", self.image], check=True)
-        subprocess.run([*self.make, self.image], check=True)
-        os.mkdir(self.mount_point)
-        hide_mounts()
-        self.mount()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # Not even whether it is mounted can be asked of a file system that was shut down.
-        if self.is_mounted:
-            subprocess.run(["umount", "--lazy", self.mount_point], check=False)
-            self.is_mounted = False
-
-    def mount(self) -> None:
-        subprocess.run(["mount", "-o", self.options, self.image, self.mount_point], check=True)
-        self.is_mounted = True
-
-    def shut_down(self) -> None:
-        """Without -f nothing is flushed: every page that was not synced is gone."""
-        subprocess.run(["xfs_io", "-x", "-c", "shutdown", self.mount_point], check=True)
-
-    def mount_again(self) -> None:
-        subprocess.run(["umount", self.mount_point], check=True)
-        self.is_mounted = False
-        until = time.monotonic() + RELEASE_SECONDS
-        while is_held(self.image):
-            if time.monotonic() > until:
-                raise RuntimeError(f"{self.image} is still mounted somewhere else, so no power was lost; unmount it")
-            time.sleep(0.01)
-        self.mount()
 
 
 def is_stopped(process: int) -> bool:

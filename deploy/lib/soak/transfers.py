@@ -6,13 +6,14 @@ import os
 import random
 import shutil
 import signal
-import sys
+import sqlite3
 import tempfile
 import time
 
 from shared.transfer_agent import DEVICE, CountingGateway, TransferAgent, TransferServer, digest
 from shared.verdicts import Verdicts
-from soak.power import LoopFolder, is_stopped
+from soak.disks import LoopFolder
+from soak.power import is_stopped
 
 TRANSFERS = 50
 # Long enough for some kills, short enough for a round to end.
@@ -151,8 +152,6 @@ def lose_power(agent: TransferAgent, disk: LoopFolder) -> None:
 
 def forget_boot(path: str) -> None:
     """The machine does not really start again, so what is stored of its boot is changed to another's."""
-    import sqlite3
-
     with sqlite3.connect(path) as database:
         rows = database.execute("SELECT sequence, facts FROM transfers WHERE hasFile").fetchall()
         for sequence, facts in rows:
@@ -168,19 +167,3 @@ def soak(program: str, options: argparse.Namespace) -> Verdicts:
     with tempfile.TemporaryDirectory(prefix="wakegate-transfers-") as folder:
         losses(program, options, folder, verdicts)
     return verdicts
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--losses", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    verdicts = soak(options.program, options)
-    verdicts.print("transfers")
-    return 0 if verdicts.passed else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
