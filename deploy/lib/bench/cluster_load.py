@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench import durable_load, push_load, wakes
 from bench.tables import Table, microseconds
-from clients import h2load, steady_load
+from clients import h2load, http1, steady_load
 from clients.fleet_process import CONNECT_SECONDS, FleetProcess
-from cluster import http1, postgres
+from cluster import postgres
 from cluster.gateways import Gateways
 from shared import interleaved, processes
 

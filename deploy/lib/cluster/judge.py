@@ -5,8 +5,7 @@ import json
 import random
 import time
 
-from clients import admin_reader
-from cluster import http1
+from clients import http1
 from cluster.gateways import LAUNCH_INTERVAL
 from cluster.ledger import RESULTS, Device
 from cluster.load import Load, counts
@@ -131,11 +130,11 @@ class Judge:
     async def read_ways(self, number: int, names: list[str]) -> list[tuple[int, dict]]:
         """What one gateway tells of these pushes; what it answered 503 it is asked once more."""
         address = self.load.gateways.admin(number)
-        answers = await admin_reader.read_all(address, [f"/v1/pushes/{name}" for name in names])
+        answers = await http1.read_all(address, [f"/v1/pushes/{name}" for name in names])
         again = [place for place, (status, _) in enumerate(answers) if status == 503]
         self.asked_again += len(again)
         for place, answer in zip(
-            again, await admin_reader.read_all(address, [f"/v1/pushes/{names[place]}" for place in again]), strict=True
+            again, await http1.read_all(address, [f"/v1/pushes/{names[place]}" for place in again]), strict=True
         ):
             answers[place] = answer
         return answers

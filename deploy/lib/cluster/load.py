@@ -6,7 +6,8 @@ import json
 import random
 import time
 
-from cluster import http1, postgres
+from clients import http1
+from cluster import postgres
 from cluster.gateways import EXECUTION_WINDOW, LAUNCH_INTERVAL, Gateways
 from cluster.ledger import LOST, TOPIC, Device, Ledger, Wake
 from crash.ledger import COUNTERS, counter, imbalance

@@ -3,7 +3,7 @@
 import collections
 import random
 
-from clients import admin_reader
+from clients import http1
 from crash.ledger import KEPT, RESULTS, TOPICS, Ledger, Push, Wake
 from crash.load import Load
 
@@ -43,7 +43,7 @@ class Ways:
         await self.lists()
 
     async def answers(self, paths: list[str]) -> list[tuple[int, dict]]:
-        return await admin_reader.read_all(self.load.addresses.admin, paths)
+        return await http1.read_all(self.load.addresses.admin, paths)
 
     async def statistics(self) -> dict[str, collections.Counter]:
         """Of each topic how many pushes ended how, and how many wait."""

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from clients import admin_reader
+from clients import http1
 from clients.h2_client import Client, ConnectionLost
 from shared.served_gateway import Addresses, ServedGateway
 
@@ -147,7 +147,7 @@ class SceneBuilder:
         """Waits until the totals stand still for a second, so that even what may be lost in a crash is durable."""
         last, since = None, 0
         while since < 12:
-            [(_, stats)] = await admin_reader.read_all(addresses.admin, ["/v1/stats"])
+            [(_, stats)] = await http1.read_all(addresses.admin, ["/v1/stats"])
             since = since + 1 if stats == last else 0
             last = stats
             await asyncio.sleep(0.1)
@@ -157,7 +157,7 @@ async def ask(admin: str, scene: Scene) -> Known:
     """Everything a gateway knows of the scene's pushes."""
     paths = ["/v1/stats"] + [f"/v1/devices/{token}" for token in scene.tokens]
     paths += [f"/v1/pushes/{apns_id}" for apns_id in scene.apns_ids]
-    answers = await admin_reader.read_all(admin, paths)
+    answers = await http1.read_all(admin, paths)
     devices = answers[1 : 1 + len(scene.tokens)]
     ways = answers[1 + len(scene.tokens) :]
     stats = answers[0][1]

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 
-from clients import admin_reader
+from clients import http1
 from clients.h2_client import Client
 from crash import driver
 from crash.ledger import Ledger
@@ -72,7 +72,7 @@ class Filling:
 
         await asyncio.gather(*(explain(*pair) for pair in self.answered))
         paths = [f"/v1/pushes/{apns_id}" for _, apns_id in self.answered]
-        ways = await admin_reader.read_all(load.addresses.admin, paths)
+        ways = await http1.read_all(load.addresses.admin, paths)
         for (_, apns_id), (status, way) in zip(self.answered, ways, strict=True):
             found = (status, way.get("state"), [step["event"] for step in way.get("events", [])])
             load.verdicts.equal(name, f"way of {apns_id}", found, (200, "pending", ["received"]))

@@ -1,12 +1,16 @@
-"""An HTTP/1.1 client over cleartext, one request at a time a connection: all that costs a load generator little."""
+"""An HTTP/1.1 client over cleartext, which costs Python a tenth of HTTP/2."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterable
 
 LINE_MAX = 1 << 20
 CONNECT_SECONDS = 5
 # Nothing is answered as late as this but by a gateway that stands still.
 ANSWER_SECONDS = 6
+# The requests of `read_all` that are under way at once. Their answers fit into the sockets' buffers, however long the
+# gateway writes before anybody reads.
+REQUESTS_AT_ONCE = 64
 
 
 class Lost(Exception):
@@ -43,6 +47,11 @@ class Connection:
         fields = (line.partition(": ") for line in lines[1:] if line)
         return int(lines[0].split(" ", 2)[1]), {name.lower(): value for name, _, value in fields}
 
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """Status, header and content of the next answer."""
+        status, header = await self.head()
+        return status, header, await self.reader.readexactly(int(header.get("content-length", 0)))
+
     async def request(
         self, method: str, path: str, fields: str = "", body: bytes = b"", seconds: float = ANSWER_SECONDS
     ) -> tuple[int, dict[str, str], bytes]:
@@ -50,9 +59,7 @@ class Connection:
         try:
             async with asyncio.timeout(seconds):
                 self.send(method, path, fields, body)
-                status, header = await self.head()
-                length = int(header.get("content-length", 0))
-                return status, header, await self.reader.readexactly(length) if length else b""
+                return await self.answer()
         except (OSError, EOFError, ValueError, TimeoutError):
             self.close()
             raise Lost(is_open=True) from None
@@ -106,3 +113,26 @@ class Pool:
         for connection in self.connections.values():
             connection.close()
         self.connections.clear()
+
+
+async def read_all(address: str, paths: Iterable[str]) -> list[tuple[int, dict]]:
+    """The status and the JSON of each path, in their order, over one connection and without waiting in between.
+
+    Throws OSError or asyncio.IncompleteReadError when the gateway ends meanwhile.
+    """
+    host, _, port = address.rpartition(":")
+    connection = Connection(address, *await asyncio.open_connection(host, int(port), limit=LINE_MAX))
+    answers: list[tuple[int, dict]] = []
+    asked = list(paths)
+    try:
+        for start in range(0, len(asked), REQUESTS_AT_ONCE):
+            some = asked[start : start + REQUESTS_AT_ONCE]
+            for path in some:
+                connection.send("GET", path, "", b"")
+            await connection.writer.drain()
+            for _ in some:
+                status, _, content = await connection.answer()
+                answers.append((status, json.loads(content)))
+    finally:
+        connection.writer.close()
+    return answers
