@@ -7,16 +7,16 @@ import sys
 import time
 from pathlib import Path
 
-from mutations.catalogue import MUTATIONS
-from mutations.mutation import Mutation, NotFound
+from mutations.mutation import Mutation, NotFound, catalogue
 from mutations.workshop import BuildFailed, Workshop
 
 
 def chosen(patterns: list[str]) -> list[Mutation]:
+    mutations = catalogue()
     for pattern in patterns:
-        if not any(mutation.name.startswith(pattern) for mutation in MUTATIONS):
+        if not any(mutation.name.startswith(pattern) for mutation in mutations):
             sys.exit(f"deploy/mutations: no name begins with {pattern}; --list shows them all")
-    return [m for m in MUTATIONS if not patterns or any(m.name.startswith(pattern) for pattern in patterns)]
+    return [m for m in mutations if not patterns or any(m.name.startswith(pattern) for pattern in patterns)]
 
 
 def faults(mutations: list[Mutation], root: Path) -> list[str]:

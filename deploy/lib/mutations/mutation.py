@@ -1,7 +1,13 @@
 """One planted fault: what it breaks, where, and which tests must notice."""
 
+import re
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+
+from mutations.declarations import Declaration, declarations
+
+CATALOGUE = Path(__file__).parent / "catalogue"
 
 
 class NotFound(Exception):
@@ -10,25 +16,59 @@ class NotFound(Exception):
 
 @dataclass(frozen=True)
 class Mutation:
+    """A patch of a function. It is found by the function's name in whatever file that is, by the last part of the name
+    where its type has another, and by the text alone where the function has; white space does not count."""
+
     # Of the form "part.subject".
     name: str
-    # What does not hold any more, as a sentence of the promise that is broken.
+    # The promise that does not hold any more, as a sentence.
     breaks: str
-    file: str
+    function: str
     text: str
     replacement: str
     # A regular expression of the tests' names, as `swift test --filter` takes it: one of them must fail.
     tests: str
 
-    def planted(self, root: Path) -> str:
-        """The file's content with the fault in it."""
-        path = root / self.file
-        if not path.is_file():
-            raise NotFound(f"{self.name}: there is no {self.file}")
-        content = path.read_text(encoding="utf-8")
-        count = content.count(self.text)
-        if count != 1:
-            raise NotFound(f"{self.name}: {self.file} has its text {count} times, not once:\n{self.text}")
+    def planted(self, root: Path) -> tuple[Path, str]:
+        """The file below `root`, and its content with the fault in it."""
         if self.replacement == self.text:
             raise NotFound(f"{self.name}: its replacement changes nothing")
-        return content.replace(self.text, self.replacement)
+        path, start, end = self.place(root)
+        content = path.read_text(encoding="utf-8")
+        return path, content[:start] + self.replacement + content[end:]
+
+    def place(self, root: Path) -> tuple[Path, int, int]:
+        """The file that has the text, and where the text begins and ends."""
+        known = declarations(root)
+        last = self.function.rpartition(".")[2]
+        for some in (
+            [each for each in known if each.name == self.function],
+            [each for each in known if each.name.rpartition(".")[2] == last],
+            known,
+        ):
+            found = self.occurrences(some)
+            if len(found) == 1:
+                return found.pop()
+            if found:
+                places = ", ".join(sorted({str(path.relative_to(root)) for path, _, _ in found}))
+                count = len(found)
+                raise NotFound(f"{self.name}: {self.function} has its text {count} times, in {places}:\n{self.text}")
+        raise NotFound(f"{self.name}: there is no Sources/**/*.swift with its text, by {self.function}:\n{self.text}")
+
+    def occurrences(self, places: list[Declaration]) -> set[tuple[Path, int, int]]:
+        pattern = re.compile(r"\s+".join(map(re.escape, self.text.split())))
+        by_path: dict[Path, list[Declaration]] = {}
+        for each in places:
+            by_path.setdefault(each.path, []).append(each)
+        found = set()
+        for path, inside in by_path.items():
+            for start, end in map(re.Match.span, pattern.finditer(path.read_text(encoding="utf-8"))):
+                if any(each.start <= start and end <= each.end for each in inside):
+                    found.add((path, start, end))
+        return found
+
+
+def catalogue() -> list[Mutation]:
+    """Every fault there is, part by part."""
+    parts = [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(CATALOGUE.glob("*.toml"))]
+    return [Mutation(**fault) for part in parts for fault in part["fault"]]

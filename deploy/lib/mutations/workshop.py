@@ -65,9 +65,9 @@ class Workshop:
 
     def try_out(self, mutation: Mutation) -> Outcome:
         """Plants a fault, builds, runs its tests, and takes it out again."""
-        path = self.tree / mutation.file
+        path, planted = mutation.planted(self.tree)
         content = path.read_bytes()
-        self._write(path, mutation.planted(self.tree).encode())
+        self._write(path, planted.encode())
         try:
             self.build(mutation.name)
             return self.test(mutation.tests, mutation.name)
