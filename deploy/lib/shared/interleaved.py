@@ -2,18 +2,16 @@
 
 import statistics
 from collections.abc import Callable
-from typing import TypeVar
 
 Sample = dict[str, float]
-Result = TypeVar("Result")
 
 
 def run(
-    runs: int, sides: dict[str, Callable[[], Result]], between: Callable[[], None] | None = None
-) -> dict[str, list[Result]]:
+    runs: int, sides: dict[str, Callable[[], Sample]], between: Callable[[], None] | None = None
+) -> dict[str, list[Sample]]:
     """The samples of each side: `runs` of them, and one before that registers devices and warms caches, and does not
     count. Each goes first as often as another."""
-    samples: dict[str, list[Result]] = {name: [] for name in sides}
+    samples: dict[str, list[Sample]] = {name: [] for name in sides}
     for number in range(runs + 1):
         names = list(sides)
         turn = number % len(names)

@@ -79,12 +79,6 @@ class Server:
             raise SystemExit(f"{message}; its log ends:\n{file.read()[-2000:]}")
 
 
-def quietly(program: str) -> list[str]:
-    """The option by which `wakegate dev` prints nothing of what happens; programs that never did have none."""
-    told = subprocess.run([program, "dev", "--help"], capture_output=True, text=True, check=True).stdout
-    return ["--quiet"] if "--quiet" in told else []
-
-
 class Gateway(Server):
     """`wakegate dev` on free ports; `edge`, `plain` and `admin` are its addresses, HOST:PORT."""
 
@@ -93,7 +87,7 @@ class Gateway(Server):
         free = [word for name in ("edge", "plain", "admin") for word in (f"--{name}", "127.0.0.1:0")]
         sets = [word for setting in settings for word in ("--set", setting)]
         program = os.path.join(products, "wakegate")
-        command = [*prefix, program, "dev", *quietly(program), "--state", self.state, *free, *sets]
+        command = [*prefix, program, "dev", "--quiet", "--state", self.state, *free, *sets]
         super().__init__(command, os.path.join(folder, "gateway.log"), reads_output=True)
         ready, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline() if ready else b""
