@@ -13,17 +13,42 @@ struct PlantedFaultTests {
         #expect(count >= 100)
     }
 
-    @Test("A fault whose text is gone is named")
-    func rots() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-planted-\(getpid())")
+    /// A folder with the commands of this checkout, and with no sources.
+    private static func makeFolder() throws -> URL {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-planted-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createSymbolicLink(
             at: folder.appendingPathComponent("deploy"),
             withDestinationURL: RunningGateway.root.appendingPathComponent("deploy")
         )
+        return folder
+    }
+
+    @Test("A fault whose text is gone is named")
+    func rots() throws {
+        let folder = try Self.makeFolder()
+        defer { try? FileManager.default.removeItem(at: folder) }
         let ended = try ChildProcess.run(folder.appendingPathComponent("deploy/mutations").path, ["--check"])
         #expect(ended.status == 1)
         #expect(ended.output.contains("policy.interval: there is no Sources/"))
+    }
+
+    @Test("Every fault is found when files have moved, types have other names, and lines are indented otherwise")
+    func moves() throws {
+        let folder = try Self.makeFolder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let sources = RunningGateway.root.appendingPathComponent("Sources")
+        let moved = folder.appendingPathComponent("Sources/Elsewhere")
+        try FileManager.default.createDirectory(at: moved, withIntermediateDirectories: true)
+        let names = try FileManager.default.subpathsOfDirectory(atPath: sources.path).filter { $0.hasSuffix(".swift") }
+        #expect(names.count > 100)
+        for (number, name) in names.enumerated() {
+            let text = try String(contentsOf: sources.appendingPathComponent(name), encoding: .utf8)
+            let renamed = text.replacing(#/\b(DeviceLanes|Dispatcher)\b/#, with: "Renamed")
+            let indented = renamed.replacing("\n    ", with: "\n  ")
+            try Data(indented.utf8).write(to: moved.appendingPathComponent("\(number).swift"))
+        }
+        let ended = try ChildProcess.run(folder.appendingPathComponent("deploy/mutations").path, ["--check"])
+        #expect(ended.status == 0, "\(ended.output) \(ended.errors)")
     }
 }
