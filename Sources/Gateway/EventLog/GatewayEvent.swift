@@ -4,7 +4,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
     case providerKeys, providerTokenRefused, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
     case pushWarning
-    case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, journalTakenOver, history
+    case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, history
     case historyEventsDropped
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
@@ -16,7 +16,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     /// How much it matters, always the same.
     package var level: LogLevel {
         switch self {
-        case .ready, .draining, .stopped, .reloaded, .configurationChanged, .journalTakenOver, .webhookRecovered,
+        case .ready, .draining, .stopped, .reloaded, .configurationChanged, .webhookRecovered,
             .storeAttached, .configurationsAgree, .transferStoreRecovered:
             .info
         case .drainTimedOut, .configurationNeedsRestart, .providerKeys, .providerTokenRefused, .clientTrust,
@@ -36,7 +36,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         switch self {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped, .journalLossAccepted,
-            .journalTakenOver, .transferStoreDamaged:
+            .transferStoreDamaged:
             false
         case .providerKeys, .providerTokenRefused, .tokensUnreadable, .clientTrust, .clientCertificate,
             .handshakeFailed, .pushWarning, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
@@ -60,7 +60,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .tokensUnreadable, .clientTrust,
             .handshakeFailed, .clockJumped, .storeFailed, .checkpointFailed, .history, .historyEventsDropped,
-            .journalLossAccepted, .journalTakenOver, .storeAttached, .storeDetached, .configurationsDiffer,
+            .journalLossAccepted, .storeAttached, .storeDetached, .configurationsDiffer,
             .configurationsAgree, .transferStoreFailed, .transferStoreRecovered, .transferStoreDamaged, .logLinesLost:
             nil
         }
