@@ -108,6 +108,7 @@ let libraries: [Target] = [
     library("CNetlink"),
     library("CThreads"),
     .target(name: "CProcess", path: "Sources/Libraries/CProcess"),
+    .target(name: "CStreamEnds", dependencies: ["CNghttp2"], path: "Sources/Libraries/CStreamEnds"),
     .target(name: "CEmbeddedFiles", path: "Sources/Libraries/CEmbeddedFiles"),
     // `deploy/build` sets the variable: git itself cannot be asked here, as SwiftPM does not read the manifest again for
     // each commit.
@@ -148,7 +149,7 @@ let drivers: [Target] = [
     ),
     module("Platform", in: "Drivers", ["Bytes", "CThreads"]),
     module("HTTPTransport", in: "Drivers", ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Platform"]),
-    module("HTTPClient", in: "Drivers", ["Bytes", "CLibcurl", "Platform"]),
+    module("HTTPClient", in: "Drivers", ["Bytes", "CLibcurl", "CStreamEnds", "Platform"]),
     module("LinuxConditions", in: "Drivers", ["CNetlink", "CSystemBus", "Platform"]),
     module("ServiceManager", in: "Drivers", ["CSystemd"]),
 ]

@@ -70,6 +70,48 @@ struct WebhookFailureTests {
         #expect(try gateway.results("lost") == 1)
     }
 
+    @Test("A `retry-after` of 0 or of a moment that has passed is a request for rest, too", arguments: ["now", "past"])
+    func busyUntilNow(moment: String) throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let gateway = try rig.gateway(port: receiver.port)
+        try gateway.pushHook(1, replies: ["busy \(moment)", "newData"])
+        #expect(try receiver.next().attempt == 1)
+        #expect(try receiver.next().attempt == 1)
+        try gateway.completes(1)
+        #expect(try gateway.results("lost") == 1)
+    }
+
+    @Test("An answer over HTTP/2 counts even if the receiver has not read the wake")
+    func answeredEarly() throws {
+        let rig = try WebhookRig()
+        let port = try rig.freePort()
+        let state = rig.folder.state.path
+        let configuration = rig.folder.folder.appendingPathComponent("nginx.conf")
+        try """
+        daemon off; master_process off; pid \(state)/nginx.pid;
+        events { worker_connections 64; }
+        http {
+            access_log off;
+            server {
+                listen 127.0.0.1:\(port) ssl http2;
+                ssl_certificate \(state)/server.pem;
+                ssl_certificate_key \(state)/server.key;
+                return 204;
+            }
+        }
+        """.write(to: configuration, atomically: true, encoding: .utf8)
+        let program = FileManager.default.isExecutableFile(atPath: "/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx"
+        let receiver = try ChildProcess(program, ["-e", "stderr", "-c", configuration.path])
+        defer { receiver.send(SIGKILL) }
+        let gateway = try rig.gateway(port: port)
+        let count = 60
+        for device in 1...count { try gateway.pushHook(device, replies: [String(repeating: "x", count: 3000)]) }
+        try gateway.completes(count)
+        #expect(try gateway.results("newData") == count && gateway.results("lost") == 0, "\(receiver.errors)")
+        #expect(try gateway.isBalanced())
+    }
+
     @Test("One that accepts wakes and never reports a result rests, though each was answered as agreed")
     func acceptedInVain() throws {
         let rig = try WebhookRig()

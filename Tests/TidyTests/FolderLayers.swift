@@ -10,6 +10,7 @@ enum FolderLayers {
         "CCommit": ["include", "."],
         "CEmbeddedFiles": ["include", "."],
         "CProcess": ["include", "."],
+        "CStreamEnds": ["include", "."],
         "CSimulatedDisk": ["include", "."],
         "CSystemFaults": ["include", "."],
         "HTTPTransport": [

@@ -30,6 +30,7 @@ enum UnsafeCode {
             place: "History/HalfWordSorter.swift",
             reason: "sorts lots of events in passes without a check an element"
         ),
+        Home(place: "HTTPClient/HTTPCookies.swift", reason: "owns libcurl's handle of shared cookies"),
         Home(place: "HTTPClient/HTTPTransfer.swift", reason: "takes what libcurl's callbacks hand over"),
         Home(place: "HTTPClient/IPAddress.swift", reason: "reads addresses as the system's resolver does"),
         Home(place: "CommandLineTool/Terminal.swift", reason: "sets up the terminal"),

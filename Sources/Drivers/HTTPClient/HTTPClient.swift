@@ -26,6 +26,8 @@ package final class HTTPClient {
         let headers: UnsafeMutablePointer<curl_slist>?
         let resolutions: UnsafeMutablePointer<curl_slist>?
         let url: String
+        /// Outlives the handle, which uses them.
+        let cookies: HTTPCookies?
     }
 
     /// What libcurl reads at once, in bytes. Over HTTP/2 libcurl 7.88 forgets the rest of a head that is longer than a
@@ -77,9 +79,10 @@ package final class HTTPClient {
         let transfer = HTTPTransfer(id: id, request: request, settings: settings, unreported: self.unreported)
         let active = unsafe ActiveTransfer(
             transfer: transfer,
-            headers: Self.headerList(request.headers),
+            headers: Self.headerList(request),
             resolutions: Self.list(settings.resolutions),
-            url: request.url
+            url: request.url,
+            cookies: request.cookies
         )
         do throws(HTTPClientError) {
             try unsafe self.configure(handle, for: request, settings)
@@ -130,15 +133,6 @@ package final class HTTPClient {
         events = self.takeEvents()
         return events
     }
-
-    /// Sends `request` and waits for the whole answer. Events of other requests are lost meanwhile, so this is for
-    /// clients that do one thing at a time.
-    package func perform(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPResponse {
-        let id = try self.start(request)
-        while true {
-            for case .ended(id, let result) in self.poll(timeoutMilliseconds: 1000) { return try result.get() }
-        }
-    }
 }
 
 extension HTTPClient {
@@ -172,22 +166,45 @@ extension HTTPClient {
             guard let active = unsafe self.active.removeValue(forKey: handle) else { continue }
             let transfer = active.transfer
             unsafe self.handles.removeValue(forKey: transfer.id)
-            if code == CURLE_OK, unsafe self.isCut(transfer, handle) {
-                events.append(.ended(transfer.id, .failure(.endlessTLS)))
-            } else if code == CURLE_OK {
-                let seconds = unsafe wakegate_curl_retry_after(handle)
-                if seconds > 0 { transfer.response.retryAfterSeconds = Int(seconds) }
-                events.append(.ended(transfer.id, .success(transfer.response)))
-            } else {
-                let number = unsafe Int32(clamping: wakegate_curl_system_error(handle))
-                var error = Self.error(code, transfer, url: active.url, systemError: number)
-                let seconds = unsafe wakegate_curl_retry_after(handle)
-                if seconds > 0 { error.retryAfterSeconds = Int(seconds) }
-                events.append(.ended(transfer.id, .failure(error)))
-            }
+            events.append(.ended(transfer.id, unsafe self.result(of: active, handle, code)))
             unsafe self.recycle(handle, active)
         }
         return events
+    }
+
+    /// Turns libcurl's code for the end of a request into its result.
+    private func result(
+        of active: ActiveTransfer,
+        _ handle: UnsafeMutableRawPointer,
+        _ code: CURLcode
+    ) -> Result<HTTPResponse, HTTPClientError> {
+        let transfer = active.transfer
+        transfer.response.readRetryAfter()
+        if code == CURLE_OK, unsafe self.isCut(transfer, handle) { return .failure(.endlessTLS) }
+        if code == CURLE_OK || Self.isAnswered(transfer, code) {
+            if let file = transfer.file {
+                let sent = unsafe Int64(wakegate_curl_sent_bytes(handle))
+                transfer.response.unsentBytes = max(0, file.byteCount - sent)
+            }
+            return .success(transfer.response)
+        }
+        let number = unsafe Int32(clamping: wakegate_curl_system_error(handle))
+        var error = Self.error(code, transfer, url: active.url, systemError: number)
+        error.retryAfterSeconds = transfer.response.retryAfterSeconds
+        return .failure(error)
+    }
+
+    /// True if a request failed only after the whole answer had come, as when a server answers before it has read the
+    /// request's body and then resets the stream. The answer counts (RFC 9113 §8.1).
+    private static func isAnswered(_ transfer: HTTPTransfer, _ code: CURLcode) -> Bool {
+        switch code {
+        // Without words this code says that libcurl wanted to send more on a stream that had ended in order.
+        case CURLE_HTTP2_STREAM where unsafe transfer.words.pointee == 0: transfer.hasFinalHead
+        case CURLE_HTTP2_STREAM, CURLE_HTTP2, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE,
+            CURLE_OPERATION_TIMEDOUT:
+            transfer.isWhole
+        default: false
+        }
     }
 
     /// Whether an answer that ends with its connection may have been cut by somebody on the way: its server has not
@@ -255,6 +272,14 @@ extension HTTPClient {
         } else if let proxy = settings.proxy {
             codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_PROXY, proxy))
         }
+        if let cookies = request.cookies {
+            codes.append(unsafe wakegate_curl_set_pointer(handle, CURLOPT_SHARE, cookies.share))
+            // An empty name reads no file, and has libcurl handle cookies.
+            codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_COOKIEFILE, ""))
+            // libcurl joins them with the cookies of answers in one field.
+            let own = HTTPCookies.own(in: request.headers)
+            if !own.isEmpty { codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_COOKIE, own)) }
+        }
         if let seconds = request.silenceSecondsMax {
             codes.append(unsafe wakegate_curl_set_long(handle, CURLOPT_LOW_SPEED_LIMIT, 1))
             codes.append(unsafe wakegate_curl_set_long(handle, CURLOPT_LOW_SPEED_TIME, seconds))
@@ -305,7 +330,7 @@ extension HTTPClient {
     /// let go of.
     private func attach(_ active: ActiveTransfer, to handle: UnsafeMutableRawPointer) throws(HTTPClientError) {
         let transfer = active.transfer
-        unsafe transfer.handle = transfer.heedsTLSEnd ? handle : nil
+        unsafe transfer.handle = transfer.heedsTLSEnd || transfer.sendsBody ? handle : nil
         let context = unsafe Unmanaged.passUnretained(transfer).toOpaque()
         var codes = [
             unsafe wakegate_curl_set_headers(handle, active.headers),
@@ -320,7 +345,9 @@ extension HTTPClient {
         for code in codes { try Self.check(code, .badRequest, active.url) }
     }
 
-    private static func headerList(_ headers: [(name: String, value: String)]) -> UnsafeMutablePointer<curl_slist>? {
+    private static func headerList(_ request: HTTPRequest) -> UnsafeMutablePointer<curl_slist>? {
+        let isJoined = request.cookies != nil
+        let headers = request.headers.filter { !(isJoined && HTTPCookies.isField($0.name)) }
         // libcurl leaves a field out when nothing follows the colon, and sends it empty after a semicolon.
         let lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
         // Without the last a body of more than a megabyte waits a second for 100 Continue.
@@ -335,7 +362,8 @@ extension HTTPClient {
 
     /// Keeps the handle of an ended request for another one.
     private func recycle(_ handle: UnsafeMutableRawPointer, _ active: ActiveTransfer) {
-        guard unsafe self.idle.count < Self.idleMax else {
+        // `curl_easy_reset` keeps cookies.
+        guard unsafe self.idle.count < Self.idleMax, active.cookies == nil else {
             return unsafe Self.release(handle, active, from: self.multi)
         }
         _ = unsafe curl_multi_remove_handle(self.multi, handle)
@@ -481,7 +509,7 @@ extension HTTPURL {
 
 /// Opens the socket to an address, unless the transfer that `HTTPClient.start` registered as `context` may not reach
 /// it.
-private func openSocket(
+func openSocket(
     _ context: UnsafeMutableRawPointer?,
     _ purpose: curlsocktype,
     _ address: UnsafeMutablePointer<curl_sockaddr>?
@@ -495,7 +523,7 @@ private func openSocket(
 }
 
 /// Lets a request be sent on a connection whose peer its transfer may reach; another request may have made it.
-private func beginRequest(
+func beginRequest(
     _ context: UnsafeMutableRawPointer?,
     _ peer: UnsafeMutablePointer<CChar>?,
     _: UnsafeMutablePointer<CChar>?,
@@ -508,8 +536,8 @@ private func beginRequest(
     transfer.localPort = localPort
     let address = unsafe peer.flatMap { unsafe IPAddress(String(cString: $0)) }
     guard transfer.admits(address) else { return CURL_PREREQFUNC_ABORT }
-    // libcurl sends a request anew when a connection that was used before ends without an answer, even if it ended that
-    // itself for what came.
+    // libcurl sends a request anew when a connection that was used before ends without an answer, even if libcurl
+    // ended it itself.
     if transfer.hasBegun, transfer.hasRefusedHead {
         transfer.isHeadTooLarge = true
         return CURL_PREREQFUNC_ABORT
@@ -518,60 +546,29 @@ private func beginRequest(
     return CURL_PREREQFUNC_OK
 }
 
-/// Hands what libcurl received to the transfer that `HTTPClient.start` registered as `context`.
-///
-/// - Returns: the bytes taken; fewer than there are makes libcurl end the transfer.
-private func receive(
-    _ bytes: UnsafeMutablePointer<CChar>?,
-    _ count: Int,
-    _ context: UnsafeMutableRawPointer?,
-    _ take: (HTTPTransfer, UnsafeRawBufferPointer) -> Bool
-) -> Int {
-    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
-    let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
-    return unsafe take(transfer, UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+/// Reads what the handle says of the connection, and adapts the handle to its protocol.
+func look(at handle: UnsafeMutableRawPointer, of transfer: HTTPTransfer, _ line: UnsafeRawBufferPointer) {
+    if transfer.heedsTLSEnd { unsafe transfer.tlsConnection = wakegate_curl_tls_connection(handle) }
+    // libcurl 7.88 stops reading a stream after `content-length` bytes, and then never sees that the server resets it
+    // to stop the request's body. libnghttp2 compares the length itself.
+    let version = Array("HTTP/".utf8)
+    guard transfer.sendsBody, unsafe line.starts(with: version), line.count > version.count else { return }
+    let isHTTP2 = unsafe line[version.count] == UInt8(ascii: "2")
+    _ = unsafe wakegate_curl_set_long(handle, CURLOPT_IGNORE_CONTENT_LENGTH, isHTTP2 ? 1 : 0)
 }
 
-private func receiveHeader(
-    _ bytes: UnsafeMutablePointer<CChar>?,
-    _ size: Int,
-    _ count: Int,
-    _ context: UnsafeMutableRawPointer?
-) -> Int {
-    unsafe receive(bytes, size * count, context) { transfer, line in
-        if let handle = unsafe transfer.handle {
-            unsafe transfer.tlsConnection = wakegate_curl_tls_connection(handle)
-        }
-        return unsafe transfer.headerReceived(line)
+extension HTTPDate {
+    /// Seconds since 1970; nil for any other text.
+    package static func seconds(_ text: String) -> Int64? {
+        let seconds = unsafe curl_getdate(text, nil)
+        return seconds < 0 ? nil : Int64(seconds)
     }
 }
 
-private func receiveBody(
-    _ bytes: UnsafeMutablePointer<CChar>?,
-    _ size: Int,
-    _ count: Int,
-    _ context: UnsafeMutableRawPointer?
-) -> Int {
-    unsafe receive(bytes, size * count, context) { transfer, chunk in unsafe transfer.bodyReceived(chunk) }
-}
+extension HTTPCookies {
+    static func makeShare() -> UnsafeMutableRawPointer? { unsafe wakegate_curl_make_cookies() }
 
-/// Has the transfer that `HTTPClient.start` registered as `context` fill libcurl's room with what is to be sent.
-private func sendBody(
-    _ room: UnsafeMutablePointer<CChar>?,
-    _ size: Int,
-    _ count: Int,
-    _ context: UnsafeMutableRawPointer?
-) -> Int {
-    guard let room = unsafe room, let context = unsafe context else { return Int(CURL_READFUNC_ABORT) }
-    let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
-    let buffer = unsafe UnsafeMutableRawBufferPointer(start: room, count: size * count)
-    return unsafe transfer.fileRead(into: buffer) ?? Int(CURL_READFUNC_ABORT)
-}
-
-private func seekBody(_ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: Int32) -> Int32 {
-    guard let context = unsafe context, origin == SEEK_SET else { return CURL_SEEKFUNC_CANTSEEK }
-    unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue().fileOffset = Int64(offset)
-    return CURL_SEEKFUNC_OK
+    static func end(_ share: UnsafeMutableRawPointer) { _ = unsafe curl_share_cleanup(share) }
 }
 
 /// Owns a multi handle: the last of client and wakers cleans it up.

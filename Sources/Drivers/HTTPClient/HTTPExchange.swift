@@ -69,3 +69,14 @@ final class HTTPAlarm: HTTPAgent, @unchecked Sendable {
         self.continuation = nil
     }
 }
+
+extension HTTPClient {
+    /// Sends `request` and waits for the whole answer. Events of other requests are lost meanwhile, so this is for
+    /// clients that do one thing at a time.
+    package func perform(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPResponse {
+        let id = try self.start(request)
+        while true {
+            for case .ended(id, let result) in self.poll(timeoutMilliseconds: 1000) { return try result.get() }
+        }
+    }
+}

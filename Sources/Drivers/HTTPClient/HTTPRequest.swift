@@ -18,6 +18,8 @@ package struct HTTPRequest: Sendable {
     package var sink: (any HTTPBodySink)?
     /// The body, in the place of `body`.
     package var file: HTTPFileBody?
+    /// The cookies that the request sends, and to which its answer adds; nil for a request without cookies.
+    package var cookies: HTTPCookies?
     /// How long no byte may come or leave, in whole seconds; nil for as long as it takes.
     package var silenceSecondsMax: Int?
 

@@ -1,3 +1,5 @@
+import Platform
+
 /// The answer to a request.
 package struct HTTPResponse: Sendable {
     /// The most bytes of the header fields of an answer, with those of the informational answers before it. libcurl
@@ -10,8 +12,11 @@ package struct HTTPResponse: Sendable {
     package var headers: [(name: String, value: String)]
     /// The body; empty for requests whose body is streamed.
     package var body: [UInt8]
-    /// After how many seconds the server wants to be asked again (`retry-after`); nil when it does not say.
+    /// The seconds until the server wants another request (`retry-after`): 0 for a moment that has passed, nil if the
+    /// answer does not say.
     package var retryAfterSeconds: Int?
+    /// The bytes of the request's file that the server had not been sent when its answer was complete.
+    package var unsentBytes: Int64 = 0
 
     package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
         self.status = status
@@ -30,8 +35,30 @@ package struct HTTPResponse: Sendable {
             || self.status == 304
     }
 
+    /// True if as much of a body as this is the whole body, by the head's own word.
+    func isWhole(_ bodyBytes: Int64) -> Bool {
+        if self.status == 204 || self.status == 304 { return true }
+        guard self.header("transfer-encoding") == nil, let length = self.header("content-length") else { return false }
+        return Int64(length) == bodyBytes
+    }
+
+    /// Reads `retry-after` in either of its forms (RFC 9110 §10.2.3). A date counts from the answer's own `date`, if it
+    /// has one, as clocks differ.
+    package mutating func readRetryAfter() {
+        guard let text = self.header("retry-after") else { return }
+        if !text.isEmpty, text.utf8.allSatisfy({ $0 &- 0x30 < 10 }) {
+            self.retryAfterSeconds = Int(text) ?? .max
+        } else if let moment = HTTPDate.seconds(text) {
+            let now = self.header("date").flatMap { HTTPDate.seconds($0) } ?? SystemClock.wall / 1000
+            self.retryAfterSeconds = Int(max(0, moment - now))
+        }
+    }
+
     package var isSuccess: Bool { (200..<300).contains(self.status) }
 
     /// The body as text; ill-formed UTF-8 is replaced by U+FFFD.
     package var text: String { String(decoding: self.body, as: UTF8.self) }
 }
+
+/// The dates of HTTP (RFC 9110 §5.6.7).
+package enum HTTPDate {}

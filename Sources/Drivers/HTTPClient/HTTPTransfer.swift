@@ -18,6 +18,8 @@ final class HTTPTransfer {
     var isTooLarge = false
     var isHeadTooLarge = false
     private var headBytes = 0
+    /// Bytes of the answer's body that were received and taken.
+    private var bodyBytes: Int64 = 0
     /// Whether a connection was ready, so that the request may have left.
     var hasBegun = false
     /// Nobody waits for it any more: a request that has not left does not leave.
@@ -27,6 +29,8 @@ final class HTTPTransfer {
     /// An address that was not connected to, because the settings do not reach it.
     var refusedAddress: IPAddress?
     let heedsTLSEnd: Bool
+    /// True if the request has a body.
+    let sendsBody: Bool
     /// libcurl's handle, where its connection is asked for, for as long as there is one.
     var handle: UnsafeMutableRawPointer?
     /// The connection over TLS that the transfer uses, which may be no more; told apart by its address alone.
@@ -54,6 +58,7 @@ final class HTTPTransfer {
         self.file = request.file
         self.bodyBytesMax = settings.bodyBytesMax
         self.heedsTLSEnd = settings.heedsTLSEnd && request.url.hasPrefix("https:")
+        self.sendsBody = request.body != nil || request.file != nil
         self.reach = settings.reach
         self.peerSilenceMillisecondsMax = UInt32(clamping: settings.peerSilenceMillisecondsMax ?? 0)
         self.unreported = unreported
@@ -64,6 +69,12 @@ final class HTTPTransfer {
     deinit {
         unsafe self.words.deallocate()
     }
+
+    /// True if the head of the final answer has come, and was not refused.
+    var hasFinalHead: Bool { self.isHeadComplete && !self.isHeadTooLarge }
+
+    /// True if the whole answer has come, by the word of its head.
+    var isWhole: Bool { self.hasFinalHead && self.response.isWhole(self.bodyBytes) }
 
     /// Whether libcurl has refused to libnghttp2 a head that is longer than it takes (128 KiB), which ends the
     /// connection.
@@ -116,8 +127,13 @@ final class HTTPTransfer {
     ///
     /// - Returns: false when the body is longer than it may be, to end the transfer.
     func bodyReceived(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        if let sink = self.sink { return unsafe sink.bodyReceived(ByteView(bytes)) }
+        if let sink = self.sink {
+            guard unsafe sink.bodyReceived(ByteView(bytes)) else { return false }
+            self.bodyBytes += Int64(bytes.count)
+            return true
+        }
         if self.isStreaming {
+            self.bodyBytes += Int64(bytes.count)
             unsafe self.unread.append(contentsOf: bytes)
             self.unreported.insert(self)
             return true
@@ -127,6 +143,7 @@ final class HTTPTransfer {
             return false
         }
         unsafe self.response.body.append(contentsOf: bytes)
+        self.bodyBytes += Int64(bytes.count)
         return true
     }
 
@@ -181,4 +198,64 @@ final class UnreportedTransfers {
         for transfer in self.transfers { transfer.isUnreported = false }
         return self.transfers
     }
+}
+
+/// CURL_READFUNC_ABORT
+private let readAbort = 0x1000_0000
+
+/// Hands what libcurl received to the transfer that `HTTPClient.start` registered as `context`.
+///
+/// - Returns: the bytes taken; fewer than there are makes libcurl end the transfer.
+private func receive(
+    _ bytes: UnsafeMutablePointer<CChar>?,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?,
+    _ take: (HTTPTransfer, UnsafeRawBufferPointer) -> Bool
+) -> Int {
+    guard let bytes = unsafe bytes, let context = unsafe context else { return 0 }
+    let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+    return unsafe take(transfer, UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+}
+
+func receiveHeader(
+    _ bytes: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    unsafe receive(bytes, size * count, context) { transfer, line in
+        if let handle = unsafe transfer.handle { unsafe look(at: handle, of: transfer, line) }
+        return unsafe transfer.headerReceived(line)
+    }
+}
+
+func receiveBody(
+    _ bytes: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    unsafe receive(bytes, size * count, context) { transfer, chunk in unsafe transfer.bodyReceived(chunk) }
+}
+
+/// Has the transfer that `HTTPClient.start` registered as `context` fill libcurl's room with the next bytes.
+func sendBody(
+    _ room: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let room = unsafe room, let context = unsafe context else { return readAbort }
+    let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+    let buffer = unsafe UnsafeMutableRawBufferPointer(start: room, count: size * count)
+    return unsafe transfer.fileRead(into: buffer) ?? readAbort
+}
+
+func seekBody(_ context: UnsafeMutableRawPointer?, _ offset: Int, _ origin: Int32) -> Int32 {
+    guard let context = unsafe context, origin == SEEK_SET else {
+        // CURL_SEEKFUNC_CANTSEEK
+        return 2
+    }
+    unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue().fileOffset = Int64(offset)
+    return 0
 }

@@ -166,11 +166,19 @@ static inline long wakegate_curl_system_error(CURL *handle) {
     return number;
 }
 
-// Seconds of a retry-after field in either form; 0 when there is none.
-static inline long long wakegate_curl_retry_after(CURL *handle) {
-    curl_off_t seconds = 0;
-    curl_easy_getinfo(handle, CURLINFO_RETRY_AFTER, &seconds);
-    return (long long)seconds;
+// Bytes of the request's body that left libcurl.
+static inline long long wakegate_curl_sent_bytes(CURL *handle) {
+    curl_off_t bytes = 0;
+    curl_easy_getinfo(handle, CURLINFO_SIZE_UPLOAD_T, &bytes);
+    return (long long)bytes;
+}
+
+// A handle for cookies that handles of one thread share; NULL when there is no memory.
+static inline CURLSH *wakegate_curl_make_cookies(void) {
+    CURLSH *share = curl_share_init();
+    if (share == NULL || curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_COOKIE) == CURLSHE_OK) return share;
+    curl_share_cleanup(share);
+    return NULL;
 }
 
 static inline long wakegate_curl_status(CURL *handle) {

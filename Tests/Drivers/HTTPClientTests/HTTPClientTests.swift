@@ -202,6 +202,21 @@ struct HTTPClientTests {
         #expect(nobody.detail == "Connection refused")
     }
 
+    @Test(
+        "A rest that a server asks for is read in both forms, and one that is over is a rest of 0 seconds",
+        arguments: [
+            (["7"], 7), (["0"], 0), (["99999999999999999999"], .max), (["-1"], nil), (["1.5"], nil), ([""], nil),
+            (["soon"], nil), ([], nil), (["Fri, 27 Nov 2026 08:00:30 GMT"], 30), (["Fri, 27 Nov 2026 07:00:00 GMT"], 0),
+            (["Friday, 27-Nov-26 08:00:30 GMT"], 30),
+        ] as [([String], Int?)]
+    )
+    func rests(_ fields: [String], _ seconds: Int?) {
+        var response = HTTPResponse(status: 503, headers: [(name: "date", value: "Fri, 27 Nov 2026 08:00:00 GMT")])
+        response.headers += fields.map { (name: "retry-after", value: $0) }
+        response.readRetryAfter()
+        #expect(response.retryAfterSeconds == seconds)
+    }
+
     @Test("A waker ends a wait that has begun, or the next one")
     func waker() throws {
         let client = try HTTPClient()

@@ -57,6 +57,8 @@ function answer(stream, headers, body) {
     case "latin1": return respond(200, Buffer.from('{"result":"newData","a":"\xe9"}', "latin1"));
     case "long": return respond(200, "", { "x-long": "v".repeat(120000) });
     case "busy": return respond(503, "", { "retry-after": "5" });
+    case "busy now": return respond(503, "", { "retry-after": "0" });
+    case "busy past": return respond(503, "", { "retry-after": "Fri, 06 Nov 2026 08:00:00 GMT" });
     default:
       if (reply.startsWith("head ")) return respond(200, '{"result":"newData"}', fields(Number(reply.slice(5))));
       return respond(Number(reply), "");

@@ -81,6 +81,10 @@ struct WebhookVerdictTests {
     func rest(status: Int) {
         let cause = "it answered \(status) and asked for 7 s of rest"
         #expect(Self.verdict(status, retryAfter: 7) == .undelivered(cause: cause, retryAfter: 7000))
+        guard case .undelivered(_, retryAfter: 0) = Self.verdict(status, retryAfter: 0) else {
+            Issue.record("a rest that is over is no rest")
+            return
+        }
         #expect(Self.verdict(500, retryAfter: 7) == .refused(cause: "it answered 500"))
         guard case .undelivered(_, let day) = Self.verdict(status, retryAfter: .max) else {
             Issue.record("not undelivered")
