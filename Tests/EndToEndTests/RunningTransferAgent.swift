@@ -60,6 +60,12 @@ final class RunningTransferAgent {
         return try ChildProcess.run("curl", socket + options + ["http://localhost\(path)"])
     }
 
+    /// Posts JSON, and returns the answer's body.
+    func post(_ path: String, _ body: String) throws -> String {
+        let socket = ["--silent", "--max-time", "10", "--unix-socket", "\(self.folder.path)/agent.sock"]
+        return try ChildProcess.run("curl", socket + ["--data", body, "http://localhost\(path)"]).output
+    }
+
     /// Runs `wakegate transfer` with this agent.
     func transfer(_ arguments: String...) throws -> ChildProcess.Ended { try self.run(arguments) }
 

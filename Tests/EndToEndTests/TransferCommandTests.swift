@@ -30,7 +30,7 @@ struct TransferCommandTests {
         let agent = try RunningTransferAgent()
         let made = try agent.transfer("session", Self.session, "--discretionary", "yes", "--connections", "2")
         #expect(made.status == 0, "\(made.errors)")
-        #expect(made.output.contains("discretionary       yes\n"), "\(made.output)")
+        #expect(made.output.contains("discretionary        yes\n"), "\(made.output)")
         let changed = try agent.transfer("session", Self.session, "--request-timeout", "5", "--json")
         #expect(changed.output.contains("\"requestTimeout\":5,"), "\(changed.output)")
         #expect(changed.output.contains("\"discretionary\":true"))

@@ -5,8 +5,9 @@ import WakeGateTestKit
 /// A real nginx with files to transfer, behind a proxy that cuts, holds and corrupts; both end with the last reference.
 ///
 /// nginx listens on sockets in a folder of its own, and the proxy on free ports. Paths: `/files/NAME` has ranges and
-/// takes uploads, `/whole/NAME` is the same without ranges, `/private/NAME` for who shows a certificate over TLS,
-/// `/moved/NAME` leads there in two steps, `/loop` to itself.
+/// takes uploads, `/whole/NAME` is the same without ranges, `/dated/NAME` without entity tags, `/private/NAME` for who
+/// shows a certificate over TLS, `/moved/NAME` leads there in two steps, `/loop` to itself. `/answered/NAME` answers
+/// 201 to an upload without reading it.
 final class TransferServer {
     /// A request as nginx has logged it.
     struct Request: Equatable {
@@ -99,6 +100,8 @@ final class TransferServer {
                 location = /local { return 302 file:///etc/passwd; }
                 location = /away { return 302 http://localhost:$arg_port/files/$arg_name; }
                 location = /forbidden { return 403; }
+                location /dated/ { alias \(folder)/files/; etag off; }
+                location /answered/ { return 201; }
             }
         }
         """
@@ -110,9 +113,12 @@ final class TransferServer {
     ///
     /// - Returns: its SHA-256.
     @discardableResult
-    func put(_ name: String, _ content: Data) throws -> String {
+    func put(_ name: String, _ content: Data, modified: Date? = nil) throws -> String {
         let file = self.folder.appendingPathComponent("files/\(name)")
         try content.write(to: file, options: .atomic)
+        if let modified {
+            try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: file.path)
+        }
         return try Self.sha256(file.path)
     }
 

@@ -158,10 +158,12 @@ extension Transfer {
     /// An attempt came to nothing.
     ///
     /// - `hasProgressed`: whether it brought any byte that is kept; then the next wait is the shortest again.
+    /// - `repeats`: how many times in a row the same fault has occurred.
     /// - `isOffline`: whether there is no network by which its server could be reached.
     package mutating func attemptFailed(
         _ fault: TransferFault,
         hasProgressed: Bool,
+        repeats: Int = 1,
         isOffline: Bool = false,
         policy: RetryPolicy,
         now: Int64,
@@ -170,16 +172,22 @@ extension Transfer {
         guard self.state == .running else { return .ignore }
         self.attempts += 1
         if case .status(let status, _) = fault { self.status = Int32(clamping: status) }
-        if fault.isFinal || now >= self.deadline {
+        var isFinal = fault.isFinal
+        // A file that never stops changing is sent in vain.
+        if case .fileChanged = fault, repeats >= RetryPolicy.repeatsMax { isFinal = true }
+        if isFinal || now >= self.deadline {
             self.end(.failed, now)
-            return .fail(fault.isFinal ? fault : .timedOut(fault.message))
+            return .fail(isFinal ? fault : .timedOut(fault.message))
         }
         self.failures = hasProgressed ? 1 : min(self.failures + 1, 1000)
-        let wait = max(policy.wait(failures: Int(self.failures), using: &generator), fault.retryAfter)
+        let wait = max(
+            policy.wait(failures: Int(self.failures), repeats: repeats, using: &generator),
+            fault.retryAfter
+        )
         self.state = .waiting
         self.notBefore = min(now + wait, self.deadline)
         self.isBackingOff = true
-        if case .connectionFailed = fault { self.awaitsNetwork = isOffline }
+        if fault.isOfNetwork { self.awaitsNetwork = isOffline }
         return .retry(at: self.notBefore)
     }
 

@@ -357,6 +357,7 @@ extension TransferBook {
         _ id: TransferID,
         _ fault: TransferFault,
         hasProgressed: Bool,
+        repeats: Int = 1,
         now: Int64,
         using generator: inout some RandomNumberGenerator
     ) -> Transfer.AttemptFailedAction {
@@ -367,6 +368,7 @@ extension TransferBook {
             transfer.attemptFailed(
                 fault,
                 hasProgressed: hasProgressed,
+                repeats: repeats,
                 isOffline: isOffline,
                 policy: policy,
                 now: now,

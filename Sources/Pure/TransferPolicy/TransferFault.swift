@@ -2,6 +2,9 @@
 package enum TransferFault: Hashable, Sendable {
     /// No connection, one that was cut, or a silent peer; in words.
     case connectionFailed(String)
+    /// The answer ended, or stopped, after so many bytes of the file and before its end; in words. The total is -1 if
+    /// the server did not say it.
+    case answerCut(bytes: Int64, total: Int64, String)
     /// The server answered with a status that is no success.
     case status(Int, retryAfterSeconds: Int?)
     /// The server's certificate is not trusted; in words.
@@ -14,6 +17,12 @@ package enum TransferFault: Hashable, Sendable {
     case forbiddenProtocol(String)
     case fileUnreadable(String)
     case fileUnwritable(String)
+    /// The file changed while it was sent.
+    case fileChanged(String)
+    /// The server answered with success before it had been sent the whole file.
+    case serverStoppedReading(sent: Int64, total: Int64)
+    /// The answer has a content coding that was not requested.
+    case unrequestedCoding(String)
     case wrongLength(String)
     /// The time for the whole transfer is over; what the last attempt came to, in words.
     case timedOut(String)
@@ -23,7 +32,7 @@ package enum TransferFault: Hashable, Sendable {
     /// The name that programs know it by.
     package var reason: String {
         switch self {
-        case .connectionFailed: "ConnectionFailed"
+        case .connectionFailed, .answerCut: "ConnectionFailed"
         case .status: "HTTPStatus"
         case .certificate: "Certificate"
         case .tooManyRedirects: "TooManyRedirects"
@@ -33,6 +42,9 @@ package enum TransferFault: Hashable, Sendable {
         case .forbiddenProtocol: "ForbiddenProtocol"
         case .fileUnreadable: "FileUnreadable"
         case .fileUnwritable: "FileUnwritable"
+        case .fileChanged: "FileChanged"
+        case .serverStoppedReading: "ServerStoppedReading"
+        case .unrequestedCoding: "UnrequestedCoding"
         case .wrongLength: "WrongLength"
         case .timedOut: "TimedOut"
         case .interrupted: "Interrupted"
@@ -42,13 +54,16 @@ package enum TransferFault: Hashable, Sendable {
     /// Every reason there is.
     package static let reasons = [
         "ConnectionFailed", "HTTPStatus", "Certificate", "TooManyRedirects", "BadChecksum", "TooLarge", "NoSpace",
-        "ForbiddenProtocol", "FileUnreadable", "FileUnwritable", "WrongLength", "TimedOut", "Interrupted",
+        "ForbiddenProtocol", "FileUnreadable", "FileUnwritable", "FileChanged", "ServerStoppedReading",
+        "UnrequestedCoding", "WrongLength", "TimedOut", "Interrupted",
     ]
 
     /// What happened and what to do about it.
     package var message: String {
         switch self {
         case .connectionFailed(let words): "The connection failed: \(words)."
+        case .answerCut(let bytes, let total, let words):
+            "The answer ended after \(bytes)\(total < 0 ? "" : " of \(total)") bytes: \(words)."
         case .status(let status, _): "The server answered \(status); see what the URL and its credentials are worth."
         case .certificate(let words):
             "The server's certificate is not trusted: \(words). Name its authority with --trust, or correct the URL."
@@ -60,6 +75,14 @@ package enum TransferFault: Hashable, Sendable {
         case .forbiddenProtocol(let url): "\(url) is not of http or https; nothing else is spoken."
         case .fileUnreadable(let words): "The file to be sent cannot be read: \(words)."
         case .fileUnwritable(let words): "What comes cannot be written to the state folder: \(words)."
+        case .fileChanged(let path):
+            "\(path) changed while it was sent; add the transfer when the file is complete."
+        case .serverStoppedReading(let sent, let total):
+            "The server answered with success after it had been sent \(sent) of \(total) bytes; correct the server, or "
+                + "set the session's acceptsEarlyAnswers if that is all it needs."
+        case .unrequestedCoding(let coding):
+            "The server sent content-encoding \(coding), which was not requested; correct the server, or add the "
+                + "header accept-encoding to the transfer to store the bytes as they are sent."
         case .wrongLength(let words): "The server's lengths disagree: \(words)."
         case .timedOut(let words):
             "The time for the whole transfer (resourceTimeout) is over; the last attempt: \(words)"
@@ -70,14 +93,14 @@ package enum TransferFault: Hashable, Sendable {
     /// Whether another attempt would come to the same.
     package var isFinal: Bool {
         switch self {
-        case .connectionFailed: false
+        case .connectionFailed, .answerCut, .fileChanged: false
         case .status(let status, _):
             switch status {
             case 408, 429, 500...599: false
             default: true
             }
         case .certificate, .tooManyRedirects, .badChecksum, .tooLarge, .noSpace, .forbiddenProtocol, .fileUnreadable,
-            .fileUnwritable, .wrongLength, .timedOut, .interrupted:
+            .fileUnwritable, .serverStoppedReading, .unrequestedCoding, .wrongLength, .timedOut, .interrupted:
             true
         }
     }
@@ -86,9 +109,30 @@ package enum TransferFault: Hashable, Sendable {
     package var retryAfter: Int64 {
         switch self {
         case .status(_, let seconds): Int64(max(0, min(seconds ?? 0, 604_800))) * 1000
-        case .connectionFailed, .certificate, .tooManyRedirects, .badChecksum, .tooLarge, .noSpace, .forbiddenProtocol,
-            .fileUnreadable, .fileUnwritable, .wrongLength, .timedOut, .interrupted:
+        case .connectionFailed, .answerCut, .certificate, .tooManyRedirects, .badChecksum, .tooLarge, .noSpace,
+            .forbiddenProtocol, .fileUnreadable, .fileUnwritable, .fileChanged, .serverStoppedReading,
+            .unrequestedCoding, .wrongLength, .timedOut, .interrupted:
             0
+        }
+    }
+
+    /// How often this fault has occurred in a row, given the last one and its count. Only faults that an identical
+    /// repetition says more of are counted.
+    package func repeats(after message: String?, _ count: Int) -> Int {
+        switch self {
+        case .answerCut, .fileChanged: message == self.message ? count + 1 : 1
+        case .connectionFailed, .status, .certificate, .tooManyRedirects, .badChecksum, .tooLarge, .noSpace,
+            .forbiddenProtocol, .fileUnreadable, .fileUnwritable, .serverStoppedReading, .unrequestedCoding,
+            .wrongLength, .timedOut, .interrupted:
+            1
+        }
+    }
+
+    /// True if the fault may be a network that is not there.
+    var isOfNetwork: Bool {
+        switch self {
+        case .connectionFailed, .answerCut: true
+        default: false
         }
     }
 }

@@ -13,6 +13,8 @@ package struct TransferSession: Hashable, Sendable {
     /// How long a transfer may take from its submission to its end, in milliseconds.
     package var resourceTimeout: Int64 = 604_800_000
     package var connectionsPerHost = 6
+    /// True if an upload is finished when the server answers with success, even if it has not read the whole file.
+    package var acceptsEarlyAnswers = false
 
     package init() {}
 }

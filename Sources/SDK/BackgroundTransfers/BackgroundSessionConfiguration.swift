@@ -24,6 +24,9 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var resourceTimeout: Duration?
     /// How many connections there are to one server. By default six.
     public var connectionsPerHost: Int?
+    /// True if an upload is finished when the server answers with success before it has read the whole file. By default
+    /// such an upload fails with ``BackgroundTransferFailure/Reason/serverStoppedReading``.
+    public var acceptsEarlyAnswers: Bool?
 
     /// Nothing is told: a session that exists stays as it is.
     public init() {}
@@ -47,6 +50,7 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
         object.add("discretionary", self.isDiscretionary)
         object.add("sendsLaunchEvents", self.sendsLaunchEvents)
         object.add("allowsMetered", self.allowsMetered)
+        object.add("acceptsEarlyAnswers", self.acceptsEarlyAnswers)
         object.add("requestTimeout", self.requestTimeout)
         object.add("resourceTimeout", self.resourceTimeout)
         object.add("connectionsPerHost", self.connectionsPerHost.map { Int64($0) })

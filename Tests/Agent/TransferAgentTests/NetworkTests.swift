@@ -33,19 +33,53 @@ struct NetworkTests {
         #expect(EntityLength.announced(in: response) == -1)
     }
 
+    private static let monday = "Mon, 23 Nov 2026 08:00:00 GMT"
+    private static let tuesday = "Tue, 24 Nov 2026 08:00:00 GMT"
+
     @Test(
-        "A part of another entity is told by its validator",
+        "A part belongs to an entity only if it has its validator",
         arguments: [
-            ("\"a\"", "etag", "\"a\"", true), ("\"a\"", "etag", "\"b\"", false), ("\"a\"", "etag", "W/\"a\"", false),
-            ("Mon", "last-modified", "Tue", false), ("Mon", "etag", "\"b\"", true),
-            ("\"a\"", "last-modified", "Tue", true),
-        ]
+            ("\"a\"", [("etag", "\"a\"")], true), ("\"a\"", [("etag", "\"b\"")], false),
+            ("\"a\"", [("etag", "W/\"a\"")], false), ("\"a\"", [("last-modified", Self.monday)], false),
+            ("\"a\"", [], false), (Self.monday, [("last-modified", Self.monday)], true), (Self.monday, [], true),
+            (Self.monday, [("last-modified", Self.tuesday)], false), (Self.monday, [("etag", "\"b\"")], false),
+            (Self.monday, [("last-modified", Self.monday), ("etag", "W/\"b\"")], false),
+        ] as [(String, [(String, String)], Bool)]
     )
-    func validators(_ validator: String, _ name: String, _ value: String, _ isSame: Bool) {
-        let response = HTTPResponse(status: 206, headers: [(name, value)])
+    func parts(_ validator: String, _ fields: [(String, String)], _ isSame: Bool) {
+        let response = HTTPResponse(status: 206, headers: fields.map { (name: $0.0, value: $0.1) })
         #expect(EntityValidator.isSame(validator, in: response) == isSame)
-        #expect(EntityValidator.isSame(validator, in: HTTPResponse(status: 206)))
-        #expect(EntityValidator.of(response) == (value.hasPrefix("W/") ? nil : value))
+        #expect(!EntityValidator.isSame(nil, in: response))
+        #expect(EntityValidator.isOther(validator, in: response) == (!isSame && !fields.isEmpty))
+    }
+
+    @Test(
+        "Only a strong tag, or without a tag a date that is older than the answer, is a validator",
+        arguments: [
+            ([("etag", "\"a\""), ("last-modified", Self.monday)], "\"a\""),
+            ([("etag", "W/\"a\""), ("last-modified", Self.monday), ("date", Self.tuesday)], nil),
+            ([("etag", "a"), ("last-modified", Self.monday), ("date", Self.tuesday)], nil),
+            ([("last-modified", Self.monday), ("date", Self.tuesday)], Self.monday),
+            ([("last-modified", Self.monday), ("date", "Mon, 23 Nov 2026 08:00:02 GMT")], Self.monday),
+            ([("last-modified", Self.monday), ("date", "Mon, 23 Nov 2026 08:00:01 GMT")], nil),
+            ([("last-modified", Self.tuesday), ("date", Self.monday)], nil), ([("last-modified", Self.monday)], nil),
+            ([("last-modified", "yesterday"), ("date", Self.monday)], nil), ([], nil),
+        ] as [([(String, String)], String?)]
+    )
+    func validators(_ fields: [(String, String)], _ validator: String?) {
+        let response = HTTPResponse(status: 200, headers: fields.map { (name: $0.0, value: $0.1) })
+        #expect(EntityValidator.of(response) == validator)
+    }
+
+    @Test(
+        "The whole length is read from an answer 416",
+        arguments: [
+            ("bytes */10", 10), ("Bytes */0", 0), ("bytes 0-9/10", nil), ("bytes */*", nil), ("bytes */-1", nil),
+            ("bytes */+1", nil), ("*/10", nil), ("", nil),
+        ] as [(String, Int64?)]
+    )
+    func wholeLengths(_ text: String, _ length: Int64?) {
+        #expect(ContentRange.wholeLength(text) == length)
     }
 
     @Test("Secrets go to the server they are for, and to no other")

@@ -109,6 +109,36 @@ struct TransferTests {
         #expect(transfer.bytes == (state == .running ? 7 : before.bytes))
     }
 
+    @Test("Waits grow to hours once an answer has ended three times after the same byte")
+    func repeatedCuts() {
+        var generator = CountingGenerator()
+        let cut = TransferFault.answerCut(bytes: 7, total: -1, "cut")
+        #expect(cut.repeats(after: nil, 0) == 1 && cut.repeats(after: cut.message, 1) == 2)
+        #expect(cut.repeats(after: TransferFault.answerCut(bytes: 8, total: -1, "cut").message, 5) == 1)
+        #expect(Self.cut.repeats(after: Self.cut.message, 5) == 1)
+        let bounds: [Int64] = [1000, 2000, 300_000, 1_200_000, 4_800_000, 19_200_000, 21_600_000, 21_600_000]
+        for (index, bound) in bounds.enumerated() {
+            let wait = RetryPolicy().wait(failures: index + 1, repeats: index + 1, using: &generator)
+            #expect((bound / 2...bound).contains(wait), "the wait after failure \(index + 1)")
+        }
+    }
+
+    @Test("A file that changes during three uploads in a row fails the transfer", arguments: 1...4)
+    func changingFile(repeats: Int) {
+        var generator = CountingGenerator()
+        var transfer = Self.transfer(.running, kind: .upload)
+        let action = transfer.attemptFailed(
+            .fileChanged("/log"),
+            hasProgressed: false,
+            repeats: repeats,
+            policy: RetryPolicy(),
+            now: 3000,
+            using: &generator
+        )
+        #expect((action == .fail(.fileChanged("/log"))) == (repeats >= 3))
+        #expect(transfer.state == (repeats >= 3 ? .failed : .waiting))
+    }
+
     @Test("A taken file is not taken twice, and an upload has none")
     func taken() {
         var transfer = Self.transfer(.finished)

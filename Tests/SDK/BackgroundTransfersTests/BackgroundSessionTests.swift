@@ -17,6 +17,7 @@ struct BackgroundSessionTests {
         configuration.requestTimeout = .milliseconds(1500)
         configuration.resourceTimeout = .seconds(3600)
         configuration.connectionsPerHost = 2
+        configuration.acceptsEarlyAnswers = true
         let session = try agent.session(configuration)
         try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(), lasts: true)
         #expect(try await session.transfers().isEmpty)
@@ -26,7 +27,8 @@ struct BackgroundSessionTests {
         #expect(
             told.body
                 == #"{"device":"abcd","topic":"com.example.app","discretionary":true,"sendsLaunchEvents":true,"#
-                + #""allowsMetered":false,"requestTimeout":1.500,"resourceTimeout":3600,"connectionsPerHost":2}"#
+                + #""allowsMetered":false,"acceptsEarlyAnswers":true,"requestTimeout":1.500,"#
+                + #""resourceTimeout":3600,"connectionsPerHost":2}"#
         )
         #expect(try await agent.request("/transfers").path == "/v1/sessions/s/transfers?limit=1000")
         #expect(try await agent.request("/transfers").path == "/v1/sessions/s/transfers?limit=1000&state=finished")

@@ -138,6 +138,7 @@ struct TransferTextTests {
             (["ftp://h/f"], "URL is"), (["h/f"], "URL is"), (["http://h/f", "--header", "x"], "--header is not"),
             (["http://h/f", "--header", "@/nonexistent"], "/nonexistent cannot be read"),
             (["http://h/f", "--sha256", "ab"], "--sha256 is"),
+            (["http://h/f", "--sha256", String(repeating: "\u{FF11}", count: 21) + "1"], "--sha256 is"),
             (["http://h/f", "--upload", "f", "--to", "t"], "--to is"),
             (["http://h/f", "--replace"], "--replace is"), (["http://h/f", "--earliest-begin", "soon"], "soon"),
         ]
@@ -152,9 +153,9 @@ struct TransferTextTests {
 
     @Test("A session's options change what they name, and nothing else")
     func session() throws {
-        let line = try Self.parsed("transfer", "session", "s", "--discretionary", "yes", "--request-timeout", "5")
+        let line = try Self.parsed("transfer", "session", "s", "--early-answers", "yes", "--request-timeout", "5")
         var wanted = BackgroundSessionConfiguration()
-        wanted.isDiscretionary = true
+        wanted.acceptsEarlyAnswers = true
         wanted.requestTimeout = .seconds(5)
         #expect(try TransferSessionCommand.configuration(line) == wanted)
         let bad = try Self.parsed("transfer", "session", "s", "--metered", "perhaps")

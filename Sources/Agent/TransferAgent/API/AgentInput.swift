@@ -57,6 +57,7 @@ enum AgentInput {
             case "discretionary": change.isDiscretionary = try self.flag(member)
             case "sendsLaunchEvents": change.sendsLaunchEvents = try self.flag(member)
             case "allowsMetered": change.allowsMetered = try self.flag(member)
+            case "acceptsEarlyAnswers": change.acceptsEarlyAnswers = try self.flag(member)
             case "requestTimeout": change.requestTimeout = try self.seconds(member)
             case "resourceTimeout": change.resourceTimeout = try self.seconds(member)
             case "connectionsPerHost":
@@ -127,7 +128,7 @@ enum AgentInput {
         spec.file = try self.file(body["file"], kind)
         if let value = body["sha256"], value != .null {
             guard let digits = value.text?.lowercased(), kind == .download, digits.utf8.count == 64,
-                digits.allSatisfy(\.isHexDigit)
+                digits.utf8.allSatisfy({ $0.hexDigitValue != nil })
             else { throw self.badTransfer("sha256", value, "64 hexadecimal digits, for a download") }
             spec.sha256 = digits
         }

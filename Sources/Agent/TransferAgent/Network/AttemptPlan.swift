@@ -16,6 +16,8 @@ package struct AttemptPlan: Sendable {
     package let bytesBefore: Int64
     /// How long no byte may come, in whole seconds.
     package let silenceSecondsMax: Int
+    /// True if a success counts although the server has not read the whole file.
+    package let acceptsEarlyAnswers: Bool
     package let settings: HTTPClientSettings
 
     package init(
@@ -27,6 +29,7 @@ package struct AttemptPlan: Sendable {
         bytesMax: Int64,
         bytesBefore: Int64,
         silenceSecondsMax: Int,
+        acceptsEarlyAnswers: Bool = false,
         settings: HTTPClientSettings
     ) {
         self.id = id
@@ -37,6 +40,7 @@ package struct AttemptPlan: Sendable {
         self.bytesMax = bytesMax
         self.bytesBefore = bytesBefore
         self.silenceSecondsMax = silenceSecondsMax
+        self.acceptsEarlyAnswers = acceptsEarlyAnswers
         self.settings = settings
     }
 }

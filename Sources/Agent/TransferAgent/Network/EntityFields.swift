@@ -1,22 +1,38 @@
 package import HTTPClient
 
-/// What tells one entity at a URL from another that has taken its place.
+/// A strong validator: it tells one version of the entity at a URL from every other.
 package enum EntityValidator {
-    /// A strong entity tag, else the time of the last change; nil when the answer has neither.
+    /// A last change that is this many seconds older than its answer is a strong validator: the entity could not have
+    /// changed again within that second without getting a later date. RFC 9110 §8.8.2.2 asks for one second.
+    private static let dateSecondsMin: Int64 = 2
+
+    /// A strong entity tag, or without any tag the time of the last change if that is strong (RFC 9110 §13.1.5); nil if
+    /// the answer has neither.
     package static func of(_ response: HTTPResponse) -> String? {
-        // RFC 9110 §13.1.5: a weak tag must not be in If-Range.
-        if let tag = response.header("etag"), tag.hasPrefix("\"") { return tag }
-        return response.header("last-modified")
+        if let tag = response.header("etag") { return self.isStrongTag(tag) ? tag : nil }
+        guard let modified = response.header("last-modified"), let date = response.header("date"),
+            let changedAt = HTTPDate.seconds(modified), let answeredAt = HTTPDate.seconds(date)
+        else { return nil }
+        return answeredAt - changedAt >= self.dateSecondsMin ? modified : nil
     }
 
-    /// Whether a part belongs to the entity with this validator. A server that knows ranges and not `If-Range` sends
-    /// parts of whatever is there.
-    package static func isSame(_ validator: String?, in response: HTTPResponse) -> Bool {
-        // RFC 9110 §15.3.7.3: parts are put together when they have the same strong validator; a part may leave out
-        // what its receiver knows.
-        let field = validator?.hasPrefix("\"") == true ? "etag" : "last-modified"
-        guard let found = response.header(field) else { return true }
-        return found == validator
+    private static func isStrongTag(_ text: String) -> Bool {
+        text.utf8.count >= 2 && text.hasPrefix("\"") && text.hasSuffix("\"")
+    }
+
+    /// True if a part belongs to the entity with this validator. A server that knows ranges and not `If-Range` sends
+    /// parts of any version.
+    package static func isSame(_ validator: String?, in part: HTTPResponse) -> Bool {
+        guard let validator else { return false }
+        // RFC 9110 §15.3.7: a part has the tag of the whole, and may leave out the date that was sent in `If-Range`.
+        if self.isStrongTag(validator) { return part.header("etag") == validator }
+        return part.header("etag") == nil && (part.header("last-modified") ?? validator) == validator
+    }
+
+    /// True if an answer names another entity than the one with this validator.
+    package static func isOther(_ validator: String?, in response: HTTPResponse) -> Bool {
+        let hasNone = response.header("etag") == nil && response.header("last-modified") == nil
+        return !hasNone && !self.isSame(validator, in: response)
     }
 }
 
@@ -67,5 +83,13 @@ package struct ContentRange: Hashable, Sendable {
             guard let total = Int64(parts[1]), total > last else { return nil }
             self.total = total
         }
+    }
+
+    /// The whole length in an answer 416, as `bytes */N`; nil if the text is something else.
+    package static func wholeLength(_ text: String) -> Int64? {
+        let words = text.split(separator: " ")
+        guard words.count == 2, words[0].lowercased() == "bytes", words[1].hasPrefix("*/") else { return nil }
+        let digits = words[1].dropFirst(2)
+        return digits.utf8.allSatisfy({ $0 &- 0x30 < 10 }) ? Int64(digits) : nil
     }
 }

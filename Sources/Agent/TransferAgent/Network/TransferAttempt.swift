@@ -19,6 +19,8 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         case redirect(String)
         /// What is there is of another entity: all of it is asked for anew.
         case restart
+        /// The file was complete before this request.
+        case complete
         case refused
         case fault(TransferFault)
     }
@@ -35,9 +37,13 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private var restarts = 0
     private var request: HTTPRequestID?
     private var writing: StateFiles.Writing?
+    private var source: UploadSource?
     private var body: HTTPFileBody?
+    private let cookies = HTTPCookies()
     private var validator: String?
     private var total: Int64 = -1
+    /// The end of the part that an answer 206 brings, as an offset in the file; nil for any other answer.
+    private var partEnd: Int64?
     private var bytes: Int64 = 0
     private var firstByte: Int64 = 0
     private var syncedBytes: Int64 = 0
@@ -95,8 +101,8 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private func release() {
         self.request = nil
         self.writing = nil
-        if let body = self.body { Descriptor.close(body.descriptor) }
         self.body = nil
+        self.source = nil
     }
 
     /// Goes on with what has come before, if that is of an entity that can be asked for again.
@@ -117,12 +123,13 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private func open() -> TransferFault? {
         let path = self.plan.spec.file ?? ""
         do throws(SystemError) {
-            guard let file = try OrdinaryFile.open(path) else { return .fileUnreadable("\(path) is no ordinary file") }
-            let size = Int64(try file.status().size)
+            guard let source = try UploadSource(path) else { return .fileUnreadable("\(path) is not an ordinary file") }
+            let size = source.size
             if size > self.plan.bytesMax { return .tooLarge(bytesMax: self.plan.bytesMax) }
             self.total = size
             let gauge = self.gauge
-            self.body = HTTPFileBody(descriptor: file.release(), byteCount: size) { sent in
+            self.source = source
+            self.body = HTTPFileBody(descriptor: source.descriptor, byteCount: size) { sent in
                 gauge.bytes.store(sent, ordering: .relaxed)
             }
             self.show()
@@ -152,6 +159,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         if !headers.contains(where: { $0.name.lowercased() == "user-agent" }) {
             headers.append(("user-agent", "WakeGate"))
         }
+        if !self.wantsCoding { headers.append(("accept-encoding", "identity")) }
         if self.writing != nil, self.bytes > 0, let validator = self.validator {
             headers.append(("range", "bytes=\(self.bytes)-"))
             headers.append(("if-range", validator))
@@ -164,10 +172,12 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
             isStreaming: true
         )
         request.sink = self
+        request.cookies = self.cookies
         request.silenceSecondsMax = self.plan.silenceSecondsMax
         request.settings = self.plan.settings
         if self.sendsBody { request.file = self.body }
         self.verdict = .none
+        self.partEnd = nil
         self.discardedBytes = 0
         do throws(HTTPClientError) {
             self.request = try loop.start(request, for: self)
@@ -194,14 +204,18 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
             self.firstByte = 0
             self.total = -1
             self.send(on: loop)
+        case (.complete, _):
+            self.total = self.bytes
+            self.finish(status: 200)
         case (.fault(let fault), _): self.fail(fault)
         case (.refused, .success(let response)):
             self.fail(.status(response.status, retryAfterSeconds: response.retryAfterSeconds))
         case (.refused, .failure(let error)):
             let status = self.gauge.status.load(ordering: .relaxed)
             self.fail(.status(status, retryAfterSeconds: error.retryAfterSeconds))
-        case (.take, .success(let response)): self.bodyEnded(response.status)
+        case (.take, .success(let response)): self.bodyEnded(response.status, unsentBytes: response.unsentBytes)
         case (.take, .failure) where self.hasBeenAnswered: self.bodyEnded(self.gauge.status.load(ordering: .relaxed))
+        case (.take, .failure(let error)) where self.plan.kind == .download: self.fail(self.cut(self.fault(of: error)))
         case (.none, .success(let response)): self.fail(.connectionFailed("no head came with \(response.status)"))
         case (_, .failure(let error)): self.fail(self.fault(of: error))
         }
@@ -230,6 +244,12 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.method = method
         self.url = next
         self.send(on: loop)
+    }
+
+    /// The fault of an answer that had begun.
+    private func cut(_ fault: TransferFault) -> TransferFault {
+        guard case .connectionFailed(let words) = fault else { return fault }
+        return .answerCut(bytes: self.bytes, total: self.total, words)
     }
 
     private func fault(of error: HTTPClientError) -> TransferFault {
@@ -262,31 +282,49 @@ extension TransferAttempt {
         } else if status == 206 {
             self.verdict = .fault(.wrongLength("a part came where all was asked for"))
         } else if (200..<300).contains(status) {
-            self.verdict = self.entityBegan(response)
+            self.verdict = self.coded(response) ?? self.entityBegan(response)
         } else {
             self.verdict = .refused
         }
         switch self.verdict {
         case .none, .take, .redirect, .refused: return true
-        case .restart, .fault: return false
+        case .restart, .complete, .fault: return false
         }
+    }
+
+    /// True if the transfer's own headers ask for a content coding.
+    private var wantsCoding: Bool { self.plan.spec.headers.contains { $0.name.lowercased() == "accept-encoding" } }
+
+    /// The fault of a body in a content coding that was not requested; nil for any other answer.
+    private func coded(_ response: HTTPResponse) -> Verdict? {
+        guard !self.wantsCoding, let coding = response.header("content-encoding"), coding.lowercased() != "identity",
+            !coding.isEmpty
+        else { return nil }
+        return .fault(.unrequestedCoding(String(coding.prefix(64))))
     }
 
     /// The rest of what has come before begins.
     private func resumed(_ response: HTTPResponse) -> Verdict {
         guard let range = ContentRange(response.header("content-range") ?? ""), range.first == self.bytes,
             range.total == nil || self.total < 0 || range.total == self.total,
-            EntityValidator.isSame(self.validator, in: response)
+            self.total < 0 || range.last < self.total,
+            EntityValidator.isSame(self.validator, in: response),
+            let length = EntityLength.announced(in: response), length < 0 || length == range.last - range.first + 1
         else { return .restart }
+        if let fault = self.coded(response) { return fault }
         if let total = range.total { self.total = total }
+        self.partEnd = range.last + 1
         self.show()
         return self.check(self.total)
     }
 
-    /// There is nothing behind what has come, although the server had announced more, or all of it is another entity's.
+    /// The server has no more bytes: the file is complete, or the server had announced more, or it has another entity
+    /// now.
     private func unsatisfied(_ response: HTTPResponse) -> Verdict {
-        let length = response.header("content-range")?.split(separator: "/").last.flatMap { Int64($0) }
-        guard let length, length == self.bytes, self.total > length else { return .restart }
+        guard let length = ContentRange.wholeLength(response.header("content-range") ?? ""), length == self.bytes,
+            !EntityValidator.isOther(self.validator, in: response)
+        else { return .restart }
+        guard self.total > length else { return .complete }
         return .fault(.wrongLength("\(self.total) bytes were announced, and there are \(length)"))
     }
 
@@ -340,6 +378,10 @@ extension TransferAttempt {
             self.verdict = .fault(.tooLarge(bytesMax: self.plan.bytesMax))
             return false
         }
+        guard self.bytes + Int64(bytes.count) <= self.partEnd ?? .max else {
+            self.verdict = .restart
+            return false
+        }
         do throws(SystemError) {
             try writing.write(bytes)
         } catch {
@@ -376,14 +418,27 @@ extension TransferAttempt {
             && self.gauge.bytes.load(ordering: .relaxed) == self.total
     }
 
-    private func bodyEnded(_ status: Int) {
-        guard self.plan.kind == .download else {
-            return self.end(.succeeded(bytes: self.total, status: status, sha256: nil))
+    private func bodyEnded(_ status: Int, unsentBytes: Int64 = 0) {
+        guard self.plan.kind == .download else { return self.sent(status, unsentBytes) }
+        guard self.bytes == self.partEnd ?? self.bytes, self.total < 0 || self.bytes == self.total else {
+            return self.fail(self.cut(.connectionFailed("it ended before the length that it announced")))
         }
-        guard self.total < 0 || self.bytes == self.total else {
-            return self.fail(.connectionFailed("the answer ended after \(self.bytes) of \(self.total) bytes"))
+        // A part without the whole length may be the last one: a request for the next bytes shows it.
+        guard self.partEnd == nil || self.total >= 0 else {
+            return self.fail(self.cut(.connectionFailed("the server did not say how long the file is")))
         }
         self.finish(status: status)
+    }
+
+    /// An upload was answered with success.
+    private func sent(_ status: Int, _ unsentBytes: Int64) {
+        // The method of a redirect may have no body.
+        let unsent = self.sendsBody ? unsentBytes : 0
+        guard unsent == 0 || self.plan.acceptsEarlyAnswers else {
+            return self.fail(.serverStoppedReading(sent: self.total - unsent, total: self.total))
+        }
+        guard self.source?.isUnchanged != false else { return self.fail(.fileChanged(self.plan.spec.file ?? "")) }
+        self.end(.succeeded(bytes: self.total - unsent, status: status, sha256: nil))
     }
 
     /// Has the file on the disk, and looks at it.

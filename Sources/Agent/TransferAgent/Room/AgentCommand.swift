@@ -8,6 +8,7 @@ package struct SessionChange: Hashable, Sendable {
     package var isDiscretionary: Bool?
     package var sendsLaunchEvents: Bool?
     package var allowsMetered: Bool?
+    package var acceptsEarlyAnswers: Bool?
     package var requestTimeout: Int64?
     package var resourceTimeout: Int64?
     package var connectionsPerHost: Int?
@@ -21,6 +22,7 @@ package struct SessionChange: Hashable, Sendable {
         if let value = self.isDiscretionary { changed.isDiscretionary = value }
         if let value = self.sendsLaunchEvents { changed.sendsLaunchEvents = value }
         if let value = self.allowsMetered { changed.allowsMetered = value }
+        if let value = self.acceptsEarlyAnswers { changed.acceptsEarlyAnswers = value }
         if let value = self.requestTimeout { changed.requestTimeout = value }
         if let value = self.resourceTimeout { changed.resourceTimeout = value }
         if let value = self.connectionsPerHost { changed.connectionsPerHost = value }

@@ -32,6 +32,8 @@ extension AgentRoom {
         json.bool(session.sendsLaunchEvents)
         json.key("allowsMetered")
         json.bool(session.allowsMetered)
+        json.key("acceptsEarlyAnswers")
+        json.bool(session.acceptsEarlyAnswers)
         json.key("requestTimeout")
         json.seconds(session.requestTimeout)
         json.key("resourceTimeout")
@@ -78,7 +80,7 @@ extension AgentRoom {
         } else {
             json.null()
         }
-        json.nullable("why", hold?.sentence)
+        json.nullable("why", hold.map { Self.sentence($0, transfer, facts.failure) })
         json.nullable("held", hold?.rawValue)
         json.key("createdAt")
         json.integer(self.clock.wall(transfer.createdAt))
@@ -90,6 +92,20 @@ extension AgentRoom {
         json.bool(transfer.isTaken)
         json.endObject()
         return json.buffer.view.array
+    }
+
+    /// Why a transfer waits: for a server that never ends its answer, that.
+    private static func sentence(
+        _ hold: TransferHold,
+        _ transfer: Transfer,
+        _ failure: TransferFacts.Failure?
+    ) -> String {
+        guard hold == .backoff, let failure, failure.repeats >= RetryPolicy.repeatsMax, transfer.kind == .download
+        else {
+            return hold.sentence
+        }
+        return "The server ended its answer after the same \(transfer.bytes) bytes \(failure.repeats) times, so the "
+            + "next attempt waits longer, up to hours. Correct the server, or cancel the transfer."
     }
 
     func status() -> [UInt8] {

@@ -24,6 +24,7 @@ extension AgentRoom {
             bytesMax: min(spec.bytesMax ?? .max, self.settings.limits.fileBytesMax),
             bytesBefore: transfer.bytes,
             silenceSecondsMax: max(1, Int((session.requestTimeout + 999) / 1000)),
+            acceptsEarlyAnswers: session.acceptsEarlyAnswers,
             settings: self.clientSettings(session, transfer.kind)
         )
         let attempt = self.world.begin(plan) { tell(.attempt(id, number: number, $0)) }
@@ -93,17 +94,20 @@ extension AgentRoom {
     }
 
     private func fail(_ id: TransferID, _ fault: TransferFault, hasProgressed: Bool) {
+        let before = self.facts(id).failure
+        let repeats = fault.repeats(after: before?.message, before?.repeats ?? 0)
         let action = self.book.attemptFailed(
             id,
             fault,
             hasProgressed: hasProgressed,
+            repeats: repeats,
             now: self.now,
             using: &self.random
         )
         switch action {
         case .retry:
             self.tally.retries += 1
-            self.change(id) { $0.failure = .init(reason: fault.reason, message: fault.message) }
+            self.change(id) { $0.failure = .init(reason: fault.reason, message: fault.message, repeats: repeats) }
         case .fail(let cause): self.failed(id, cause)
         case .ignore: ()
         }

@@ -30,6 +30,8 @@ struct StoredSession {
         json.bool(self.session.sendsLaunchEvents)
         json.key("allowsMetered")
         json.bool(self.session.allowsMetered)
+        json.key("acceptsEarlyAnswers")
+        json.bool(self.session.acceptsEarlyAnswers)
         json.key("requestTimeout")
         json.integer(self.session.requestTimeout)
         json.key("resourceTimeout")
@@ -51,6 +53,7 @@ struct StoredSession {
         session.isDiscretionary = value["discretionary"]?.flag ?? false
         session.sendsLaunchEvents = value["sendsLaunchEvents"]?.flag ?? true
         session.allowsMetered = value["allowsMetered"]?.flag ?? true
+        session.acceptsEarlyAnswers = value["acceptsEarlyAnswers"]?.flag ?? false
         session.requestTimeout = value["requestTimeout"]?.integer ?? session.requestTimeout
         session.resourceTimeout = value["resourceTimeout"]?.integer ?? session.resourceTimeout
         session.connectionsPerHost = Int(value["connectionsPerHost"]?.integer ?? 6)

@@ -55,10 +55,13 @@ package struct TransferFacts: Hashable, Sendable {
     package struct Failure: Hashable, Sendable {
         package var reason: String
         package var message: String
+        /// The number of attempts in a row that failed in this way.
+        package var repeats: Int
 
-        package init(reason: String, message: String) {
+        package init(reason: String, message: String, repeats: Int = 1) {
             self.reason = reason
             self.message = message
+            self.repeats = repeats
         }
     }
 
@@ -130,6 +133,10 @@ extension TransferFacts {
             json.string(failure.reason)
             json.key("message")
             json.string(failure.message)
+            if failure.repeats > 1 {
+                json.key("repeats")
+                json.integer(Int64(failure.repeats))
+            }
         }
         if let part = self.part {
             json.key("part")
@@ -153,7 +160,8 @@ extension TransferFacts {
             return nil
         }
         if let reason = value["reason"]?.text {
-            self.failure = Failure(reason: reason, message: value["message"]?.text ?? "")
+            let repeats = Int(clamping: value["repeats"]?.integer ?? 1)
+            self.failure = Failure(reason: reason, message: value["message"]?.text ?? "", repeats: repeats)
         }
         if let file = value["part"]?.text {
             self.part = PartFile(

@@ -34,6 +34,12 @@ public struct BackgroundTransferFailure: Error, Hashable, Sendable, CustomString
         public static let fileUnreadable = Reason(rawValue: "FileUnreadable")
         /// What comes cannot be written.
         public static let fileUnwritable = Reason(rawValue: "FileUnwritable")
+        /// The file to upload changed while it was sent.
+        public static let fileChanged = Reason(rawValue: "FileChanged")
+        /// The server answered with success before it had read the whole upload.
+        public static let serverStoppedReading = Reason(rawValue: "ServerStoppedReading")
+        /// The server sent a content coding that was not requested.
+        public static let unrequestedCoding = Reason(rawValue: "UnrequestedCoding")
         /// The server sent fewer bytes, or more, than it had said.
         public static let wrongLength = Reason(rawValue: "WrongLength")
         /// The connection broke.

@@ -1,4 +1,5 @@
 package import BackgroundTransfers
+import Bytes
 import FoundationEssentials
 import HTTPClient
 import Platform
@@ -49,7 +50,7 @@ package enum TransferCommands {
             request.earliestBegin = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
         }
         if let sum = parsed.text("--sha256") {
-            guard sum.utf8.count == 64, sum.allSatisfy(\.isHexDigit) else {
+            guard sum.utf8.count == 64, sum.utf8.allSatisfy({ $0.hexDigitValue != nil }) else {
                 throw .usage("--sha256 is \"\(sum)\"; write 64 hexadecimal digits, as sha256sum prints them")
             }
             request.sha256 = sum.lowercased()

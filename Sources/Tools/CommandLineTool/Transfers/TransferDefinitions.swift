@@ -143,6 +143,12 @@ extension CommandDefinition {
             ),
             OptionDefinition("--metered", "yes|no", "go over a metered network, too; default: yes", words: yesOrNo),
             OptionDefinition(
+                "--early-answers",
+                "yes|no",
+                "finish an upload that the server accepts unread; default: no",
+                words: yesOrNo
+            ),
+            OptionDefinition(
                 "--request-timeout",
                 "SECONDS",
                 "how long a server may be silent; default: 60",

@@ -58,6 +58,7 @@ package enum TransferSessionCommand {
         configuration.isDiscretionary = try self.flag("--discretionary", parsed)
         configuration.sendsLaunchEvents = try self.flag("--launch-events", parsed)
         configuration.allowsMetered = try self.flag("--metered", parsed)
+        configuration.acceptsEarlyAnswers = try self.flag("--early-answers", parsed)
         configuration.requestTimeout = parsed.integer("--request-timeout").map { .seconds($0) }
         configuration.resourceTimeout = parsed.integer("--resource-timeout").map { .seconds($0) }
         configuration.connectionsPerHost = parsed.integer("--connections")
