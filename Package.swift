@@ -91,8 +91,8 @@ let fuzzTests: Target =
 /// The calls that lead to `CSystemFaults` in the tests' program, where they may fail on command.
 let systemFaults = [
     "accept4", "bind", "clock_gettime", "close", "epoll_create1", "epoll_ctl", "epoll_wait", "eventfd", "eventfd_read",
-    "listen", "poll", "pthread_create", "recv", "send", "setsockopt", "shutdown", "socket", "SSL_do_handshake",
-    "SSL_new", "SSL_read", "SSL_write",
+    "link", "listen", "poll", "pthread_create", "recv", "renameat2", "send", "setsockopt", "shutdown", "socket",
+    "SSL_do_handshake", "SSL_new", "SSL_read", "SSL_write",
 ]
 
 let libraries: [Target] = [
@@ -104,6 +104,7 @@ let libraries: [Target] = [
     library("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
     library("CSystemBus", pkgConfig: "libsystemd", apt: "libsystemd-dev"),
     library("CSystemd", pkgConfig: "libsystemd", apt: "libsystemd-dev"),
+    library("CFiles"),
     library("CLinux"),
     library("CNetlink"),
     library("CThreads"),
@@ -147,7 +148,7 @@ let drivers: [Target] = [
             "Bytes", "ClusterStore", "DeviceEngine", "History", "LaunchPolicy", "Platform", "PostgreSQL",
         ]
     ),
-    module("Platform", in: "Drivers", ["Bytes", "CThreads"]),
+    module("Platform", in: "Drivers", ["Bytes", "CFiles", "CThreads"]),
     module("HTTPTransport", in: "Drivers", ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Platform"]),
     module("HTTPClient", in: "Drivers", ["Bytes", "CLibcurl", "CStreamEnds", "Platform"]),
     module("LinuxConditions", in: "Drivers", ["CNetlink", "CSystemBus", "Platform"]),
@@ -331,7 +332,7 @@ let unitTests: [Target] = [
         ]
     ),
     tests("LinuxConditionsTests", in: "Drivers", ["LinuxConditions", "WakeGateTestKit"]),
-    tests("PlatformTests", in: "Drivers", ["Bytes", "Platform"]),
+    tests("PlatformTests", in: "Drivers", ["Bytes", "Platform", "WakeGateTestKit"]),
     tests("PostgreSQLTests", in: "Drivers", ["Bytes", "Platform", "PostgreSQL", "WakeGateTestKit"]),
     tests(
         "PostgresStoreTests",

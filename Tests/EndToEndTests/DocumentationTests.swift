@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 @Suite("Manual and completions of the program", .serialized, .timeLimit(.minutes(15)))
@@ -29,6 +30,20 @@ struct DocumentationTests {
         let ended = try ChildProcess.run(RunningGateway.program, ["manual", "/proc/nowhere"])
         #expect(ended.status == 1)
         #expect(ended.errors.contains("/proc/nowhere/man1/wakegate.1 cannot be written"))
+    }
+
+    @Test("A pipe in the place of a page stays, and the command ends without a reader of it")
+    func manualOverPipe() throws {
+        let folder = try RestartFolder()
+        let section = folder.folder.appendingPathComponent("man1")
+        let page = section.appendingPathComponent("wakegate.1").path
+        try FileManager.default.createDirectory(at: section, withIntermediateDirectories: true)
+        let isMade = unsafe mkfifo(page, 0o600) == 0
+        #expect(isMade)
+        let ended = try ChildProcess.run(RunningGateway.program, ["manual", folder.folder.path])
+        #expect(ended.status == 1 && ended.errors.contains("no ordinary file"), "\(ended.errors)")
+        let type = try FileManager.default.attributesOfItem(atPath: page)[.type] as? FileAttributeType
+        #expect(type != .typeRegular)
     }
 
     @Test("A tab completes commands, options, values and files in a real shell", arguments: ["bash", "zsh", "fish"])

@@ -45,7 +45,9 @@ package enum JournalBackup {
         do throws(SystemError) {
             let file = try OpenFile(partial, O_RDWR | O_CLOEXEC)
             try file.sync()
-            try FileSystem.rename(partial, to: copy)
+            // Something may have taken the name since it was looked for.
+            try FileSystem.link(partial, orRenameTo: copy)
+            try? FileSystem.remove(partial)
         } catch {
             throw StoreError(
                 message: "The backup \(copy) cannot be written (\(error.message)). Check the disk it lies on."

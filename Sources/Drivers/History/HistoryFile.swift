@@ -356,7 +356,7 @@ package final class HistoryFile: HistorySource {
         try? FileSystem.rename(path + "-wal", to: aside + "-wal")
         try? FileSystem.remove(path + "-shm")
         try? FileSystem.remove(path + "-journal")
-        do throws(SystemError) { try FileSystem.rename(path, to: aside) } catch {
+        do throws(SystemError) { try FileSystem.replaceFile(aside, by: path) } catch {
             self.noteFailure("\(reason), and it cannot be renamed: \(error.message)")
             return false
         }

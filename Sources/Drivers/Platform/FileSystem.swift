@@ -1,3 +1,4 @@
+internal import CFiles
 internal import Glibc
 
 /// Names of files and folders: what is there, and what becomes of them.
@@ -65,8 +66,62 @@ package enum FileSystem {
     }
 
     /// Gives what is at `path` another name, in place of what has it.
+    ///
+    /// Use `replaceFile(_:by:)` where a user chooses the other name.
     package static func rename(_ path: String, to other: String) throws(SystemError) {
         guard unsafe Glibc.rename(path, other) == 0 else { throw .last }
+    }
+
+    /// Puts the file `draft` in the place of the ordinary file at `path`, or where nothing is.
+    ///
+    /// A symbolic link to an ordinary file is replaced, and the file that it leads to stays.
+    /// - Throws: `SystemError.notOrdinaryFile` if `path` is a device, a pipe, a socket, or a link that leads to one or
+    ///   to nothing.
+    package static func replaceFile(_ path: String, by draft: String) throws(SystemError) {
+        try self.checkReplaceable(path)
+        try self.rename(draft, to: path)
+    }
+
+    /// Throws the error with which `replaceFile` would refuse `path`.
+    package static func checkReplaceable(_ path: String) throws(SystemError) {
+        guard (try? self.linkStatus(path)) != nil else { return }
+        switch (try? self.status(path))?.kind {
+        case .file: ()
+        case .folder: throw SystemError(EISDIR)
+        case .link, .other, nil: throw .notOrdinaryFile
+        }
+    }
+
+    /// Gives a file a name that nothing may have. The file keeps its old name as well, unless the file system has no
+    /// hard links: then it is renamed.
+    ///
+    /// - Throws: `EEXIST` if something has the name.
+    package static func link(_ path: String, orRenameTo other: String) throws(SystemError) {
+        do throws(SystemError) {
+            try self.link(path, to: other)
+        } catch {
+            guard Self.linkFaults.contains(error.number) else { throw error }
+            try self.rename(path, toUnused: other)
+        }
+    }
+
+    /// The errors of a file system without hard links, and of a file that may have no further one.
+    private static let linkFaults = [EPERM, EOPNOTSUPP, ENOSYS, EMLINK]
+    /// The errors of a file system, or a kernel, that cannot rename to an unused name alone.
+    private static let renameFaults = [EINVAL, EOPNOTSUPP, ENOSYS]
+
+    private static func rename(_ path: String, toUnused other: String) throws(SystemError) {
+        guard unsafe wakegate_rename_to_unused(path, other) != 0 else { return }
+        let error = SystemError.last
+        guard self.renameFaults.contains(error.number) else { throw error }
+        // An empty file of ours takes the name, and the file takes its place.
+        _ = try OpenFile(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600)
+        do throws(SystemError) {
+            try self.rename(path, to: other)
+        } catch {
+            try? self.remove(other)
+            throw error
+        }
     }
 
     /// Gives a file one more name, which nothing may have.
@@ -179,11 +234,17 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         self.number = number
     }
 
+    /// The path is that of a device, a pipe or a socket where an ordinary file was expected. Linux itself uses the
+    /// number for optical disks alone.
+    package static let notOrdinaryFile = SystemError(EMEDIUMTYPE)
+
     /// What the call before this one, on this thread, failed with.
     static var last: SystemError { SystemError(errno) }
 
     /// The cause in the system's words, such as `No such file or directory`.
-    package var message: String { unsafe String(cString: strerror(self.number)) }
+    package var message: String {
+        self == .notOrdinaryFile ? self.reason : unsafe String(cString: strerror(self.number))
+    }
 
     package var description: String { self.message }
 
@@ -194,6 +255,7 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         case ENOTDIR: "no such file: a part of its path is no folder"
         case EACCES, EPERM: "permission denied"
         case EISDIR: "it is a folder"
+        case EMEDIUMTYPE: "it is no ordinary file, and nothing else is replaced"
         case _: self.message
         }
     }
@@ -203,6 +265,7 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         switch self.number {
         case ENOENT, ENOTDIR: "name a file that is there"
         case EISDIR: "name a file"
+        case EMEDIUMTYPE: "name another file, or move it away"
         case ENOSPC, EDQUOT: "free space there"
         case EROFS: "make its file system writable"
         case _: "see to its owner and its permissions"

@@ -27,6 +27,34 @@ package enum OrdinaryFile {
         return try file.contents(bytesMax: bytesMax)
     }
 
+    /// Writes a file whole: readers see its former content or `bytes`, and never a part.
+    ///
+    /// The bytes go to a file beside it first, which then takes its place.
+    ///
+    /// - `mode`: the permissions, less those that the process takes from all that it makes.
+    /// - `isSynced`: false if a power loss may leave an empty file.
+    /// - Throws: `SystemError.notOrdinaryFile` if something else is at `path`, which stays.
+    package static func replace(
+        _ path: String,
+        with bytes: [UInt8],
+        mode: UInt32,
+        isSynced: Bool = true
+    ) throws(SystemError) {
+        try FileSystem.checkReplaceable(path)
+        let draft = "\(path).\(getpid()).new"
+        try? FileSystem.remove(draft)
+        do throws(SystemError) {
+            let file = try OpenFile(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode: mode)
+            try file.write(bytes)
+            if isSynced { try file.sync() }
+            try file.close()
+            try FileSystem.replaceFile(path, by: draft)
+        } catch {
+            try? FileSystem.remove(draft)
+            throw error
+        }
+    }
+
     /// Whether there is something at `path`, and no ordinary file.
     package static func isOther(_ path: String) -> Bool {
         guard let status = try? FileSystem.status(path) else { return false }

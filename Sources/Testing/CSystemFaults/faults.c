@@ -213,6 +213,20 @@ int __wrap_listen(int descriptor, int backlog) {
     return error ? failed(error) : __real_listen(descriptor, backlog);
 }
 
+// MARK: Names of files
+
+int __real_link(const char *path, const char *other);
+int __wrap_link(const char *path, const char *other) {
+    int error = fault_of(WAKEGATE_FAULTS_LINK);
+    return error ? failed(error) : __real_link(path, other);
+}
+
+int __real_renameat2(int folder, const char *path, int other_folder, const char *other, unsigned flags);
+int __wrap_renameat2(int folder, const char *path, int other_folder, const char *other, unsigned flags) {
+    int error = fault_of(WAKEGATE_FAULTS_LINK);
+    return error ? failed(error) : __real_renameat2(folder, path, other_folder, other, flags);
+}
+
 // MARK: Waiting
 
 int __real_epoll_create1(int flags);

@@ -1,11 +1,13 @@
 import Bytes
 import Dispatch
 import Foundation
+import Glibc
 import Platform
 import Synchronization
 import Testing
 import TransferAgent
 import TransferPolicy
+import WakeGateTestKit
 
 @Suite("Files of a state folder")
 struct StateFilesTests {
@@ -80,6 +82,48 @@ struct StateFilesTests {
             #expect(throws: StateFiles.TakeFault.self, "\(path)") { try files.take("h", to: path, replaces: true) }
         }
         #expect(FileSystem.exists(files.path("h")))
+    }
+
+    @Test("A pipe, a socket, and a link to a device are replaced by no file")
+    func notOrdinary() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abc", "f", in: files)
+        let (pipe, device) = (self.folder + "/place/pipe", self.folder + "/place/device")
+        let areMade = unsafe mkfifo(pipe, 0o600) == 0 && symlink("/dev/null", device) == 0
+        #expect(areMade)
+        for path in [pipe, device, "/dev/null"] {
+            let before = try FileSystem.linkStatus(path)
+            let fault = #expect(throws: StateFiles.TakeFault.self) { try files.take("f", to: path, replaces: true) }
+            guard case .badPath(let words)? = fault, words.contains("no ordinary file") else {
+                Issue.record("\(path): \(String(describing: fault))")
+                continue
+            }
+            #expect(try FileSystem.linkStatus(path) == before)
+        }
+        #expect(files.used == 3 && FileSystem.exists(files.path("f")))
+    }
+
+    @Test("A file is taken where there are no hard links, and takes no other's place unasked there either")
+    func withoutHardLinks() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        let faults = SystemFaults()
+        faults.join()
+        defer { SystemFaults.leave() }
+        // FAT knows no hard links, and some network file systems know neither these nor renames to unused names.
+        for (calls, name) in [(1, "f"), (2, "g")] {
+            let place = "\(self.folder)/place/\(name)"
+            _ = try self.write("abc", name, in: files)
+            faults.fail(.link, number: 0, error: EOPNOTSUPP, times: calls)
+            try files.take(name, to: place, replaces: false)
+            #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc" && files.used == 0)
+            _ = try self.write("other", "h", in: files)
+            faults.fail(.link, number: 0, error: EOPNOTSUPP, times: calls)
+            #expect(throws: StateFiles.TakeFault.exists) { try files.take("h", to: place, replaces: false) }
+            #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc")
+            files.remove("h")
+        }
     }
 
     @Test("No file is taken into the agent's own folders, and one that is gone is told from a bad place")

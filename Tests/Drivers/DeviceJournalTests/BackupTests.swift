@@ -65,6 +65,11 @@ struct BackupTests {
         #expect(throws: StoreError.self) {
             try JournalBackup.make(of: folder.path, to: folder.path("none/copy.sqlite"))
         }
+        // A link that leads nowhere is something, too.
+        let link = folder.path("link.sqlite")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.path("nowhere"))
+        #expect(throws: StoreError.self) { try JournalBackup.make(of: folder.path, to: link) }
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == folder.path("nowhere"))
         try folder.change("UPDATE rows SET checksum = 1")
         #expect(throws: StoreError.self) { try JournalBackup.make(of: folder.path, to: folder.path("second.sqlite")) }
         #expect(!folder.names.contains { $0.hasPrefix("second") })

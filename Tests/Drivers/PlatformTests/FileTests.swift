@@ -3,6 +3,7 @@ import Glibc
 import Platform
 import Synchronization
 import Testing
+import WakeGateTestKit
 
 @Suite("Files", .timeLimit(.minutes(15)))
 struct FileTests {
@@ -103,6 +104,77 @@ struct FileTests {
         let none = self.folder.file("none")
         #expect(throws: SystemError(ENOENT)) { try OrdinaryFile.contents(none, bytesMax: 1) }
         #expect(!OrdinaryFile.isOther(none))
+    }
+
+    /// Paths with something that no file may replace.
+    private func obstacles() throws -> [String] {
+        let (pipe, device, nowhere) = (
+            self.folder.file("pipe"), self.folder.file("device"), self.folder.file("nowhere")
+        )
+        let areMade =
+            unsafe mkfifo(pipe, 0o600) == 0 && symlink("/dev/null", device) == 0
+            && symlink(self.folder.file("none"), nowhere) == 0
+        try #require(areMade)
+        return [pipe, device, nowhere]
+    }
+
+    @Test("Only an ordinary file is replaced, or a link to one")
+    func replacement() throws {
+        let other = try self.made("other", "other")
+        let link = self.folder.file("link")
+        let isLinked = unsafe symlink(other, link) == 0
+        #expect(isLinked)
+        for path in [self.folder.file("free"), other, link] {
+            try FileSystem.replaceFile(path, by: try self.made("draft", "new"))
+            #expect(try OrdinaryFile.contents(path, bytesMax: 10) == Array("new".utf8))
+            #expect(try FileSystem.linkStatus(path).kind == .file)
+        }
+        let draft = try self.made("draft", "new")
+        for path in try self.obstacles() {
+            let before = try FileSystem.linkStatus(path)
+            #expect(throws: SystemError.notOrdinaryFile) { try FileSystem.replaceFile(path, by: draft) }
+            #expect(throws: SystemError.notOrdinaryFile) {
+                try OrdinaryFile.replace(path, with: [1], mode: 0o600)
+            }
+            #expect(try FileSystem.linkStatus(path) == before)
+        }
+        #expect(throws: SystemError(EISDIR)) { try FileSystem.replaceFile(self.folder.path, by: draft) }
+        #expect(SystemError.notOrdinaryFile.message.contains("no ordinary file"))
+    }
+
+    @Test("A file is written whole, and nothing is left beside it")
+    func wholeFile() throws {
+        let path = try self.made("a", "before")
+        try OrdinaryFile.replace(path, with: Array("after".utf8), mode: 0o600)
+        #expect(try OrdinaryFile.contents(path, bytesMax: 10) == Array("after".utf8))
+        #expect(try FileSystem.status(path).permissions == 0o600)
+        let full: [UInt8] = [1]
+        #expect(throws: SystemError(ENOENT)) {
+            try OrdinaryFile.replace(self.folder.file("none/b"), with: full, mode: 0o600)
+        }
+        #expect(FileSystem.names(in: self.folder.path, countMax: 10) == ["a"])
+    }
+
+    @Test(
+        "A name that something has is given to no file, whether or not there are hard links",
+        arguments: [(0, ENOSYS), (1, EPERM), (1, EMLINK), (2, EOPNOTSUPP), (2, ENOSYS)]
+    )
+    func unusedNames(calls: Int, error: Int32) throws {
+        let faults = SystemFaults()
+        faults.join()
+        defer { SystemFaults.leave() }
+        let other = self.folder.file("b")
+        let path = try self.made("a", "new")
+        faults.fail(.link, number: 0, error: error, times: calls)
+        try FileSystem.link(path, orRenameTo: other)
+        #expect(faults.met == calls)
+        #expect(try OrdinaryFile.contents(other, bytesMax: 10) == Array("new".utf8))
+        #expect(FileSystem.exists(path) == (calls == 0))
+        let next = try self.made("c", "next")
+        faults.fail(.link, number: 0, error: error, times: calls)
+        #expect(throws: SystemError(EEXIST)) { try FileSystem.link(next, orRenameTo: other) }
+        #expect(FileSystem.exists(next))
+        #expect(try OrdinaryFile.contents(other, bytesMax: 10) == Array("new".utf8))
     }
 
     @Test("A file is closed with its value, unless its number was kept")

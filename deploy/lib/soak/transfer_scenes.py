@@ -244,6 +244,9 @@ def states(program: str, verdicts: Verdicts) -> None:
         place = f"/v1/sessions/s/transfers/{found['transfer']}"
         status, told = scene.agent.ask("POST", f"{place}/take", {"to": f"{scene.agent.state}/lock", "replace": True})
         verdicts.equal("nothing is taken into the state folder", f"{told}", (status, told["reason"]), (400, "BadPath"))
+        body = {"to": scene.agent.socket_path, "replace": True}
+        status, told = scene.agent.ask("POST", f"{place}/take", body)
+        verdicts.equal("no file takes the place of a socket", f"{told}", (status, told["reason"]), (400, "BadPath"))
         events = Events(scene, "s")
         cancelled = scene.download("/entity/4000000/c?rate=400000")
         scene.agent.must("DELETE", f"/v1/sessions/s/transfers/{cancelled}")

@@ -101,7 +101,7 @@ package final class FileMove: @unchecked Sendable {
             do throws(SystemError) {
                 try self.move(self.source)
             } catch {
-                guard error.number == EXDEV || error.number == EPERM || error.number == EMLINK else { throw error }
+                guard error.number == EXDEV else { throw error }
                 try self.beginCopy(in: parent)
                 return false
             }
@@ -111,7 +111,12 @@ package final class FileMove: @unchecked Sendable {
     }
 
     private func beginCopy(in parent: String) throws(SystemError) {
-        if !self.replaces, (try? FileSystem.linkStatus(self.path)) != nil { throw SystemError(EEXIST) }
+        // Looked at before as well, so that no long copy is made for nothing.
+        if self.replaces {
+            try FileSystem.checkReplaceable(self.path)
+        } else if (try? FileSystem.linkStatus(self.path)) != nil {
+            throw SystemError(EEXIST)
+        }
         // It has its turn when another is done.
         guard self.files.copies.load(ordering: .relaxed) < Copy.countMax else { return }
         let other = StateFiles.leftover(self.source.split(separator: "/").last ?? "", in: parent)
@@ -120,9 +125,8 @@ package final class FileMove: @unchecked Sendable {
     }
 
     private func move(_ file: String) throws(SystemError) {
-        if self.replaces { return try FileSystem.rename(file, to: self.path) }
-        // A link fails where something is, and a rename would take its place.
-        try FileSystem.link(file, to: self.path)
+        if self.replaces { return try FileSystem.replaceFile(self.path, by: file) }
+        try FileSystem.link(file, orRenameTo: self.path)
     }
 
     /// Has the file's new name on the disk. When that fails and nothing was replaced, it is as if nothing had been
@@ -133,7 +137,12 @@ package final class FileMove: @unchecked Sendable {
         } catch {
             // Some file systems know no sync of a folder.
             guard error.number != EINVAL, !self.replaces else { return }
-            try? FileSystem.remove(self.path)
+            if FileSystem.exists(self.source) {
+                try? FileSystem.remove(self.path)
+            } else {
+                // The file system has no hard links: the file was renamed.
+                try? FileSystem.rename(self.path, to: self.source)
+            }
             throw error
         }
     }

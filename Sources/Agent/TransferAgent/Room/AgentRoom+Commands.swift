@@ -392,7 +392,8 @@ extension AgentRoom {
             self.promiseAnyhow { self.refuse(stream, AgentFault(410, "FileGone", message)) }
         case .badPath(let words)?:
             self.change(id) { $0.taking = nil }
-            let message = "The file cannot be moved there: \(words). Name an absolute path in a folder that is there."
+            let remedy = "Name the absolute path of an ordinary file, or of none yet, in a folder that exists."
+            let message = "The file cannot be moved there: \(words). \(remedy)"
             self.promiseAnyhow { self.refuse(stream, AgentFault(400, "BadPath", message)) }
         case .noSpace(let words)?:
             self.change(id) { $0.taking = nil }

@@ -138,16 +138,9 @@ package enum DevelopmentCertificates {
         throw TransportError(.system, "\(file) is no ordinary file; move it away.")
     }
 
-    /// Writes beside the file first, so that a file that exists is whole.
     private static func write(_ bytes: [UInt8], to file: String, mode: mode_t) throws(TransportError) {
-        let draft = file + ".new"
-        try? FileSystem.remove(draft)
         do throws(SystemError) {
-            let opened = try OpenFile(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: mode)
-            try opened.write(bytes)
-            try opened.sync()
-            try opened.close()
-            try FileSystem.rename(draft, to: file)
+            try OrdinaryFile.replace(file, with: bytes, mode: mode)
         } catch {
             throw TransportError(.system, "\(file) cannot be written (\(error.message)); make the folder writable.")
         }

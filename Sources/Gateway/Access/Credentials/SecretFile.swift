@@ -69,7 +69,7 @@ struct SecretFile {
         defer { try? FileSystem.remove(draft) }
         let digits = secret.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         try CredentialFile.write(digits, to: draft, O_EXCL, for: self.path)
-        do throws(SystemError) { try FileSystem.link(draft, to: self.path) } catch {
+        do throws(SystemError) { try FileSystem.link(draft, orRenameTo: self.path) } catch {
             guard error.number == EEXIST else { throw CredentialFile.error(self.path, "cannot be written", error) }
         }
         try CredentialFile.sync(folder: self.folder)

@@ -1,5 +1,4 @@
 import Dispatch
-import Glibc
 import Platform
 import Synchronization
 
@@ -55,15 +54,7 @@ package final class TokenUses: Sendable {
             uses = Dictionary(uniqueKeysWithValues: kept)
         }
         let text = uses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
-        let draft = "\(self.path).new"
-        try? FileSystem.remove(draft)
-        do throws(SystemError) {
-            let file = try OpenFile(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode: 0o600)
-            try file.write(Array(text.utf8))
-            try FileSystem.rename(draft, to: self.path)
-        } catch {
-            try? FileSystem.remove(draft)
-        }
+        try? OrdinaryFile.replace(self.path, with: Array(text.utf8), mode: 0o600, isSynced: false)
     }
 
     /// When each token of a state folder was used last, in seconds since 1970, by its id.

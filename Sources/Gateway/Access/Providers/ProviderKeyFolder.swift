@@ -88,7 +88,7 @@ package struct ProviderKeyFolder: Sendable {
             try opened.write(file.contents)
             try opened.sync()
         } catch { throw Self.error(draft, "written", error) }
-        do throws(SystemError) { try FileSystem.link(draft, to: path) } catch {
+        do throws(SystemError) { try FileSystem.link(draft, orRenameTo: path) } catch {
             guard error.number == EEXIST else { throw Self.error(path, "written", error) }
             throw ProviderKeyError(message: "\(path) is there already; remove that key first.")
         }

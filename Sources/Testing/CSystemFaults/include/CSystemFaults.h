@@ -32,6 +32,8 @@ enum {
     WAKEGATE_FAULTS_LISTEN,
     // pthread_create
     WAKEGATE_FAULTS_THREAD,
+    // link, renameat2
+    WAKEGATE_FAULTS_LINK,
     // SSL_new
     WAKEGATE_FAULTS_TLS_BEGIN,
     WAKEGATE_FAULTS_TLS_HANDSHAKE,

@@ -21,6 +21,8 @@ package final class SystemFaults: @unchecked Sendable {  // The C side guards it
         case bind, listen
         /// A thread is started.
         case thread
+        /// A file gets a name that nothing may have.
+        case link
         case tlsBegin, tlsHandshake, tlsRead, tlsWrite
 
         fileprivate var code: Int32 {
@@ -39,6 +41,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C side guards it
                 case .bind: WAKEGATE_FAULTS_BIND
                 case .listen: WAKEGATE_FAULTS_LISTEN
                 case .thread: WAKEGATE_FAULTS_THREAD
+                case .link: WAKEGATE_FAULTS_LINK
                 case .tlsBegin: WAKEGATE_FAULTS_TLS_BEGIN
                 case .tlsHandshake: WAKEGATE_FAULTS_TLS_HANDSHAKE
                 case .tlsRead: WAKEGATE_FAULTS_TLS_READ

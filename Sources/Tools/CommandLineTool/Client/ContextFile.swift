@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Glibc
 import Platform
 import Text
 
@@ -65,14 +64,9 @@ struct ContextFile: Codable, Hashable {
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(self) else { return }
         let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-        let draft = "\(path).\(getpid())"
         do throws(SystemError) {
             try Self.makeFolders(folder)
-            try? FileSystem.remove(draft)
-            let file = try OpenFile(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode: 0o600)
-            try file.write(Array(data) + [0x0A])
-            try file.sync()
-            try FileSystem.rename(draft, to: path)
+            try OrdinaryFile.replace(path, with: Array(data) + [0x0A], mode: 0o600)
         } catch {
             throw CommandFailure(.failed, "\(path) cannot be written (\(error.reason)); \(error.remedy)")
         }

@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Glibc
 import Platform
 
 extension CommandDefinition {
@@ -80,9 +79,7 @@ struct DocumentationCommands: Sendable {
                 withIntermediateDirectories: true
             )
             do throws(SystemError) {
-                let open = try OpenFile(file.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode: 0o644)
-                try open.write(Array(page.text.utf8))
-                try open.close()
+                try OrdinaryFile.replace(file.path, with: Array(page.text.utf8), mode: 0o644)
             } catch {
                 throw CommandFailure(
                     .failed,

@@ -38,7 +38,8 @@ package struct GatewayFile: Codable, Hashable, Sendable {
     package func write(in folder: String) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try encoder.encode(self).write(to: URL(fileURLWithPath: "\(folder)/\(Self.name)"), options: .atomic)
+        let bytes = Array(try encoder.encode(self))
+        try OrdinaryFile.replace("\(folder)/\(Self.name)", with: bytes, mode: 0o644, isSynced: false)
     }
 
     /// The file of the gateway that runs from `folder`; nil when there is none, or when its process is gone.
