@@ -62,7 +62,13 @@ package struct OpenFile: ~Copyable {
 
     /// Cuts the file, or fills it with zeros, to so many bytes.
     package func truncate(to bytes: Int) throws(SystemError) {
-        guard ftruncate(self.descriptor, off_t(bytes)) == 0 else { throw .last }
+        try Descriptor.truncate(self.descriptor, to: bytes)
+    }
+
+    /// Reserves the space of the first `bytes` bytes, so that writing them does not fail for want of it.
+    package func allocate(_ bytes: Int) throws(SystemError) {
+        let error = posix_fallocate(self.descriptor, 0, off_t(bytes))
+        guard error == 0 else { throw SystemError(error) }
     }
 
     /// Goes on at a byte.
@@ -86,6 +92,11 @@ package enum Descriptor {
     /// Has what was written on the disk.
     package static func sync(_ descriptor: Int32) throws(SystemError) {
         guard fsync(descriptor) == 0 else { throw .last }
+    }
+
+    /// Cuts the file, or fills it with zeros, to so many bytes.
+    package static func truncate(_ descriptor: Int32, to bytes: Int) throws(SystemError) {
+        guard ftruncate(descriptor, off_t(bytes)) == 0 else { throw .last }
     }
 
     /// Closes it.

@@ -411,6 +411,7 @@ extension SQLiteError {
         if message.isEmpty || message == "not an error" { message = unsafe String(cString: sqlite3_errstr(code)) }
         let cause = unsafe connection.map { unsafe sqlite3_system_errno($0) } ?? 0
         if cause == EFBIG, kind == .io || kind == .full { kind = .tooLarge }
+        if cause == ENOSPC || cause == EDQUOT, kind == .io { kind = .full }
         if cause != 0 { message += unsafe " (\(String(cString: strerror(cause))))" }
         self.init(kind: kind, code: code, message: message)
     }

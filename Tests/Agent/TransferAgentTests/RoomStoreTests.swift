@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 import SQLite
 import Testing
 import Text
@@ -90,6 +91,60 @@ struct RoomStoreTests {
         #expect(self.rig.hostCount == 3)
         try self.rig.start()
         #expect(self.rig.hostCount == 3)
+    }
+
+    /// Has a download write a file that fills the disk.
+    private func fillDisk() throws -> (id: TransferID, attempt: RoomWorld.Attempt) {
+        let id = try self.rig.download()
+        let attempt = self.rig.world.attempts[0]
+        let files = try #require(self.rig.stateFiles)
+        let name = attempt.plan.freshFile
+        #expect((try? files.create(name)) != nil)
+        attempt.report(.began(PartFile(file: name, validator: nil, total: -1, synced: 0, boot: self.rig.boot)))
+        self.rig.turn()
+        let path = files.path(name)
+        self.rig.world.isDiskFull = { FileSystem.exists(path) }
+        return (id, attempt)
+    }
+
+    @Test("A download that fills the disk fails, its file is removed, and the agent takes new requests")
+    func fullDisk() throws {
+        let (id, attempt) = try self.fillDisk()
+        self.rig.fail(attempt, .noSpace(missingBytes: 1))
+        #expect(self.rig.fileNames().isEmpty)
+        #expect(try self.rig.shown(id)["error"]?["reason"]?.word == "NoSpace")
+        _ = try self.rig.download()
+        try self.rig.start()
+        #expect(try self.rig.shown(id)["state"]?.word == "failed")
+    }
+
+    @Test("What frees space is done on a full disk", arguments: [true, false])
+    func freeingSpace(isSession: Bool) throws {
+        let (id, _) = try self.fillDisk()
+        // This request finds out that nothing can be stored.
+        #expect(self.rig.ask(.submit("s", RoomRig.download("http://192.0.2.1:80/b"))).status == 507)
+        #expect(self.rig.ask(.transfer("s", id)).status == 507)
+        #expect(self.rig.ask(isSession ? .deleteSession("s") : .cancel("s", id, keeps: false)).status == 204)
+        #expect(self.rig.fileNames().isEmpty)
+        #expect(self.rig.put("t") == 201)
+    }
+
+    @Test("A crash between the removal of a file and the commit that gives it up has it fetched again")
+    func crashOnFullDisk() throws {
+        let (id, attempt) = try self.fillDisk()
+        let before = self.rig.world.isDiskFull
+        self.rig.world.isDiskFull = { [rig = self.rig] in
+            // The process ends with the second try.
+            if !before() { rig.world.fault = .deathBefore }
+            return before()
+        }
+        self.rig.fail(attempt, .noSpace(missingBytes: 1))
+        #expect(self.rig.world.isDead && self.rig.fileNames().isEmpty)
+        self.rig.world.isDiskFull = { false }
+        try self.rig.start()
+        #expect(self.rig.world.attempts.map(\.plan.id) == [id])
+        try self.rig.finish(self.rig.world.attempts[0])
+        #expect(try self.rig.shown(id)["state"]?.word == "finished")
     }
 
     @Test("A cancellation that cannot be stored is refused, and done as soon as it can be")

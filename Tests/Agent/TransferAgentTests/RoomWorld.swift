@@ -38,6 +38,8 @@ final class RoomWorld: AgentWorld {
     var generator: SeededGenerator
     var store: TransferStore?
     var fault = CommitFault.none
+    /// Whether the disk is full at this moment.
+    var isDiskFull: () -> Bool = { false }
     /// Whether the process has ended: nothing that it does counts any more.
     private(set) var isDead = false
     private(set) var attempts: [Attempt] = []
@@ -59,7 +61,9 @@ final class RoomWorld: AgentWorld {
 
     func commit(_ writes: [StoreWrite]) throws(SQLiteError) {
         let failure = SQLiteError(kind: .full, code: 13, message: "the disk of the test is full")
-        guard !self.isDead else { throw failure }
+        let death = SQLiteError(kind: .io, code: 10, message: "the process of the test has ended")
+        guard !self.isDead else { throw death }
+        if self.isDiskFull() { throw failure }
         let fault = self.fault
         self.fault = .none
         switch fault {
@@ -67,11 +71,11 @@ final class RoomWorld: AgentWorld {
         case .once: throw failure
         case .deathBefore:
             self.isDead = true
-            throw failure
+            throw death
         case .deathAfter:
             try self.store?.commit(writes)
             self.isDead = true
-            throw failure
+            throw death
         }
         self.commitCount += 1
         self.updateCount += writes.count { if case .updateTransfer = $0 { true } else { false } }

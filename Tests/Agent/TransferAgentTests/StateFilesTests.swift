@@ -126,6 +126,67 @@ struct StateFilesTests {
         }
     }
 
+    @Test("Downloads that run at once are never promised the same space")
+    func claims() throws {
+        defer { self.remove() }
+        let free = Atomic<Int64>(60_000_000)
+        let files = try StateFiles(folder: self.folder, bytesMax: 1 << 40, reserve: 16_000_000) { _ in
+            free.load(ordering: .relaxed)
+        }
+        let claims = (0..<4).map { _ in StateFiles.Claim(in: files) }
+        #expect(claims[0].claim(25_000_000) == 0)
+        #expect(claims[1].claim(25_000_000) == 6_000_000)
+        #expect(claims[1].claim(19_000_000) == 0)
+        #expect(claims[2].claim(1) == 1 && files.missing(for: 1) == 1)
+        claims[0].used(5_000_000)
+        free.subtract(5_000_000, ordering: .relaxed)
+        #expect(files.used == 5_000_000 && files.missing(for: 1) == 1)
+        claims[1].release()
+        #expect(claims[2].claim(19_000_000) == 0)
+        // A changed entity is claimed anew, in place of the former.
+        #expect(claims[0].claim(20_000_001) == 1 && claims[0].claim(20_000_000) == 0)
+        withExtendedLifetime(claims) {}
+    }
+
+    @Test(
+        "Downloads of unknown length leave the reserve of the disk, and keep to limits.stateBytes",
+        arguments: [(60_000_000, 1 << 40), (1 << 40, 44_000_000)] as [(Int64, Int64)]
+    )
+    func chunkedClaims(bytes: Int64, bytesMax: Int64) throws {
+        defer { self.remove() }
+        let free = Atomic<Int64>(bytes)
+        let files = try StateFiles(folder: self.folder, bytesMax: bytesMax, reserve: 16_000_000) { _ in
+            free.load(ordering: .relaxed)
+        }
+        let claims = (0..<4).map { _ in StateFiles.Claim(in: files) }
+        var running = claims[...]
+        for claim in claims { #expect(claim.claim(0) == 0) }
+        while !running.isEmpty {
+            running = running.filter { claim in
+                guard claim.missing(for: 16_384) == 0 else { return false }
+                claim.used(16_384)
+                free.subtract(16_384, ordering: .relaxed)
+                return true
+            }
+        }
+        // What is left is less than a piece of each, and of one more.
+        #expect(files.used <= 44_000_000 && files.used > 44_000_000 - 5 * 16_384)
+    }
+
+    @Test("A download of known length fails in time when others fill the disk")
+    func filledByOthers() throws {
+        defer { self.remove() }
+        let free = Atomic<Int64>(30_000_000)
+        let files = try StateFiles(folder: self.folder, bytesMax: 1 << 40, reserve: 16_000_000) { _ in
+            free.load(ordering: .relaxed)
+        }
+        let claim = StateFiles.Claim(in: files)
+        #expect(claim.claim(10_000_000) == 0 && claim.missing(for: 16_384) == 0)
+        free.store(20_000_000, ordering: .relaxed)
+        claim.used(2_000_000)
+        #expect(claim.missing(for: 16_384) == 4_000_000)
+    }
+
     @Test("No file is taken into the agent's own folders, and one that is gone is told from a bad place")
     func ownFolders() throws {
         defer { self.remove() }

@@ -1,5 +1,7 @@
 import Foundation
+import Platform
 import SQLite
+import Synchronization
 import Testing
 import TransferAgent
 import TransferPolicy
@@ -112,6 +114,41 @@ struct StoreTests {
     private func isSecretThere() throws -> Bool {
         let files = try FileManager.default.contentsOfDirectory(at: self.folder, includingPropertiesForKeys: nil)
         return try files.contains { try Data(contentsOf: $0).range(of: Data("sesame".utf8)) != nil }
+    }
+
+    @Test("On a full disk the reserve makes room for a commit, and is taken again when there is space")
+    func reserve() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        let path = self.folder.appendingPathComponent("reserve").path
+        func size() throws -> Int { try FileSystem.status(path).size }
+        let free = Mutex<Int64>(1 << 30)
+        let disk = SimulatedDisk()
+        let store = try TransferStore(
+            path: "/transfers.sqlite",
+            reserve: CommitReserve(path: path) { free.withLock { $0 } },
+            vfs: disk.vfsName
+        ) { _ throws(SQLiteError) in }
+        #expect(try size() == CommitReserve.bytes)
+        free.withLock { $0 = 0 }
+        for number in 1...2 {
+            let entry = OutboxEntry(sequence: Int64(number), device: "0b", session: "s", finished: 1, event: "e")
+            disk.failOperation(0, .noSpace)
+            let stored = Result { try store.commit([.putOutbox(entry)]) }
+            #expect(disk.metFault)
+            // There is one reserve.
+            #expect(((try? stored.get()) != nil) == (number == 1))
+            #expect(try size() == 0 && store.outbox().count == 1)
+        }
+        free.withLock { $0 = 1 << 30 }
+        disk.count(.changes)
+        try store.commit([.deleteOutbox(sequence: 1)])
+        #expect(try size() == CommitReserve.bytes)
+        // A start finds it, and gives it back before it needs space itself.
+        free.withLock { $0 = 1 << 20 }
+        let next = CommitReserve(path: path) { free.withLock { $0 } }
+        _ = try TransferStore(path: self.folder.appendingPathComponent("t.sqlite").path, reserve: next)
+        #expect(try size() == 0)
     }
 
     @Test("A commit of which a part fails leaves nothing behind")

@@ -9,8 +9,11 @@ package final class StateFiles: Sendable {
     package let folder: String
     /// Bytes of all files together.
     private let usedBytes = Atomic<Int64>(0)
+    /// Bytes that running downloads have claimed and not yet written.
+    private let claimedBytes = Atomic<Int64>(0)
     private let bytesMax: Int64
     private let reserve: Int64
+    private let freeBytes: @Sendable (String) -> Int64?
     /// Whether the agent ends: nobody waits for a long look at a file any more.
     private let isEnding = Atomic<Bool>(false)
     /// Copies to other file systems that are under way.
@@ -21,15 +24,18 @@ package final class StateFiles: Sendable {
     /// Makes the folder when it is not there.
     ///
     /// - `boot`: what tells this boot of the machine from others; nil for what the kernel says.
+    /// - `freeBytes`: the free space of the file system that a folder lies on; nil if it is not known.
     package init(
         folder: String,
         bytesMax: Int64,
         reserve: Int64,
-        boot: String? = nil
+        boot: String? = nil,
+        freeBytes: @escaping @Sendable (String) -> Int64? = { try? FileSystem.freeBytes(at: $0) }
     ) throws(SystemError) {
         self.folder = folder
         self.bytesMax = bytesMax
         self.reserve = reserve
+        self.freeBytes = freeBytes
         self.boot = boot ?? Self.readBoot()
         try Self.makeFolder(folder)
     }
@@ -66,19 +72,21 @@ package final class StateFiles: Sendable {
     /// Whether there is any file.
     package var isEmpty: Bool { FileSystem.names(in: self.folder, countMax: 1)?.isEmpty ?? true }
 
-    /// Removes the files that nobody knows, and counts the others.
+    /// Removes all files but those named in `known`, and counts the others anew.
     ///
-    /// - Returns: how many were removed.
+    /// - Returns: the number of removed files.
     package func cleaned(keeping known: Set<String>) -> Int {
         var removed = 0
+        var bytes = 0
         for name in self.names {
             if known.contains(name) {
-                self.used((try? FileSystem.status(self.path(name)))?.size ?? 0)
+                bytes += (try? FileSystem.status(self.path(name)))?.size ?? 0
             } else {
                 try? FileSystem.remove(self.path(name))
                 removed += 1
             }
         }
+        self.usedBytes.store(Int64(bytes), ordering: .relaxed)
         return removed
     }
 
@@ -89,11 +97,73 @@ package final class StateFiles: Sendable {
 
     package var used: Int64 { self.usedBytes.load(ordering: .relaxed) }
 
-    /// How many bytes are missing for so many more; 0 when there is room.
-    package func missing(for bytes: Int64) -> Int64 {
-        let overBound = self.used + bytes - self.bytesMax
-        let free = (try? FileSystem.freeBytes(at: self.folder)) ?? .max
-        return max(0, overBound, bytes + self.reserve - free)
+    /// The number of bytes missing to store `bytes` more in addition to all claims; 0 if there is space.
+    package func missing(for bytes: Int64) -> Int64 { max(0, bytes - self.unclaimed) }
+
+    /// The bytes that may still be written, claimed or not; negative if the disk has less than its reserve.
+    private var unused: Int64 {
+        min(self.bytesMax - self.used, (self.freeBytes(self.folder) ?? .max) - self.reserve)
+    }
+
+    private var unclaimed: Int64 { self.unused - self.claimedBytes.load(ordering: .relaxed) }
+
+    /// The space that one running download may still use. Claims add up, so that several downloads at once are never
+    /// promised the same bytes.
+    ///
+    /// All claims of a folder belong to one thread.
+    package final class Claim {
+        private let files: StateFiles
+        /// The bytes that are claimed and not yet written.
+        private var bytes: Int64 = 0
+        /// The bytes written since the free space was last looked at.
+        private var uncheckedBytes: Int64 = 0
+
+        /// A download of unknown length claims this many bytes at a time; others look at the free space as often.
+        private static let blockBytes: Int64 = 1 << 20
+
+        package init(in files: StateFiles) { self.files = files }
+
+        deinit { self.release() }
+
+        /// Claims space for the remaining bytes of a download, in place of its former claim.
+        ///
+        /// - Returns: the number of missing bytes; 0 if the space is claimed.
+        package func claim(_ bytes: Int64) -> Int64 {
+            self.release()
+            let missing = self.files.missing(for: bytes)
+            if missing == 0 { self.add(bytes) }
+            return missing
+        }
+
+        /// Makes sure that the next `count` bytes may be written.
+        ///
+        /// - Returns: the number of missing bytes; 0 if they may.
+        package func missing(for count: Int) -> Int64 {
+            let more = max(0, Int64(count) - self.bytes)
+            guard more > 0 || self.uncheckedBytes >= Self.blockBytes else { return 0 }
+            self.uncheckedBytes = 0
+            // Others may have filled the disk meanwhile.
+            guard more > 0 else { return max(0, self.bytes - self.files.unused) }
+            let unclaimed = self.files.unclaimed
+            guard more <= unclaimed else { return more - unclaimed }
+            self.add(min(max(more, Self.blockBytes), unclaimed))
+            return 0
+        }
+
+        /// Counts bytes that were written.
+        package func used(_ count: Int) {
+            self.add(-Int64(count))
+            self.uncheckedBytes += Int64(count)
+            self.files.used(count)
+        }
+
+        /// Gives the unused space back.
+        package func release() { self.add(-self.bytes) }
+
+        private func add(_ count: Int64) {
+            self.bytes += count
+            self.files.claimedBytes.add(count, ordering: .relaxed)
+        }
     }
 
     /// Removes a file of the folder.
@@ -139,17 +209,29 @@ package final class StateFiles: Sendable {
         package let descriptor: Int32
         /// Where writing begins.
         package let offset: Int64
+        /// The offset of the next write.
+        private let end: Atomic<Int64>
 
         fileprivate init(file: consuming OpenFile, name: String, offset: Int64) {
             self.name = name
             self.descriptor = file.release()
             self.offset = offset
+            self.end = Atomic(offset)
         }
 
         deinit { Descriptor.close(self.descriptor) }
 
+        /// Writes all of `bytes`, or leaves the file unchanged.
         package func write(_ bytes: ByteView) throws(SystemError) {
-            try Descriptor.writeWhole(self.descriptor, bytes)
+            let end = self.end.load(ordering: .relaxed)
+            do throws(SystemError) {
+                try Descriptor.writeWhole(self.descriptor, bytes)
+            } catch {
+                // A full disk may have taken a part, which would be missing from the count of used bytes.
+                try? Descriptor.truncate(self.descriptor, to: Int(end))
+                throw error
+            }
+            self.end.store(end + Int64(bytes.count), ordering: .relaxed)
         }
 
         package func sync() throws(SystemError) {

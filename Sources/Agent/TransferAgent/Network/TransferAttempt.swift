@@ -28,6 +28,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     package let plan: AttemptPlan
     package let gauge = AttemptGauge()
     private let files: StateFiles
+    private let space: StateFiles.Claim
     private let worker: FileWorker
     private let report: Report
     private var url: String
@@ -60,6 +61,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     package init(_ plan: AttemptPlan, files: StateFiles, worker: FileWorker, report: @escaping Report) {
         self.plan = plan
         self.files = files
+        self.space = StateFiles.Claim(in: files)
         self.worker = worker
         self.report = report
         self.url = plan.spec.url
@@ -101,6 +103,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private func release() {
         self.request = nil
         self.writing = nil
+        self.space.release()
         self.body = nil
         self.source = nil
     }
@@ -363,7 +366,7 @@ extension TransferAttempt {
     /// Whether there may be, and is room for, so many bytes in all.
     private func check(_ total: Int64) -> Verdict {
         if total > self.plan.bytesMax { return .fault(.tooLarge(bytesMax: self.plan.bytesMax)) }
-        let missing = self.files.missing(for: max(0, total - self.bytes))
+        let missing = self.space.claim(max(0, total - self.bytes))
         return missing > 0 ? .fault(.noSpace(missingBytes: missing)) : .take
     }
 
@@ -382,6 +385,11 @@ extension TransferAttempt {
             self.verdict = .restart
             return false
         }
+        let missing = self.space.missing(for: bytes.count)
+        guard missing == 0 else {
+            self.verdict = .fault(.noSpace(missingBytes: missing))
+            return false
+        }
         do throws(SystemError) {
             try writing.write(bytes)
         } catch {
@@ -389,16 +397,15 @@ extension TransferAttempt {
             self.verdict = .fault(StateFiles.fault(error, missing: missing))
             return false
         }
-        self.files.used(bytes.count)
+        self.space.used(bytes.count)
         self.bytes += Int64(bytes.count)
         self.gauge.bytes.store(self.bytes, ordering: .relaxed)
-        return self.bytes - self.syncedBytes < Self.syncEvery || self.syncSoon(writing)
+        if self.bytes - self.syncedBytes >= Self.syncEvery { self.syncSoon(writing) }
+        return true
     }
 
     /// Has what was written on the disk without waiting for it.
-    ///
-    /// - Returns: false when there is no room for the rest.
-    private func syncSoon(_ writing: StateFiles.Writing) -> Bool {
+    private func syncSoon(_ writing: StateFiles.Writing) {
         let bytes = self.bytes
         self.syncedBytes = bytes
         let report = self.report
@@ -406,10 +413,6 @@ extension TransferAttempt {
             if (try? writing.sync()) != nil { report(.synced(file: writing.name, bytes: bytes)) }
             return false
         }
-        let missing = self.files.missing(for: max(0, self.total - bytes))
-        guard missing > 0 else { return true }
-        self.verdict = .fault(.noSpace(missingBytes: missing))
-        return false
     }
 
     /// Whether all of an upload was sent and taken, and nothing but a long answer was left to read.

@@ -132,7 +132,8 @@ package enum AgentProcess {
     private static func store(_ settings: AgentSettings, _ files: StateFiles) throws -> TransferStore {
         let path = "\(settings.stateFolder)/transfers.sqlite"
         do throws(SQLiteError) {
-            return try TransferStore(path: path, isLeftBehind: !files.isEmpty)
+            let reserve = CommitReserve(path: "\(settings.stateFolder)/transfers.reserve")
+            return try TransferStore(path: path, isLeftBehind: !files.isEmpty, reserve: reserve)
         } catch {
             throw Failure("\(path) cannot be used: \(error.message); see to the state folder, or name another")
         }

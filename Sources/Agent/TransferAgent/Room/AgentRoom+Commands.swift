@@ -21,7 +21,9 @@ extension AgentRoom {
 
     private static func needsStore(_ command: AgentCommand) -> Bool {
         switch command {
-        case .putSession, .deleteSession, .submit, .cancel, .take: true
+        case .putSession, .submit, .take: true
+        // They free space.
+        case .deleteSession, .cancel: false
         // What has changed since cannot be told of either, as it may come otherwise.
         case .sessions, .session, .transfers, .transfer, .events: true
         case .status, .metrics, .health, .openAPI: false

@@ -75,6 +75,8 @@ package final class AgentRoom {
 
     /// What is stored with the next commit, and what happens after it.
     var writes: [StoreWrite] = []
+    /// The files of the state folder that go with the next commit.
+    private var removals: [String] = []
     /// Whether the log of the store may hold secrets of transfers that have ended.
     var hasForgottenSecrets = true
     var effects: [Effect] = []
@@ -200,7 +202,7 @@ package final class AgentRoom {
     private func commit() {
         if !self.writes.isEmpty || !self.isClockStored {
             do throws(SQLiteError) {
-                try self.world.commit(self.writes + [.putClock(self.clock.record())])
+                try self.store(self.writes + [.putClock(self.clock.record())])
                 self.tally.commits += 1
                 if self.storeFault != nil {
                     self.log.write(.transferStoreRecovered, ["state": self.settings.stateFolder])
@@ -220,9 +222,27 @@ package final class AgentRoom {
             return
         }
         self.unstored.removeAll(keepingCapacity: true)
+        self.removeFiles()
         let effects = self.effects
         self.effects.removeAll(keepingCapacity: true)
         for effect in effects { effect.run() }
+    }
+
+    private func store(_ writes: [StoreWrite]) throws(SQLiteError) {
+        do throws(SQLiteError) {
+            try self.world.commit(writes)
+        } catch {
+            // On a full disk the files that the commit gives up make room for it. A start that finds them gone and not
+            // given up fetches them again.
+            guard error.kind == .full, !self.removals.isEmpty else { throw error }
+            self.removeFiles()
+            try self.world.commit(writes)
+        }
+    }
+
+    private func removeFiles() {
+        for name in self.removals { self.files.remove(name) }
+        self.removals.removeAll()
     }
 
     /// Answers those whose changes cannot be stored, and takes the changes back; the last first, as one may be built on
@@ -324,9 +344,7 @@ package final class AgentRoom {
     }
 
     /// Removes a file once what is stored tells of it no more.
-    func removeSoon(_ name: String) {
-        self.afterCommit { [files = self.files] in files.remove(name) }
-    }
+    func removeSoon(_ name: String) { self.removals.append(name) }
 
     /// How many servers it remembers.
     package var hostCount: Int { self.hosts.count }

@@ -62,6 +62,7 @@ package final class TransferStore {
         "CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;"
 
     private let database: SQLiteDatabase
+    private let reserve: CommitReserve?
     private let insertSession: SQLiteStatement
     private let dropSession: SQLiteStatement
     private let insert: SQLiteStatement
@@ -80,14 +81,17 @@ package final class TransferStore {
     /// - Parameters:
     ///   - path: the file.
     ///   - isLeftBehind: whether there are files of transfers already, which a store that is new would not know.
+    ///   - reserve: space that is given back when the disk is full; nil for none.
     ///   - vfs: the name of SQLite's file system layer; nil for the machine's own.
     ///   - syncFolder: has the names in a folder on the disk; nil for the machine's own way.
     package init(
         path: String,
         isLeftBehind: Bool = false,
+        reserve: CommitReserve? = nil,
         vfs: String? = nil,
         syncFolder: ((String) throws(SQLiteError) -> Void)? = nil
     ) throws(SQLiteError) {
+        reserve?.releaseIfDiskIsFull()
         let database = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
         // The other way round a start after a power loss might find a state that nobody was told.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;")
@@ -110,7 +114,9 @@ package final class TransferStore {
         let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         if let syncFolder { try syncFolder(folder) } else { try Self.sync(folder) }
         try database.settleLog()
+        reserve?.hold()
         self.database = database
+        self.reserve = reserve
         self.insertSession = try database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?)")
         self.dropSession = try database.prepare("DELETE FROM sessions WHERE number = ?")
         let places = Array(repeating: "?", count: 21).joined(separator: ", ")
@@ -146,9 +152,20 @@ package final class TransferStore {
         }
     }
 
-    /// Stores all of it, or nothing.
+    /// Stores all of it, or nothing. On a full disk the reserve is given back first.
     package func commit(_ writes: [StoreWrite]) throws(SQLiteError) {
         guard !writes.isEmpty else { return }
+        do throws(SQLiteError) {
+            try self.store(writes)
+        } catch {
+            guard error.kind == .full, self.reserve?.release() == true else { throw error }
+            try self.store(writes)
+        }
+        self.reserve?.hold()
+        if self.database.logPages > Self.logPagesMax { _ = try? self.database.checkpoint(.passive) }
+    }
+
+    private func store(_ writes: [StoreWrite]) throws(SQLiteError) {
         try self.database.execute("BEGIN IMMEDIATE")
         do throws(SQLiteError) {
             for write in writes { try self.perform(write) }
@@ -157,7 +174,6 @@ package final class TransferStore {
             try? self.database.execute("ROLLBACK")
             throw error
         }
-        if self.database.logPages > Self.logPagesMax { _ = try? self.database.checkpoint(.passive) }
     }
 
     /// Has everything of the log in the file, and nothing in the log: what was deleted is there no more.
