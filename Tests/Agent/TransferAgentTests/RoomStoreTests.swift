@@ -147,6 +147,33 @@ struct RoomStoreTests {
         #expect(try self.rig.shown(id)["state"]?.word == "finished")
     }
 
+    /// True if a word is in some file of the state folder.
+    private func isStored(_ word: String) throws -> Bool {
+        let names = try FileManager.default.contentsOfDirectory(atPath: self.rig.state)
+        return names.contains { name in
+            FileManager.default.contents(atPath: "\(self.rig.state)/\(name)")?.range(of: Data(word.utf8)) != nil
+        }
+    }
+
+    @Test("Secrets of a transfer are in no file seconds after its end", arguments: ["failed", "cancelled", "deleted"])
+    func secrets(end: String) throws {
+        self.rig.pass(10_000)
+        var submission = RoomRig.download("http://u:sesame@192.0.2.1:80/a")
+        submission.host = "http://192.0.2.1:80"
+        submission.spec.headers = [.init("authorization", "Bearer sesame")]
+        #expect(self.rig.ask(.submit("s", submission)).status == 201)
+        #expect(try self.isStored("sesame"))
+        switch end {
+        case "failed": self.rig.fail(self.rig.world.attempts[0], .tooManyRedirects(10))
+        case "cancelled":
+            let id = self.rig.world.attempts[0].plan.id
+            #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204)
+        default: #expect(self.rig.ask(.deleteSession("s")).status == 204)
+        }
+        self.rig.pass(3000)
+        #expect(try !self.isStored("sesame"))
+    }
+
     @Test("A cancellation that cannot be stored is refused, and done as soon as it can be")
     func cancellation() throws {
         let id = try self.rig.download()

@@ -180,6 +180,5 @@ extension AgentRoom {
         other.url = Redirection.withoutCredentials(spec.url)
         guard other != spec else { return }
         self.writes.append(.changeSpec(sequence: transfer.sequence, other))
-        self.hasForgottenSecrets = true
     }
 }

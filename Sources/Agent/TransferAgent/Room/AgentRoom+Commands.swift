@@ -327,9 +327,6 @@ extension AgentRoom {
         }
         for kept in self.kept.values where kept.keptAt <= before { self.dropKept(kept) }
         self.book.compactMoments()
-        guard self.hasForgottenSecrets else { return }
-        self.hasForgottenSecrets = false
-        self.afterCommit { self.store.emptyLog() }
     }
 
     // MARK: Taking

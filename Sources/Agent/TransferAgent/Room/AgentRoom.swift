@@ -77,8 +77,8 @@ package final class AgentRoom {
     var writes: [StoreWrite] = []
     /// The files of the state folder that go with the next commit.
     private var removals: [String] = []
-    /// Whether the log of the store may hold secrets of transfers that have ended.
-    var hasForgottenSecrets = true
+    /// When the log of the store is emptied, as it may hold secrets of transfers that ended; nil if it holds none.
+    private var nextEmptying: Int64? = 0
     var effects: [Effect] = []
     var outputs: [AgentOutput] = []
     /// Who asked what there is: answered when all that an answer tells of is on the disk, or that it cannot be.
@@ -93,6 +93,8 @@ package final class AgentRoom {
     /// The least time between two events of progress of a transfer, in milliseconds.
     private static let progressEvery: Int64 = 250
     private static let purgeEvery: Int64 = 600_000
+    /// The time for which secrets may stay in the log of the store after their transfer has ended, in milliseconds.
+    private static let emptyingDelay: Int64 = 2000
     /// The wait before what could not be stored is tried again.
     private static let storeRetry: Int64 = 1000
     private static let waitMax: Int64 = 60_000
@@ -127,6 +129,7 @@ package final class AgentRoom {
     package var wait: Int64 {
         if self.storeFault != nil { return Self.storeRetry }
         var moment = min(self.nextPurge, self.book.nextMoment ?? .max)
+        if let nextEmptying = self.nextEmptying { moment = min(moment, nextEmptying) }
         for entry in self.outbox.values where !entry.isOnItsWay { moment = min(moment, entry.nextAt) }
         if !self.listeners.isEmpty, !self.running.isEmpty { moment = min(moment, self.nextProgress) }
         return max(0, min(Self.waitMax, self.clock.milliseconds(until: moment)))
@@ -146,9 +149,15 @@ package final class AgentRoom {
             for id in self.book.slotsFilled(now: self.now) { self.begin(id) }
             self.sendOutbox()
             self.flush()
+            self.emptyLog()
         }
         self.tellProgress()
         self.deliver()
+    }
+
+    private func emptyLog() {
+        guard let moment = self.nextEmptying, self.now >= moment, self.storeFault == nil else { return }
+        self.nextEmptying = self.store.emptyLog() ? nil : self.now + Self.waitMax
     }
 
     private func lookAtClocks() {
@@ -215,6 +224,9 @@ package final class AgentRoom {
                 // There is something to be stored, so that it is tried again.
                 self.isClockStored = false
                 return self.breakPromises(self.unstorable(error.message))
+            }
+            if self.nextEmptying == nil, self.writes.contains(where: \.mayForgetSecrets) {
+                self.nextEmptying = self.now + Self.emptyingDelay
             }
             self.writes.removeAll(keepingCapacity: self.writes.count <= Self.writesKept)
             self.isClockStored = true

@@ -22,6 +22,18 @@ package enum StoreWrite: Sendable {
     case putClock(ClockRecord)
 }
 
+extension StoreWrite {
+    /// True if it deletes values that may be secrets: fields and URLs of requests.
+    package var mayForgetSecrets: Bool {
+        switch self {
+        case .changeSpec, .deleteTransfer, .deleteKept: true
+        case .putSession, .deleteSession, .insertTransfer, .updateTransfer, .putOutbox, .deleteOutbox, .putKept,
+            .putClock:
+            false
+        }
+    }
+}
+
 /// What was received of a download that was cancelled, for a later one of the same URL.
 package struct KeptPart: Hashable, Sendable {
     package let session: Int32
@@ -176,9 +188,11 @@ package final class TransferStore {
         }
     }
 
-    /// Has everything of the log in the file, and nothing in the log: what was deleted is there no more.
-    package func emptyLog() {
-        _ = try? self.database.checkpoint(.truncate)
+    /// Copies the log into the file and empties it: deleted values are in neither afterwards.
+    ///
+    /// - Returns: false if that failed, as on a full disk.
+    package func emptyLog() -> Bool {
+        (try? self.database.checkpoint(.truncate)) != nil
     }
 
     /// Pages of the log after which they are copied into the file.
